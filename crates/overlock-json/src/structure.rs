@@ -1,0 +1,3 @@
+//! stub
+use crate::Closing;
+pub fn close_trusted(_text: &[u8]) -> Closing { todo!() }
