@@ -108,7 +108,7 @@ pub fn render_with<T: AsRef<[u8]> + ?Sized>(
     measure: &dyn Fn(&str) -> usize,
 ) -> Result<String, NoJson> {
     let base = Base::read(text)?;
-    Ok(render_prefix(base.text(), options, measure))
+    Ok(render_prefix(base.text().as_bytes(), options, measure))
 }
 
 /// The measure of [`render`]: one for each character as written.

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::plain;
+
 /// The text without half a character at its end.
 pub(super) fn whole_characters(bytes: &[u8]) -> Cow<'_, str> {
     let end = match std::str::from_utf8(bytes) {
@@ -17,9 +19,7 @@ pub(super) fn whole_characters(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Where white space that begins at `at` ends.
 pub(super) fn skip_space(bytes: &[u8], at: usize) -> usize {
-    skip_while(bytes, at, |byte| {
-        matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
-    })
+    at + plain::white_space_run(&bytes[at..])
 }
 
 /// Where the string whose opening quote stands at `start` ends, after its closing quote if it has one.
@@ -29,7 +29,8 @@ pub(super) fn string_end(bytes: &[u8], start: usize) -> StringEnd {
         match byte {
             b'"' => return StringEnd::Closed(at + 1),
             b'\\' => at += 2,
-            _ => at += 1,
+            // The run stops at a control character too, which no valid string holds.
+            _ => at += 1 + plain::string_run(&bytes[at + 1..]),
         }
     }
     StringEnd::Open(bytes.len())
