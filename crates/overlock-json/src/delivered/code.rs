@@ -49,7 +49,7 @@ impl CodeLines {
             Escape::Unicode { digits, value } => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 let value = value << 4 | digit;
-                if digits == 3 {
+                if digits >= 3 {
                     self.character(value == u32::from('\n'))
                 } else {
                     Escape::Unicode {

@@ -62,12 +62,12 @@ pub struct Delivered {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Frame {
     number: usize,
-    place: Place,
+    position: Position,
 }
 
 /// An open container and the place of the current element in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Place {
+enum Position {
     Object {
         key: String,
         is_section: bool,
@@ -133,37 +133,21 @@ impl Delivered {
             .frames
             .binary_search_by_key(&number, |frame| frame.number)
             .ok()?;
-        match self.frames[depth].place {
-            Place::Array { records, .. } => Some(self.records_line(depth, records?)),
-            Place::Object { .. } => None,
+        match self.frames[depth].position {
+            Position::Array { records, .. } => Some(self.records_line(depth, records?)),
+            Position::Object { .. } => None,
         }
     }
 
     fn records_line(&self, depth: usize, records: usize) -> String {
-        with_count(format!("- {}", self.pointer(depth)), records, "record")
-    }
-
-    /// The JSON Pointer of the open container at a depth.
-    fn pointer(&self, depth: usize) -> String {
-        if depth == 0 {
-            return "/".to_owned();
-        }
-        let segments = |frames: &[Frame]| -> String { frames.iter().map(Frame::segment).collect() };
-        let frames = &self.frames[..depth];
-        let Some(elided) = depth.checked_sub(SHOWN_LEVELS).filter(|&levels| levels > 0) else {
-            return segments(frames);
-        };
-        let (outer, inner) = (SHOWN_LEVELS / 2, depth - SHOWN_LEVELS / 2);
-        format!(
-            "{}/… {elided} levels …{}",
-            segments(&frames[..outer]),
-            segments(&frames[inner..])
-        )
+        let pointer = Pointer(&self.frames[..depth]);
+        with_count(&format!("- {pointer}"), records, "record")
     }
 
     /// What an array is to the count, told by the key it stands under.
     fn role(&self) -> Role {
-        let Some(Place::Object { key, .. }) = self.frames.last().map(|frame| &frame.place) else {
+        let Some(Position::Object { key, .. }) = self.frames.last().map(|frame| &frame.position)
+        else {
             return Role::Plain;
         };
         let section = self.open_sections.last();
@@ -181,10 +165,10 @@ impl Delivered {
 
     /// Notes that an object has begun, and says whether it may be a section.
     fn object_begins(&mut self) -> bool {
-        let Some(Frame { number, place }) = self.frames.last_mut() else {
+        let Some(Frame { number, position }) = self.frames.last_mut() else {
             return false;
         };
-        let Place::Array { records, role, .. } = place else {
+        let Position::Array { records, role, .. } = position else {
             return false;
         };
         if records.is_none() {
@@ -199,11 +183,11 @@ impl Delivered {
         let Some(frame) = self.frames.last_mut() else {
             return;
         };
-        let Place::Array {
+        let Position::Array {
             index,
             records,
             role,
-        } = &mut frame.place
+        } = &mut frame.position
         else {
             return;
         };
@@ -219,7 +203,7 @@ impl Delivered {
     /// What the string that begins now is to the count.
     fn reading_begins(&self) -> Option<Reading> {
         let section = self.open_sections.last()?;
-        let Place::Object { key, is_section } = &self.frames.last()?.place else {
+        let Position::Object { key, is_section } = &self.frames.last()?.position else {
             return None;
         };
         match key.as_str() {
@@ -231,29 +215,17 @@ impl Delivered {
     }
 }
 
-impl Frame {
-    /// The current element as a part of a JSON Pointer.
-    fn segment(&self) -> String {
-        match &self.place {
-            Place::Object { key, .. } => {
-                format!("/{}", key.replace('~', "~0").replace('/', "~1"))
-            }
-            Place::Array { index, .. } => format!("/{index}"),
-        }
-    }
-}
-
 impl Visitor for Delivered {
     fn open(&mut self, container: Container) {
         let number = self.opened;
         self.opened += 1;
-        let place = match container {
+        let position = match container {
             Container::Object => {
                 let is_section = self.object_begins();
                 if is_section {
                     self.open_sections.push(Section::new(number));
                 }
-                Place::Object {
+                Position::Object {
                     key: String::new(),
                     is_section,
                 }
@@ -263,23 +235,26 @@ impl Visitor for Delivered {
                 if let (Role::Counted(_), Some(section)) = (role, self.open_sections.last_mut()) {
                     section.is_counting = true;
                 }
-                Place::Array {
+                Position::Array {
                     index: 0,
                     records: None,
                     role,
                 }
             }
         };
-        self.frames.push(Frame { number, place });
+        self.frames.push(Frame { number, position });
     }
 
     fn close(&mut self, container: Container) {
         let Some(depth) = self.frames.len().checked_sub(1) else {
             return;
         };
-        let Frame { number, ref place } = self.frames[depth];
-        match *place {
-            Place::Object {
+        let Frame {
+            number,
+            ref position,
+        } = self.frames[depth];
+        match *position {
+            Position::Object {
                 is_section: true, ..
             } => {
                 let section = self.open_sections.pop();
@@ -289,8 +264,8 @@ impl Visitor for Delivered {
                     self.sections.settle(number, &line);
                 }
             }
-            Place::Object { .. } => {}
-            Place::Array { records, role, .. } => {
+            Position::Object { .. } => {}
+            Position::Array { records, role, .. } => {
                 if let Some(records) = records
                     && self.records.shows(number)
                 {
@@ -307,8 +282,8 @@ impl Visitor for Delivered {
     }
 
     fn key(&mut self, raw: &[u8]) {
-        if let Some(Place::Object { key, .. }) =
-            self.frames.last_mut().map(|frame| &mut frame.place)
+        if let Some(Position::Object { key, .. }) =
+            self.frames.last_mut().map(|frame| &mut frame.position)
         {
             *key = shown(raw);
         }
@@ -342,5 +317,44 @@ impl Display for Delivered {
             "
 ",
         ))
+    }
+}
+
+/// The JSON Pointer of what stands in the innermost of some open containers.
+struct Pointer<'a>(&'a [Frame]);
+
+impl Display for Pointer<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let Self(frames) = self;
+        if frames.is_empty() {
+            return formatter.write_str("/");
+        }
+        let elided = frames.len().saturating_sub(SHOWN_LEVELS);
+        let outer = if elided == 0 {
+            frames.len()
+        } else {
+            SHOWN_LEVELS / 2
+        };
+        frames[..outer]
+            .iter()
+            .try_for_each(|frame| frame.fmt(formatter))?;
+        if elided > 0 {
+            write!(formatter, "/… {elided} levels …")?;
+        }
+        let inner = &frames[outer + elided..];
+        inner.iter().try_for_each(|frame| frame.fmt(formatter))
+    }
+}
+
+/// The current element of a container as a part of a JSON Pointer.
+impl Display for Frame {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match &self.position {
+            Position::Object { key, .. } if key.contains(['~', '/']) => {
+                write!(formatter, "/{}", key.replace('~', "~0").replace('/', "~1"))
+            }
+            Position::Object { key, .. } => write!(formatter, "/{key}"),
+            Position::Array { index, .. } => write!(formatter, "/{index}"),
+        }
     }
 }

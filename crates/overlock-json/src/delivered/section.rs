@@ -100,10 +100,10 @@ impl Section {
     /// The line for the section, with the code that is being read in it.
     pub(super) fn line(&self, reading: Option<&Reading>) -> Option<String> {
         let content_type = self.content_type.as_ref()?;
-        let mut line = format!("- {content_type}");
-        if let Some(id) = &self.id {
-            line.push_str(&format!(" \"{id}\""));
-        }
+        let line = match &self.id {
+            Some(id) => format!("- {content_type} \"{id}\""),
+            None => format!("- {content_type}"),
+        };
         let code_lines = match reading {
             Some(Reading::Code(lines)) => self.code_lines + lines.count(),
             _ => self.code_lines,
@@ -123,14 +123,14 @@ impl Section {
             _ => counts.into_iter().find(|(count, _)| *count > 0),
         };
         Some(match count {
-            Some((count, noun)) => with_count(line, count, noun),
+            Some((count, noun)) => with_count(&line, count, noun),
             None => line,
         })
     }
 }
 
 /// Ends a line with a count, in the singular or the plural.
-pub(super) fn with_count(line: String, count: usize, noun: &str) -> String {
+pub(super) fn with_count(line: &str, count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{line} with {count} {noun}{plural}")
 }

@@ -235,6 +235,115 @@ fn object(members: Vec<(&str, Value)>) -> Value {
     Value::Object(members.collect())
 }
 
+/// The lines of a whole document, counted on the tree.
+#[derive(Default)]
+struct Tree {
+    sections: Vec<String>,
+    records: Vec<String>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    items: usize,
+    rows: usize,
+    lines: usize,
+}
+
+impl Tree {
+    /// Walks a value that stands under `key`; an item of an array stands under none.
+    fn walk(
+        &mut self,
+        value: &Value,
+        pointer: &str,
+        key: &str,
+        is_counting: bool,
+        counts: &mut Counts,
+    ) {
+        match value {
+            Value::Array(items) => {
+                let records = items.iter().filter(|item| item.is_object()).count();
+                if records > 0 {
+                    let name = if pointer.is_empty() { "/" } else { pointer };
+                    self.records
+                        .push(super::with_count(&format!("- {name}"), records, "record"));
+                }
+                let counted = matches!(key, "items" | "rows") && !is_counting;
+                match key {
+                    "items" if counted => counts.items += items.len(),
+                    "rows" if counted => counts.rows += items.len(),
+                    _ => {}
+                }
+                for (index, item) in items.iter().enumerate() {
+                    let pointer = format!("{pointer}/{index}");
+                    if key == "sections" && item.is_object() {
+                        self.section(item, &pointer);
+                    } else {
+                        self.walk(item, &pointer, "", is_counting || counted, counts);
+                    }
+                }
+            }
+            Value::Object(members) => {
+                for (key, member) in members {
+                    self.walk(
+                        member,
+                        &format!("{pointer}/{key}"),
+                        key,
+                        is_counting,
+                        counts,
+                    );
+                }
+            }
+            Value::String(code) if key == "code" && !is_counting => {
+                counts.lines += code.lines().count();
+            }
+            _ => {}
+        }
+    }
+
+    fn section(&mut self, section: &Value, pointer: &str) {
+        let place = self.sections.len();
+        let mut counts = Counts::default();
+        self.walk(section, pointer, "", false, &mut counts);
+        let name = |key| {
+            section[key]
+                .as_str()
+                .map(|name| name.replace(char::is_control, " "))
+        };
+        let Some(content_type) = name("content_type") else {
+            return;
+        };
+        let id = name("id").map_or(String::new(), |id| format!(" \"{id}\""));
+        let line = format!("- {content_type}{id}");
+        let all = [
+            ("bullet_list", counts.items, "item"),
+            ("table", counts.rows, "row"),
+            ("code_block", counts.lines, "line"),
+        ];
+        let own = all.iter().find(|(name, ..)| *name == content_type);
+        let some = || all.iter().find(|(_, count, _)| *count > 0);
+        let line = match own.or_else(some) {
+            Some((_, count, noun)) => super::with_count(&line, *count, noun),
+            None => line,
+        };
+        self.sections.insert(place, line);
+    }
+
+    fn lines(self) -> Vec<String> {
+        let all = if self.sections.is_empty() {
+            self.records
+        } else {
+            self.sections
+        };
+        let Some(between @ 1..) = all.len().checked_sub(20) else {
+            return all;
+        };
+        let mut shown = all[..10].to_vec();
+        shown.push(format!("… ({between} more) …"));
+        shown.extend_from_slice(&all[all.len() - 10..]);
+        shown
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
@@ -257,5 +366,18 @@ proptest! {
                 break;
             }
         }
+    }
+
+    #[test]
+    fn a_whole_document_counts_like_its_tree(document in documents()) {
+        let tree = {
+            let mut tree = Tree::default();
+            let value = serde_json::from_str(&document).expect("the document is whole");
+            tree.walk(&value, "", "", false, &mut Counts::default());
+            tree
+        };
+        let delivered = count(&document);
+        prop_assert_eq!(delivered.section_count(), tree.sections.len());
+        prop_assert_eq!(delivered.lines(), tree.lines());
     }
 }

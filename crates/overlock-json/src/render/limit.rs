@@ -3,23 +3,27 @@
 //! The path to the cut has precedence over what stands beside it, and what is
 //! near the cut over what is far from it. So the outer part of a path that is
 //! too long goes first; then runs of siblings collapse, level by level from the
-//! root, until the rest fits.
+//! root, until the rest fits. The last level to collapse may get by with less:
+//! the members of an object lose their values before they lose their names.
 
+use std::ops::Range;
+
+use super::run::Run;
 use super::spend::Shown;
-use super::write::{MARK, Writer, Written};
+use super::write::{MARK, Treatment, Writer, Written};
 use super::{CutValue, characters, token};
 
 /// The text, or as much of it as `limit` characters can show.
 pub(super) fn hold(
-    written: Written,
+    mut written: Written,
     writer: &Writer<'_>,
     cut_value: CutValue,
     limit: usize,
 ) -> String {
-    let total = characters(&written.text);
-    if total <= limit {
+    if characters(&written.text) <= limit {
         return written.text;
     }
+    drop_endless_space(&mut written, limit);
     let costs = costs(&written, writer);
     let path: usize = costs.iter().map(Cost::least).sum();
     let tail = tail_within(&written, writer, cut_value, path, limit);
@@ -31,20 +35,32 @@ pub(super) fn hold(
     let mut text = elision(elided);
     let full: usize = costs[elided..].iter().map(Cost::full).sum();
     let mut len = characters(&text) + full + tail_len;
+    let worthwhile = worthwhile_saving(&costs[elided..], len, limit);
     for (level, cost) in costs.iter().enumerate().skip(elided) {
         let parts = LevelParts::of(&written, level);
         text.push_str(parts.before);
-        if len <= limit || cost.collapsed >= cost.beside {
+        if len <= limit || cost.saving() < worthwhile {
             text.push_str(parts.beside);
         } else {
-            let run = shortest_run(writer, level, len, limit);
-            len = len - run.written_len + run.replaced_len();
-            text.push_str(&run.name());
-            text.push_str(&parts.beside[run.written_bytes..]);
+            let collapsed = collapse(writer, level, len, limit);
+            len = len - collapsed.written_len + characters(&collapsed.text);
+            text.push_str(&collapsed.text);
+            text.push_str(&parts.beside[collapsed.written_bytes..]);
         }
         text.push_str(parts.after);
     }
     text + &tail
+}
+
+/// Drops the white space at the cut if it takes more than half of the limit.
+///
+/// Models that have lost their way write blanks until they are stopped.
+fn drop_endless_space(written: &mut Written, limit: usize) {
+    let kept = written.text.trim_end().len();
+    if written.text.len() - kept > limit / 2 {
+        written.text.truncate(kept);
+        written.tail = written.tail.min(kept);
+    }
 }
 
 /// How many characters a level takes.
@@ -63,26 +79,36 @@ impl Cost {
     }
 
     fn least(&self) -> usize {
-        self.path + self.beside.min(self.collapsed)
+        self.full() - self.saving()
     }
+
+    /// What collapsing saves.
+    fn saving(&self) -> usize {
+        self.beside.saturating_sub(self.collapsed)
+    }
+}
+
+/// The least saving for which a level collapses: a level that has little to give is spared as
+/// long as the others have enough.
+fn worthwhile_saving(costs: &[Cost], len: usize, limit: usize) -> usize {
+    let worthwhile = limit / 20;
+    let savings = costs.iter().map(Cost::saving);
+    let enough: usize = savings.filter(|saving| *saving >= worthwhile).sum();
+    if len - enough <= limit { worthwhile } else { 1 }
 }
 
 fn costs(written: &Written, writer: &Writer<'_>) -> Vec<Cost> {
     (0..written.levels.len())
         .map(|level| {
             let parts = LevelParts::of(written, level);
-            let mut run = Run::new(writer, level);
+            let mut run = Run::new(writer.outline, level);
             for item in writer.outline.beside(level) {
                 run.count(item);
             }
             Cost {
                 path: characters(parts.before) + characters(parts.after),
                 beside: characters(parts.beside),
-                collapsed: if run.count == 0 {
-                    0
-                } else {
-                    run.replaced_len()
-                },
+                collapsed: run.len(),
             }
         })
         .collect()
@@ -164,102 +190,98 @@ fn elision(levels: usize) -> String {
     }
 }
 
-/// The shortest run from the first item of a level that brings `len` down to `limit`, or all of them.
-fn shortest_run<'a>(writer: &'a Writer<'a>, level: usize, len: usize, limit: usize) -> Run<'a> {
-    let text = writer.outline.text;
-    let mut run = Run::new(writer, level);
-    let mut written = String::new();
-    let mut end = None;
-    for item in writer.outline.beside(level) {
-        let (start, value) = writer.outline.item(level, item);
-        written.clear();
-        written.push_str(&text[end.unwrap_or(start)..start]);
-        writer.write_item(level, item, &mut written);
-        end = Some(value.end);
-        run.count(item);
-        run.written_bytes += written.len();
-        run.written_len += characters(&written);
-        if len - run.written_len + run.replaced_len() <= limit {
-            break;
-        }
-    }
-    run
-}
-
-/// Siblings that become one `<987 more objects>`.
-struct Run<'a> {
-    writer: &'a Writer<'a>,
-    level: usize,
-    count: usize,
-    noun: Option<Noun>,
-    /// What they take as they were written.
+/// The first items of a level, collapsed.
+#[derive(Default)]
+struct Collapsed {
+    text: String,
+    /// What they took as they were written.
     written_bytes: usize,
     written_len: usize,
 }
 
-/// What the siblings of a run are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Noun {
-    Member,
-    Object,
-    Array,
-    String,
-    Number,
-    Value,
+/// Collapses as few of the first items of a level as bring `len` down to `limit`, or all of them.
+fn collapse(writer: &Writer<'_>, level: usize, len: usize, limit: usize) -> Collapsed {
+    if writer.outline.is_object(level)
+        && let Some(names) = collapse_to_names(writer, level, len, limit)
+    {
+        return names;
+    }
+    let mut collapsed = Collapsed::default();
+    let mut run = Run::new(writer.outline, level);
+    let mut items = WrittenItems::new(writer, level);
+    while let Some((item, written)) = items.next() {
+        run.count(item);
+        collapsed.written_bytes += written.len();
+        collapsed.written_len += characters(written);
+        if len - collapsed.written_len + run.len() <= limit {
+            break;
+        }
+    }
+    collapsed.text = run.name();
+    collapsed
 }
 
-impl<'a> Run<'a> {
+/// Leaves the first members of an object without their values, if that is enough.
+fn collapse_to_names(
+    writer: &Writer<'_>,
+    level: usize,
+    len: usize,
+    limit: usize,
+) -> Option<Collapsed> {
+    let mut collapsed = Collapsed::default();
+    let mut names_len = 0;
+    let mut items = WrittenItems::new(writer, level);
+    while let Some((item, written)) = items.next() {
+        collapsed.written_bytes += written.len();
+        collapsed.written_len += characters(written);
+        let start = collapsed.text.len();
+        collapsed.text.push_str(items.gap());
+        writer.write_item_as(&Treatment::Structure, level, item, &mut collapsed.text);
+        names_len += characters(&collapsed.text[start..]);
+        if len - collapsed.written_len + names_len <= limit {
+            return Some(collapsed);
+        }
+    }
+    None
+}
+
+/// Writes the items of a level again, one at a time, each with the gap before it.
+struct WrittenItems<'a> {
+    writer: &'a Writer<'a>,
+    level: usize,
+    items: Range<usize>,
+    gap: Range<usize>,
+    end: Option<usize>,
+    written: String,
+}
+
+impl<'a> WrittenItems<'a> {
     fn new(writer: &'a Writer<'a>, level: usize) -> Self {
         Self {
             writer,
             level,
-            count: 0,
-            noun: None,
-            written_bytes: 0,
-            written_len: 0,
+            items: writer.outline.beside(level),
+            gap: 0..0,
+            end: None,
+            written: String::new(),
         }
     }
 
-    fn count(&mut self, item: usize) {
-        self.count += 1;
-        let noun = self.noun_of(item);
-        self.noun = match self.noun {
-            None => Some(noun),
-            Some(same) if same == noun => Some(same),
-            Some(_) => Some(Noun::Value),
-        };
+    fn next(&mut self) -> Option<(usize, &str)> {
+        let item = self.items.next()?;
+        let (start, value) = self.writer.outline.item(self.level, item);
+        self.gap = self.end.unwrap_or(start)..start;
+        self.end = Some(value.end);
+        self.written.clear();
+        self.written
+            .push_str(&self.writer.outline.text[self.gap.clone()]);
+        self.writer.write_item(self.level, item, &mut self.written);
+        Some((item, &self.written))
     }
 
-    fn noun_of(&self, item: usize) -> Noun {
-        let outline = self.writer.outline;
-        if outline.is_object(self.level) {
-            return Noun::Member;
-        }
-        match outline.text.as_bytes()[outline.item_value(self.level, item)] {
-            b'{' => Noun::Object,
-            b'[' => Noun::Array,
-            b'"' => Noun::String,
-            b't' | b'f' | b'n' => Noun::Value,
-            _ => Noun::Number,
-        }
-    }
-
-    fn name(&self) -> String {
-        let noun = match self.noun {
-            Some(Noun::Member) => "member",
-            Some(Noun::Object) => "object",
-            Some(Noun::Array) => "array",
-            Some(Noun::String) => "string",
-            Some(Noun::Number) => "number",
-            Some(Noun::Value) | None => "value",
-        };
-        let plural = if self.count == 1 { "" } else { "s" };
-        format!("<{} more {noun}{plural}>", self.count)
-    }
-
-    fn replaced_len(&self) -> usize {
-        // The name of a run is ASCII.
-        self.name().len()
+    /// What stands between the last item and the one before it.
+    fn gap(&self) -> &'a str {
+        &self.writer.outline.text[self.gap.clone()]
     }
 }
 

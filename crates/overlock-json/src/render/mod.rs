@@ -25,6 +25,7 @@
 
 mod limit;
 mod outline;
+mod run;
 mod spend;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,8 @@
 //! Renders documents under budgets and limits, and states the laws that hold for all of them.
 
+use std::fmt::Write;
+use std::ops::Range;
+
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -359,10 +362,8 @@ fn a_complete_document_is_spent_from_its_end() {
 
 #[test]
 fn far_siblings_collapse_into_one_run() {
-    let objects: String = (0..1000).map(|id| format!("{{\"id\": {id}}}, ")).collect();
-    let near: String = (988..1000)
-        .map(|id| format!("{{\"id\": {id}}}, "))
-        .collect();
+    let objects = listed(0..1000, |id| format!("{{\"id\": {id}}}, "));
+    let near = listed(988..1000, |id| format!("{{\"id\": {id}}}, "));
     check_limit(
         &format!(r#"{{"rows": [{objects}{{"id": 10"#),
         50_000,
@@ -370,8 +371,8 @@ fn far_siblings_collapse_into_one_run() {
         200,
         &format!(r#"{{"rows": [<988 more objects>, {near}{{"id": 10"#),
     );
-    let members: String = (0..50).map(|id| format!("\"key {id}\":{id},")).collect();
-    let near: String = (37..50).map(|id| format!("\"key {id}\":{id},")).collect();
+    let members = listed(0..50, |id| format!("\"key {id}\":{id},"));
+    let near = listed(37..50, |id| format!("\"key {id}\":{id},"));
     check_limit(
         &format!("{{{members}\"last\":[[1],[2],3"),
         500,
@@ -379,6 +380,58 @@ fn far_siblings_collapse_into_one_run() {
         200,
         &format!("{{<37 more members>,{near}\"last\":[[1],[2],3"),
     );
+}
+
+#[test]
+fn members_lose_their_values_before_their_names() {
+    let rows = "[1,2,3],".repeat(100);
+    check_limit(
+        &format!(r#"{{"config": [{rows}1], "title": "t", "text": "It was"#),
+        5000,
+        CutValue::Hint,
+        200,
+        r#"{"config": <array>, "title": "t", "text": "It was"#,
+    );
+    check_limit(
+        &format!(r#"{{"title": "t", "rows": [{rows}{{"id": 7"#),
+        0,
+        CutValue::Keep,
+        200,
+        &format!(
+            r#"{{"title": "...", "rows": [<82 more arrays>,{}{{"id": 7"#,
+            "<array>,".repeat(18)
+        ),
+    );
+}
+
+#[test]
+fn blanks_without_end_do_not_push_out_the_path() {
+    let blanks = " \n".repeat(1000);
+    check_limit(
+        &format!("{{\"a\": [1,{blanks}"),
+        500,
+        CutValue::Hint,
+        200,
+        "{\"a\": [1,",
+    );
+    check_limit(
+        &format!("{{\"a\": [1{blanks}"),
+        500,
+        CutValue::Keep,
+        200,
+        "{\"a\": [1",
+    );
+    check_limit(
+        &format!("{{\"a\": [1]}}{blanks}"),
+        500,
+        CutValue::Keep,
+        200,
+        "{\"a\": [1]}",
+    );
+}
+
+fn listed(numbers: Range<usize>, item: impl Fn(usize) -> String) -> String {
+    numbers.map(item).collect()
 }
 
 #[test]
@@ -488,16 +541,17 @@ fn documents() -> impl Strategy<Value = String> {
 }
 
 fn escaped(text: &str) -> String {
-    let mut units = [0; 2];
-    text.chars()
-        .map(|character| {
-            if character.is_ascii() {
-                return character.to_string();
-            }
-            let units = character.encode_utf16(&mut units);
-            units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
-        })
-        .collect()
+    let mut escaped = String::new();
+    for character in text.chars() {
+        if character.is_ascii() {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            write!(escaped, "\\u{unit:04x}").expect("a string takes all");
+        }
+    }
+    escaped
 }
 
 fn modes() -> impl Strategy<Value = CutValue> {

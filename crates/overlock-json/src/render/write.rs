@@ -35,7 +35,7 @@ pub(super) struct Writer<'a> {
 }
 
 /// How an item beside the path is written.
-enum Treatment {
+pub(super) enum Treatment {
     /// In full, oversized values as hints.
     Full,
     /// In full up to an offset, then as hints.
@@ -91,10 +91,21 @@ impl<'a> Writer<'a> {
 
     /// Writes an item beside the path.
     pub(super) fn write_item(&self, level: usize, item: usize, out: &mut String) {
+        self.write_item_as(&self.treatment(level, item), level, item, out);
+    }
+
+    /// Writes an item beside the path in another way than was decided.
+    pub(super) fn write_item_as(
+        &self,
+        treatment: &Treatment,
+        level: usize,
+        item: usize,
+        out: &mut String,
+    ) {
         let text = self.outline.text;
         let (start, value) = self.outline.item(level, item);
         out.push_str(&text[start..value.start]);
-        match self.treatment(level, item) {
+        match *treatment {
             Treatment::Full => self.write_full(value, out),
             Treatment::FullUntil(middle) => {
                 self.write_full(value.start..middle, out);
