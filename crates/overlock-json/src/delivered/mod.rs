@@ -33,7 +33,7 @@ use ledger::Ledger;
 use section::{Counted, Reading, Section, shown, with_count};
 
 /// Pointers with more levels than this lose their middle.
-const SHOWN_LEVELS: usize = 100;
+const SHOWN_LEVELS: usize = 40;
 
 /// What a document has brought so far, kept up as it grows.
 ///

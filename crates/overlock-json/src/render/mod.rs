@@ -22,6 +22,9 @@
 //! - Under a limit, a cut value that does not fit beside its path becomes its
 //!   hint, or its tail in the `keep` and `tail` modes. A limit that even the
 //!   innermost key outgrows keeps the end of the text after `…`.
+//! - Under a limit, levels that would save next to nothing are spared while the
+//!   others suffice, members lose their values before their names, and blanks at
+//!   the cut that fill more than half of the limit are dropped.
 
 mod limit;
 mod outline;
