@@ -83,7 +83,11 @@ pub(crate) fn read(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
     };
     let foreign = foreign_bytes(&text.bytes);
     if foreign > 0 {
-        let s = if foreign == 1 { " that is" } else { "s that are" };
+        let s = if foreign == 1 {
+            " that is"
+        } else {
+            "s that are"
+        };
         notes.note(format_args!(
             "dropped {foreign} byte{s} not UTF-8 from {}",
             text.name

@@ -25,7 +25,11 @@ pub(crate) use object::{Object, Refusal};
 
 /// Answers every line of `source`. A line that cannot be answered gets its error at its
 /// place, and the run ends [`Ending::Partial`].
-pub(crate) fn run<A, R>(source: Box<dyn Read + Send>, name: &str, answer: A) -> Result<Ending, Failure>
+pub(crate) fn run<A, R>(
+    source: Box<dyn Read + Send>,
+    name: &str,
+    answer: A,
+) -> Result<Ending, Failure>
 where
     A: Fn(Object) -> Result<R, Refusal> + Send + Sync + 'static,
     R: Serialize,
@@ -70,8 +74,7 @@ fn deal(
             Ok(chunk) => {
                 let (place, answers) = sync_channel(1);
                 // The place is taken first: it is what bounds the work under way.
-                to_writer.send(Ok(answers)).is_ok()
-                    && to_workers.send(Job { chunk, place }).is_ok()
+                to_writer.send(Ok(answers)).is_ok() && to_workers.send(Job { chunk, place }).is_ok()
             }
             Err(error) => to_writer.send(Err(error)).is_ok(),
         };
@@ -136,7 +139,10 @@ fn write(places: &Receiver<io::Result<Receiver<Answers>>>, name: &str) -> Result
     let mut foreign_bytes = 0;
     for place in places {
         let answers = place
-            .map_err(|source| Failure::Unreadable { name: name.into(), source })?
+            .map_err(|source| Failure::Unreadable {
+                name: name.into(),
+                source,
+            })?
             .recv()
             .map_err(|_| Failure::WorkerStopped)?;
         errors += answers.errors;

@@ -49,7 +49,10 @@ impl Object {
     }
 
     /// A string or a list of strings and nulls; not given, an empty list.
-    pub(crate) fn one_or_more_texts(&mut self, field: &str) -> Result<Vec<Option<String>>, Refusal> {
+    pub(crate) fn one_or_more_texts(
+        &mut self,
+        field: &str,
+    ) -> Result<Vec<Option<String>>, Refusal> {
         let expected = "a string or a list of strings";
         match self.fields.remove(field) {
             None | Some(Value::Null) => Ok(Vec::new()),

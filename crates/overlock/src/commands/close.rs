@@ -66,16 +66,25 @@ impl Close {
             .scanner()
             .closing(self.strict)
             .ok_or_else(|| refuse(NoJson::Absent))?;
-        let kept = &base.text()[..closing.kept_len];
+        let kept = &base.text().as_bytes()[..closing.kept_len];
         Results::new().document(&[kept, closing.closers.as_bytes()])?;
         if let Some(path) = &closing.truncated {
-            notes.note(format_args!("the string at {} is cut short", draw::path(path)));
+            notes.note(format_args!(
+                "the string at {} is cut short",
+                draw::path(path)
+            ));
         }
         if let Some(path) = &closing.dropped {
-            notes.note(format_args!("left out what stopped halfway at {}", draw::path(path)));
+            notes.note(format_args!(
+                "left out what stopped halfway at {}",
+                draw::path(path)
+            ));
         }
         if !base.fixes().is_empty() {
-            notes.note(format_args!("repaired first: {}", draw::fixes(base.fixes())));
+            notes.note(format_args!(
+                "repaired first: {}",
+                draw::fixes(base.fixes())
+            ));
         }
         Ok(Ending::Whole)
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use overlock_json::{Base, Outcome, Seam, StitchOptions, clean_encoding, stitch};
+use overlock_json::{Base, Outcome, Seam, StitchOptions, stitch};
 use serde::Serialize;
 
 use super::{Form, no_json};
@@ -95,8 +95,8 @@ impl Stitch {
     }
 
     fn join(&self, first: &Text, rest: &[Text], notes: &mut Notes) -> Result<Ending, Failure> {
-        let mut base = Base::read(&first.bytes)
-            .map_err(|reason| no_json(reason, &first.name, &self.form))?;
+        let mut base =
+            Base::read(&first.bytes).map_err(|reason| no_json(reason, &first.name, &self.form))?;
         let mut seams = Vec::new();
         for (index, part) in rest.iter().enumerate() {
             let options = StitchOptions {
@@ -105,7 +105,7 @@ impl Stitch {
             };
             let seam = stitch(&mut base, &part.bytes, &options);
             if !self.form.json {
-                let drawing = SeamDrawing::new(base.text(), &part.bytes, &seam);
+                let drawing = SeamDrawing::new(base.text().as_bytes(), &part.bytes, &seam);
                 let title = format!("seam {} ({})", index + 1, part.name);
                 for line in drawing.lines(&title, draw::terminal_width()) {
                     notes.line(line);
@@ -118,7 +118,7 @@ impl Stitch {
             Results::new().object(&answer(&base, &seams))?;
             return Ok(Ending::whole_if(whole));
         }
-        Results::new().document(&[base.text()])?;
+        Results::new().document(&[base.text().as_bytes()])?;
         if let Some(cut) = base.cut() {
             notes.note(format_args!("still cut, {}", draw::cut_sentence(&cut)));
         }
@@ -134,9 +134,11 @@ impl Stitch {
         }
         let source = Source::from(self.parts.into_iter().next());
         let protocol = self.protocol;
-        batch::run(source.open(notes)?, &source.name(), move |object: Object| {
-            answer_line(object, protocol)
-        })
+        batch::run(
+            source.open(notes)?,
+            &source.name(),
+            move |object: Object| answer_line(object, protocol),
+        )
     }
 
     fn check_usage(&self) -> Result<(), Failure> {
@@ -153,7 +155,10 @@ impl Stitch {
                 hint: "give --expected-overlap at most once for each part after the first".into(),
             });
         }
-        let from_input = self.parts.iter().filter(|path| input::is_standard_input(path));
+        let from_input = self
+            .parts
+            .iter()
+            .filter(|path| input::is_standard_input(path));
         if from_input.count() > 1 {
             return Err(Failure::Usage {
                 message: "standard input can be only one of the parts".into(),
@@ -199,7 +204,7 @@ fn answer_line(mut object: Object, protocol: Protocol) -> Result<Answer, Refusal
 
 fn answer(base: &Base<'_>, seams: &[Seam]) -> Answer {
     Answer {
-        json: clean_encoding(base.text()).text.into_owned(),
+        json: base.text().to_owned(),
         complete: base.is_complete(),
         seams: seams.iter().map(SeamAnswer::from).collect(),
     }

@@ -149,7 +149,11 @@ mod tests {
     #[track_caller]
     fn check(text: &str, room: usize, expected_head: &str, expected_tail: &str) {
         let (head, tail) = (head(text.as_bytes(), room), tail(text.as_bytes(), room));
-        assert_eq!((&*head.text, &*tail.text), (expected_head, expected_tail), "{text:?} in {room}");
+        assert_eq!(
+            (&*head.text, &*tail.text),
+            (expected_head, expected_tail),
+            "{text:?} in {room}"
+        );
         assert!(head.width <= room && tail.width <= room);
     }
 
@@ -166,7 +170,12 @@ mod tests {
     fn counts_columns_and_not_characters() {
         check("日本語", 6, "日本語", "日本語");
         check("日本語", 5, "日本…", "…本語");
-        check("e\u{301}e\u{301}e\u{301}", 3, "e\u{301}e\u{301}e\u{301}", "e\u{301}e\u{301}e\u{301}");
+        check(
+            "e\u{301}e\u{301}e\u{301}",
+            3,
+            "e\u{301}e\u{301}e\u{301}",
+            "e\u{301}e\u{301}e\u{301}",
+        );
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub(crate) const NEW: Style = AnsiColor::Green.on_default();
 /// How many columns there are to draw in.
 pub(crate) fn terminal_width() -> usize {
     const WITHOUT_TERMINAL: usize = 100;
-    let width = terminal_size::terminal_size()
-        .map_or(WITHOUT_TERMINAL, |(width, _)| usize::from(width.0));
+    let width =
+        terminal_size::terminal_size().map_or(WITHOUT_TERMINAL, |(width, _)| usize::from(width.0));
     // Narrower than this nothing can be read, and wider lines tire the eye.
     width.clamp(40, 140)
 }

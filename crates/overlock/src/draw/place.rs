@@ -49,8 +49,16 @@ impl<'a> CutDrawing<'a> {
                 if let Some(closing) = self.base.scanner().closing(false) {
                     lines.push(format!("open: {}", open_trail(self.base, cut, &closing)));
                     lines.push(format!("closers: {}", closers(&closing)));
-                    lines.extend(closing.truncated.map(|path| format!("truncated: {}", pointer(&path))));
-                    lines.extend(closing.dropped.map(|path| format!("dropped: {}", pointer(&path))));
+                    lines.extend(
+                        closing
+                            .truncated
+                            .map(|path| format!("truncated: {}", pointer(&path))),
+                    );
+                    lines.extend(
+                        closing
+                            .dropped
+                            .map(|path| format!("dropped: {}", pointer(&path))),
+                    );
                 }
             }
         }
@@ -71,7 +79,10 @@ impl<'a> CutDrawing<'a> {
             Some(cut) => self.draw_cut(cut, width, &mut lines),
         }
         if !self.base.fixes().is_empty() {
-            lines.push(format!("{FAINT}after repair{FAINT:#}  {}", fixes(self.base.fixes())));
+            lines.push(format!(
+                "{FAINT}after repair{FAINT:#}  {}",
+                fixes(self.base.fixes())
+            ));
         }
         lines
     }
@@ -86,10 +97,19 @@ impl<'a> CutDrawing<'a> {
         lines.push(String::new());
         lines.extend(cut_lines(self.text, cut.offset, position.line, width));
         lines.push(String::new());
-        lines.push(format!("{FAINT}path {FAINT:#}  {STRONG}{}{STRONG:#}", path(&cut.path)));
+        lines.push(format!(
+            "{FAINT}path {FAINT:#}  {STRONG}{}{STRONG:#}",
+            path(&cut.path)
+        ));
         if let Some(closing) = self.base.scanner().closing(false) {
-            lines.push(format!("{FAINT}open {FAINT:#}  {}", open_trail(self.base, cut, &closing)));
-            lines.push(format!("{FAINT}close{FAINT:#}  {}", closing_sentence(self.base, &closing)));
+            lines.push(format!(
+                "{FAINT}open {FAINT:#}  {}",
+                open_trail(self.base, cut, &closing)
+            ));
+            lines.push(format!(
+                "{FAINT}close{FAINT:#}  {}",
+                closing_sentence(self.base, &closing)
+            ));
         }
     }
 }
@@ -111,7 +131,11 @@ pub(crate) fn cut_lines(text: &[u8], offset: usize, line: usize, width: usize) -
         })
         .collect();
     let rest = &text[offset..];
-    let rest = &rest[..rest.iter().take(room * 16).position(|&byte| byte == b'\n').unwrap_or(rest.len().min(room * 16))];
+    let rest = &rest[..rest
+        .iter()
+        .take(room * 16)
+        .position(|&byte| byte == b'\n')
+        .unwrap_or(rest.len().min(room * 16))];
     // The mark needs its words beside it, and what follows the cut some room.
     let mark = "▲ the text stops here";
     let after = head(rest, room / 4);
@@ -144,7 +168,10 @@ fn closing_sentence(base: &Base<'_>, closing: &Closing) -> String {
         parts.push(format!("adds {NEW}{}{NEW:#}", closers(closing)));
     }
     if let Some(truncated) = &closing.truncated {
-        parts.push(format!("the string at {} ends where it stops", path(truncated)));
+        parts.push(format!(
+            "the string at {} ends where it stops",
+            path(truncated)
+        ));
     }
     if let Some(dropped) = &closing.dropped {
         parts.push(format!("{} is left out", path(dropped)));
@@ -223,7 +250,11 @@ fn lines_up_to(text: &[u8], room: usize) -> (Vec<(usize, &[u8])>, &[u8]) {
     let reach = &text[text.len() - text.len().min(room * 16 * (SHOWN + 1))..];
     let mut lines = reach.rsplit(|&byte| byte == b'\n');
     let last = lines.next().unwrap_or_default();
-    let mut before: Vec<_> = lines.take(SHOWN).enumerate().map(|(index, line)| (index + 1, line)).collect();
+    let mut before: Vec<_> = lines
+        .take(SHOWN)
+        .enumerate()
+        .map(|(index, line)| (index + 1, line))
+        .collect();
     before.reverse();
     (before, last)
 }

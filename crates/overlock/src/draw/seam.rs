@@ -35,11 +35,21 @@ impl<'a> SeamDrawing<'a> {
 
     /// The drawing: what happened, then the two edges.
     pub(crate) fn lines(&self, title: &str, width: usize) -> Vec<String> {
-        let mut lines = vec![format!("{STRONG}{title}{STRONG:#}  {}", seam_sentence(self.seam))];
+        let mut lines = vec![format!(
+            "{STRONG}{title}{STRONG:#}  {}",
+            seam_sentence(self.seam)
+        )];
         let room = width.saturating_sub(LABEL + 2);
         let left = room * 3 / 5;
         let base = tail(self.base, left);
-        lines.push(label("base", &format!("{}{}{FAINT}│{FAINT:#}", " ".repeat(left - base.width), base.text)));
+        lines.push(label(
+            "base",
+            &format!(
+                "{}{}{FAINT}│{FAINT:#}",
+                " ".repeat(left - base.width),
+                base.text
+            ),
+        ));
         let repeated = tail(self.repeated, left);
         if self.seam.outcome.is_accepted() {
             let new = head(self.new, room - left);
@@ -68,7 +78,10 @@ impl<'a> SeamDrawing<'a> {
         let words = format!(" {} repeated", grouped(count));
         let strokes = "~".repeat(repeated.width);
         let indent = " ".repeat(left - repeated.width);
-        Some(label("", &format!("{indent}{REPEATED}{strokes}{REPEATED:#}{FAINT}{words}{FAINT:#}")))
+        Some(label(
+            "",
+            &format!("{indent}{REPEATED}{strokes}{REPEATED:#}{FAINT}{words}{FAINT:#}"),
+        ))
     }
 }
 
@@ -148,5 +161,6 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     if needle.is_empty() {
         return None;
     }
-    text.windows(needle.len()).position(|window| window == needle)
+    text.windows(needle.len())
+        .position(|window| window == needle)
 }

@@ -17,7 +17,11 @@ pub(crate) fn open_trail(base: &Base<'_>, cut: &Cut, closing: &Closing) -> Strin
     let depth = base.scanner().depth();
     let trail = Trail {
         // The brackets that close the containers end the closers, outermost last.
-        brackets: closing.closers.as_bytes().split_at(closing.closers.len().saturating_sub(depth)).1,
+        brackets: closing
+            .closers
+            .as_bytes()
+            .split_at(closing.closers.len().saturating_sub(depth))
+            .1,
         steps: cut.path.split('/').skip(1).map(unescape).collect(),
         depth,
         leads_inside: leads_inside(cut.place),
@@ -54,9 +58,10 @@ impl Trail<'_> {
             _ => "…",
         };
         let mut words = vec![bracket.to_owned()];
-        words.extend(self.step(level).map(|step| {
-            format!("{}:", head(step.as_bytes(), KEY_COLUMNS).text)
-        }));
+        words.extend(
+            self.step(level)
+                .map(|step| format!("{}:", head(step.as_bytes(), KEY_COLUMNS).text)),
+        );
         words
     }
 
@@ -71,7 +76,10 @@ impl Trail<'_> {
             return self.steps.get(level);
         }
         let from_end = steps - level;
-        self.steps.len().checked_sub(from_end).and_then(|index| self.steps.get(index))
+        self.steps
+            .len()
+            .checked_sub(from_end)
+            .and_then(|index| self.steps.get(index))
     }
 }
 

@@ -17,7 +17,11 @@ pub(crate) fn path(pointer: &str) -> String {
     }
     let start = head(pointer.as_bytes(), PATH_COLUMNS / 2).text;
     let end = super::tail(pointer.as_bytes(), PATH_COLUMNS / 2).text;
-    format!("{}…{}", start.trim_end_matches('…'), end.trim_start_matches('…'))
+    format!(
+        "{}…{}",
+        start.trim_end_matches('…'),
+        end.trim_start_matches('…')
+    )
 }
 
 /// What the text was in the middle of, to go after "cut".
@@ -98,7 +102,12 @@ mod tests {
 
     #[test]
     fn sets_thousands_apart() {
-        for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
             assert_eq!(grouped(number), expected);
         }
     }
