@@ -76,16 +76,12 @@ impl<R: Read> Iterator for Lines<R> {
             }
             // Nothing is kept while a line is skipped, so `start` is 0 here and stays right.
             if matches!(self.state, State::Skipping) {
-                match self.begun.iter().position(|&byte| byte == b'\n') {
-                    Some(end) => {
-                        self.begun.drain(..=end);
-                        self.state = State::Reading;
-                    }
-                    None => {
-                        self.begun.clear();
-                        continue;
-                    }
-                }
+                let Some(end) = self.begun.iter().position(|&byte| byte == b'\n') else {
+                    self.begun.clear();
+                    continue;
+                };
+                self.begun.drain(..=end);
+                self.state = State::Reading;
             }
             if let Some(end) = self.begun[start..].iter().rposition(|&byte| byte == b'\n') {
                 let rest = self.begun.split_off(start + end + 1);

@@ -158,7 +158,7 @@ fn kind(value: &Value) -> &'static str {
 fn names<T: clap::ValueEnum>() -> String {
     let names: Vec<_> = T::value_variants()
         .iter()
-        .filter_map(|variant| variant.to_possible_value())
+        .filter_map(clap::ValueEnum::to_possible_value)
         .map(|value| format!("`{}`", value.get_name()))
         .collect();
     names.join(" or ")

@@ -71,13 +71,13 @@ impl Close {
         if let Some(path) = &closing.truncated {
             notes.note(format_args!(
                 "the string at {} is cut short",
-                draw::path(path)
+                draw::path(path, draw::SENTENCE_COLUMNS)
             ));
         }
         if let Some(path) = &closing.dropped {
             notes.note(format_args!(
                 "left out what stopped halfway at {}",
-                draw::path(path)
+                draw::path(path, draw::SENTENCE_COLUMNS)
             ));
         }
         if !base.fixes().is_empty() {

@@ -80,7 +80,7 @@ impl Repair {
         if self.fixes {
             for fix in &answer.fixes {
                 let position = draw::Position::of(&text.bytes, fix.offset);
-                notes.line(format_args!("{position}: {}", draw::fix_name(fix)));
+                notes.line(format_args!("{position}: {}", draw::fix_name(*fix)));
             }
             notes.note(draw::fixes(&answer.fixes));
         }

@@ -3,6 +3,8 @@
 //! What it says next is drawn by a seeded generator: how far it gets, and in which of
 //! the ways of real models the next piece comes back.
 
+use std::fmt::Write;
+
 use overlock_json::{Cut, Place, Protocol, Scanner};
 
 use super::random::Random;
@@ -316,7 +318,7 @@ fn escape(text: &str) -> String {
             continue;
         }
         for unit in character.encode_utf16(&mut [0; 2]) {
-            escaped.push_str(&format!("\\u{unit:04x}"));
+            let _ = write!(escaped, "\\u{unit:04x}"); // a string takes everything
         }
     }
     escaped

@@ -1,4 +1,4 @@
-//! Numbers that look random and come again with the same seed (SplitMix64).
+//! Numbers that look random and come again with the same seed (`SplitMix64`).
 
 pub(super) struct Random(u64);
 

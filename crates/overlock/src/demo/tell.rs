@@ -135,7 +135,7 @@ impl Teller {
         self.line(&format!(
             "{CUT}cut{CUT:#}   {} at {STRONG}{}{STRONG:#}",
             draw::place_phrase(cut.place),
-            draw::path(&cut.path)
+            draw::path(&cut.path, self.width / 2)
         ))?;
         let position = Position::of(arrived, arrived.len());
         for line in draw::cut_lines(

@@ -11,11 +11,13 @@ mod words;
 
 use anstyle::{AnsiColor, Style};
 
-pub(crate) use cells::{head, line_cells, tail};
+pub(crate) use cells::{head, line_cells};
 pub(crate) use place::{CutDrawing, Position, cut_lines};
 pub(crate) use seam::SeamDrawing;
 pub(crate) use trail::open_trail;
-pub(crate) use words::{cut_sentence, fix_name, fixes, grouped, path, place_phrase};
+pub(crate) use words::{
+    SENTENCE_COLUMNS, cut_sentence, fix_name, fixes, grouped, path, place_phrase,
+};
 
 /// What matters most on a line.
 pub(crate) const STRONG: Style = Style::new().bold();

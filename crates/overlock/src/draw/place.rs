@@ -3,11 +3,11 @@
 
 use std::fmt;
 
-use overlock_json::{Base, Closing, Cut};
+use overlock_json::{Base, Closing, Cut, Place};
 
 use super::cells::{head, tail};
 use super::trail::open_trail;
-use super::words::{fixes, grouped, path, place_phrase};
+use super::words::{SENTENCE_COLUMNS, fixes, grouped, path, place_phrase};
 use super::{CUT, FAINT, NEW, STRONG};
 
 /// A text and where it stops, ready to be drawn.
@@ -99,7 +99,7 @@ impl<'a> CutDrawing<'a> {
         lines.push(String::new());
         lines.push(format!(
             "{FAINT}path {FAINT:#}  {STRONG}{}{STRONG:#}",
-            path(&cut.path)
+            path(&cut.path, width.saturating_sub(7))
         ));
         if let Some(closing) = self.base.scanner().closing(false) {
             lines.push(format!(
@@ -108,7 +108,7 @@ impl<'a> CutDrawing<'a> {
             ));
             lines.push(format!(
                 "{FAINT}close{FAINT:#}  {}",
-                closing_sentence(self.base, &closing)
+                closing_sentence(self.base, cut, &closing)
             ));
         }
     }
@@ -158,7 +158,7 @@ pub(crate) fn cut_lines(text: &[u8], offset: usize, line: usize, width: usize) -
 }
 
 /// What closing the text would do.
-fn closing_sentence(base: &Base<'_>, closing: &Closing) -> String {
+fn closing_sentence(base: &Base<'_>, cut: &Cut, closing: &Closing) -> String {
     let mut parts = Vec::new();
     let removed = base.text().len() - closing.kept_len;
     if removed > 0 {
@@ -167,14 +167,14 @@ fn closing_sentence(base: &Base<'_>, closing: &Closing) -> String {
     if !closing.closers.is_empty() {
         parts.push(format!("adds {NEW}{}{NEW:#}", closers(closing)));
     }
-    if let Some(truncated) = &closing.truncated {
-        parts.push(format!(
-            "the string at {} ends where it stops",
-            path(truncated)
-        ));
+    if closing.truncated.is_some() {
+        parts.push("the string ends where it stops".into());
     }
     if let Some(dropped) = &closing.dropped {
-        parts.push(format!("{} is left out", path(dropped)));
+        parts.push(match cut.place {
+            Place::Number => "the number is left out, as more digits may follow".into(),
+            _ => format!("{} is left out", path(dropped, SENTENCE_COLUMNS)),
+        });
     }
     parts.join("; ")
 }
@@ -224,8 +224,9 @@ impl Position {
             .rposition(|&byte| byte == b'\n')
             .map_or(0, |newline| newline + 1);
         let is_start = |byte: &&u8| **byte & 0xC0 != 0x80;
+        let is_break = |byte: &&u8| **byte == b'\n';
         Self {
-            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
+            line: 1 + before.iter().filter(is_break).count(),
             column: 1 + before[line_start..].iter().filter(is_start).count(),
         }
     }

@@ -2,21 +2,20 @@
 
 use overlock_json::{Cut, Fix, Place};
 
-use super::cells::head;
-
-/// The longest pointer that is shown in full.
-const PATH_COLUMNS: usize = 160;
+use super::cells::{head, tail};
 
 /// A pointer as it is shown: the root has a name, and nothing in it steers the terminal.
-pub(crate) fn path(pointer: &str) -> String {
+/// Of one that takes more than `room` columns the middle is missing.
+pub(crate) fn path(pointer: &str, room: usize) -> String {
     if pointer.is_empty() {
         return "the root".into();
     }
-    if pointer.len() <= PATH_COLUMNS {
-        return head(pointer.as_bytes(), PATH_COLUMNS).text;
+    let start = head(pointer.as_bytes(), room);
+    if !start.text.ends_with('…') {
+        return start.text;
     }
-    let start = head(pointer.as_bytes(), PATH_COLUMNS / 2).text;
-    let end = super::tail(pointer.as_bytes(), PATH_COLUMNS / 2).text;
+    let start = head(pointer.as_bytes(), room / 2).text;
+    let end = tail(pointer.as_bytes(), room / 2).text;
     format!(
         "{}…{}",
         start.trim_end_matches('…'),
@@ -41,12 +40,15 @@ pub(crate) fn place_phrase(place: Place) -> &'static str {
     }
 }
 
+/// How much of a sentence may be a pointer.
+pub(crate) const SENTENCE_COLUMNS: usize = 60;
+
 /// A cut in one line.
 pub(crate) fn cut_sentence(cut: &Cut) -> String {
     format!(
         "{} at {}, after {} bytes",
         place_phrase(cut.place),
-        path(&cut.path),
+        path(&cut.path, SENTENCE_COLUMNS),
         grouped(cut.offset)
     )
 }
@@ -55,7 +57,7 @@ pub(crate) fn cut_sentence(cut: &Cut) -> String {
 pub(crate) fn fixes(fixes: &[Fix]) -> String {
     let mut kinds: Vec<(String, usize)> = Vec::new();
     for fix in fixes {
-        let name = fix_name(fix);
+        let name = fix_name(*fix);
         match kinds.iter_mut().find(|(kind, _)| *kind == name) {
             Some((_, count)) => *count += 1,
             None => kinds.push((name, 1)),
@@ -76,7 +78,7 @@ pub(crate) fn fixes(fixes: &[Fix]) -> String {
 }
 
 /// The name of a fix as machines read it.
-pub(crate) fn fix_name(fix: &Fix) -> String {
+pub(crate) fn fix_name(fix: Fix) -> String {
     match serde_json::to_value(fix.kind) {
         Ok(serde_json::Value::String(name)) => name,
         _ => format!("{:?}", fix.kind),
@@ -88,7 +90,7 @@ pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
