@@ -68,13 +68,14 @@ impl Close {
             .ok_or_else(|| refuse(NoJson::Absent))?;
         let kept = &base.text().as_bytes()[..closing.kept_len];
         Results::new().document(&[kept, closing.closers.as_bytes()])?;
-        if let Some(path) = &closing.truncated {
+        let losses = base.scanner().losses(self.strict);
+        if let Some(path) = &losses.truncated {
             notes.note(format_args!(
                 "the string at {} is cut short",
                 draw::path(path, draw::SENTENCE_COLUMNS)
             ));
         }
-        if let Some(path) = &closing.dropped {
+        if let Some(path) = &losses.dropped {
             notes.note(format_args!(
                 "left out what stopped halfway at {}",
                 draw::path(path, draw::SENTENCE_COLUMNS)

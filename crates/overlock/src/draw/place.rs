@@ -49,17 +49,11 @@ impl<'a> CutDrawing<'a> {
                 if let Some(closing) = self.base.scanner().closing(false) {
                     lines.push(format!("open: {}", open_trail(self.base, cut, &closing)));
                     lines.push(format!("closers: {}", closers(&closing)));
-                    lines.extend(
-                        closing
-                            .truncated
-                            .map(|path| format!("truncated: {}", pointer(&path))),
-                    );
-                    lines.extend(
-                        closing
-                            .dropped
-                            .map(|path| format!("dropped: {}", pointer(&path))),
-                    );
                 }
+                let losses = self.base.scanner().losses(false);
+                let (truncated, dropped) = (losses.truncated, losses.dropped);
+                lines.extend(truncated.map(|path| format!("truncated: {}", pointer(&path))));
+                lines.extend(dropped.map(|path| format!("dropped: {}", pointer(&path))));
             }
         }
         if !self.base.fixes().is_empty() {
@@ -167,10 +161,11 @@ fn closing_sentence(base: &Base<'_>, cut: &Cut, closing: &Closing) -> String {
     if !closing.closers.is_empty() {
         parts.push(format!("adds {NEW}{}{NEW:#}", closers(closing)));
     }
-    if closing.truncated.is_some() {
+    let losses = base.scanner().losses(false);
+    if losses.truncated.is_some() {
         parts.push("the string ends where it stops".into());
     }
-    if let Some(dropped) = &closing.dropped {
+    if let Some(dropped) = &losses.dropped {
         parts.push(match cut.place {
             Place::Number => "the number is left out, as more digits may follow".into(),
             _ => format!("{} is left out", path(dropped, SENTENCE_COLUMNS)),
