@@ -77,6 +77,14 @@ impl Behaviour {
         }
     }
 
+    /// Whether most models do this sooner or later.
+    fn is_frequent(self) -> bool {
+        matches!(
+            self,
+            Self::Fenced | Self::RestartsItem | Self::OtherSpaces | Self::Apologises
+        )
+    }
+
     /// How the piece is asked for when the model is going to behave like this: only one
     /// whose answer can be prefilled goes straight on.
     pub(crate) fn protocol(self) -> Protocol {
@@ -112,7 +120,7 @@ pub(crate) struct Model<'a> {
 
 impl<'a> Model<'a> {
     pub(crate) fn new(document: &'a str, seed: u64) -> Self {
-        const PIECES: usize = 9;
+        const PIECES: usize = 8;
         const SHORTEST_BREATH: usize = 12;
         Self {
             document,
@@ -188,18 +196,25 @@ impl<'a> Model<'a> {
             }
             Behaviour::OnlyRepeats => overlap.to_owned(),
         };
+        let goes_on = !matches!(behaviour, Behaviour::Apologises | Behaviour::OnlyRepeats);
         Answer {
             text,
             behaviour,
-            cut_off,
+            cut_off: cut_off && goes_on,
         }
     }
 
     /// Every behaviour comes once, in an order of its own, before any comes twice.
     fn next_behaviour(&mut self) -> Behaviour {
+        const EARLY: usize = 8;
         if self.script.is_empty() {
-            self.script = Behaviour::ALL.to_vec();
-            self.random.shuffle(&mut self.script);
+            let mut script = Behaviour::ALL.to_vec();
+            self.random.shuffle(&mut script);
+            // The document may be whole before the script ends, and these must be seen.
+            script.sort_by_key(|behaviour| !behaviour.is_frequent());
+            self.random.shuffle(&mut script[..EARLY]);
+            script.reverse();
+            self.script = script;
         }
         self.script.pop().unwrap_or(Behaviour::AsAsked)
     }

@@ -86,7 +86,9 @@ impl Teller {
                 self.line(&line)?;
             }
             if !seam.outcome.is_accepted() {
-                self.line("ask   once more, in the same words")?;
+                self.line(&format!(
+                    "{FAINT}ask{FAINT:#}   once more, in the same words"
+                ))?;
                 self.breathe();
                 return Ok(());
             }
@@ -109,12 +111,7 @@ impl Teller {
             let drawn = draw::head(line.as_bytes(), room).text;
             self.line(&format!("{FAINT}{label:<5} ┆{FAINT:#} {drawn}"))?;
         }
-        let ended = if call.answer.cut_off
-            && call
-                .seam
-                .as_ref()
-                .is_none_or(|seam| seam.outcome.is_accepted())
-        {
+        let ended = if call.answer.cut_off {
             format!("{CUT}cut off{CUT:#}")
         } else {
             "done".into()
@@ -230,8 +227,13 @@ impl Teller {
         let seams = story.calls.iter().filter(accepted).count();
         let refused = story.calls.len() - 1 - seams;
         self.line("")?;
+        let refused = match refused {
+            0 => "no answer refused".into(),
+            1 => "1 answer refused and asked for again".into(),
+            _ => format!("{refused} answers refused and asked for again"),
+        };
         self.line(&format!(
-            "{} calls, {seams} seams, {refused} answers refused and asked for again",
+            "{} calls, {seams} seams, {refused}",
             story.calls.len()
         ))?;
         let (original, result) = (Measures::of(story.document), Measures::of(&story.result));
