@@ -196,6 +196,12 @@ impl<'a> Model<'a> {
             }
             Behaviour::OnlyRepeats => overlap.to_owned(),
         };
+        let as_asked = text.strip_prefix(overlap) == Some(rest);
+        let behaviour = if as_asked {
+            Behaviour::AsAsked
+        } else {
+            behaviour
+        };
         let goes_on = !matches!(behaviour, Behaviour::Apologises | Behaviour::OnlyRepeats);
         Answer {
             text,

@@ -52,7 +52,7 @@ impl Teller {
         let measures = Measures::of(story.document);
         self.line(&format!("{STRONG}overlock demo{STRONG:#}"))?;
         self.line(&format!(
-            "A model writes a document of {} bytes and {} values, and is cut off again and again.",
+            "A model writes {} bytes of JSON ({} values) and is cut off again and again.",
             grouped(measures.bytes),
             grouped(measures.values)
         ))?;

@@ -39,7 +39,8 @@ impl<'a> SeamDrawing<'a> {
             "{STRONG}{title}{STRONG:#}  {}",
             seam_sentence(self.seam)
         )];
-        let room = width.saturating_sub(LABEL + 2);
+        // One column is the seam's own.
+        let room = width.saturating_sub(LABEL + 3);
         let left = room * 3 / 5;
         let base = tail(self.base, left);
         lines.push(label(
