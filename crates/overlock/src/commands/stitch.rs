@@ -214,7 +214,7 @@ impl From<&Seam> for SeamAnswer {
     fn from(seam: &Seam) -> Self {
         let (lengths, reason) = match &seam.outcome {
             Outcome::Ambiguous { shorter, longer } => (Some([*shorter, *longer]), None),
-            Outcome::NoMatch { reason } => (None, Some(reason.clone())),
+            Outcome::NoMatch(reason) => (None, Some(reason.to_string())),
             _ => (None, None),
         };
         Self {

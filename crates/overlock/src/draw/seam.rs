@@ -95,7 +95,7 @@ pub(crate) fn seam_sentence(seam: &Seam) -> String {
             grouped(*shorter),
             grouped(*longer)
         ),
-        Outcome::NoMatch { reason } => format!("{reason}; nothing was joined"),
+        Outcome::NoMatch(reason) => format!("{reason}; nothing was joined"),
         Outcome::Repeat => "all of it was there already".into(),
         _ => format!(
             "{} characters repeated, {} bytes added",
