@@ -297,19 +297,16 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The overlap as somebody with another taste would set it. White space at its very
-    /// end stays: the text goes on right there.
+    /// The overlap as somebody with another taste would set it. Cut between two values, it
+    /// stays as it is: there the white space at the cut would be a matter of taste too.
     fn respace(&self, have: usize, overlap: &str) -> String {
-        let mut in_string = {
-            let mut scanner = Scanner::new();
-            scanner.feed(&self.document.as_bytes()[..have - overlap.len()]);
-            let place = scanner.cut().map(|cut| cut.place);
-            matches!(place, Some(Place::String | Place::Escape | Place::Key))
-        };
-        let kept = overlap.trim_end_matches([' ', '\n', '\r', '\t']);
-        let mut respaced = String::with_capacity(overlap.len());
+        let mut scanner = Scanner::new();
+        scanner.feed(&self.document.as_bytes()[..have - overlap.len()]);
+        let place = scanner.cut().map(|cut| cut.place);
+        let mut in_string = matches!(place, Some(Place::String | Place::Escape | Place::Key));
         let mut escaped = false;
-        for character in kept.chars() {
+        let mut respaced = String::with_capacity(overlap.len());
+        for character in overlap.chars() {
             match character {
                 _ if escaped => escaped = false,
                 '\\' if in_string => escaped = true,
@@ -322,11 +319,13 @@ impl<'a> Model<'a> {
                 respaced.push('\n');
             }
         }
-        if in_string {
-            return respaced + &overlap[kept.len()..];
+        let between_values =
+            !in_string && overlap.ends_with([' ', '\n', '\r', '\t', ',', '{', '[']);
+        if between_values {
+            overlap.to_owned()
+        } else {
+            respaced
         }
-        respaced.truncate(respaced.trim_end_matches('\n').len());
-        respaced + &overlap[kept.len()..]
     }
 }
 
