@@ -153,6 +153,13 @@ impl<'a> Model<'a> {
         } else {
             self.next_behaviour()
         };
+        // Cut between two values, what another spelling makes of the space there is a matter
+        // of taste, and the result would no longer be the same to the byte.
+        let in_space = overlap.ends_with([' ', '\n', '\r', '\t']);
+        let behaviour = match behaviour {
+            Behaviour::OtherSpaces | Behaviour::OtherEscapes if in_space => Behaviour::AsAsked,
+            other => other,
+        };
         let end = self.next_stop(have);
         self.answer(behaviour, overlap, have, end)
     }
@@ -160,7 +167,32 @@ impl<'a> Model<'a> {
     fn answer(&mut self, behaviour: Behaviour, overlap: &str, have: usize, end: usize) -> Answer {
         let rest = &self.document[have..end];
         let cut_off = end < self.document.len();
-        let text = match behaviour {
+        let text = self.words(behaviour, overlap, have, end);
+        match behaviour {
+            Behaviour::Apologises | Behaviour::OnlyRepeats => Answer {
+                text,
+                behaviour,
+                cut_off: false,
+            },
+            // In a document that repeats itself a restart may begin with the very words that
+            // were asked for. Nobody could tell, so the model does as it was asked.
+            _ if !overlap.is_empty() && text.starts_with(overlap) => Answer {
+                text: format!("{overlap}{rest}"),
+                behaviour: Behaviour::AsAsked,
+                cut_off,
+            },
+            _ => Answer {
+                text,
+                behaviour,
+                cut_off,
+            },
+        }
+    }
+
+    fn words(&mut self, behaviour: Behaviour, overlap: &str, have: usize, end: usize) -> String {
+        let rest = &self.document[have..end];
+        let cut_off = end < self.document.len();
+        match behaviour {
             Behaviour::AsAsked => format!("{overlap}{rest}"),
             Behaviour::Fenced => {
                 let closing = if cut_off {
@@ -179,7 +211,9 @@ impl<'a> Model<'a> {
                 format!("{}{rest}", self.document_before(have, overlap))
             }
             Behaviour::OtherSpaces => format!("{}{rest}", self.respace(have, overlap)),
-            Behaviour::OtherEscapes => format!("{}{rest}", escape(overlap)),
+            Behaviour::OtherEscapes => {
+                format!("{}{rest}", escape(self.without_half_number(have, overlap)))
+            }
             Behaviour::RepeatsLess => {
                 let kept = (overlap.chars().count() * 2 / 3).max(30);
                 format!("{}{rest}", last_characters(overlap, kept))
@@ -195,18 +229,6 @@ impl<'a> Model<'a> {
                     .to_owned()
             }
             Behaviour::OnlyRepeats => overlap.to_owned(),
-        };
-        let as_asked = text.strip_prefix(overlap) == Some(rest);
-        let behaviour = if as_asked {
-            Behaviour::AsAsked
-        } else {
-            behaviour
-        };
-        let goes_on = !matches!(behaviour, Behaviour::Apologises | Behaviour::OnlyRepeats);
-        Answer {
-            text,
-            behaviour,
-            cut_off: cut_off && goes_on,
         }
     }
 
@@ -297,16 +319,12 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The overlap as somebody with another taste would set it. Cut between two values, it
-    /// stays as it is: there the white space at the cut would be a matter of taste too.
+    /// The overlap as somebody with another taste would set it.
     fn respace(&self, have: usize, overlap: &str) -> String {
-        let mut scanner = Scanner::new();
-        scanner.feed(&self.document.as_bytes()[..have - overlap.len()]);
-        let place = scanner.cut().map(|cut| cut.place);
-        let mut in_string = matches!(place, Some(Place::String | Place::Escape | Place::Key));
+        let mut in_string = self.is_in_string(have - overlap.len());
         let mut escaped = false;
         let mut respaced = String::with_capacity(overlap.len());
-        for character in overlap.chars() {
+        for character in self.without_half_number(have, overlap).chars() {
             match character {
                 _ if escaped => escaped = false,
                 '\\' if in_string => escaped = true,
@@ -319,13 +337,30 @@ impl<'a> Model<'a> {
                 respaced.push('\n');
             }
         }
-        let between_values =
-            !in_string && overlap.ends_with([' ', '\n', '\r', '\t', ',', '{', '[']);
-        if between_values {
-            overlap.to_owned()
-        } else {
-            respaced
+        if !in_string {
+            respaced.truncate(respaced.trim_end_matches('\n').len());
         }
+        respaced
+    }
+
+    /// The overlap without the end of a number it may begin with: who spells anew does not
+    /// begin in the middle of one.
+    fn without_half_number<'b>(&self, have: usize, overlap: &'b str) -> &'b str {
+        let is_of_number = |character: char| {
+            character.is_ascii_digit() || matches!(character, '+' | '-' | '.' | 'e' | 'E')
+        };
+        let start = have - overlap.len();
+        if self.is_in_string(start) || !self.document[..start].ends_with(is_of_number) {
+            return overlap;
+        }
+        overlap.trim_start_matches(is_of_number)
+    }
+
+    fn is_in_string(&self, offset: usize) -> bool {
+        let mut scanner = Scanner::new();
+        scanner.feed(&self.document.as_bytes()[..offset]);
+        let place = scanner.cut().map(|cut| cut.place);
+        matches!(place, Some(Place::String | Place::Escape | Place::Key))
     }
 }
 
