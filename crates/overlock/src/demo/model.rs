@@ -302,10 +302,18 @@ impl<'a> Model<'a> {
                 _ => {}
             }
         }
+        // An item like the one before it could be either of them to a reader.
+        let is_alone = |start: usize| {
+            let near = self
+                .document
+                .floor_char_boundary(start.saturating_sub(LONGEST));
+            let end = self.document.floor_char_boundary(have - 1);
+            !self.document[near..end].contains(&arrived[start..])
+        };
         let item = open
             .into_iter()
             .skip(1)
-            .find(|&start| have - start <= LONGEST);
+            .find(|&start| have - start <= LONGEST && is_alone(start));
         item.map_or(&arrived[have - overlap.len()..], |start| &arrived[start..])
     }
 
