@@ -26,7 +26,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "FILE")]
     document: Option<PathBuf>,
     /// Cut elsewhere, and let the model behave in another order
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 329)]
     seed: u64,
     /// No pauses, even on a terminal
     #[arg(long)]

@@ -71,7 +71,7 @@ impl Behaviour {
             Self::OtherEscapes => "repeats the end with other escapes",
             Self::RepeatsLess => "repeats less than it was asked to",
             Self::RepeatsMore => "repeats more than it was asked to",
-            Self::GoesStraightOn => "goes straight on, its answer prefilled with the text so far",
+            Self::GoesStraightOn => "goes straight on from a prefilled answer",
             Self::Apologises => "apologises",
             Self::OnlyRepeats => "says what it said before, and nothing new",
         }

@@ -37,10 +37,13 @@ impl<'a> SeamDrawing<'a> {
     pub(crate) fn lines(&self, title: &str, width: usize) -> Vec<String> {
         let mut lines = vec![format!(
             "{STRONG}{title}{STRONG:#}  {}",
-            seam_sentence(self.seam)
+            sentence(self.seam)
         )];
         // One column is the seam's own.
         let room = width.saturating_sub(LABEL + 3);
+        if let Some(reason) = reason(&self.seam.outcome) {
+            lines.push(label("why", &head(reason.as_bytes(), room).text));
+        }
         let left = room * 3 / 5;
         let base = tail(self.base, left);
         lines.push(label(
@@ -87,24 +90,30 @@ impl<'a> SeamDrawing<'a> {
 }
 
 /// What became of a piece, in words.
-pub(crate) fn seam_sentence(seam: &Seam) -> String {
+fn sentence(seam: &Seam) -> String {
     let name = seam.outcome.name();
-    let told = match &seam.outcome {
-        Outcome::Ambiguous { shorter, longer } => format!(
-            "two joins are lawful, after {} or {} characters; nothing was joined",
+    if !seam.outcome.is_accepted() {
+        return format!("{CUT}{name}{CUT:#}: nothing was joined");
+    }
+    format!(
+        "{NEW}{name}{NEW:#}: {} characters repeated, {} bytes added",
+        grouped(seam.overlap),
+        grouped(seam.added)
+    )
+}
+
+/// Why a piece was not joined.
+fn reason(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Repeat => Some("all of it is there already".into()),
+        Outcome::Ambiguous { shorter, longer } => Some(format!(
+            "two joins are lawful, after {} or {} characters",
             grouped(*shorter),
             grouped(*longer)
-        ),
-        Outcome::NoMatch(reason) => format!("{reason}; nothing was joined"),
-        Outcome::Repeat => "all of it was there already".into(),
-        _ => format!(
-            "{} characters repeated, {} bytes added",
-            grouped(seam.overlap),
-            grouped(seam.added)
-        ),
-    };
-    let style = if seam.outcome.is_accepted() { NEW } else { CUT };
-    format!("{style}{name}{style:#}: {told}")
+        )),
+        Outcome::NoMatch(mismatch) => Some(mismatch.to_string()),
+        _ => None,
+    }
 }
 
 const LABEL: usize = 6;
