@@ -85,6 +85,24 @@ impl Behaviour {
         )
     }
 
+    /// Whether what is repeated, if anything is, is the overlap to the byte.
+    fn keeps_to_the_overlap(self) -> bool {
+        match self {
+            Self::AsAsked
+            | Self::Fenced
+            | Self::Thinking
+            | Self::GoesStraightOn
+            | Self::Apologises
+            | Self::OnlyRepeats => true,
+            Self::RestartsItem
+            | Self::RestartsDocument
+            | Self::OtherSpaces
+            | Self::OtherEscapes
+            | Self::RepeatsLess
+            | Self::RepeatsMore => false,
+        }
+    }
+
     /// How the piece is asked for when the model is going to behave like this: only one
     /// whose answer can be prefilled goes straight on.
     pub(crate) fn protocol(self) -> Protocol {
@@ -151,14 +169,7 @@ impl<'a> Model<'a> {
         let behaviour = if again {
             Behaviour::AsAsked
         } else {
-            self.next_behaviour()
-        };
-        // Cut between two values, what another spelling makes of the space there is a matter
-        // of taste, and the result would no longer be the same to the byte.
-        let in_space = overlap.ends_with([' ', '\n', '\r', '\t']);
-        let behaviour = match behaviour {
-            Behaviour::OtherSpaces | Behaviour::OtherEscapes if in_space => Behaviour::AsAsked,
-            other => other,
+            self.next_behaviour(overlap.ends_with([' ', '\n', '\r', '\t']))
         };
         let end = self.next_stop(have);
         self.answer(behaviour, overlap, have, end)
@@ -233,7 +244,11 @@ impl<'a> Model<'a> {
     }
 
     /// Every behaviour comes once, in an order of its own, before any comes twice.
-    fn next_behaviour(&mut self) -> Behaviour {
+    ///
+    /// Cut between two values, the space at the seam may come out otherwise than it was in the
+    /// document unless the overlap is repeated to the byte. That is the same JSON, but no
+    /// longer the same bytes, so the others wait for another cut.
+    fn next_behaviour(&mut self, cut_in_space: bool) -> Behaviour {
         const EARLY: usize = 8;
         if self.script.is_empty() {
             let mut script = Behaviour::ALL.to_vec();
@@ -244,7 +259,11 @@ impl<'a> Model<'a> {
             script.reverse();
             self.script = script;
         }
-        self.script.pop().unwrap_or(Behaviour::AsAsked)
+        let suits = |behaviour: &Behaviour| !cut_in_space || behaviour.keeps_to_the_overlap();
+        match self.script.iter().rposition(suits) {
+            Some(index) => self.script.remove(index),
+            None => Behaviour::AsAsked,
+        }
     }
 
     /// Where the model is cut off next: at a kind of place that has not been seen yet, if

@@ -22,8 +22,7 @@ fn answers_come_in_the_order_of_the_lines() {
         let json = answer["json"].as_str().expect("every line has an answer");
         assert!(
             json.starts_with(&format!("[{index},")),
-            "line {index}: {:.40}",
-            json
+            "line {index}: {json:.40}"
         );
     }
 }
@@ -42,8 +41,8 @@ fn a_bad_line_has_its_error_at_its_place_and_the_rest_goes_on() {
         ),
         (r#"{"text":"[2","id":7}"#, None),
     ];
-    let input: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
-    let run = overlock(&["close", "--jsonl"], input);
+    let input: Vec<_> = lines.iter().map(|(line, _)| *line).collect();
+    let run = overlock(&["close", "--jsonl"], input.join("\n"));
     assert_eq!(run.code, 1);
     let answers = run.json_lines();
     assert_eq!(answers.len(), lines.len());
