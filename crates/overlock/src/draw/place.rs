@@ -167,7 +167,7 @@ fn closing_sentence(base: &Base<'_>, cut: &Cut, closing: &Closing) -> String {
     }
     if let Some(dropped) = &losses.dropped {
         parts.push(match cut.place {
-            Place::Number => "the number is left out, as more digits may follow".into(),
+            Place::Number => "the number is left out, it may go on".into(),
             _ => format!("{} is left out", path(dropped, SENTENCE_COLUMNS)),
         });
     }

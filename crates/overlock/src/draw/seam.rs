@@ -174,3 +174,66 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     text.windows(needle.len())
         .position(|window| window == needle)
 }
+
+#[cfg(test)]
+mod tests {
+    use overlock_json::{Base, StitchOptions, stitch};
+
+    use super::SeamDrawing;
+
+    fn drawn(base: &str, fragment: &str, expected: &str, width: usize) -> Vec<String> {
+        let mut base = Base::read(base).expect("a document has begun");
+        let options = StitchOptions {
+            expected_overlap: Some(expected),
+            ..StitchOptions::default()
+        };
+        let seam = stitch(&mut base, fragment, &options);
+        SeamDrawing::new(base.text().as_bytes(), fragment.as_bytes(), &seam)
+            .lines("seam", width)
+            .iter()
+            .map(|line| anstream::adapter::strip_str(line).to_string())
+            .collect()
+    }
+
+    #[test]
+    fn the_two_edges_meet_in_one_column() {
+        assert_eq!(
+            drawn(
+                "[\"one\", \"two and a ha",
+                "\"two and a half\"]",
+                "\"two and a ha",
+                60
+            ),
+            [
+                "seam  overlap: 13 characters repeated, 4 bytes added",
+                "  base           [\"one\", \"two and a ha│",
+                "  next                   \"two and a ha│lf\"]",
+                "                         ~~~~~~~~~~~~~ 13 repeated",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_refused_piece_is_shown_with_the_reason() {
+        let lines = drawn("[\"one\", 2, ", "I'm sorry, I cannot.", "\"one\", 2, ", 60);
+        assert_eq!(lines[0], "seam  no-match: nothing was joined");
+        assert!(lines[1].starts_with("  why   "), "{lines:?}");
+        assert!(lines[3].starts_with("  next  I'm sorry"), "{lines:?}");
+    }
+
+    #[test]
+    fn no_edge_is_wider_than_the_terminal() {
+        let document = format!("[\"{}\", \"{}\"]", "wide 日本 ".repeat(30), "x".repeat(200));
+        for width in 40..140 {
+            for cut in [20, 60, 300, 420] {
+                let cut = document.floor_char_boundary(cut);
+                let overlap = document.floor_char_boundary(cut - 15);
+                let (base, fragment) = (&document[..cut], &document[overlap..]);
+                for line in &drawn(base, fragment, &document[overlap..cut], width)[1..] {
+                    let columns = unicode_width::UnicodeWidthStr::width(line.as_str());
+                    assert!(columns <= width, "{line:?} in {width}");
+                }
+            }
+        }
+    }
+}

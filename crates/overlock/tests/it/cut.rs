@@ -57,6 +57,17 @@ fn shows_what_was_open_and_what_would_close_it() {
 }
 
 #[test]
+fn the_trail_shows_keys_as_they_are() {
+    let run = overlock(&["cut"], r#"{"a/b":{"~":[{"\u001b[31m":[0,"#);
+    assert!(
+        run.stdout.contains("open: { a/b: { ~: [ 0: { ␛[31m: [\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(!run.stdout.contains('\x1b'), "{:?}", run.stdout);
+}
+
+#[test]
 fn complete_json_has_no_cut() {
     let run = overlock(&["cut"], "{\"a\": [1, 2]}\n");
     assert_eq!(
