@@ -20,7 +20,7 @@ impl Object {
                 "the line is {}, not an object",
                 kind(&other)
             ))),
-            Err(error) => Err(Refusal::bad_line(format!("the line is not JSON: {error}"))),
+            Err(error) => Err(Refusal::bad_line(not_json(&error))),
         }
     }
 
@@ -131,6 +131,13 @@ impl From<NoJson> for Refusal {
     fn from(reason: NoJson) -> Self {
         Self::new("no-json", reason.to_string())
     }
+}
+
+/// What is wrong with a line, without the number the parser gives it: it knows only this one.
+fn not_json(error: &serde_json::Error) -> String {
+    let told = error.to_string();
+    let what = told.split(" at line ").next().unwrap_or_default();
+    format!("the line is not JSON: {what} at column {}", error.column())
 }
 
 fn missing(field: &str) -> Refusal {

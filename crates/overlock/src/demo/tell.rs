@@ -188,9 +188,20 @@ impl Teller {
                 ))?;
             }
             if index < SHOWN || index + SHOWN >= lines.len() {
-                let drawn = draw::head(line.as_bytes(), self.width.saturating_sub(10)).text;
-                self.line(&format!("{FAINT}{calls:>7} │{FAINT:#} {drawn}"))?;
+                self.shortened(calls, line)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A line of a large document: its beginning, and its end if it is long.
+    fn shortened(&mut self, calls: &str, line: &str) -> Result<(), Failure> {
+        let room = self.width.saturating_sub(10);
+        let beginning = draw::head(line.as_bytes(), room).text;
+        self.line(&format!("{FAINT}{calls:>7} │{FAINT:#} {beginning}"))?;
+        if beginning.ends_with('…') {
+            let end = draw::tail(line.as_bytes(), room).text;
+            self.line(&format!("{FAINT}{:>7} │{FAINT:#} {end}", ""))?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ mod words;
 
 use anstyle::{AnsiColor, Style};
 
-pub(crate) use cells::{head, line_cells};
+pub(crate) use cells::{head, line_cells, tail};
 pub(crate) use place::{CutDrawing, Position, cut_lines};
 pub(crate) use seam::SeamDrawing;
 pub(crate) use trail::open_trail;
