@@ -222,9 +222,7 @@ impl<'a> Model<'a> {
                 format!("{}{rest}", self.document_before(have, overlap))
             }
             Behaviour::OtherSpaces => format!("{}{rest}", self.respace(have, overlap)),
-            Behaviour::OtherEscapes => {
-                format!("{}{rest}", escape(self.without_half_number(have, overlap)))
-            }
+            Behaviour::OtherEscapes => format!("{}{rest}", escape(overlap)),
             Behaviour::RepeatsLess => {
                 let kept = (overlap.chars().count() * 2 / 3).max(30);
                 format!("{}{rest}", last_characters(overlap, kept))
@@ -351,7 +349,7 @@ impl<'a> Model<'a> {
         let mut in_string = self.is_in_string(have - overlap.len());
         let mut escaped = false;
         let mut respaced = String::with_capacity(overlap.len());
-        for character in self.without_half_number(have, overlap).chars() {
+        for character in overlap.chars() {
             match character {
                 _ if escaped => escaped = false,
                 '\\' if in_string => escaped = true,
@@ -368,19 +366,6 @@ impl<'a> Model<'a> {
             respaced.truncate(respaced.trim_end_matches('\n').len());
         }
         respaced
-    }
-
-    /// The overlap without the end of a number it may begin with: who spells anew does not
-    /// begin in the middle of one.
-    fn without_half_number<'b>(&self, have: usize, overlap: &'b str) -> &'b str {
-        let is_of_number = |character: char| {
-            character.is_ascii_digit() || matches!(character, '+' | '-' | '.' | 'e' | 'E')
-        };
-        let start = have - overlap.len();
-        if self.is_in_string(start) || !self.document[..start].ends_with(is_of_number) {
-            return overlap;
-        }
-        overlap.trim_start_matches(is_of_number)
     }
 
     fn is_in_string(&self, offset: usize) -> bool {
