@@ -1,0 +1,423 @@
+//! Reads values and keys that have no quotes: numbers, literals, calls and bare words.
+
+use super::fix::FixKind;
+use super::look;
+use super::parser::{Ending, Parser};
+use crate::extract::begins_value;
+
+impl Parser<'_> {
+    /// Reads a value that does not begin with a quote or a bracket.
+    pub(super) fn scalar(&mut self) {
+        let number = number_len(self.rest());
+        if number > 0 && self.number_ends(self.at + number) {
+            return self.take_number(number);
+        }
+        if let Some(name) = self.call_len() {
+            return self.open_group(name, true);
+        }
+        let length = self.bare_len();
+        if length == 0 {
+            let width = super::parser::character_len(self.byte());
+            return self.drop_bytes(width, FixKind::StrayText);
+        }
+        self.bare_value(length);
+    }
+
+    fn number_ends(&self, end: usize) -> bool {
+        match self.text.get(end) {
+            None | Some(b',' | b'}' | b']' | b'\n' | b'\r' | b')') => {
+                !(self.text.get(end) == Some(&b',') && self.thousands_len(end) > 0)
+            }
+            Some(b' ' | b'\t') => {
+                let next = end
+                    + self.text[end..]
+                        .iter()
+                        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+                        .count();
+                match self.text.get(next) {
+                    Some(byte) => {
+                        !byte.is_ascii_alphabetic()
+                            && !matches!(byte, b'%' | b'*')
+                            && !(*byte >= 0x80 && look::odd_space_len(self.text, next) == 0)
+                            || look::bare_key_ahead(self.text, next)
+                            || look::plain_scalar_ahead(self.text, next)
+                    }
+                    None => true,
+                }
+            }
+            Some(b'/') => matches!(self.text.get(end + 1), Some(b'/' | b'*')),
+            Some(b'"' | b';' | b'{' | b'[' | b'#') => true,
+            _ => false,
+        }
+    }
+
+    /// The length of `,000` groups after a number in an object, where a comma must lead to a key.
+    fn thousands_len(&self, end: usize) -> usize {
+        if !self.top_has_keys() {
+            return 0;
+        }
+        let mut length = 0;
+        while let Some([b',', a, b, c]) = self.text.get(end + length..end + length + 4)
+            && [a, b, c].iter().all(|digit| digit.is_ascii_digit())
+        {
+            length += 4;
+        }
+        let next = self.text.get(end + length);
+        if matches!(next, Some(b',' | b'}' | b'\n' | b'\r' | b'.' | b' ')) { length } else { 0 }
+    }
+
+    fn take_number(&mut self, length: usize) {
+        let end = self.at + length;
+        if end == self.text.len() && self.ending == Ending::Close && !self.stack.is_empty() {
+            // It might have had more digits.
+            self.draft.skip(self.at, end);
+            self.at = end;
+            return;
+        }
+        self.at = end;
+        self.complete_value(false);
+        if self.text.get(end) == Some(&b'"') && !self.opens_string(end) {
+            self.drop_bytes(1, FixKind::ExtraQuote);
+        }
+    }
+
+    /// Whether the quote at `at` begins a string, rather than ends one that was not begun.
+    fn opens_string(&self, at: usize) -> bool {
+        let next = look::skip_space(self.text, at + 1);
+        !matches!(self.text.get(next), None | Some(b',' | b'}' | b']'))
+    }
+
+    /// The length of the name of a call such as `ObjectId("1")` or `new Date(0)`.
+    fn call_len(&self) -> Option<usize> {
+        let rest = self.rest();
+        let mut length = if rest.starts_with(b"new ") { 4 } else { 0 };
+        if !rest.get(length).is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
+            return None;
+        }
+        length += rest[length..]
+            .iter()
+            .take(100)
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.'))
+            .count();
+        if self.stack.is_empty() {
+            length = look::skip_space(rest, length);
+        }
+        (rest.get(length) == Some(&b'(')).then_some(length)
+    }
+
+    /// The length of a bare value: up to the next separator that is not part of it.
+    fn bare_len(&self) -> usize {
+        let text = self.text;
+        let mut at = self.at;
+        let mut depth = 0_usize;
+        if text[at] == b'/'
+            && let Some(length) = regex_len(&text[at..])
+        {
+            at += length;
+        }
+        while let Some(&byte) = text.get(at) {
+            match byte {
+                b'\n' | b'\r' | b'"' => break,
+                b',' | b';' if depth == 0 && self.separates(at) => break,
+                b'{' | b'[' if depth == 0 && begins_value(&text[at + 1..], byte) && at > self.at => {
+                    break;
+                }
+                b'{' | b'[' | b'(' => depth += 1,
+                b'}' | b']' => {
+                    if depth == 0 {
+                        break;
+                    }
+                    depth -= 1;
+                }
+                b')' if depth == 0 && self.open_count(b')') > 0 => break,
+                b')' => depth = depth.saturating_sub(1),
+                b'/' if matches!(text.get(at + 1), Some(b'/' | b'*')) => {
+                    if at == self.at || text[at - 1] != b':' {
+                        break;
+                    }
+                    at += 1;
+                }
+                b'`' if text[at..].starts_with(b"```") => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        text[self.at..at].trim_ascii_end().len()
+    }
+
+    /// Whether the comma at `at` ends a bare value.
+    fn separates(&self, at: usize) -> bool {
+        if !self.top_has_keys() {
+            return true;
+        }
+        let next = look::skip_space(self.text, at + 1);
+        match self.text.get(next) {
+            None | Some(b'"' | b'\'' | b'}' | b']' | b'{' | b'/' | b'#' | b'.') => true,
+            _ => self.text[at..next].contains(&b'\n') || look::key_ahead(self.text, next),
+        }
+    }
+
+    fn bare_value(&mut self, length: usize) {
+        let start = self.at;
+        let end = start + length;
+        let token = &self.text[start..end];
+        let at_end = end == self.text.len();
+        let inside = !self.stack.is_empty();
+        if let Some(json) = look::literal(token) {
+            if json.as_bytes() != token {
+                self.fix(FixKind::Literal);
+                self.draft.replace(start, end, json.as_bytes());
+            }
+        } else if let Some(number) = number(token) {
+            if at_end && inside && self.ending == Ending::Close {
+                self.draft.skip(start, end);
+                self.at = end;
+                return;
+            }
+            let legal_prefix = number_prefix(token);
+            if !(at_end && self.ending == Ending::StayOpen && legal_prefix) {
+                self.fix(FixKind::Number);
+                self.draft.replace(start, end, number.as_bytes());
+            }
+        } else if let Some(json) = half_literal(token).filter(|_| at_end) {
+            if self.ending == Ending::Close {
+                self.fix(FixKind::Truncated);
+                self.draft.replace(start, end, json.as_bytes());
+            }
+        } else if token.len() == 1 && matches!(token[0], b'-' | b'+' | b'.') {
+            if at_end && (self.ending == Ending::StayOpen && token == b"-") {
+                self.at = end;
+                return;
+            }
+            if at_end && inside {
+                self.draft.skip(start, end);
+                self.at = end;
+                return;
+            }
+            self.fix(FixKind::Number);
+            self.draft.replace(start, end, b"null");
+        } else {
+            self.quote(length, FixKind::UnquotedValue);
+            if at_end && self.ending == Ending::StayOpen {
+                self.reopen_string();
+            }
+            self.complete_value(true);
+            return;
+        }
+        self.at = end;
+        self.complete_value(false);
+        if self.text.get(end) == Some(&b'"') && !self.opens_string(end) {
+            self.drop_bytes(1, FixKind::ExtraQuote);
+        }
+    }
+
+    /// Writes the next `length` bytes as a string.
+    fn quote(&mut self, length: usize, kind: FixKind) {
+        let (start, end) = (self.at, self.at + length);
+        let mut json = String::with_capacity(length + 2);
+        json.push('"');
+        let token = std::str::from_utf8(&self.text[start..end])
+            .expect("bare words are cut at ASCII bytes and whole characters");
+        escape_into(&mut json, token);
+        json.push('"');
+        let closes = self.text.get(end) == Some(&b'"') && !self.opens_other(end, kind);
+        self.fix(if closes { FixKind::MissingQuote } else { kind });
+        self.at = if closes { end + 1 } else { end };
+        self.draft.replace(start, self.at, json.as_bytes());
+    }
+
+    /// Whether the quote after bare words belongs to what follows them.
+    fn opens_other(&self, quote: usize, kind: FixKind) -> bool {
+        let next = self.text.get(look::skip_space(self.text, quote + 1));
+        if kind == FixKind::UnquotedKey {
+            next != Some(&b':')
+        } else {
+            self.opens_string(quote)
+        }
+    }
+
+    fn reopen_string(&mut self) {
+        let end = self.draft.position(self.at);
+        self.draft.truncate(end - 1, self.at);
+    }
+
+    /// Reads a key that does not begin with a quote.
+    pub(super) fn bare_key(&mut self) {
+        let text = self.text;
+        let end = text[self.at..]
+            .iter()
+            .position(|byte| {
+                matches!(
+                    byte,
+                    b':' | b'=' | b',' | b'}' | b']' | b'{' | b'[' | b'\n' | b'\r' | b'"' | b'\'' | b'`' | b'(' | b')' | b';'
+                ) || *byte == 0xE2
+            })
+            .map_or(text.len(), |length| self.at + length);
+        let length = text[self.at..end].trim_ascii_end().len();
+        if length == 0 {
+            let width = super::parser::character_len(self.byte());
+            return self.drop_bytes(width, FixKind::StrayText);
+        }
+        let next = look::skip_space(text, end);
+        let stray = look::quoted_key_ahead(text, next)
+            || end > self.at && text.get(end) == Some(&b'\n') && look::key_ahead(text, next);
+        if stray && !matches!(text.get(end), Some(b':')) {
+            return self.drop_bytes(length, FixKind::StrayText);
+        }
+        self.begin_member();
+        self.quote(length, FixKind::UnquotedKey);
+        self.end_key();
+        if self.at == text.len() && self.ending == Ending::StayOpen {
+            self.reopen_string();
+        }
+    }
+}
+
+/// Appends text as the inside of a JSON string.
+pub(super) fn escape_into(json: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            '\n' => json.push_str("\\n"),
+            '\r' => json.push_str("\\r"),
+            '\t' => json.push_str("\\t"),
+            '\0'..='\x1F' => json.push_str(&format!("\\u{:04x}", u32::from(character))),
+            _ => json.push(character),
+        }
+    }
+}
+
+/// The length of the JSON number at the start of `text`; 0 if there is none.
+fn number_len(text: &[u8]) -> usize {
+    let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let sign = usize::from(text.first() == Some(&b'-'));
+    let whole = digits(sign);
+    if whole == 0 || whole > 1 && text[sign] == b'0' {
+        return 0;
+    }
+    let mut end = sign + whole;
+    if text.get(end) == Some(&b'.') {
+        let fraction = digits(end + 1);
+        if fraction == 0 {
+            return 0;
+        }
+        end += 1 + fraction;
+    }
+    if matches!(text.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits(end + 1 + sign);
+        if exponent == 0 {
+            return 0;
+        }
+        end += 1 + sign + exponent;
+    }
+    end
+}
+
+/// Whether a number that stops here could go on to be a JSON number.
+fn number_prefix(token: &[u8]) -> bool {
+    let body = token.strip_suffix(b"+").or(token.strip_suffix(b"-")).unwrap_or(token);
+    let body = body
+        .strip_suffix(b".")
+        .or(body.strip_suffix(b"e"))
+        .or(body.strip_suffix(b"E"));
+    let signed = matches!(token.last(), Some(b'+' | b'-'));
+    body.is_some_and(|body| {
+        number_len(body) == body.len()
+            && !body.is_empty()
+            && !(signed && token[..token.len() - 1].ends_with(b"."))
+            && !(token.last() == Some(&b'.') && body.iter().any(|byte| !byte.is_ascii_digit() && *byte != b'-'))
+            && !body.iter().any(|byte| matches!(byte, b'e' | b'E'))
+    })
+}
+
+/// The JSON number that is meant by one written in another way. Its digits are kept as they are.
+fn number(token: &[u8]) -> Option<String> {
+    let token = std::str::from_utf8(token).ok()?;
+    let (sign, body) = match token.as_bytes().first()? {
+        b'-' => ("-", &token[1..]),
+        b'+' => ("", &token[1..]),
+        _ => ("", token),
+    };
+    if let Some(value) = radix(body) {
+        return Some(format!("{sign}{value}"));
+    }
+    let body = body.strip_suffix(['n', 'L']).unwrap_or(body);
+    let between = |byte: u8| byte == b'_' || byte == b',';
+    if !body.as_bytes().first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.')
+        || body.as_bytes().last().copied().is_some_and(between)
+    {
+        return None;
+    }
+    let body: String = body.chars().filter(|&letter| letter != '_' && letter != ',').collect();
+    let (mantissa, exponent) = match body.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (body.as_str(), None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if !all_digits(whole) || !fraction.is_none_or(all_digits) || whole.is_empty() && fraction.is_none_or(str::is_empty) {
+        return None;
+    }
+    // A few zeros pad a number (`05`, `007`); a longer one with zeros in front is
+    // a code or a telephone number, which would lose them.
+    let plain = fraction.is_none() && exponent.is_none();
+    if plain && whole.len() > 3 && whole.starts_with('0') && whole.bytes().any(|byte| byte != b'0') {
+        return None;
+    }
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let mut json = format!("{sign}{whole}");
+    if let Some(fraction) = fraction {
+        json.push('.');
+        json.push_str(if fraction.is_empty() { "0" } else { fraction });
+    }
+    if let Some(exponent) = exponent {
+        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if !all_digits(digits) {
+            return None;
+        }
+        if !digits.is_empty() {
+            json.push('e');
+            json.push_str(exponent);
+        }
+    }
+    Some(json)
+}
+
+/// A number written in another base, in decimal.
+fn radix(body: &str) -> Option<u128> {
+    let (prefix, digits) = body.split_at_checked(2)?;
+    let base = match prefix {
+        "0x" | "0X" => 16,
+        "0b" | "0B" => 2,
+        "0o" | "0O" => 8,
+        _ => return None,
+    };
+    u128::from_str_radix(digits, base).ok()
+}
+
+/// The literal that a cut has shortened to `token`.
+fn half_literal(token: &[u8]) -> Option<&'static str> {
+    ["true", "false", "null"]
+        .into_iter()
+        .find(|literal| literal.as_bytes().starts_with(token))
+}
+
+/// The length of a regular expression between slashes on one line.
+fn regex_len(text: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    while at < text.len().min(400) {
+        match text[at] {
+            b'\\' => at += 2,
+            b'\n' => return None,
+            b'/' => return (at > 1).then_some(at + 1),
+            _ => at += 1,
+        }
+    }
+    None
+}
