@@ -18,6 +18,8 @@ pub(crate) struct Found {
     pub(crate) fence: Option<usize>,
     /// Whether it has more JSON than words in it.
     pub(crate) convincing: bool,
+    /// Where the first of the documents begins that stand in a row with this one.
+    pub(crate) row: usize,
 }
 
 /// Finds the candidate with the most JSON, the first among equals.
@@ -34,6 +36,8 @@ pub(crate) fn find(text: &[u8]) -> Option<Found> {
         fallback: None,
         leading: skip_wrapping(text).0,
         expects_token: false,
+        row: 0,
+        row_end: 0,
     };
     while finder.at < text.len() {
         if finder.openers.is_empty() {
@@ -85,7 +89,8 @@ pub(crate) fn begins_value(text: &[u8], opener: u8) -> bool {
         return true;
     };
     match first {
-        b'"' | b'\'' | b'`' | b'}' | b']' | b'\\' => true,
+        b'`' => !text.starts_with(b"```"),
+        b'"' | b'\'' | b'}' | b']' | b'\\' => true,
         b'{' | b'[' | b'-' | b'(' => opener == b'[',
         b'0'..=b'9' => true,
         b'/' => matches!(text.get(1), Some(b'/' | b'*')),
@@ -113,6 +118,10 @@ struct Opener {
 }
 
 impl Opener {
+    fn is_bare(&self) -> bool {
+        self.own == 1 && self.nested == 0
+    }
+
     fn score(&self) -> i64 {
         let own = if self.confirmed {
             self.own.max(1)
@@ -140,6 +149,9 @@ struct Finder<'t> {
     leading: usize,
     /// The last token was structure, so that a quote now opens a string.
     expects_token: bool,
+    /// The documents that stand in a row: where the first begins and the last ends.
+    row: usize,
+    row_end: usize,
 }
 
 /// How far below nothing a bracket's own score may fall before it is taken for prose.
@@ -207,6 +219,9 @@ impl Finder<'_> {
             b'`' if self.text[self.at..].starts_with(b"```") => {
                 if self.fence.is_some() {
                     self.end_fence(self.at);
+                } else if self.openers.last().is_some_and(Opener::is_bare) {
+                    // A bracket around a fence is decoration.
+                    self.openers.pop();
                 } else {
                     self.at += 3;
                 }
@@ -225,6 +240,14 @@ impl Finder<'_> {
 
     fn open(&mut self) {
         let bracket = self.text[self.at];
+        if self.openers.is_empty() {
+            let gap = &self.text[self.row_end..self.at];
+            let joined = self.row_end > self.row
+                && gap.iter().all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'));
+            if !joined {
+                self.row = self.at;
+            }
+        }
         self.openers.push(Opener {
             start: self.at,
             bracket,
@@ -273,6 +296,7 @@ impl Finder<'_> {
             closed,
             fence: self.fence,
             convincing: score > 0,
+            row: self.row,
         };
         if opener.start == self.leading && self.fallback.is_none() {
             self.fallback = Some(found);
@@ -285,6 +309,12 @@ impl Finder<'_> {
         };
         if better {
             self.best = Some(Scored { score, found });
+        }
+        if self.openers.is_empty() {
+            self.row_end = end;
+            if score <= 0 {
+                self.row = end;
+            }
         }
     }
 

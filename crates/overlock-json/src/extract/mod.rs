@@ -12,7 +12,7 @@ mod tests;
 
 pub use encoding::{Cleaned, clean_encoding};
 pub(crate) use encoding::{Shifts, drop_bytes};
-pub(crate) use finder::{begins_value, find, skip_wrapping};
+pub(crate) use finder::{Found, begins_value, find, skip_wrapping};
 
 /// Where in a text its JSON is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -122,10 +122,10 @@ pub(super) fn plain_scalar_ahead(text: &[u8], at: usize) -> bool {
             && token
                 .iter()
                 .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'+' | b'-' | b'e' | b'E'));
-    fits && matches!(
-        text.get(skip_space(text, at + length)),
-        None | Some(b',' | b'}' | b']' | b'"' | b'/' | b')')
-    )
+    let next = skip_space(text, at + length);
+    let follower = text.get(next);
+    fits && (matches!(follower, None | Some(b',' | b'}' | b']' | b'"' | b'/' | b')'))
+        || text[at + length..next].contains(&b'\n'))
 }
 
 /// The JSON literal that a word means, here or in another language.

@@ -16,7 +16,7 @@ mod tests;
 pub use fix::{Fix, FixKind};
 
 use crate::NoJson;
-use crate::extract::{Shifts, drop_bytes, find, skip_wrapping};
+use crate::extract::{Found, Shifts, drop_bytes, find, skip_wrapping};
 use parser::{Beginning, Ending, Parser};
 use serde::{Deserialize, Serialize};
 
@@ -142,8 +142,8 @@ fn locate(text: &[u8]) -> Option<Place> {
     let found = find(text);
     if let Some(found) = found.filter(|found| found.convincing || !quoted) {
         return Some(Place {
-            start: found.start,
-            limit: found.fence.map_or(text.len(), |_| text.len()),
+            start: found.row,
+            limit: limit_of(text, &found),
             beginning: Beginning::Value,
             fence: found.fence,
         });
@@ -153,6 +153,21 @@ fn locate(text: &[u8]) -> Option<Place> {
         || look::plain_scalar_ahead(&text[..limit], content)
         || is_odd_scalar(&text[content..limit]);
     plain.then(|| whole(Beginning::Value))
+}
+
+/// How far the document and what may follow it reach.
+fn limit_of(text: &[u8], found: &Found) -> usize {
+    if found.closed {
+        return text.len();
+    }
+    let region = &text[found.start..found.end];
+    let fences = region.windows(3).filter(|ticks| ticks == b"```").count();
+    let body = region.trim_ascii_end();
+    match body.strip_suffix(b"```") {
+        // A fence that nothing in the document has opened closes around it.
+        Some(body) if fences % 2 == 1 => found.start + body.len(),
+        _ => found.end,
+    }
 }
 
 /// Whether a text that begins with a quote is to be read from there, and as what.
@@ -187,8 +202,10 @@ fn is_odd_scalar(text: &[u8]) -> bool {
         .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b'+' | b'-' | b'_' | b'x' | b',' | b'\n' | b' '))
         && text.iter().any(u8::is_ascii_digit)
         && matches!(text[0], b'0'..=b'9' | b'-' | b'+' | b'.');
+    let regex = text.len() > 2 && text[0] == b'/' && text.ends_with(b"/") && !text.contains(&b'\n');
+    let unopened = text.len() == word + 1 && text.ends_with(b"\"") && word > 0;
     let half = [&b"true"[..], b"false", b"null"].iter().any(|literal| literal.starts_with(text));
-    call && ends || number || half
+    call && ends || number || half || regex || unopened
 }
 
 /// The document without one level of escapes, if all of it is escaped: `{\"a\": 1}`.

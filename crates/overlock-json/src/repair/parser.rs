@@ -49,7 +49,7 @@ impl Kind {
     }
 
     /// The bracket that ends it in the input.
-    fn closer(self) -> u8 {
+    pub(super) fn closer(self) -> u8 {
         match self {
             Self::Object | Self::Set | Self::Double | Self::Merged => b'}',
             Self::Array => b']',
@@ -102,6 +102,8 @@ pub(super) struct Parser<'t> {
     several_allowed: bool,
     documents: usize,
     first_is_scalar: bool,
+    /// Where the last double quote of the text is.
+    pub(super) last_quote: usize,
 }
 
 /// How far down the stack a bracket of the right kind is looked for.
@@ -128,6 +130,7 @@ impl<'t> Parser<'t> {
             several_allowed,
             documents: 1,
             first_is_scalar: false,
+            last_quote: text.iter().rposition(|&byte| byte == b'"').unwrap_or(0),
         }
     }
 
@@ -148,6 +151,7 @@ impl<'t> Parser<'t> {
                 Expect::Colon => self.colon(),
                 Expect::Value => self.value(),
                 Expect::After => self.after(),
+                Expect::Done if self.value_is_string && self.byte() == b'+' => self.concatenation(),
                 Expect::Done => {
                     if !self.next_document() {
                         break;
@@ -618,15 +622,14 @@ impl<'t> Parser<'t> {
     }
 
     fn concatenation(&mut self) {
-        let next = look::skip_space(self.text, self.at + 1);
-        if look::quote_at(self.text, next).is_none() {
-            self.drop_bytes(1, FixKind::StrayText);
+        let end = self.value_end;
+        self.drop_bytes(1, FixKind::Concatenation);
+        self.skip_layout();
+        if look::quote_at(self.text, self.at).is_none() {
+            self.draft.truncate(end, self.at);
             return;
         }
-        self.fix(FixKind::Concatenation);
-        self.draft.truncate(self.value_end - 1, self.at);
-        self.draft.skip(self.at, next);
-        self.at = next;
+        self.draft.truncate(end - 1, self.at);
         self.string(true);
         self.end_value();
         self.value_is_string = true;

@@ -147,7 +147,7 @@ impl Parser<'_> {
 
     /// Whether the comma at `at` ends a bare value.
     fn separates(&self, at: usize) -> bool {
-        if !self.top_has_keys() {
+        if !self.top_has_keys() || look::literal(self.text[self.at..at].trim_ascii_end()).is_some() {
             return true;
         }
         let next = look::skip_space(self.text, at + 1);
@@ -363,10 +363,11 @@ fn number(token: &[u8]) -> Option<String> {
     if !all_digits(whole) || !fraction.is_none_or(all_digits) || whole.is_empty() && fraction.is_none_or(str::is_empty) {
         return None;
     }
-    // A few zeros pad a number (`05`, `007`); a longer one with zeros in front is
-    // a code or a telephone number, which would lose them.
-    let plain = fraction.is_none() && exponent.is_none();
-    if plain && whole.len() > 3 && whole.starts_with('0') && whole.bytes().any(|byte| byte != b'0') {
+    // A few zeros pad a number (`05`, `007`, `00.5`); anything longer with zeros in
+    // front is a code, a version or a telephone number, which would lose them.
+    let padded = whole.len() > 1 && whole.starts_with('0');
+    let most = if fraction.is_some() { 2 } else { 3 };
+    if padded && (whole.len() > most || exponent.is_some() || fraction == Some("")) {
         return None;
     }
     let whole = whole.trim_start_matches('0');

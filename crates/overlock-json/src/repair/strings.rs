@@ -306,39 +306,46 @@ impl Parser<'_> {
 
     /// Where the string should have ended, if the text ends with the brackets that close everything.
     fn missing_quote_at_end(&self, reading: &Reading) -> Option<usize> {
-        let content = &self.text[reading.content..];
-        let mut end = content.trim_ascii_end().len();
-        let mut closers = 0;
-        for kind in self.stack.iter().rev() {
-            let wanted = match kind {
-                Kind::Array => b']',
-                Kind::Round => b')',
-                _ => b'}',
-            };
-            if end == 0 || content[end - 1] != wanted {
-                break;
-            }
-            closers += 1;
-            end = content[..end - 1].trim_ascii_end().len();
+        let mut text = self.text[reading.content..].trim_ascii_end();
+        for kind in &self.stack {
+            text = text.strip_suffix(&[kind.closer()])?.trim_ascii_end();
         }
-        if closers == 0 || closers < self.stack.len() {
-            return None;
-        }
-        let text = &content[..end];
         // Brackets that the text itself opened are text: a program cut at its last brace.
-        let opened = text.iter().filter(|byte| matches!(byte, b'{' | b'[' | b'(')).count();
-        let closed = text.iter().filter(|byte| matches!(byte, b'}' | b']' | b')')).count();
-        if opened > closed {
+        if self.stack.is_empty() || bracket_balance(text) > 0 {
             return None;
         }
         if self.expect == Expect::Key {
             return key_end(text).map(|length| reading.content + length);
         }
         if text.ends_with(b"\\\"") {
-            return Some(reading.content + end - 1);
+            return Some(reading.content + text.len() - 1);
         }
-        let text = text.strip_suffix(b",").unwrap_or(text);
-        Some(reading.content + text.trim_ascii_end().len())
+        let kept = self.without_elements(text);
+        Some(reading.content + kept.trim_ascii_end().len())
+    }
+
+    /// Takes off what is JSON by itself after a comma: `first, 2` or `first, b: 2`.
+    fn without_elements<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        let Some(comma) = text.iter().rposition(|&byte| byte == b',') else {
+            return text;
+        };
+        let last = text[comma + 1..].trim_ascii();
+        let in_object = self.top_has_keys();
+        if last.is_empty() {
+            let first = text.iter().position(|&byte| byte == b',').filter(|_| !in_object);
+            return &text[..first.unwrap_or(comma)];
+        }
+        let value = if in_object {
+            let name = look::word_len(last, 0);
+            last[name..].trim_ascii_start().strip_prefix(b":").filter(|_| name > 0)
+        } else {
+            Some(last)
+        };
+        let is_json = value.is_some_and(|value| {
+            let value = value.trim_ascii_start();
+            !value.is_empty() && (look::plain_scalar_ahead(value, 0) || value[0] == b'[')
+        });
+        if is_json { &text[..comma] } else { text }
     }
 
     fn judge(&self, quote: Quote, width: usize, reading: &Reading) -> Verdict {
@@ -351,6 +358,10 @@ impl Parser<'_> {
             let next = look::skip_space(self.text, self.at + width);
             let mixed = quote == Quote::Double && is_key && self.text.get(next) == Some(&b':');
             return if mixed { Verdict::End } else { Verdict::Inner };
+        }
+        let twice = look::quote_at(self.text, self.at + width).map(|(other, _)| other);
+        if reading.doubled && twice == Some(quote) {
+            return Verdict::End;
         }
         let ends = if is_key {
             self.key_may_end(self.at + width, reading)
@@ -403,7 +414,10 @@ impl Parser<'_> {
             b',' | b';' => self.comma_may_follow(next, reading),
             b'}' | b']' | b')' => self.closer_may_follow(next, reading),
             b':' | b'=' => !in_object && reading.inner_quotes == 0,
-            b'+' => look::quote_at(self.text, look::skip_space(self.text, next + 1)).is_some(),
+            b'+' => {
+                let operand = look::skip_space(self.text, next + 1);
+                look::quote_at(self.text, operand).is_some() || self.text.get(operand) == Some(&b'/')
+            }
             b'/' => matches!(self.text.get(next + 1), Some(b'/' | b'*')),
             b'#' => next > after && !self.stack.is_empty(),
             b'`' if self.text[next..].starts_with(b"```") => true,
@@ -417,12 +431,15 @@ impl Parser<'_> {
             _ if look::quote_at(self.text, next).is_some() => self.string_may_follow(after, next),
             _ => {
                 let broken = self.line_break(after, next);
+                let lonely = reading.inner_quotes == 0;
                 if in_object {
                     broken && look::bare_key_ahead(self.text, next)
                         || look::plain_scalar_ahead(self.text, next)
                         || self.is_stray_before_key(next)
+                        || lonely && next > after && self.words_then_end(next)
                 } else {
                     look::plain_scalar_ahead(self.text, next)
+                        || lonely && next > after && self.words_then_end(next)
                         || broken && reading.inner_quotes == 0 && self.bare_line_ahead(next)
                 }
             }
@@ -433,6 +450,24 @@ impl Parser<'_> {
     fn is_stray_before_key(&self, at: usize) -> bool {
         let word = look::word_len(self.text, at);
         word > 0 && look::quoted_key_ahead(self.text, look::skip_space(self.text, at + word))
+    }
+
+    /// Bare words and then structure, with no quote between: the string is over and the words are stray.
+    fn words_then_end(&self, at: usize) -> bool {
+        let rest = &self.text[at..];
+        let words = rest
+            .iter()
+            .take(100)
+            .position(|byte| matches!(byte, b',' | b'}' | b']' | b'\n' | b'"' | b':' | b'{' | b'['));
+        let Some(words) = words else { return false };
+        let next = look::skip_space(self.text, at + words + 1);
+        match rest[words] {
+            b'}' => self.top_has_keys(),
+            b']' => !self.top_has_keys(),
+            b',' if self.top_has_keys() => look::quoted_key_ahead(self.text, next),
+            b',' => look::quote_at(self.text, next).is_some(),
+            _ => false,
+        }
     }
 
     /// Whether the bare text up to the next separator has no quote in it.
@@ -511,32 +546,27 @@ impl Parser<'_> {
         let mut depth = self.stack.len();
         let mut at = first;
         let mut broken = false;
+        let mut fits = true;
         while let Some(&byte @ (b'}' | b']' | b')')) = self.text.get(at) {
-            if depth == 0 {
+            match depth.checked_sub(1).map(|index| self.stack[index]) {
                 // Brackets too many after everything is closed.
-                return at > first;
+                None if at > first => return true,
+                Some(kind) if kind.closer() == byte => depth -= 1,
+                _ if self.open_count(byte) == 0 && byte == b')' => return false,
+                _ => fits = false,
             }
-            let fits = match self.stack[depth - 1] {
-                Kind::Array => byte == b']',
-                Kind::Round => byte == b')',
-                _ => byte == b'}',
-            };
-            if !fits {
-                return if byte == b')' {
-                    self.open_count(b')') > 0
-                } else {
-                    reading.inner_quotes == 0
-                };
-            }
-            depth -= 1;
             let next = look::skip_space(self.text, at + 1);
             broken = self.line_break(at + 1, next);
             at = next;
         }
         let Some(&byte) = self.text.get(at) else {
-            return true;
+            return fits || !self.stack.is_empty();
         };
-        let strict = reading.inner_quotes > 0 || self.leaves_bracket_open(reading);
+        let is_last = self.at == self.last_quote && !self.stack.is_empty();
+        let strict = reading.inner_quotes > 0 && !is_last || self.leaves_bracket_open(reading);
+        if !fits {
+            return !strict && (broken || matches!(byte, b',' | b'"' | b'/' | b'#'));
+        }
         if depth == 0 {
             return !strict
                 || broken
@@ -569,9 +599,7 @@ impl Parser<'_> {
     fn leaves_bracket_open(&self, reading: &Reading) -> bool {
         let text = &self.text[reading.content..self.at];
         let text = &text[text.len().saturating_sub(200)..];
-        let opened = text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
-        let closed = text.iter().filter(|byte| matches!(byte, b'}' | b']')).count();
-        opened > closed
+        bracket_balance(text) > 0
     }
 
     /// Another quote comes right after the quote: is it the start of the next string?
@@ -606,17 +634,18 @@ impl Parser<'_> {
             }
             return None;
         }
-        let structure = text
-            .iter()
-            .rev()
-            .take_while(|byte| {
-                byte.is_ascii_whitespace() || matches!(byte, b',' | b'{' | b'[' | b'}' | b']')
-            })
-            .count();
-        let (content, run) = text.split_at(text.len() - structure);
-        let expects_key = self.follow(run)?;
         let (_, beyond) = look::string_ahead(self.text, self.at)?;
-        let fits = match self.text.get(beyond) {
+        let follower = self.text.get(beyond);
+        if let Some(content) = before_bare_key(text).filter(|_| self.top_has_keys()) {
+            return matches!(follower, Some(b',' | b'}')).then_some(reading.content + content);
+        }
+        let (content, run) = split_structure(text);
+        if run.contains(&b'+') {
+            let joined = matches!(follower, None | Some(b',' | b'}' | b']'));
+            return joined.then_some(reading.content + content.len());
+        }
+        let expects_key = self.follow(run)?;
+        let fits = match follower {
             Some(b':') => expects_key,
             Some(b']') => !expects_key,
             Some(b',') => {
@@ -625,7 +654,6 @@ impl Parser<'_> {
             }
             _ => false,
         };
-        let content = content.strip_suffix(b"+").unwrap_or(content).trim_ascii_end();
         fits.then_some(reading.content + content.len())
     }
 
@@ -654,6 +682,7 @@ impl Parser<'_> {
                     virtual_kinds = Some(byte == b'{');
                 }
                 _ if byte.is_ascii_whitespace() => {}
+                b'/' => break,
                 _ => return None,
             }
         }
@@ -666,12 +695,59 @@ impl Parser<'_> {
     }
 }
 
+/// How many more brackets a text opens than it closes.
+fn bracket_balance(text: &[u8]) -> i64 {
+    text.iter().fold(0, |balance, byte| match byte {
+        b'{' | b'[' | b'(' => balance + 1,
+        b'}' | b']' | b')' => balance - 1,
+        _ => balance,
+    })
+}
+
 /// Where a key ends that lacks its closing quote: before its colon.
 fn key_end(text: &[u8]) -> Option<usize> {
     let colon = text.iter().position(|&byte| byte == b':')?;
     let key = text[..colon].trim_ascii_end();
     let key = key.strip_suffix(b"'").unwrap_or(key);
     Some(key.len())
+}
+
+/// Splits off the white space, brackets, commas and comments that a text ends with.
+fn split_structure(text: &[u8]) -> (&[u8], &[u8]) {
+    let mut end = text.len();
+    loop {
+        let plain = text[..end]
+            .iter()
+            .rev()
+            .take_while(|byte| {
+                byte.is_ascii_whitespace()
+                    || matches!(byte, b',' | b'{' | b'[' | b'}' | b']' | b'+')
+            })
+            .count();
+        end -= plain;
+        let near = &text[end.saturating_sub(200)..end];
+        let comment = near
+            .strip_suffix(b"*/")
+            .and_then(|near| near.windows(2).rposition(|pair| pair == b"/*"));
+        match comment {
+            Some(start) => end = end.saturating_sub(200) + start,
+            None => return text.split_at(end),
+        }
+    }
+}
+
+/// Where a text ends that goes on with a comma, a bare key and its colon.
+fn before_bare_key(text: &[u8]) -> Option<usize> {
+    let name = text.trim_ascii_end().strip_suffix(b":")?;
+    let length = name
+        .iter()
+        .rev()
+        .take(40)
+        .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+        .count();
+    let before = name[..name.len() - length].trim_ascii_end();
+    let content = before.strip_suffix(b",").filter(|_| length > 0)?;
+    Some(content.trim_ascii_end().len())
 }
 
 /// Whether what is left could be the start of the second half of a surrogate pair.
