@@ -1,25 +1,28 @@
 //! JSON that was cut.
 
 mod base;
+mod borders;
 mod close;
 mod contexts;
 mod cut;
 mod delivered;
 mod extract;
+mod plain;
 mod render;
 mod repair;
 mod scan;
 mod stitch;
+mod strings;
 mod structure;
 
 pub use base::Base;
-pub use close::{CloseOptions, Closed, Closing, close};
+pub use close::{CloseOptions, Closed, Closing, Losses, NoJson, close};
 pub use contexts::{ContextOptions, Contexts, contexts};
 pub use cut::{Cut, Place};
 pub use delivered::{Delivered, delivered};
-pub use extract::{Cleaned, Extracted, NoJson, clean_encoding, extract};
+pub use extract::{Cleaned, Extracted, clean_encoding, extract};
 pub use render::{CutValue, RenderOptions, render, render_with};
 pub use repair::{Fix, FixKind, RepairOptions, Repaired, Several, repair};
 pub use scan::{Container, Offence, OffenceKind, Scalar, Scanner, Visitor};
 pub use stitch::{Outcome, Protocol, Seam, StitchOptions, stitch};
-pub use structure::close_trusted;
+pub use structure::{close_trusted, close_trusted_portable};

@@ -24,17 +24,6 @@ pub struct Extracted {
     pub end: usize,
 }
 
-/// There is no JSON in a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoJson {
-    /// The text is empty, or white space alone.
-    #[error("the text is empty")]
-    Empty,
-    /// The text has words, but no object, array, string, number or literal.
-    #[error("there is no JSON in the text")]
-    Absent,
-}
-
 /// Finds the JSON document in a text, which may be cut or malformed.
 ///
 /// A byte-order mark, a Markdown fence, `<think>` blocks and prose before and

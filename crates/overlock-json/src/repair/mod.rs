@@ -15,8 +15,9 @@ mod tests;
 
 pub use fix::{Fix, FixKind};
 
-use crate::NoJson;
+use crate::close::NoJson;
 use crate::extract::{Found, Shifts, drop_bytes, find, skip_wrapping};
+use crate::scan::Scanner;
 use parser::{Beginning, Ending, Parser};
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +66,13 @@ pub fn repair<T: AsRef<[u8]> + ?Sized>(
     if text.trim_ascii().is_empty() {
         return Err(NoJson::Empty);
     }
+    if shifts.total() == 0 && is_valid(&text) {
+        let json = text.into_owned();
+        return Ok(Repaired {
+            json,
+            fixes: Vec::new(),
+        });
+    }
     let several = options.several == Several::Array;
     let (json, mut fixes) = repair_text(&text, Ending::Close, several).ok_or(NoJson::Absent)?;
     restore_offsets(&mut fixes, &shifts, FixKind::Encoding);
@@ -73,13 +81,38 @@ pub fn repair<T: AsRef<[u8]> + ?Sized>(
 
 /// Repairs one document that may be cut: what is open at the end stays open, so that
 /// the result is a prefix of valid JSON.
-pub(crate) fn repair_open(region: &str) -> (String, Vec<Fix>) {
-    repair_text(region, Ending::StayOpen, false).unwrap_or_default()
+pub(crate) fn repair_open(region: &[u8]) -> (String, Vec<Fix>) {
+    let (text, shifts) = drop_bytes(region);
+    let place = Place {
+        start: 0,
+        limit: text.len(),
+        beginning: Beginning::Value,
+        fence: None,
+    };
+    let (json, mut fixes) =
+        repair_place(&text, &place, Ending::StayOpen, false).unwrap_or_default();
+    restore_offsets(&mut fixes, &shifts, FixKind::Encoding);
+    (json, fixes)
+}
+
+fn is_valid(text: &str) -> bool {
+    let mut scanner = Scanner::new();
+    scanner.feed(text.as_bytes());
+    scanner.is_complete()
 }
 
 fn repair_text(text: &str, ending: Ending, several: bool) -> Option<(String, Vec<Fix>)> {
+    let place = locate(text.as_bytes())?;
+    repair_place(text, &place, ending, several)
+}
+
+fn repair_place(
+    text: &str,
+    place: &Place,
+    ending: Ending,
+    several: bool,
+) -> Option<(String, Vec<Fix>)> {
     let bytes = text.as_bytes();
-    let place = locate(bytes)?;
     if let Some((inner, shifts)) = unescape(&text[place.start..place.limit]) {
         let (json, mut fixes) = repair_text(&inner, ending, several)?;
         restore_offsets(&mut fixes, &shifts, FixKind::Escaped);

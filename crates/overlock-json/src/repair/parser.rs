@@ -91,10 +91,12 @@ pub(super) struct Parser<'t> {
     comma: Option<usize>,
     /// Where the last value, or the bracket that opens the container, ends in the draft.
     value_end: usize,
-    value_start: usize,
+    pub(super) value_start: usize,
     value_is_string: bool,
     /// Where the last bracket was opened in the draft.
     opened: usize,
+    /// The last container that was closed had nothing in it.
+    closed_empty: bool,
     /// Where the current member, with the comma before it, begins in the draft.
     member: usize,
     /// Where the current key ends in the draft.
@@ -125,6 +127,7 @@ impl<'t> Parser<'t> {
             value_start: 0,
             value_is_string: false,
             opened: 0,
+            closed_empty: false,
             member: 0,
             key_end: 0,
             several_allowed,
@@ -284,6 +287,7 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn begin_member(&mut self) {
+        self.separate();
         self.member = self.comma.unwrap_or(self.value_end);
     }
 
@@ -360,11 +364,14 @@ impl<'t> Parser<'t> {
             self.draft.remove(comma, self.at);
         }
         self.drop_bytes(1, FixKind::ExtraBracket);
-        let empty = end >= 2 && self.draft.byte(end - 2, self.at) == b'[';
+        let empty = self.closed_empty;
         self.draft.patch(end - 1, if empty { b' ' } else { b',' }, self.at);
         self.stack.push(Kind::Array);
         self.open[bracket_index(b']')] += 1;
         self.value_end = end - 1;
+        if empty {
+            self.opened = end - 2;
+        }
         self.comma = (!empty).then_some(end - 1);
         self.expect = Expect::Value;
     }
@@ -650,7 +657,7 @@ impl<'t> Parser<'t> {
         if top.closer() == byte {
             if top == Kind::Object && self.closes_too_early() {
                 self.drop_bytes(1, FixKind::ExtraBracket);
-                self.expect = Expect::After;
+                self.expect = if self.is_first() { Expect::Key } else { Expect::After };
                 return;
             }
             return self.close_top(byte);
@@ -747,6 +754,7 @@ impl<'t> Parser<'t> {
 
     /// Closes the innermost container with the bracket at `at`, whichever it is.
     fn close_top(&mut self, byte: u8) {
+        self.closed_empty = self.is_first();
         let Some(kind) = self.pop() else { return };
         let closing = self.closing(kind);
         if closing == Some(byte) {
@@ -765,6 +773,7 @@ impl<'t> Parser<'t> {
 
     /// Closes the innermost container although no bracket does.
     fn close_missing(&mut self) {
+        self.closed_empty = self.is_first();
         let Some(kind) = self.pop() else { return };
         if let Some(byte) = self.closing(kind) {
             self.draft.insert(self.value_end, &[byte], self.at);

@@ -8,6 +8,7 @@ use crate::extract::begins_value;
 impl Parser<'_> {
     /// Reads a value that does not begin with a quote or a bracket.
     pub(super) fn scalar(&mut self) {
+        self.value_start = self.draft.position(self.at);
         let number = number_len(self.rest());
         if number > 0 && self.number_ends(self.at + number) {
             return self.take_number(number);
