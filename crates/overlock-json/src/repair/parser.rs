@@ -106,6 +106,10 @@ pub(super) struct Parser<'t> {
     first_is_scalar: bool,
     /// Where the last double quote of the text is.
     pub(super) last_quote: usize,
+    /// Where the last three quotes in a row are, once that has been asked.
+    pub(super) last_triple: Option<usize>,
+    /// The bracket around everything was missing, so that its end says nothing of a cut.
+    implied: bool,
 }
 
 /// How far down the stack a bracket of the right kind is looked for.
@@ -134,6 +138,8 @@ impl<'t> Parser<'t> {
             documents: 1,
             first_is_scalar: false,
             last_quote: text.iter().rposition(|&byte| byte == b'"').unwrap_or(0),
+            last_triple: None,
+            implied: false,
         }
     }
 
@@ -143,6 +149,7 @@ impl<'t> Parser<'t> {
             self.draft.replace(self.at, self.at, b"{");
             self.fix(FixKind::MissingBracket);
             self.push(Kind::Object);
+            self.implied = true;
         }
         loop {
             self.skip_layout();
@@ -188,6 +195,12 @@ impl<'t> Parser<'t> {
     /// How many brackets that `closer` would close are open.
     pub(super) fn open_count(&self, closer: u8) -> usize {
         self.open[bracket_index(closer)]
+    }
+
+    /// Whether a number at the end of the text may have lost its last digits.
+    pub(super) fn may_be_shortened(&self, end: usize) -> bool {
+        let inside = if self.implied { 1 } else { 0 };
+        end == self.text.len() && self.ending == Ending::Close && self.stack.len() > inside
     }
 
     /// Leaves out `length` bytes.
@@ -863,6 +876,7 @@ impl<'t> Parser<'t> {
             self.at = self.text.len();
             return false;
         }
+        self.draft.truncate(self.value_end, end);
         self.draft.replace(end, next, b",\n");
         self.at = next;
         self.documents += 1;
@@ -884,7 +898,9 @@ impl<'t> Parser<'t> {
             return Some(self.draft.finish());
         }
         if !self.stack.is_empty() {
-            self.fix(FixKind::Truncated);
+            if self.draft.fixes.last().is_none_or(|fix| fix.kind != FixKind::Truncated) {
+                self.fix(FixKind::Truncated);
+            }
             let unfinished = self.expect == Expect::Colon
                 || self.expect == Expect::Value && self.top_has_keys();
             if unfinished {

@@ -69,7 +69,7 @@ impl Parser<'_> {
 
     fn take_number(&mut self, length: usize) {
         let end = self.at + length;
-        if end == self.text.len() && self.ending == Ending::Close && !self.stack.is_empty() {
+        if self.may_be_shortened(end) {
             // It might have had more digits.
             self.draft.skip(self.at, end);
             self.at = end;
@@ -170,7 +170,7 @@ impl Parser<'_> {
                 self.draft.replace(start, end, json.as_bytes());
             }
         } else if let Some(number) = number(token) {
-            if at_end && inside && self.ending == Ending::Close {
+            if self.may_be_shortened(end) {
                 self.draft.skip(start, end);
                 self.at = end;
                 return;
@@ -180,7 +180,7 @@ impl Parser<'_> {
                 self.fix(FixKind::Number);
                 self.draft.replace(start, end, number.as_bytes());
             }
-        } else if let Some(json) = half_literal(token).filter(|_| at_end) {
+        } else if let Some(json) = half_literal(token).filter(|_| self.text[end..].trim_ascii().is_empty()) {
             if self.ending == Ending::Close {
                 self.fix(FixKind::Truncated);
                 self.draft.replace(start, end, json.as_bytes());

@@ -31,6 +31,10 @@ struct Reading {
     inner_quotes: usize,
     /// The quotes are written twice: `""text""`.
     doubled: bool,
+    /// The quotes are written three times, as in Python: only three end the string.
+    tripled: bool,
+    /// The text is a Windows path, in which every backslash is meant.
+    path: bool,
 }
 
 impl Parser<'_> {
@@ -42,6 +46,7 @@ impl Parser<'_> {
         let start = self.at;
         let mark: Mark = self.draft.mark();
         let mut stop = None;
+        let tripled = self.is_tripled(start);
         loop {
             if continued {
                 self.draft.skip(start, start + width);
@@ -50,12 +55,17 @@ impl Parser<'_> {
                 self.draft.replace(start, start + width, b"\"");
             }
             self.at = start + width;
+            if tripled {
+                self.drop_bytes(2, FixKind::ExtraQuote);
+            }
             let reading = Reading {
                 quote,
                 content: self.at,
                 stop,
                 inner_quotes: 0,
                 doubled: false,
+                tripled,
+                path: is_windows_path(self.rest()),
             };
             match self.read_string(reading) {
                 None => return,
@@ -66,6 +76,20 @@ impl Parser<'_> {
                 }
             }
         }
+    }
+
+    /// Whether three quotes begin a string here and three others can end it.
+    fn is_tripled(&mut self, at: usize) -> bool {
+        let rest = &self.text[at..];
+        if !rest.starts_with(b"\"\"\"") && !rest.starts_with(b"\'\'\'") {
+            return false;
+        }
+        let text = self.text;
+        let last = *self.last_triple.get_or_insert_with(|| {
+            let triple = |quotes: &[u8]| quotes == b"\"\"\"" || quotes == b"\'\'\'";
+            text.windows(3).rposition(triple).unwrap_or(0)
+        });
+        last >= at + 3
     }
 
     /// Reads to the end of the string, or says where it has to stop if it is read again.
@@ -93,7 +117,7 @@ impl Parser<'_> {
                     };
                     match self.judge(quote, width, &reading) {
                         Verdict::End => {
-                            self.end_string(quote, width, reading.doubled);
+                            self.end_string(quote, width, &reading);
                             return None;
                         }
                         Verdict::EndedAt(stop) => return Some(stop),
@@ -116,14 +140,17 @@ impl Parser<'_> {
         special.map_or(limit, |length| self.at + length)
     }
 
-    fn end_string(&mut self, quote: Quote, width: usize, doubled: bool) {
+    fn end_string(&mut self, quote: Quote, width: usize, reading: &Reading) {
         if quote == Quote::Double {
             self.at += 1;
         } else {
             self.draft.replace(self.at, self.at + width, b"\"");
             self.at += width;
         }
-        if doubled && look::quote_at(self.text, self.at).is_some_and(|(other, _)| other == quote) {
+        if reading.tripled {
+            return self.drop_bytes(2, FixKind::ExtraQuote);
+        }
+        if reading.doubled && look::quote_at(self.text, self.at).is_some_and(|(other, _)| other == quote) {
             self.drop_bytes(width, FixKind::ExtraQuote);
         }
     }
@@ -139,7 +166,8 @@ impl Parser<'_> {
     }
 
     fn inner_quote(&mut self, quote: Quote, width: usize, reading: &mut Reading) {
-        if self.at == reading.content && quote == reading.quote && !reading.doubled {
+        let first = self.at == reading.content && quote == reading.quote;
+        if first && !reading.doubled && !reading.tripled {
             reading.doubled = true;
             self.drop_bytes(width, FixKind::ExtraQuote);
             reading.content = self.at;
@@ -184,7 +212,15 @@ impl Parser<'_> {
                 self.at += 1;
                 true
             }
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
+            b'"' | b'\\' => {
+                self.at += 2;
+                false
+            }
+            _ if reading.path => {
+                self.rewrite(1, b"\\\\");
+                false
+            }
+            b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
                 self.at += 2;
                 false
             }
@@ -297,9 +333,7 @@ impl Parser<'_> {
         if let Some(stop) = self.missing_quote_at_end(reading) {
             return Some(stop);
         }
-        if !self.stack.is_empty() || reading.quote == Quote::Double {
-            self.fix(FixKind::Truncated);
-        }
+        self.fix(FixKind::Truncated);
         self.draft.replace(self.at, self.at, b"\"");
         None
     }
@@ -351,6 +385,12 @@ impl Parser<'_> {
     fn judge(&self, quote: Quote, width: usize, reading: &Reading) -> Verdict {
         if reading.stop.is_some() {
             return Verdict::Inner;
+        }
+        if reading.tripled {
+            let quotes = &self.text[self.at..];
+            let same = |byte: &&u8| **byte == quotes[0];
+            let ends = quote == reading.quote && quotes.iter().take(4).take_while(same).count() == 3;
+            return if ends { Verdict::End } else { Verdict::Inner };
         }
         let is_key = self.expect == Expect::Key;
         if !reading.quote.ends_with(quote) {
@@ -485,6 +525,9 @@ impl Parser<'_> {
             return true;
         };
         let strict = reading.inner_quotes > 0;
+        if strict && self.text[comma] == b';' {
+            return false;
+        }
         match byte {
             b'}' | b']' | b')' | b',' | b'/' | b'#' => return true,
             b'.' => return look::ellipsis_len(self.text, next) > 0,
@@ -689,9 +732,19 @@ impl Parser<'_> {
         let has_keys = self.stack.get(depth.checked_sub(1)?)?.has_keys();
         match virtual_kinds {
             Some(keys) => Some(keys),
-            None if comma || broken && has_keys => Some(has_keys),
+            None if comma || broken => Some(has_keys),
             None => None,
         }
+    }
+}
+
+/// Whether a text begins with a drive and a single backslash: `C:\Users`.
+fn is_windows_path(text: &[u8]) -> bool {
+    match text {
+        [drive, b':', b'\\', next, ..] => {
+            drive.is_ascii_alphabetic() && !matches!(next, b'\\' | b'"')
+        }
+        _ => false,
     }
 }
 
