@@ -95,8 +95,8 @@ pub(super) struct Parser<'t> {
     value_is_string: bool,
     /// Where the last bracket was opened in the draft.
     opened: usize,
-    /// The last container that was closed had nothing in it.
-    closed_empty: bool,
+    /// The last container that was closed is an array that can go on; whether it is empty.
+    reopenable: Option<bool>,
     /// Where the current member, with the comma before it, begins in the draft.
     member: usize,
     /// Where the current key ends in the draft.
@@ -106,6 +106,8 @@ pub(super) struct Parser<'t> {
     first_is_scalar: bool,
     /// Where the last double quote of the text is.
     pub(super) last_quote: usize,
+    /// How many more bytes may be looked at in vain.
+    pub(super) patience: usize,
     /// Where the last three quotes in a row are, once that has been asked.
     pub(super) last_triple: Option<usize>,
     /// The bracket around everything was missing, so that its end says nothing of a cut.
@@ -131,13 +133,14 @@ impl<'t> Parser<'t> {
             value_start: 0,
             value_is_string: false,
             opened: 0,
-            closed_empty: false,
+            reopenable: None,
             member: 0,
             key_end: 0,
             several_allowed,
             documents: 1,
             first_is_scalar: false,
             last_quote: text.iter().rposition(|&byte| byte == b'"').unwrap_or(0),
+            patience: text.len(),
             last_triple: None,
             implied: false,
         }
@@ -369,15 +372,14 @@ impl<'t> Parser<'t> {
     /// A `[` where a key should be: it goes on with the array before it, if there is one.
     fn array_for_key(&mut self) {
         let end = self.value_end;
-        if end == 0 || self.is_first() || self.draft.byte(end - 1, self.at) != b']' {
-            self.drop_bytes(1, FixKind::StrayText);
-            return;
-        }
+        let goes_on = !self.is_first() && self.draft.byte(end - 1, self.at) == b']';
+        let Some(empty) = self.reopenable.filter(|_| goes_on) else {
+            return self.drop_bytes(1, FixKind::StrayText);
+        };
         if let Some(comma) = self.comma.take() {
             self.draft.remove(comma, self.at);
         }
         self.drop_bytes(1, FixKind::ExtraBracket);
-        let empty = self.closed_empty;
         self.draft.patch(end - 1, if empty { b' ' } else { b',' }, self.at);
         self.stack.push(Kind::Array);
         self.open[bracket_index(b']')] += 1;
@@ -767,8 +769,9 @@ impl<'t> Parser<'t> {
 
     /// Closes the innermost container with the bracket at `at`, whichever it is.
     fn close_top(&mut self, byte: u8) {
-        self.closed_empty = self.is_first();
+        let empty = self.is_first();
         let Some(kind) = self.pop() else { return };
+        self.reopenable = (kind == Kind::Array).then_some(empty);
         let closing = self.closing(kind);
         if closing == Some(byte) {
             self.at += 1;
@@ -786,8 +789,9 @@ impl<'t> Parser<'t> {
 
     /// Closes the innermost container although no bracket does.
     fn close_missing(&mut self) {
-        self.closed_empty = self.is_first();
+        let empty = self.is_first();
         let Some(kind) = self.pop() else { return };
+        self.reopenable = (kind == Kind::Array).then_some(empty);
         if let Some(byte) = self.closing(kind) {
             self.draft.insert(self.value_end, &[byte], self.at);
             self.value_end += 1;
@@ -872,6 +876,7 @@ impl<'t> Parser<'t> {
         }
         self.fix(if begins { FixKind::Several } else { kind });
         if !begins || !self.several_allowed {
+            self.draft.truncate(self.value_end, end);
             self.draft.skip(end, self.text.len());
             self.at = self.text.len();
             return false;

@@ -16,6 +16,9 @@ impl Parser<'_> {
         if let Some(name) = self.call_len() {
             return self.open_group(name, true);
         }
+        if let Some(length) = self.prefix_len() {
+            return self.drop_bytes(length, FixKind::Literal);
+        }
         let length = self.bare_len();
         if length == 0 {
             let width = super::parser::character_len(self.byte());
@@ -86,6 +89,19 @@ impl Parser<'_> {
     fn opens_string(&self, at: usize) -> bool {
         let next = look::skip_space(self.text, at + 1);
         !matches!(self.text.get(next), None | Some(b',' | b'}' | b']'))
+    }
+
+    /// The length of the letters that Python puts before a string: `b'…'`, `rb"…"`.
+    fn prefix_len(&self) -> Option<usize> {
+        let letters = self
+            .rest()
+            .iter()
+            .take(3)
+            .take_while(|byte| matches!(byte, b'b' | b'B' | b'r' | b'R' | b'u' | b'U' | b'f' | b'F'))
+            .count();
+        let quote = self.rest().get(letters)?;
+        let quoted = quote == &b'\'' || quote == &b'"' && self.opens_string(self.at + letters);
+        (quoted && (1..=2).contains(&letters)).then_some(letters)
     }
 
     /// The length of the name of a call such as `ObjectId("1")` or `new Date(0)`.

@@ -33,6 +33,8 @@ struct Reading {
     doubled: bool,
     /// The quotes are written three times, as in Python: only three end the string.
     tripled: bool,
+    /// Up to where the text is a document of its own, whose quotes were not escaped.
+    embedded: usize,
     /// The text is a Windows path, in which every backslash is meant.
     path: bool,
 }
@@ -65,6 +67,7 @@ impl Parser<'_> {
                 inner_quotes: 0,
                 doubled: false,
                 tripled,
+                embedded: self.embedded_end(),
                 path: is_windows_path(self.rest()),
             };
             match self.read_string(reading) {
@@ -90,6 +93,44 @@ impl Parser<'_> {
             text.windows(3).rposition(triple).unwrap_or(0)
         });
         last >= at + 3
+    }
+
+    /// Where a document ends that begins right after the quote and is followed by another quote:
+    /// `"{"a": 1}"`. 0 if there is none.
+    fn embedded_end(&mut self) -> usize {
+        let start = self.at;
+        let key = look::skip_space(self.text, start + 1);
+        if self.text.get(start) != Some(&b'{') || !look::quoted_key_ahead(self.text, key) {
+            return 0;
+        }
+        // Every search that fails is paid for, so that all of them together stay linear.
+        let limit = self.text.len().min(start + self.patience);
+        let mut depth = 0_usize;
+        let mut in_string = false;
+        let mut at = start;
+        while at < limit {
+            match self.text[at] {
+                b'\\' => at += 1,
+                b'"' => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth += 1,
+                b'}' | b']' if !in_string => {
+                    depth -= 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        let quote = look::skip_space(self.text, at + 1);
+        let next = look::skip_space(self.text, quote + 1);
+        let closed = depth == 0 && self.text.get(quote) == Some(&b'"');
+        if closed && matches!(self.text.get(next), None | Some(b',' | b'}' | b']')) {
+            return quote;
+        }
+        self.patience = self.patience.saturating_sub(at - start);
+        0
     }
 
     /// Reads to the end of the string, or says where it has to stop if it is read again.
@@ -167,7 +208,7 @@ impl Parser<'_> {
 
     fn inner_quote(&mut self, quote: Quote, width: usize, reading: &mut Reading) {
         let first = self.at == reading.content && quote == reading.quote;
-        if first && !reading.doubled && !reading.tripled {
+        if first && !reading.doubled && !reading.tripled && self.is_doubled(width) {
             reading.doubled = true;
             self.drop_bytes(width, FixKind::ExtraQuote);
             reading.content = self.at;
@@ -179,6 +220,15 @@ impl Parser<'_> {
             self.draft.replace(self.at, self.at, b"\\");
         }
         self.at += width;
+    }
+
+    /// Whether the second of two quotes that begin a string is one too many, rather than text.
+    fn is_doubled(&self, width: usize) -> bool {
+        let Some((end, beyond)) = look::string_ahead(self.text, self.at) else {
+            return false;
+        };
+        look::quote_at(self.text, end + width).is_some()
+            || matches!(self.text.get(beyond), None | Some(b',' | b'}' | b']' | b':'))
     }
 
     fn control_character(&mut self, byte: u8) {
@@ -383,7 +433,7 @@ impl Parser<'_> {
     }
 
     fn judge(&self, quote: Quote, width: usize, reading: &Reading) -> Verdict {
-        if reading.stop.is_some() {
+        if reading.stop.is_some() || self.at < reading.embedded {
             return Verdict::Inner;
         }
         if reading.tripled {
@@ -553,6 +603,8 @@ impl Parser<'_> {
                 }
             };
         }
+        // Quotes inside a string come in pairs.
+        let strict = reading.inner_quotes % 2 == 1;
         match byte {
             b'{' | b'[' => begins_value(&self.text[next + 1..], byte),
             b'(' => true,
