@@ -243,7 +243,9 @@ impl Finder<'_> {
         if self.openers.is_empty() {
             let gap = &self.text[self.row_end..self.at];
             let joined = self.row_end > self.row
-                && gap.iter().all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'));
+                && gap
+                    .iter()
+                    .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'));
             if !joined {
                 self.row = self.at;
             }
@@ -397,7 +399,8 @@ impl Finder<'_> {
         let length = word_len(rest).max(1);
         let word = &rest[..length];
         let penalty = i64::try_from(length).unwrap_or(i64::MAX);
-        let names = rest[length..].trim_ascii_start().first() == Some(&b':');
+        let in_object = self.openers.last().is_some_and(|top| top.bracket == b'{');
+        let names = in_object && rest[length..].trim_ascii_start().first() == Some(&b':');
         let weight = if names || is_literal(word) || is_number(word) {
             penalty
         } else if word == b"." {
@@ -430,7 +433,9 @@ fn closes_fence(line: &[u8]) -> bool {
     let Some(rest) = line[indent_len(line)..].strip_prefix(b"```") else {
         return false;
     };
-    let tail = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'`'));
+    let tail = rest
+        .iter()
+        .find(|byte| !matches!(byte, b' ' | b'\t' | b'`'));
     matches!(tail, None | Some(b'\n' | b'\r'))
 }
 
@@ -445,7 +450,9 @@ fn skip_fence(text: &[u8], at: usize) -> usize {
     let ticks = text[at..].iter().take_while(|&&byte| byte == b'`').count();
     let tag = text[at + ticks..]
         .iter()
-        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'.'))
+        .take_while(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'.')
+        })
         .count();
     at + ticks + tag
 }
@@ -465,23 +472,29 @@ fn line_len(text: &[u8]) -> usize {
 }
 
 fn position_of(text: &[u8], needle: &[u8]) -> Option<usize> {
-    text.windows(needle.len()).position(|window| window == needle)
+    text.windows(needle.len())
+        .position(|window| window == needle)
 }
 
 fn word_len(text: &[u8]) -> usize {
     text.iter()
         .take_while(|byte| {
-            byte.is_ascii_alphanumeric() || **byte >= 0x80 || matches!(byte, b'_' | b'-' | b'+' | b'.' | b'$')
+            byte.is_ascii_alphanumeric()
+                || **byte >= 0x80
+                || matches!(byte, b'_' | b'-' | b'+' | b'.' | b'$')
         })
         .count()
 }
 
 fn is_number(word: &[u8]) -> bool {
-    let digits = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
+    let digits = word
+        .strip_prefix(b"-")
+        .or(word.strip_prefix(b"+"))
+        .unwrap_or(word);
     digits.first().is_some_and(u8::is_ascii_digit)
-        && digits
-            .iter()
-            .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b'+' | b'-' | b'_' | b'x'))
+        && digits.iter().all(|byte| {
+            byte.is_ascii_hexdigit() || matches!(byte, b'.' | b'+' | b'-' | b'_' | b'x')
+        })
 }
 
 fn is_literal(word: &[u8]) -> bool {

@@ -3,10 +3,15 @@
 //! Nothing here changes anything. Whatever looks further than the next token has
 //! a limit, so that asking at every byte still costs linear time.
 
+use crate::plain;
+
 /// How far a look ahead for the end of a key or a word goes.
 const FAR: usize = 200;
 
 pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
+    if text.get(at).is_some_and(|&byte| byte > b' ') {
+        return at;
+    }
     let rest = &text[at.min(text.len())..];
     at + rest
         .iter()
@@ -58,6 +63,13 @@ pub(super) fn string_ahead(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let (quote, width) = quote_at(text, at)?;
     let mut end = at + width;
     let limit = text.len().min(end + FAR);
+    if quote == Quote::Double {
+        // The usual case: nothing but plain text up to the closing quote.
+        let close = end + plain::string_run(&text[end..limit]);
+        if text.get(close) == Some(&b'"') && close < limit {
+            return Some((close, skip_space(text, close + 1)));
+        }
+    }
     while end < limit {
         if text[end] == b'\\' {
             end += 2;
@@ -101,9 +113,7 @@ pub(super) fn word_len(text: &[u8], at: usize) -> usize {
         .iter()
         .take(FAR)
         .take_while(|byte| {
-            byte.is_ascii_alphanumeric()
-                || matches!(byte, b'_' | b'$' | b'-')
-                || **byte >= 0x80
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-') || **byte >= 0x80
         })
         .count()
 }
@@ -118,14 +128,18 @@ pub(super) fn plain_scalar_ahead(text: &[u8], at: usize) -> bool {
         .count();
     let token = &rest[..length];
     let fits = literal(token).is_some()
-        || token.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-')
-            && token
-                .iter()
-                .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'+' | b'-' | b'e' | b'E'));
+        || token
+            .first()
+            .is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-')
+            && token.iter().all(|byte| {
+                byte.is_ascii_digit() || matches!(byte, b'.' | b'+' | b'-' | b'e' | b'E')
+            });
     let next = skip_space(text, at + length);
     let follower = text.get(next);
-    fits && (matches!(follower, None | Some(b',' | b'}' | b']' | b'"' | b'/' | b')'))
-        || text[at + length..next].contains(&b'\n'))
+    fits && (matches!(
+        follower,
+        None | Some(b',' | b'}' | b']' | b'"' | b'/' | b')')
+    ) || text[at + length..next].contains(&b'\n'))
 }
 
 /// The JSON literal that a word means, here or in another language.

@@ -102,8 +102,39 @@ fn is_valid(text: &str) -> bool {
 }
 
 fn repair_text(text: &str, ending: Ending, several: bool) -> Option<(String, Vec<Fix>)> {
-    let place = locate(text.as_bytes())?;
+    let bytes = text.as_bytes();
+    if let Some(place) = obvious_place(bytes) {
+        let parser = Parser::new(bytes, place.start, ending, several);
+        let outcome = parser.run(place.beginning)?;
+        // Brackets after it may be the better document.
+        let rest = &bytes[outcome.rest..];
+        if !rest.iter().any(|byte| matches!(byte, b'{' | b'[')) {
+            return Some((outcome.json, place.with_wrapping(bytes, outcome.fixes)));
+        }
+    }
+    let place = locate(bytes)?;
     repair_place(text, &place, ending, several)
+}
+
+/// The place of a document that a text begins with, if it is plain to see.
+fn obvious_place(text: &[u8]) -> Option<Place> {
+    let start = text.len() - text.trim_ascii_start().len();
+    let brackets = text[start..]
+        .iter()
+        .take(40)
+        .take_while(|byte| byte.is_ascii_whitespace() || matches!(byte, b'{' | b'['))
+        .count();
+    let opens_object = text[start..start + brackets]
+        .trim_ascii_end()
+        .ends_with(b"{");
+    let obvious = opens_object && look::key_ahead(text, start + brackets);
+    let fenced = text.trim_ascii_end().ends_with(b"```");
+    (obvious && !fenced).then_some(Place {
+        start,
+        limit: text.len(),
+        beginning: Beginning::Value,
+        fence: None,
+    })
 }
 
 fn repair_place(
@@ -122,8 +153,8 @@ fn repair_place(
         return Some((json, fixes));
     }
     let parser = Parser::new(&bytes[..place.limit], place.start, ending, several);
-    let (json, fixes) = parser.run(place.beginning)?;
-    Some((json, place.with_wrapping(bytes, fixes)))
+    let outcome = parser.run(place.beginning)?;
+    Some((outcome.json, place.with_wrapping(bytes, outcome.fixes)))
 }
 
 /// Where the document is and how it begins.
@@ -230,14 +261,16 @@ fn is_odd_scalar(text: &[u8]) -> bool {
     let word = look::word_len(text, 0);
     let call = text[word..].trim_ascii_start().starts_with(b"(") && word > 0;
     let ends = text.ends_with(b")") || text.ends_with(b");");
-    let number = text
-        .iter()
-        .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b'+' | b'-' | b'_' | b'x' | b',' | b'\n' | b' '))
-        && text.iter().any(u8::is_ascii_digit)
+    let number = text.iter().all(|byte| {
+        byte.is_ascii_hexdigit()
+            || matches!(byte, b'.' | b'+' | b'-' | b'_' | b'x' | b',' | b'\n' | b' ')
+    }) && text.iter().any(u8::is_ascii_digit)
         && matches!(text[0], b'0'..=b'9' | b'-' | b'+' | b'.');
     let regex = text.len() > 2 && text[0] == b'/' && text.ends_with(b"/") && !text.contains(&b'\n');
     let unopened = text.len() == word + 1 && text.ends_with(b"\"") && word > 0;
-    let half = [&b"true"[..], b"false", b"null"].iter().any(|literal| literal.starts_with(text));
+    let half = [&b"true"[..], b"false", b"null"]
+        .iter()
+        .any(|literal| literal.starts_with(text));
     call && ends || number || half || regex || unopened
 }
 
@@ -247,9 +280,9 @@ fn unescape(text: &str) -> Option<(String, Shifts)> {
     let first = bytes.iter().take(200).position(|&byte| byte == b'"')?;
     let escaped = first > 0
         && bytes[first - 1] == b'\\'
-        && bytes[..first - 1]
-            .iter()
-            .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b'{' | b'[' | b'\\' | b'n' | b't'));
+        && bytes[..first - 1].iter().all(|byte| {
+            byte.is_ascii_whitespace() || matches!(byte, b'{' | b'[' | b'\\' | b'n' | b't')
+        });
     if !escaped {
         return None;
     }

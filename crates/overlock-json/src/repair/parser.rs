@@ -66,6 +66,14 @@ struct Group {
     call: bool,
 }
 
+/// What came of reading a text.
+pub(super) struct Outcome {
+    pub(super) json: String,
+    pub(super) fixes: Vec<Fix>,
+    /// Where the text begins that was left out after the document.
+    pub(super) rest: usize,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expect {
     Key,
@@ -89,6 +97,8 @@ pub(super) struct Parser<'t> {
     open: [usize; 3],
     /// The comma after which nothing has come yet.
     comma: Option<usize>,
+    /// Where that comma is in the text.
+    comma_offset: usize,
     /// Where the last value, or the bracket that opens the container, ends in the draft.
     value_end: usize,
     pub(super) value_start: usize,
@@ -110,6 +120,8 @@ pub(super) struct Parser<'t> {
     pub(super) patience: usize,
     /// Where the last three quotes in a row are, once that has been asked.
     pub(super) last_triple: Option<usize>,
+    /// Where the text begins that was left out after the document.
+    rest: usize,
     /// The bracket around everything was missing, so that its end says nothing of a cut.
     implied: bool,
 }
@@ -129,6 +141,7 @@ impl<'t> Parser<'t> {
             groups: Vec::new(),
             open: [0; 3],
             comma: None,
+            comma_offset: 0,
             value_end: 0,
             value_start: 0,
             value_is_string: false,
@@ -142,12 +155,13 @@ impl<'t> Parser<'t> {
             last_quote: text.iter().rposition(|&byte| byte == b'"').unwrap_or(0),
             patience: text.len(),
             last_triple: None,
+            rest: text.len(),
             implied: false,
         }
     }
 
     /// Reads to the end. Says nothing if there was no value.
-    pub(super) fn run(mut self, beginning: Beginning) -> Option<(String, Vec<Fix>)> {
+    pub(super) fn run(mut self, beginning: Beginning) -> Option<Outcome> {
         if beginning == Beginning::Members {
             self.draft.replace(self.at, self.at, b"{");
             self.fix(FixKind::MissingBracket);
@@ -213,10 +227,6 @@ impl<'t> Parser<'t> {
         self.at += length;
     }
 
-    fn drop_character(&mut self, kind: FixKind) {
-        self.drop_bytes(character_len(self.byte()), kind);
-    }
-
     fn push(&mut self, kind: Kind) {
         self.stack.push(kind);
         self.open[bracket_index(kind.closer())] += 1;
@@ -237,6 +247,9 @@ impl<'t> Parser<'t> {
                 self.at += 1;
                 continue;
             }
+            if PLAIN[usize::from(byte)] {
+                break;
+            }
             let odd = look::odd_space_len(self.text, self.at);
             if odd > 0 {
                 self.fix(FixKind::WhiteSpace);
@@ -254,7 +267,11 @@ impl<'t> Parser<'t> {
 
     fn comment_len(&self) -> usize {
         let rest = self.rest();
-        let line = || rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+        let line = || {
+            rest.iter()
+                .position(|&byte| byte == b'\n')
+                .unwrap_or(rest.len())
+        };
         let block = |open: usize, close: &[u8]| {
             let body = &rest[open..];
             let found = body.windows(close.len()).position(|window| window == close);
@@ -339,7 +356,11 @@ impl<'t> Parser<'t> {
 
     /// A `{` where a key should be.
     fn object_for_key(&mut self) {
-        let parent = self.stack.len().checked_sub(2).map(|index| self.stack[index]);
+        let parent = self
+            .stack
+            .len()
+            .checked_sub(2)
+            .map(|index| self.stack[index]);
         if self.is_first() && self.top() == Some(Kind::Object) {
             self.fix(FixKind::Brackets);
             self.draft.patch(self.opened, b'[', self.at);
@@ -380,7 +401,8 @@ impl<'t> Parser<'t> {
             self.draft.remove(comma, self.at);
         }
         self.drop_bytes(1, FixKind::ExtraBracket);
-        self.draft.patch(end - 1, if empty { b' ' } else { b',' }, self.at);
+        self.draft
+            .patch(end - 1, if empty { b' ' } else { b',' }, self.at);
         self.stack.push(Kind::Array);
         self.open[bracket_index(b']')] += 1;
         self.value_end = end - 1;
@@ -402,7 +424,11 @@ impl<'t> Parser<'t> {
                 }
             }
             b'=' | b'-' if byte == b'=' || self.rest().starts_with(b"->") => {
-                let length = if self.rest().get(1) == Some(&b'>') { 2 } else { 1 };
+                let length = if self.rest().get(1) == Some(&b'>') {
+                    2
+                } else {
+                    1
+                };
                 self.fix(FixKind::Separator);
                 self.draft.replace(self.at, self.at + length, b":");
                 self.at += length;
@@ -422,7 +448,11 @@ impl<'t> Parser<'t> {
         let is_only = self.member == self.opened + 1;
         let next = look::skip_space(self.text, self.at + 1);
         let more_keys = byte == b',' && look::key_ahead(self.text, next);
-        let quoted = self.draft.fixes.last().is_none_or(|fix| fix.kind != FixKind::UnquotedKey);
+        let quoted = self
+            .draft
+            .fixes
+            .last()
+            .is_none_or(|fix| fix.kind != FixKind::UnquotedKey);
         if is_only && quoted && !more_keys && matches!(byte, b',' | b'}') {
             self.fix(FixKind::Brackets);
             self.become_set();
@@ -486,7 +516,11 @@ impl<'t> Parser<'t> {
     /// A round bracket, with the name of a call of `name_len` bytes before it.
     pub(super) fn open_group(&mut self, name_len: usize, call: bool) {
         self.count_value();
-        let kind = if call { FixKind::Call } else { FixKind::Brackets };
+        let kind = if call {
+            FixKind::Call
+        } else {
+            FixKind::Brackets
+        };
         self.fix(kind);
         self.draft.replace(self.at, self.at + name_len + 1, b"[");
         self.at += name_len + 1;
@@ -573,6 +607,7 @@ impl<'t> Parser<'t> {
 
     fn after_comma(&mut self, position: usize) {
         self.comma = Some(position);
+        self.comma_offset = self.at.saturating_sub(1);
         if self.in_group()
             && let Some(group) = self.groups.last_mut()
         {
@@ -597,7 +632,8 @@ impl<'t> Parser<'t> {
 
     /// Whether what comes after a value with no comma can be a key.
     fn key_follows(&self) -> bool {
-        look::quote_at(self.text, self.at).is_some() || look::bare_key_ahead(self.text, self.at)
+        look::quote_at(self.text, self.at).is_some()
+            || look::bare_key_ahead(self.text, self.at)
             || self.byte() == b'\\'
     }
 
@@ -625,7 +661,9 @@ impl<'t> Parser<'t> {
         let dots = look::ellipsis_len(self.text, self.at);
         let words = self.rest()[dots..]
             .iter()
-            .take_while(|byte| !matches!(byte, b',' | b'}' | b']' | b'\n' | b'"' | b'{' | b'[' | b'/'))
+            .take_while(|byte| {
+                !matches!(byte, b',' | b'}' | b']' | b'\n' | b'"' | b'{' | b'[' | b'/')
+            })
             .count();
         self.drop_bytes(dots + words, FixKind::Ellipsis);
     }
@@ -659,7 +697,7 @@ impl<'t> Parser<'t> {
 
     fn remove_comma(&mut self, kind: FixKind) {
         if let Some(comma) = self.comma.take() {
-            self.fix(kind);
+            self.draft.fix(kind, self.comma_offset);
             self.draft.remove(comma, self.at);
         }
     }
@@ -672,7 +710,11 @@ impl<'t> Parser<'t> {
         if top.closer() == byte {
             if top == Kind::Object && self.closes_too_early() {
                 self.drop_bytes(1, FixKind::ExtraBracket);
-                self.expect = if self.is_first() { Expect::Key } else { Expect::After };
+                self.expect = if self.is_first() {
+                    Expect::Key
+                } else {
+                    Expect::After
+                };
                 return;
             }
             return self.close_top(byte);
@@ -690,7 +732,11 @@ impl<'t> Parser<'t> {
                 self.drop_bytes(1, FixKind::ExtraBracket);
                 self.expect = Expect::After;
                 if self.is_first() {
-                    self.expect = if top.has_keys() { Expect::Key } else { Expect::Value };
+                    self.expect = if top.has_keys() {
+                        Expect::Key
+                    } else {
+                        Expect::Value
+                    };
                 }
             }
             _ => {
@@ -703,7 +749,11 @@ impl<'t> Parser<'t> {
     /// `{"a": 1}, "b": 2}`: a key cannot follow the object, so it is not over yet.
     fn closes_too_early(&self) -> bool {
         let next = look::skip_space(self.text, self.at + 1);
-        let parent = self.stack.len().checked_sub(2).map(|index| self.stack[index]);
+        let parent = self
+            .stack
+            .len()
+            .checked_sub(2)
+            .map(|index| self.stack[index]);
         self.text.get(next) == Some(&b',')
             && !parent.is_some_and(Kind::has_keys)
             && look::quoted_key_ahead(self.text, look::skip_space(self.text, next + 1))
@@ -725,7 +775,11 @@ impl<'t> Parser<'t> {
 
     /// Whether what comes at `next` may stand where the container `depth` levels up has closed.
     fn may_stand_after(&self, depth: usize, next: usize) -> bool {
-        let outer = self.stack.len().checked_sub(depth + 1).map(|index| self.stack[index]);
+        let outer = self
+            .stack
+            .len()
+            .checked_sub(depth + 1)
+            .map(|index| self.stack[index]);
         match self.text.get(next) {
             Some(b',') => {
                 let token = look::skip_space(self.text, next + 1);
@@ -757,7 +811,11 @@ impl<'t> Parser<'t> {
         if follower != b',' {
             return false;
         }
-        let parent = self.stack.len().checked_sub(2).map(|index| self.stack[index]);
+        let parent = self
+            .stack
+            .len()
+            .checked_sub(2)
+            .map(|index| self.stack[index]);
         let token = look::skip_space(self.text, next + 1);
         let key = look::quoted_key_ahead(self.text, token);
         if top.has_keys() {
@@ -854,7 +912,10 @@ impl<'t> Parser<'t> {
                 }
                 b'`' if self.text[next..].starts_with(b"```") => {
                     kind = FixKind::Fence;
-                    let ticks = self.text[next..].iter().take_while(|&&tick| tick == b'`').count();
+                    let ticks = self.text[next..]
+                        .iter()
+                        .take_while(|&&tick| tick == b'`')
+                        .count();
                     next += ticks + look::word_len(self.text, next + ticks);
                 }
                 b'/' if matches!(self.text.get(next + 1), Some(b'/' | b'*')) => {
@@ -878,6 +939,7 @@ impl<'t> Parser<'t> {
         if !begins || !self.several_allowed {
             self.draft.truncate(self.value_end, end);
             self.draft.skip(end, self.text.len());
+            self.rest = next;
             self.at = self.text.len();
             return false;
         }
@@ -893,21 +955,26 @@ impl<'t> Parser<'t> {
         look::quote_at(self.text, at).is_some() || look::plain_scalar_ahead(self.text, at)
     }
 
-    fn finish(mut self) -> Option<(String, Vec<Fix>)> {
+    fn finish(mut self) -> Option<Outcome> {
         let empty = self.expect == Expect::Value && self.stack.is_empty();
         if empty && self.documents == 1 {
             return None;
         }
         if self.ending == Ending::StayOpen {
             self.draft.copy_to(self.text.len());
-            return Some(self.draft.finish());
+            return Some(self.outcome());
         }
         if !self.stack.is_empty() {
-            if self.draft.fixes.last().is_none_or(|fix| fix.kind != FixKind::Truncated) {
+            if self
+                .draft
+                .fixes
+                .last()
+                .is_none_or(|fix| fix.kind != FixKind::Truncated)
+            {
                 self.fix(FixKind::Truncated);
             }
-            let unfinished = self.expect == Expect::Colon
-                || self.expect == Expect::Value && self.top_has_keys();
+            let unfinished =
+                self.expect == Expect::Colon || self.expect == Expect::Value && self.top_has_keys();
             if unfinished {
                 self.draft.truncate(self.member, self.at);
             } else if let Some(comma) = self.comma.take() {
@@ -924,9 +991,29 @@ impl<'t> Parser<'t> {
             self.draft.insert(0, b"[", self.at);
             self.draft.replace(self.at, self.at, b"]");
         }
-        Some(self.draft.finish())
+        Some(self.outcome())
+    }
+
+    fn outcome(self) -> Outcome {
+        let (json, fixes) = self.draft.finish();
+        Outcome {
+            json,
+            fixes,
+            rest: self.rest,
+        }
     }
 }
+
+/// The bytes that begin neither odd white space nor a comment.
+static PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0x21;
+    while byte < 0x7F {
+        table[byte] = !matches!(byte as u8, b'/' | b'#' | b'<');
+        byte += 1;
+    }
+    table
+};
 
 fn bracket_index(closer: u8) -> usize {
     match closer {

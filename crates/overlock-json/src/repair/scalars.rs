@@ -67,7 +67,11 @@ impl Parser<'_> {
             length += 4;
         }
         let next = self.text.get(end + length);
-        if matches!(next, Some(b',' | b'}' | b'\n' | b'\r' | b'.' | b' ')) { length } else { 0 }
+        if matches!(next, Some(b',' | b'}' | b'\n' | b'\r' | b'.' | b' ')) {
+            length
+        } else {
+            0
+        }
     }
 
     fn take_number(&mut self, length: usize) {
@@ -97,7 +101,9 @@ impl Parser<'_> {
             .rest()
             .iter()
             .take(3)
-            .take_while(|byte| matches!(byte, b'b' | b'B' | b'r' | b'R' | b'u' | b'U' | b'f' | b'F'))
+            .take_while(|byte| {
+                matches!(byte, b'b' | b'B' | b'r' | b'R' | b'u' | b'U' | b'f' | b'F')
+            })
             .count();
         let quote = self.rest().get(letters)?;
         let quoted = quote == &b'\'' || quote == &b'"' && self.opens_string(self.at + letters);
@@ -108,7 +114,10 @@ impl Parser<'_> {
     fn call_len(&self) -> Option<usize> {
         let rest = self.rest();
         let mut length = if rest.starts_with(b"new ") { 4 } else { 0 };
-        if !rest.get(length).is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
+        if !rest
+            .get(length)
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+        {
             return None;
         }
         length += rest[length..]
@@ -136,7 +145,9 @@ impl Parser<'_> {
             match byte {
                 b'\n' | b'\r' | b'"' => break,
                 b',' | b';' if depth == 0 && self.separates(at) => break,
-                b'{' | b'[' if depth == 0 && begins_value(&text[at + 1..], byte) && at > self.at => {
+                b'{' | b'['
+                    if depth == 0 && begins_value(&text[at + 1..], byte) && at > self.at =>
+                {
                     break;
                 }
                 b'{' | b'[' | b'(' => depth += 1,
@@ -164,7 +175,8 @@ impl Parser<'_> {
 
     /// Whether the comma at `at` ends a bare value.
     fn separates(&self, at: usize) -> bool {
-        if !self.top_has_keys() || look::literal(self.text[self.at..at].trim_ascii_end()).is_some() {
+        if !self.top_has_keys() || look::literal(self.text[self.at..at].trim_ascii_end()).is_some()
+        {
             return true;
         }
         let next = look::skip_space(self.text, at + 1);
@@ -196,7 +208,9 @@ impl Parser<'_> {
                 self.fix(FixKind::Number);
                 self.draft.replace(start, end, number.as_bytes());
             }
-        } else if let Some(json) = half_literal(token).filter(|_| self.text[end..].trim_ascii().is_empty()) {
+        } else if let Some(json) =
+            half_literal(token).filter(|_| self.text[end..].trim_ascii().is_empty())
+        {
             if self.ending == Ending::Close {
                 self.fix(FixKind::Truncated);
                 self.draft.replace(start, end, json.as_bytes());
@@ -266,7 +280,20 @@ impl Parser<'_> {
             .position(|byte| {
                 matches!(
                     byte,
-                    b':' | b'=' | b',' | b'}' | b']' | b'{' | b'[' | b'\n' | b'\r' | b'"' | b'\'' | b'`' | b'(' | b')' | b';'
+                    b':' | b'='
+                        | b','
+                        | b'}'
+                        | b']'
+                        | b'{'
+                        | b'['
+                        | b'\n'
+                        | b'\r'
+                        | b'"'
+                        | b'\''
+                        | b'`'
+                        | b'('
+                        | b')'
+                        | b';'
                 ) || *byte == 0xE2
             })
             .map_or(text.len(), |length| self.at + length);
@@ -307,7 +334,12 @@ pub(super) fn escape_into(json: &mut String, text: &str) {
 
 /// The length of the JSON number at the start of `text`; 0 if there is none.
 fn number_len(text: &[u8]) -> usize {
-    let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = |from: usize| {
+        text[from..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count()
+    };
     let sign = usize::from(text.first() == Some(&b'-'));
     let whole = digits(sign);
     if whole == 0 || whole > 1 && text[sign] == b'0' {
@@ -334,7 +366,10 @@ fn number_len(text: &[u8]) -> usize {
 
 /// Whether a number that stops here could go on to be a JSON number.
 fn number_prefix(token: &[u8]) -> bool {
-    let body = token.strip_suffix(b"+").or(token.strip_suffix(b"-")).unwrap_or(token);
+    let body = token
+        .strip_suffix(b"+")
+        .or(token.strip_suffix(b"-"))
+        .unwrap_or(token);
     let body = body
         .strip_suffix(b".")
         .or(body.strip_suffix(b"e"))
@@ -344,7 +379,10 @@ fn number_prefix(token: &[u8]) -> bool {
         number_len(body) == body.len()
             && !body.is_empty()
             && !(signed && token[..token.len() - 1].ends_with(b"."))
-            && !(token.last() == Some(&b'.') && body.iter().any(|byte| !byte.is_ascii_digit() && *byte != b'-'))
+            && !(token.last() == Some(&b'.')
+                && body
+                    .iter()
+                    .any(|byte| !byte.is_ascii_digit() && *byte != b'-'))
             && !body.iter().any(|byte| matches!(byte, b'e' | b'E'))
     })
 }
@@ -362,12 +400,18 @@ fn number(token: &[u8]) -> Option<String> {
     }
     let body = body.strip_suffix(['n', 'L']).unwrap_or(body);
     let between = |byte: u8| byte == b'_' || byte == b',';
-    if !body.as_bytes().first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.')
+    if !body
+        .as_bytes()
+        .first()
+        .is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.')
         || body.as_bytes().last().copied().is_some_and(between)
     {
         return None;
     }
-    let body: String = body.chars().filter(|&letter| letter != '_' && letter != ',').collect();
+    let body: String = body
+        .chars()
+        .filter(|&letter| letter != '_' && letter != ',')
+        .collect();
     let (mantissa, exponent) = match body.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
         None => (body.as_str(), None),
@@ -377,7 +421,10 @@ fn number(token: &[u8]) -> Option<String> {
         None => (mantissa, None),
     };
     let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if !all_digits(whole) || !fraction.is_none_or(all_digits) || whole.is_empty() && fraction.is_none_or(str::is_empty) {
+    if !all_digits(whole)
+        || !fraction.is_none_or(all_digits)
+        || whole.is_empty() && fraction.is_none_or(str::is_empty)
+    {
         return None;
     }
     // A few zeros pad a number (`05`, `007`, `00.5`); anything longer with zeros in

@@ -8,8 +8,9 @@
 use super::draft::Mark;
 use super::fix::FixKind;
 use super::look::{self, Quote};
-use super::parser::{Ending, Expect, Kind, Parser};
+use super::parser::{Ending, Expect, Parser};
 use crate::extract::begins_value;
+use crate::plain;
 
 /// What a quote inside a string turns out to be.
 enum Verdict {
@@ -173,11 +174,10 @@ impl Parser<'_> {
     fn next_special(&self, reading: &Reading) -> usize {
         let limit = reading.stop.unwrap_or(self.text.len());
         let rest = &self.text[self.at.min(limit)..limit];
-        let special = if reading.quote == Quote::Double {
-            rest.iter().position(|&byte| IN_DOUBLE[usize::from(byte)])
-        } else {
-            rest.iter().position(|&byte| IN_OTHER[usize::from(byte)])
-        };
+        if reading.quote == Quote::Double {
+            return self.at.min(limit) + plain::string_run(rest);
+        }
+        let special = rest.iter().position(|&byte| SPECIAL[usize::from(byte)]);
         special.map_or(limit, |length| self.at + length)
     }
 
@@ -191,7 +191,9 @@ impl Parser<'_> {
         if reading.tripled {
             return self.drop_bytes(2, FixKind::ExtraQuote);
         }
-        if reading.doubled && look::quote_at(self.text, self.at).is_some_and(|(other, _)| other == quote) {
+        if reading.doubled
+            && look::quote_at(self.text, self.at).is_some_and(|(other, _)| other == quote)
+        {
             self.drop_bytes(width, FixKind::ExtraQuote);
         }
     }
@@ -228,7 +230,10 @@ impl Parser<'_> {
             return false;
         };
         look::quote_at(self.text, end + width).is_some()
-            || matches!(self.text.get(beyond), None | Some(b',' | b'}' | b']' | b':'))
+            || matches!(
+                self.text.get(beyond),
+                None | Some(b',' | b'}' | b']' | b':')
+            )
     }
 
     fn control_character(&mut self, byte: u8) {
@@ -327,7 +332,10 @@ impl Parser<'_> {
         let digits = self.hex_len(2, 4);
         if digits == 4 {
             let half_pair = matches!(self.text[self.at + 2], b'd' | b'D')
-                && matches!(self.text[self.at + 3], b'8' | b'9' | b'a' | b'b' | b'A' | b'B');
+                && matches!(
+                    self.text[self.at + 3],
+                    b'8' | b'9' | b'a' | b'b' | b'A' | b'B'
+                );
             let rest = &self.text[self.at + 6..];
             if half_pair && rest.len() < 6 && is_escape_start(rest) {
                 return self.half_escape();
@@ -416,12 +424,18 @@ impl Parser<'_> {
         let last = text[comma + 1..].trim_ascii();
         let in_object = self.top_has_keys();
         if last.is_empty() {
-            let first = text.iter().position(|&byte| byte == b',').filter(|_| !in_object);
+            let first = text
+                .iter()
+                .position(|&byte| byte == b',')
+                .filter(|_| !in_object);
             return &text[..first.unwrap_or(comma)];
         }
         let value = if in_object {
             let name = look::word_len(last, 0);
-            last[name..].trim_ascii_start().strip_prefix(b":").filter(|_| name > 0)
+            last[name..]
+                .trim_ascii_start()
+                .strip_prefix(b":")
+                .filter(|_| name > 0)
         } else {
             Some(last)
         };
@@ -439,7 +453,8 @@ impl Parser<'_> {
         if reading.tripled {
             let quotes = &self.text[self.at..];
             let same = |byte: &&u8| **byte == quotes[0];
-            let ends = quote == reading.quote && quotes.iter().take(4).take_while(same).count() == 3;
+            let ends =
+                quote == reading.quote && quotes.iter().take(4).take_while(same).count() == 3;
             return if ends { Verdict::End } else { Verdict::Inner };
         }
         let is_key = self.expect == Expect::Key;
@@ -485,7 +500,9 @@ impl Parser<'_> {
             }
             _ => {
                 let before = self.text[..self.at].trim_ascii_end().last();
-                before != Some(&b':') && (look::plain_scalar_ahead(self.text, next) || next > after && self.line_break(after, next))
+                before != Some(&b':')
+                    && (look::plain_scalar_ahead(self.text, next)
+                        || next > after && self.line_break(after, next))
             }
         }
     }
@@ -506,7 +523,8 @@ impl Parser<'_> {
             b':' | b'=' => !in_object && reading.inner_quotes == 0,
             b'+' => {
                 let operand = look::skip_space(self.text, next + 1);
-                look::quote_at(self.text, operand).is_some() || self.text.get(operand) == Some(&b'/')
+                look::quote_at(self.text, operand).is_some()
+                    || self.text.get(operand) == Some(&b'/')
             }
             b'/' => matches!(self.text.get(next + 1), Some(b'/' | b'*')),
             b'#' => next > after && !self.stack.is_empty(),
@@ -545,10 +563,9 @@ impl Parser<'_> {
     /// Bare words and then structure, with no quote between: the string is over and the words are stray.
     fn words_then_end(&self, at: usize) -> bool {
         let rest = &self.text[at..];
-        let words = rest
-            .iter()
-            .take(100)
-            .position(|byte| matches!(byte, b',' | b'}' | b']' | b'\n' | b'"' | b':' | b'{' | b'['));
+        let words = rest.iter().take(100).position(|byte| {
+            matches!(byte, b',' | b'}' | b']' | b'\n' | b'"' | b':' | b'{' | b'[')
+        });
         let Some(words) = words else { return false };
         let next = look::skip_space(self.text, at + words + 1);
         match rest[words] {
@@ -589,10 +606,12 @@ impl Parser<'_> {
                 b'\\' => true,
                 _ if look::quote_at(self.text, next).is_some() => {
                     match look::string_ahead(self.text, next) {
-                        Some((_, beyond)) => matches!(
-                            self.text.get(beyond),
-                            None | Some(b':' | b'=' | b'{' | b'[')
-                        ) || !strict && self.key_looks_odd(next, beyond),
+                        Some((_, beyond)) => {
+                            matches!(
+                                self.text.get(beyond),
+                                None | Some(b':' | b'=' | b'{' | b'[')
+                            ) || !strict && self.key_looks_odd(next, beyond)
+                        }
                         None => true,
                     }
                 }
@@ -657,6 +676,9 @@ impl Parser<'_> {
         let Some(&byte) = self.text.get(at) else {
             return fits || !self.stack.is_empty();
         };
+        if fits && depth > 0 && reading.inner_quotes == 0 && self.plainly_follows(byte, at) {
+            return true;
+        }
         let is_last = self.at == self.last_quote && !self.stack.is_empty();
         let strict = reading.inner_quotes > 0 && !is_last || self.leaves_bracket_open(reading);
         if !fits {
@@ -690,6 +712,12 @@ impl Parser<'_> {
         }
     }
 
+    /// Whether a comma and the start of a value or key come at `at`, as they should.
+    fn plainly_follows(&self, byte: u8, at: usize) -> bool {
+        let next = look::skip_space(self.text, at + 1);
+        byte == b',' && matches!(self.text.get(next), Some(b'"' | b'{' | b'['))
+    }
+
     /// Whether the string so far opens a bracket that it does not close: `"list [1, 2"] more"`.
     fn leaves_bracket_open(&self, reading: &Reading) -> bool {
         let text = &self.text[reading.content..self.at];
@@ -706,16 +734,17 @@ impl Parser<'_> {
         }
         let ahead = look::string_ahead(self.text, next);
         if self.top_has_keys() {
-            return ahead.is_some_and(|(_, beyond)| {
-                matches!(self.text.get(beyond), Some(b':' | b'='))
-            });
+            return ahead
+                .is_some_and(|(_, beyond)| matches!(self.text.get(beyond), Some(b':' | b'=')));
         }
         if self.stack.is_empty() {
             return self.line_break(after, next);
         }
         ahead.is_none_or(|(_, beyond)| {
-            matches!(self.text.get(beyond), None | Some(b',' | b']' | b'}' | b')' | b'"'))
-                || look::plain_scalar_ahead(self.text, beyond)
+            matches!(
+                self.text.get(beyond),
+                None | Some(b',' | b']' | b'}' | b')' | b'"')
+            ) || look::plain_scalar_ahead(self.text, beyond)
         })
     }
 
@@ -863,7 +892,8 @@ fn is_escape_start(rest: &[u8]) -> bool {
         || digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-const fn table(others: bool) -> [bool; 256] {
+/// The bytes that need a decision in a string that does not begin with a double quote.
+static SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 0x20 {
@@ -872,14 +902,9 @@ const fn table(others: bool) -> [bool; 256] {
     }
     table[b'"' as usize] = true;
     table[b'\\' as usize] = true;
-    if others {
-        table[b'\'' as usize] = true;
-        table[b'`' as usize] = true;
-        table[0xC2] = true;
-        table[0xE2] = true;
-    }
+    table[b'\'' as usize] = true;
+    table[b'`' as usize] = true;
+    table[0xC2] = true;
+    table[0xE2] = true;
     table
-}
-
-static IN_DOUBLE: [bool; 256] = table(false);
-static IN_OTHER: [bool; 256] = table(true);
+};
