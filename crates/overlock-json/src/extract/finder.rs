@@ -90,9 +90,8 @@ pub(crate) fn begins_value(text: &[u8], opener: u8) -> bool {
     };
     match first {
         b'`' => !text.starts_with(b"```"),
-        b'"' | b'\'' | b'}' | b']' | b'\\' => true,
+        b'"' | b'\'' | b'}' | b']' | b'\\' | b'0'..=b'9' => true,
         b'{' | b'[' | b'-' | b'(' => opener == b'[',
-        b'0'..=b'9' => true,
         b'/' => matches!(text.get(1), Some(b'/' | b'*')),
         0xE2 => matches!(text.get(1..3), Some([0x80, 0x98..=0x9E])),
         _ => {
@@ -422,8 +421,7 @@ fn may_follow_string(text: &[u8]) -> bool {
     let rest = text.trim_ascii_start();
     let new_line = text[..text.len() - rest.len()].contains(&b'\n');
     match rest.first() {
-        None | Some(b',' | b':' | b'}' | b']' | b'/' | b'\\') => true,
-        Some(b'"' | b'\'' | b'`' | b'#') => true,
+        None | Some(b',' | b':' | b'}' | b']' | b'/' | b'\\' | b'"' | b'\'' | b'`' | b'#') => true,
         _ => new_line,
     }
 }

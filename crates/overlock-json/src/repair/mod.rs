@@ -4,21 +4,29 @@
 //! every change is told. What a slip means is decided by what keeps most of the
 //! data and would be the reading of a person.
 
+mod brackets;
 mod draft;
+mod escapes;
 mod fix;
+mod layout;
 mod look;
+mod numbers;
 mod parser;
+mod place;
 mod scalars;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod unclosed;
+mod verdict;
 
 pub use fix::{Fix, FixKind};
 
 use crate::close::NoJson;
-use crate::extract::{Found, Shifts, drop_bytes, find, skip_wrapping};
+use crate::extract::{Shifts, drop_bytes};
 use crate::scan::Scanner;
 use parser::{Beginning, Ending, Parser};
+use place::{Place, locate, obvious_place};
 use serde::{Deserialize, Serialize};
 
 /// What becomes of several documents in a row.
@@ -73,8 +81,8 @@ pub fn repair<T: AsRef<[u8]> + ?Sized>(
             fixes: Vec::new(),
         });
     }
-    let several = options.several == Several::Array;
-    let (json, mut fixes) = repair_text(&text, Ending::Close, several).ok_or(NoJson::Absent)?;
+    let (json, mut fixes) =
+        repair_text(&text, Ending::Close, options.several).ok_or(NoJson::Absent)?;
     restore_offsets(&mut fixes, &shifts, FixKind::Encoding);
     Ok(Repaired { json, fixes })
 }
@@ -90,7 +98,7 @@ pub(crate) fn repair_open(region: &[u8]) -> (String, Vec<Fix>) {
         fence: None,
     };
     let (json, mut fixes) =
-        repair_place(&text, &place, Ending::StayOpen, false).unwrap_or_default();
+        repair_place(&text, &place, Ending::StayOpen, Several::First).unwrap_or_default();
     restore_offsets(&mut fixes, &shifts, FixKind::Encoding);
     (json, fixes)
 }
@@ -101,7 +109,7 @@ fn is_valid(text: &str) -> bool {
     scanner.is_complete()
 }
 
-fn repair_text(text: &str, ending: Ending, several: bool) -> Option<(String, Vec<Fix>)> {
+fn repair_text(text: &str, ending: Ending, several: Several) -> Option<(String, Vec<Fix>)> {
     let bytes = text.as_bytes();
     if let Some(place) = obvious_place(bytes) {
         let parser = Parser::new(bytes, place.start, ending, several);
@@ -116,32 +124,11 @@ fn repair_text(text: &str, ending: Ending, several: bool) -> Option<(String, Vec
     repair_place(text, &place, ending, several)
 }
 
-/// The place of a document that a text begins with, if it is plain to see.
-fn obvious_place(text: &[u8]) -> Option<Place> {
-    let start = text.len() - text.trim_ascii_start().len();
-    let brackets = text[start..]
-        .iter()
-        .take(40)
-        .take_while(|byte| byte.is_ascii_whitespace() || matches!(byte, b'{' | b'['))
-        .count();
-    let opens_object = text[start..start + brackets]
-        .trim_ascii_end()
-        .ends_with(b"{");
-    let obvious = opens_object && look::key_ahead(text, start + brackets);
-    let fenced = text.trim_ascii_end().ends_with(b"```");
-    (obvious && !fenced).then_some(Place {
-        start,
-        limit: text.len(),
-        beginning: Beginning::Value,
-        fence: None,
-    })
-}
-
 fn repair_place(
     text: &str,
     place: &Place,
     ending: Ending,
-    several: bool,
+    several: Several,
 ) -> Option<(String, Vec<Fix>)> {
     let bytes = text.as_bytes();
     if let Some((inner, shifts)) = unescape(&text[place.start..place.limit]) {
@@ -155,123 +142,6 @@ fn repair_place(
     let parser = Parser::new(&bytes[..place.limit], place.start, ending, several);
     let outcome = parser.run(place.beginning)?;
     Some((outcome.json, place.with_wrapping(bytes, outcome.fixes)))
-}
-
-/// Where the document is and how it begins.
-struct Place {
-    start: usize,
-    limit: usize,
-    beginning: Beginning,
-    fence: Option<usize>,
-}
-
-impl Place {
-    /// Adds the fixes for what was left out around the document.
-    fn with_wrapping(&self, text: &[u8], fixes: Vec<Fix>) -> Vec<Fix> {
-        let mut all = Vec::new();
-        let before = &text[..self.fence.unwrap_or(self.start)];
-        if !before.trim_ascii().is_empty() {
-            all.push(Fix {
-                kind: FixKind::Prose,
-                offset: 0,
-            });
-        }
-        if let Some(offset) = self.fence {
-            all.push(Fix {
-                kind: FixKind::Fence,
-                offset,
-            });
-        }
-        all.extend(fixes);
-        all
-    }
-}
-
-fn locate(text: &[u8]) -> Option<Place> {
-    let (content, limit) = skip_wrapping(text);
-    let fence = (limit < text.len() || text[..content].contains(&b'`')).then_some(0);
-    let whole = |beginning| Place {
-        start: content,
-        limit,
-        beginning,
-        fence,
-    };
-    let first = *text.get(content)?;
-    let quoted = look::quote_at(text, content).is_some() || text[content..].starts_with(b"\\\"");
-    if quoted {
-        if let Some(beginning) = root_string(&text[..limit], content) {
-            return Some(whole(beginning));
-        }
-    }
-    let found = find(text);
-    if let Some(found) = found.filter(|found| found.convincing || !quoted) {
-        return Some(Place {
-            start: found.row,
-            limit: limit_of(text, &found),
-            beginning: Beginning::Value,
-            fence: found.fence,
-        });
-    }
-    let plain = quoted
-        || first == b'('
-        || look::plain_scalar_ahead(&text[..limit], content)
-        || is_odd_scalar(&text[content..limit]);
-    plain.then(|| whole(Beginning::Value))
-}
-
-/// How far the document and what may follow it reach.
-fn limit_of(text: &[u8], found: &Found) -> usize {
-    if found.closed {
-        return text.len();
-    }
-    let region = &text[found.start..found.end];
-    let fences = region.windows(3).filter(|ticks| ticks == b"```").count();
-    let body = region.trim_ascii_end();
-    match body.strip_suffix(b"```") {
-        // A fence that nothing in the document has opened closes around it.
-        Some(body) if fences % 2 == 1 => found.start + body.len(),
-        _ => found.end,
-    }
-}
-
-/// Whether a text that begins with a quote is to be read from there, and as what.
-fn root_string(text: &[u8], start: usize) -> Option<Beginning> {
-    let Some((_, next)) = look::string_ahead(text, start) else {
-        return None;
-    };
-    match text.get(next) {
-        Some(b':') => {
-            let value = look::skip_space(text, next + 1);
-            let begins = look::quote_at(text, value).is_some()
-                || look::plain_scalar_ahead(text, value)
-                || matches!(text.get(value), Some(b'{' | b'['));
-            begins.then_some(Beginning::Members)
-        }
-        None | Some(b'+') => Some(Beginning::Value),
-        _ => {
-            let last = text.trim_ascii_end().len() - 1;
-            (text[last] == text[start]).then_some(Beginning::Value)
-        }
-    }
-}
-
-/// Whether a text is one number or call in another notation.
-fn is_odd_scalar(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    let word = look::word_len(text, 0);
-    let call = text[word..].trim_ascii_start().starts_with(b"(") && word > 0;
-    let ends = text.ends_with(b")") || text.ends_with(b");");
-    let number = text.iter().all(|byte| {
-        byte.is_ascii_hexdigit()
-            || matches!(byte, b'.' | b'+' | b'-' | b'_' | b'x' | b',' | b'\n' | b' ')
-    }) && text.iter().any(u8::is_ascii_digit)
-        && matches!(text[0], b'0'..=b'9' | b'-' | b'+' | b'.');
-    let regex = text.len() > 2 && text[0] == b'/' && text.ends_with(b"/") && !text.contains(&b'\n');
-    let unopened = text.len() == word + 1 && text.ends_with(b"\"") && word > 0;
-    let half = [&b"true"[..], b"false", b"null"]
-        .iter()
-        .any(|literal| literal.starts_with(text));
-    call && ends || number || half || regex || unopened
 }
 
 /// The document without one level of escapes, if all of it is escaped: `{\"a\": 1}`.

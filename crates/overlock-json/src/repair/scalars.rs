@@ -2,8 +2,10 @@
 
 use super::fix::FixKind;
 use super::look;
+use super::numbers::{number, number_len, number_prefix};
 use super::parser::{Ending, Parser};
 use crate::extract::begins_value;
+use std::fmt::Write;
 
 impl Parser<'_> {
     /// Reads a value that does not begin with a quote or a bracket.
@@ -38,16 +40,13 @@ impl Parser<'_> {
                         .iter()
                         .take_while(|byte| matches!(byte, b' ' | b'\t'))
                         .count();
-                match self.text.get(next) {
-                    Some(byte) => {
-                        !byte.is_ascii_alphabetic()
-                            && !matches!(byte, b'%' | b'*')
-                            && !(*byte >= 0x80 && look::odd_space_len(self.text, next) == 0)
-                            || look::bare_key_ahead(self.text, next)
-                            || look::plain_scalar_ahead(self.text, next)
-                    }
-                    None => true,
-                }
+                let is_unit = self.text.get(next).is_some_and(|byte| {
+                    let foreign = *byte >= 0x80 && look::odd_space_len(self.text, next) == 0;
+                    byte.is_ascii_alphabetic() || matches!(byte, b'%' | b'*') || foreign
+                });
+                !is_unit
+                    || look::bare_key_ahead(self.text, next)
+                    || look::plain_scalar_ahead(self.text, next)
             }
             Some(b'/') => matches!(self.text.get(end + 1), Some(b'/' | b'*')),
             Some(b'"' | b';' | b'{' | b'[' | b'#') => true,
@@ -326,144 +325,12 @@ pub(super) fn escape_into(json: &mut String, text: &str) {
             '\n' => json.push_str("\\n"),
             '\r' => json.push_str("\\r"),
             '\t' => json.push_str("\\t"),
-            '\0'..='\x1F' => json.push_str(&format!("\\u{:04x}", u32::from(character))),
+            '\0'..='\x1F' => {
+                let _ = write!(json, "\\u{:04x}", u32::from(character));
+            }
             _ => json.push(character),
         }
     }
-}
-
-/// The length of the JSON number at the start of `text`; 0 if there is none.
-fn number_len(text: &[u8]) -> usize {
-    let digits = |from: usize| {
-        text[from..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count()
-    };
-    let sign = usize::from(text.first() == Some(&b'-'));
-    let whole = digits(sign);
-    if whole == 0 || whole > 1 && text[sign] == b'0' {
-        return 0;
-    }
-    let mut end = sign + whole;
-    if text.get(end) == Some(&b'.') {
-        let fraction = digits(end + 1);
-        if fraction == 0 {
-            return 0;
-        }
-        end += 1 + fraction;
-    }
-    if matches!(text.get(end), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
-        let exponent = digits(end + 1 + sign);
-        if exponent == 0 {
-            return 0;
-        }
-        end += 1 + sign + exponent;
-    }
-    end
-}
-
-/// Whether a number that stops here could go on to be a JSON number.
-fn number_prefix(token: &[u8]) -> bool {
-    let body = token
-        .strip_suffix(b"+")
-        .or(token.strip_suffix(b"-"))
-        .unwrap_or(token);
-    let body = body
-        .strip_suffix(b".")
-        .or(body.strip_suffix(b"e"))
-        .or(body.strip_suffix(b"E"));
-    let signed = matches!(token.last(), Some(b'+' | b'-'));
-    body.is_some_and(|body| {
-        number_len(body) == body.len()
-            && !body.is_empty()
-            && !(signed && token[..token.len() - 1].ends_with(b"."))
-            && !(token.last() == Some(&b'.')
-                && body
-                    .iter()
-                    .any(|byte| !byte.is_ascii_digit() && *byte != b'-'))
-            && !body.iter().any(|byte| matches!(byte, b'e' | b'E'))
-    })
-}
-
-/// The JSON number that is meant by one written in another way. Its digits are kept as they are.
-fn number(token: &[u8]) -> Option<String> {
-    let token = std::str::from_utf8(token).ok()?;
-    let (sign, body) = match token.as_bytes().first()? {
-        b'-' => ("-", &token[1..]),
-        b'+' => ("", &token[1..]),
-        _ => ("", token),
-    };
-    if let Some(value) = radix(body) {
-        return Some(format!("{sign}{value}"));
-    }
-    let body = body.strip_suffix(['n', 'L']).unwrap_or(body);
-    let between = |byte: u8| byte == b'_' || byte == b',';
-    if !body
-        .as_bytes()
-        .first()
-        .is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.')
-        || body.as_bytes().last().copied().is_some_and(between)
-    {
-        return None;
-    }
-    let body: String = body
-        .chars()
-        .filter(|&letter| letter != '_' && letter != ',')
-        .collect();
-    let (mantissa, exponent) = match body.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (body.as_str(), None),
-    };
-    let (whole, fraction) = match mantissa.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (mantissa, None),
-    };
-    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if !all_digits(whole)
-        || !fraction.is_none_or(all_digits)
-        || whole.is_empty() && fraction.is_none_or(str::is_empty)
-    {
-        return None;
-    }
-    // A few zeros pad a number (`05`, `007`, `00.5`); anything longer with zeros in
-    // front is a code, a version or a telephone number, which would lose them.
-    let padded = whole.len() > 1 && whole.starts_with('0');
-    let most = if fraction.is_some() { 2 } else { 3 };
-    if padded && (whole.len() > most || exponent.is_some() || fraction == Some("")) {
-        return None;
-    }
-    let whole = whole.trim_start_matches('0');
-    let whole = if whole.is_empty() { "0" } else { whole };
-    let mut json = format!("{sign}{whole}");
-    if let Some(fraction) = fraction {
-        json.push('.');
-        json.push_str(if fraction.is_empty() { "0" } else { fraction });
-    }
-    if let Some(exponent) = exponent {
-        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-        if !all_digits(digits) {
-            return None;
-        }
-        if !digits.is_empty() {
-            json.push('e');
-            json.push_str(exponent);
-        }
-    }
-    Some(json)
-}
-
-/// A number written in another base, in decimal.
-fn radix(body: &str) -> Option<u128> {
-    let (prefix, digits) = body.split_at_checked(2)?;
-    let base = match prefix {
-        "0x" | "0X" => 16,
-        "0b" | "0B" => 2,
-        "0o" | "0O" => 8,
-        _ => return None,
-    };
-    u128::from_str_radix(digits, base).ok()
 }
 
 /// The literal that a cut has shortened to `token`.

@@ -127,7 +127,7 @@ fn quotes_inside_a_string_are_text() {
         r#"{"a": "{\"b\": \"c\", \"d\": [1]}"}"#,
     );
     check(
-        r##"{'a': 'it's O'Brien', 'b': 'say "x"'}"##,
+        r#"{'a': 'it's O'Brien', 'b': 'say "x"'}"#,
         r#"{"a": "it's O'Brien", "b": "say \"x\""}"#,
     );
 }
