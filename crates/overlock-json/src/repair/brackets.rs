@@ -145,9 +145,26 @@ impl Parser<'_> {
         self.expect = Expect::Value;
     }
 
+    /// `{"a": [1, 2, "b": 3}`: the last string is a key of the object around the array, which
+    /// ended before the comma.
+    fn end_array_before_key(&mut self, comma: usize) {
+        self.pop();
+        self.draft.insert(comma, b"]", self.at);
+        self.member = comma + 1;
+        self.key_end = self.value_end + 1;
+        self.value_end = comma + 1;
+        self.expect = Expect::Colon;
+    }
+
     /// `["key": value]` and `["key" => value]`: the object around the pair is missing.
     pub(super) fn pair_in_array(&mut self) {
         self.fix(FixKind::MissingBracket);
+        if let Some(comma) = self
+            .value_comma
+            .filter(|_| self.outer(1).is_some_and(Kind::has_keys))
+        {
+            return self.end_array_before_key(comma);
+        }
         self.draft.insert(self.value_start, b"{", self.at);
         self.stack.push(Kind::Object);
         self.open[bracket_index(b'}')] += 1;
@@ -228,6 +245,7 @@ impl Parser<'_> {
         let parent = self.outer(1);
         self.text.get(next) == Some(&b',')
             && !parent.is_some_and(Kind::has_keys)
+            && !(parent == Some(Kind::Array) && self.outer(2).is_some_and(Kind::has_keys))
             && look::quoted_key_ahead(self.text, look::skip_space(self.text, next + 1))
     }
 

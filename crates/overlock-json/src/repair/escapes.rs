@@ -37,7 +37,8 @@ impl Parser<'_> {
                 false
             }
             b'u' => self.unicode_escape(),
-            b'\'' | b'`' => {
+            // Markdown escapes the underscore, which nothing else does.
+            b'\'' | b'`' | b'_' => {
                 self.rewrite(1, b"");
                 self.at += 1;
                 false

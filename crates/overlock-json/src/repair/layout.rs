@@ -6,13 +6,14 @@ use super::fix::FixKind;
 use super::look;
 use super::parser::{Expect, Parser};
 use crate::extract::begins_value;
+use crate::plain;
 
 impl Parser<'_> {
     /// White space and comments between tokens.
     pub(super) fn skip_layout(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
-                self.at += 1;
+                self.at += plain::white_space_run(self.rest());
                 continue;
             }
             if PLAIN[usize::from(byte)] {

@@ -66,6 +66,8 @@ pub(super) struct Parser<'t> {
     pub(super) value_end: usize,
     pub(super) value_start: usize,
     pub(super) value_is_string: bool,
+    /// The comma before the last value, if that is a string in an array.
+    pub(super) value_comma: Option<usize>,
     /// Where the last bracket was opened in the draft.
     pub(super) opened: usize,
     /// The last container that was closed is an array that can go on; whether it is empty.
@@ -105,6 +107,7 @@ impl<'t> Parser<'t> {
             value_end: 0,
             value_start: 0,
             value_is_string: false,
+            value_comma: None,
             opened: 0,
             reopenable: None,
             member: 0,
@@ -129,7 +132,13 @@ impl<'t> Parser<'t> {
             self.beginning = Beginning::Members;
         }
         loop {
-            self.skip_layout();
+            if self
+                .text
+                .get(self.at)
+                .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'"')
+            {
+                self.skip_layout();
+            }
             if self.at >= self.text.len() {
                 break;
             }
@@ -334,8 +343,10 @@ impl<'t> Parser<'t> {
 
     fn string_value(&mut self) {
         self.value_start = self.draft.position(self.at);
+        let comma = self.comma.filter(|_| self.top() == Some(Kind::Array));
         self.string(false);
         self.complete_value(true);
+        self.value_comma = comma;
     }
 
     /// A scalar has ended at `at`.
@@ -352,6 +363,7 @@ impl<'t> Parser<'t> {
         self.comma = None;
         self.value_end = self.draft.position(self.at);
         self.value_is_string = false;
+        self.value_comma = None;
         self.expect = if self.stack.is_empty() {
             Expect::Done
         } else {

@@ -97,7 +97,9 @@ fn limit_of(text: &[u8], found: &Found) -> usize {
     let body = region.trim_ascii_end();
     match body.strip_suffix(b"```") {
         // A fence that nothing in the document has opened closes around it.
-        Some(body) if fences % 2 == 1 => found.start + body.len(),
+        Some(body) if fences % 2 == 1 && body.trim_ascii_end().ends_with(b"}") => {
+            found.start + body.len()
+        }
         _ => found.end,
     }
 }

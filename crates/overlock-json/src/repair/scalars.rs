@@ -210,7 +210,7 @@ impl Parser<'_> {
         } else if let Some(json) =
             half_literal(token).filter(|_| self.text[end..].trim_ascii().is_empty())
         {
-            if self.ending == Ending::Close {
+            if self.ending == Ending::Close || !at_end {
                 self.fix(FixKind::Truncated);
                 self.draft.replace(start, end, json.as_bytes());
             }

@@ -8,7 +8,7 @@
 use super::draft::Mark;
 use super::fix::FixKind;
 use super::look::{self, Quote};
-use super::parser::{Ending, Parser};
+use super::parser::{Ending, Expect, Parser};
 use super::verdict::Verdict;
 use crate::plain;
 
@@ -33,6 +33,9 @@ pub(super) struct Reading {
 impl Parser<'_> {
     /// Reads the string that is quoted at `at`; `continued` if its opening quote is not to be written.
     pub(super) fn string(&mut self, continued: bool) {
+        if !continued && self.plain_string() {
+            return;
+        }
         let Some((quote, width)) = look::quote_at(self.text, self.at) else {
             return;
         };
@@ -70,6 +73,30 @@ impl Parser<'_> {
                 }
             }
         }
+    }
+
+    /// Takes a string that is as it should be, and is followed by what should follow. Most are.
+    fn plain_string(&mut self) -> bool {
+        let start = self.at + 1;
+        if self.byte() != b'"' {
+            return false;
+        }
+        let end = start + plain::string_run(&self.text[start..]);
+        let Some([b'"', follower]) = self.text.get(end..end + 2) else {
+            return false;
+        };
+        let next = look::skip_space(self.text, end + 2);
+        let fits = match follower {
+            b':' => self.expect == Expect::Key,
+            b',' if self.expect == Expect::Key => false,
+            b',' if self.top_has_keys() => look::quoted_key_ahead(self.text, next),
+            b',' => !self.stack.is_empty() && self.text.get(next) == Some(&b'"'),
+            _ => false,
+        };
+        if fits {
+            self.at = end + 1;
+        }
+        fits
     }
 
     /// Whether three quotes begin a string here and three others can end it.

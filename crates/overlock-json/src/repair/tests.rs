@@ -250,6 +250,10 @@ fn brackets_are_matched() {
     check(r#"{"a": 1}}]"#, r#"{"a": 1}"#);
     check(r#""a": 1, "b": {"c": 2}"#, r#"{"a": 1, "b": {"c": 2}}"#);
     check(r#"["a": 1, "b": 2]"#, r#"[{"a": 1, "b": 2}]"#);
+    check(
+        r#"{"a": [{"b": 1}, {"b": 2}, "c": 3, "d": [4, "e": 5}"#,
+        r#"{"a": [{"b": 1}, {"b": 2}], "c": 3, "d": [4], "e": 5}"#,
+    );
     check(r#"{{"a": {{"b": 1}}}}"#, r#"{"a": {"b": 1}}"#);
     check(r#"{"a": [1], [2], "b": 3}"#, r#"{"a": [1, 2], "b": 3}"#);
 }
@@ -433,7 +437,7 @@ fn malformed() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
     fn whatever_comes_back_parses(text in malformed()) {
