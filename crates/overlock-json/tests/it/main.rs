@@ -9,3 +9,9 @@ mod scanning;
 
 /// Every prefix of every document closes to what it already held.
 mod closing;
+
+/// A model that answers in the ways models really do.
+mod simulator;
+
+/// A fragment joins where it belongs, or not at all.
+mod stitching;

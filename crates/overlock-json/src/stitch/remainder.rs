@@ -1,0 +1,217 @@
+//! Joins a document of its own that holds only what was missing.
+//!
+//! A model that is held to valid JSON cannot go on in the middle. It sends the remaining items
+//! as an array, or in the same wrapper as the base's: the keys on the way to the cut, repeated.
+
+use super::{Attempt, Candidate, Join, Outcome};
+use crate::cut::Place;
+use crate::scan::{Container, Coordinate, Frame};
+use crate::strings::decode;
+use crate::tokens::{Token, TokenKind, Tokens};
+
+/// A wrapper deeper than this is not looked for.
+const DEEPEST_WRAPPER: usize = 64;
+
+impl<'b, 'f> Attempt<'b, 'f> {
+    /// The join of the items that were missing; nothing if the fragment is no such document.
+    pub(super) fn remainder(&self) -> Option<Result<Join<'f>, Outcome>> {
+        if self.base.scanner().depth() > DEEPEST_WRAPPER || !self.stands_alone() {
+            return None;
+        }
+        let mut frames: Vec<Frame<'b>> = self.base.scanner().open_frames().collect();
+        frames.reverse();
+        let arrays = (0..frames.len()).filter(|level| frames[*level].container == Container::Array);
+        let mut found: Vec<Result<Candidate<'f>, Outcome>> = Vec::new();
+        for level in arrays {
+            let innermost = level + 1 == frames.len();
+            let wrapped = self.inside_wrapper(&frames[..=level]);
+            let has_key = |frame: &Frame<'_>| matches!(frame.coordinate, Some(Coordinate::Key(_)));
+            let is_tied = frames[..=level].iter().any(has_key);
+            let blank = self.fragment.len() - self.fragment.trim_start().len();
+            let bare = self.fragment[blank..].starts_with('[') && innermost;
+            let readings = [(wrapped, is_tied), (bare.then_some(blank + 1), false)];
+            for (items, is_tied) in readings {
+                let Some(items) = items else { continue };
+                found.extend(self.items_from(items, &frames, level, is_tied));
+            }
+        }
+        // Saying again what was cut is proof; where nothing was to be said again, two readings
+        // are one too many.
+        found.sort_by_key(|one| std::cmp::Reverse(one.as_ref().map_or(0, |c| c.matched)));
+        let mut found = found.into_iter();
+        let best = found.next()?;
+        let place = |c: &Candidate<'_>| (c.join.separator, c.join.addition.as_ptr());
+        let rival = found.find(|other| match (&best, other) {
+            (Ok(best), Ok(other)) => best.matched == other.matched && place(best) != place(other),
+            (Ok(best), Err(_)) => best.matched == 0,
+            (Err(_), _) => false,
+        });
+        Some(match (best, rival) {
+            (Ok(_), Some(_)) => Err(Outcome::Ambiguous { shorter: 0, longer: 0 }),
+            (Ok(best), None) => self.progress(best.join),
+            (Err(outcome), _) => Err(outcome),
+        })
+    }
+
+    /// Whether the fragment is a document whose array at the cut begins with two equal items.
+    /// It may begin the base again, or be what remains of a document that repeats itself.
+    pub(super) fn begins_with_equal_items(&self) -> bool {
+        let scanner = self.base.scanner();
+        if scanner.depth() > DEEPEST_WRAPPER || !self.stands_alone() {
+            return false;
+        }
+        let mut frames: Vec<Frame<'b>> = scanner.open_frames().collect();
+        frames.reverse();
+        (0..frames.len()).filter(|level| frames[*level].container == Container::Array).any(|level| {
+            let Some(items) = self.inside_wrapper(&frames[..=level]) else { return false };
+            let mut tokens = Tokens::new(self.fragment, items, false);
+            let first = read_value(&mut tokens);
+            let comma = tokens.next().is_some_and(|token| token.is_mark(","));
+            match (first, read_value(&mut tokens)) {
+                (Some((start, end)), Some((next, next_end))) if comma => {
+                    Tokens::new(&self.fragment[..end], start, false)
+                        .eq(Tokens::new(&self.fragment[..next_end], next, false))
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// Follows the base's keys in the fragment and says where the array's first item would be.
+    fn inside_wrapper(&self, frames: &[Frame<'b>]) -> Option<usize> {
+        let mut tokens = Tokens::new(self.fragment, 0, false);
+        let (root, inner) = frames.split_first()?;
+        let mut opener = tokens.next().filter(|token| opens(token, root.container))?;
+        let mut parent = root;
+        for frame in inner {
+            if let Coordinate::Key(key) = frame.coordinate? {
+                self.find_member(&mut tokens, parent, key)?;
+            }
+            opener = tokens.next().filter(|token| opens(token, frame.container))?;
+            parent = frame;
+        }
+        Some(opener.end)
+    }
+
+    /// Reads members up to the one of that name. Those before it must say what the base says.
+    fn find_member(&self, tokens: &mut Tokens<'f>, parent: &Frame<'_>, key: &[u8]) -> Option<()> {
+        loop {
+            let name = tokens.next().filter(|token| token.kind == TokenKind::String)?;
+            tokens.next().filter(|token| token.is_mark(":"))?;
+            if name.raw.as_bytes() == key || decode(name.raw.as_bytes()) == decode(key) {
+                return Some(());
+            }
+            let (start, end) = read_value(tokens)?;
+            let text = self.base.text();
+            let known = member_value(text, parent.opener, &name)?;
+            self.count(known.1 - parent.opener);
+            if !Tokens::new(&text[..known.1], known.0, false)
+                .eq(Tokens::new(&self.fragment[..end], start, false))
+            {
+                return None;
+            }
+            tokens.next().filter(|token| token.is_mark(","))?;
+        }
+    }
+
+    /// Joins the items that begin at a byte of the fragment to the base's array at a level.
+    fn items_from(
+        &self,
+        items: usize,
+        frames: &[Frame<'b>],
+        level: usize,
+        is_tied: bool,
+    ) -> Option<Result<Candidate<'f>, Outcome>> {
+        let text = self.base.text();
+        let scanner = self.base.scanner();
+        let place = scanner.cut()?.place;
+        let innermost = level + 1 == frames.len();
+        let between = matches!(place, Place::ContainerStart | Place::AfterComma | Place::AfterValue);
+        if !innermost || !between {
+            // The element that was cut must come again, and from there on go further.
+            let open = frames.get(level + 1).map(|frame| frame.opener);
+            let element = open.or(scanner.elements().0)?;
+            let (from, base_len, matched) = self.compare_from(element, items).ok()?;
+            if !is_tied && !self.begins_like(Tokens::new(text, element, false), items) {
+                return None;
+            }
+            let join = self.join(Outcome::Remainder, base_len, "", from, matched).ok()?;
+            return Some(Ok(Candidate { matched, from, join }));
+        }
+        let first = Tokens::new(self.fragment, items, false).next()?;
+        let previous = scanner.elements().1;
+        if let Some((start, end)) = previous {
+            let opener = frames[level].opener;
+            let same_as = |from: usize, to: usize| {
+                let mut item = Tokens::new(self.fragment, first.start, false);
+                read_value(&mut item).is_some_and(|(start, end)| {
+                    Tokens::new(&text[..to], from, false)
+                        .eq(Tokens::new(&self.fragment[..end], start, false))
+                })
+            };
+            let end = text[..end].trim_end_matches([' ', '\n', '\r', '\t']).len();
+            // The last item once more, or the first one: a repetition, or a document begun anew.
+            if same_as(start, end) || self.begins_anew(opener, first.start) {
+                return Some(Err(Outcome::Ambiguous { shorter: 0, longer: 0 }));
+            }
+            if !is_tied && !self.begins_like(Tokens::new(&text[..end], start, false), first.start) {
+                return None;
+            }
+        } else if !is_tied {
+            return None;
+        }
+        let separator = match place {
+            Place::AfterValue if !first.is_mark("]") => ",",
+            _ => "",
+        };
+        let join = self.join(Outcome::Remainder, text.len(), separator, first.start, 0).ok()?;
+        Some(Ok(Candidate { matched: 0, from: first.start, join }))
+    }
+
+    /// Whether the item at a byte of the fragment begins as the array's first item does, with
+    /// the same first member or the same value.
+    fn begins_anew(&self, array: usize, item: usize) -> bool {
+        let known = Tokens::new(self.base.text(), array + 1, false);
+        let item = Tokens::new(self.fragment, item, false);
+        known.zip(item).take(4).all(|(one, another)| one == another)
+    }
+}
+
+fn opens(token: &Token<'_>, container: Container) -> bool {
+    token.is_mark(match container {
+        Container::Object => "{",
+        Container::Array => "[",
+    })
+}
+
+/// Reads one value and says where it begins and ends.
+fn read_value(tokens: &mut Tokens<'_>) -> Option<(usize, usize)> {
+    let first = tokens.next()?;
+    let (mut last, mut depth) = (first, 0_usize);
+    loop {
+        if last.is_mark("{[") {
+            depth += 1;
+        } else if last.is_mark("}]") {
+            depth = depth.checked_sub(1)?;
+        }
+        if depth == 0 {
+            return Some((first.start, last.end));
+        }
+        last = tokens.next()?;
+    }
+}
+
+/// The value of a member of the object that opens at a byte.
+fn member_value(text: &str, opener: usize, name: &Token<'_>) -> Option<(usize, usize)> {
+    let mut tokens = Tokens::new(text, opener, false);
+    tokens.next()?;
+    loop {
+        let key = tokens.next()?;
+        tokens.next().filter(|token| token.is_mark(":"))?;
+        let value = read_value(&mut tokens)?;
+        if key == *name {
+            return Some(value);
+        }
+        tokens.next().filter(|token| token.is_mark(","))?;
+    }
+}
