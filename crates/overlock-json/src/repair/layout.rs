@@ -13,7 +13,7 @@ impl Parser<'_> {
     pub(super) fn skip_layout(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
-                self.at += plain::white_space_run(self.rest());
+                self.at = plain::skip_white_space(self.text, self.at);
                 continue;
             }
             if PLAIN[usize::from(byte)] {

@@ -3,7 +3,7 @@
 //! Nothing here changes anything. Whatever looks further than the next token has
 //! a limit, so that asking at every byte still costs linear time.
 
-use crate::plain;
+use crate::vector;
 
 /// How far a look ahead for the end of a key or a word goes.
 const FAR: usize = 200;
@@ -65,7 +65,7 @@ pub(super) fn string_ahead(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let limit = text.len().min(end + FAR);
     if quote == Quote::Double {
         // The usual case: nothing but plain text up to the closing quote.
-        let close = end + plain::string_run(&text[end..limit]);
+        let close = vector::string_stop(&text[..limit], end);
         if text.get(close) == Some(&b'"') && close < limit {
             return Some((close, skip_space(text, close + 1)));
         }

@@ -10,7 +10,7 @@ use super::fix::FixKind;
 use super::look::{self, Quote};
 use super::parser::{Ending, Expect, Parser};
 use super::verdict::Verdict;
-use crate::plain;
+use crate::vector;
 
 /// One reading of a string.
 pub(super) struct Reading {
@@ -81,7 +81,7 @@ impl Parser<'_> {
         if self.byte() != b'"' {
             return false;
         }
-        let end = start + plain::string_run(&self.text[start..]);
+        let end = vector::string_stop(self.text, start);
         let Some([b'"', follower]) = self.text.get(end..end + 2) else {
             return false;
         };
@@ -192,7 +192,7 @@ impl Parser<'_> {
         let limit = reading.stop.unwrap_or(self.text.len());
         let rest = &self.text[self.at.min(limit)..limit];
         if reading.quote == Quote::Double {
-            return self.at.min(limit) + plain::string_run(rest);
+            return vector::string_stop(&self.text[..limit], self.at.min(limit));
         }
         let special = rest.iter().position(|&byte| SPECIAL[usize::from(byte)]);
         special.map_or(limit, |length| self.at + length)
