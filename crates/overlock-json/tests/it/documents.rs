@@ -105,9 +105,9 @@ impl Document {
 pub(crate) fn documents() -> impl Strategy<Value = Document> {
     let kinds = prop_oneof![
         3 => records().prop_map(|value| (Kind::Records, value)),
-        3 => periodic().prop_map(|value| (Kind::Periodic, value)),
-        3 => escapes().prop_map(|value| (Kind::Escapes, value)),
-        2 => deep().prop_map(|value| (Kind::Deep, value)),
+        4 => periodic().prop_map(|value| (Kind::Periodic, value)),
+        5 => escapes().prop_map(|value| (Kind::Escapes, value)),
+        3 => deep().prop_map(|value| (Kind::Deep, value)),
         2 => odd().prop_map(|value| (Kind::Odd, value)),
     ];
     let layouts = prop_oneof![
