@@ -1,16 +1,175 @@
-//! stub
-use crate::{CloseOptions, Closed, ContextOptions, Contexts, Cut, Fix, NoJson, RenderOptions, Scanner};
+//! Holds the text accepted so far, from its root to its cut.
+
 use std::borrow::Cow;
+
+use crate::close::{CloseOptions, Closed, NoJson};
+use crate::contexts::{ContextOptions, Contexts};
+use crate::cut::Cut;
+use crate::extract::extract;
+use crate::plain;
+use crate::render::{RenderOptions, render_prefix};
+use crate::repair::{Fix, repair_open};
+use crate::scan::Scanner;
+
+/// The part of a document that has been accepted, and the state of the scanner at its end.
+///
+/// The text is valid JSON as far as it goes: either whole, or cut. What came malformed has been
+/// repaired, and what stood around the document left out.
+///
+/// ```
+/// use overlock_json::{Base, Place};
+///
+/// let base = Base::read("Here you are:\n```json\n{\"rows\": [1, 2")?;
+/// assert_eq!(base.text(), r#"{"rows": [1, 2"#);
+/// assert_eq!(base.cut().map(|cut| cut.place), Some(Place::Number));
+/// # Ok::<(), overlock_json::NoJson>(())
+/// ```
 #[derive(Clone, Debug)]
-pub struct Base<'a> { text: Cow<'a, [u8]>, scanner: Scanner, fixes: Vec<Fix> }
+pub struct Base<'a> {
+    text: Cow<'a, str>,
+    /// The bytes of a last character that is not whole. They are no text yet, but the next
+    /// fragment may bring the rest of them.
+    half_character: Vec<u8>,
+    scanner: Scanner,
+    /// Where the text ends in what was given.
+    end: usize,
+    fixes: Vec<Fix>,
+}
+
 impl<'a> Base<'a> {
-    pub fn read<T: AsRef<[u8]> + ?Sized>(_text: &'a T) -> Result<Self, NoJson> { todo!() }
-    pub fn text(&self) -> &[u8] { &self.text }
-    pub fn scanner(&self) -> &Scanner { &self.scanner }
-    pub fn cut(&self) -> Option<Cut> { todo!() }
-    pub fn is_complete(&self) -> bool { todo!() }
-    pub fn fixes(&self) -> &[Fix] { &self.fixes }
-    pub fn close(&self, _options: &CloseOptions) -> Closed { todo!() }
-    pub fn contexts(&self, _options: &ContextOptions) -> Contexts { todo!() }
-    pub fn render(&self, _options: &RenderOptions) -> String { todo!() }
+    /// Finds the document in a text and reads it up to its end or its cut.
+    pub fn read<T: AsRef<[u8]> + ?Sized>(text: &'a T) -> Result<Self, NoJson> {
+        let given = text.as_ref();
+        let start = given.len() - skip_mark_and_space(given).len();
+        if start == given.len() {
+            return Err(NoJson::Empty);
+        }
+        // Most texts are JSON and nothing else.
+        if let Some(base) = Self::strict(&given[start..], given.len()) {
+            return Ok(base);
+        }
+        let found = extract(given).ok_or(NoJson::Absent)?;
+        let region = &given[found.start..found.end];
+        if let Some(base) = Self::strict(region, found.end) {
+            return Ok(base);
+        }
+        let (repaired, mut fixes) = repair_open(region);
+        for fix in &mut fixes {
+            fix.offset += found.start;
+        }
+        let scanner = scan(&repaired).ok_or(NoJson::Absent)?;
+        let text = Cow::Owned(repaired);
+        Ok(Self {
+            text,
+            half_character: Vec::new(),
+            scanner,
+            end: found.end,
+            fixes,
+        })
+    }
+
+    /// The base of a text that is valid as it stands, whole or cut.
+    fn strict(given: &'a [u8], end: usize) -> Option<Self> {
+        let (text, half_character) = whole_characters(given)?;
+        let scanner = scan(text)?;
+        let half_character = half_character.to_vec();
+        Some(Self {
+            text: Cow::Borrowed(text),
+            half_character,
+            scanner,
+            end,
+            fixes: Vec::new(),
+        })
+    }
+
+    /// The text from the root to the cut, or to its end.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The state of the scanner at the end of the text.
+    pub fn scanner(&self) -> &Scanner {
+        &self.scanner
+    }
+
+    /// Where the document stops, if it is still open, in the text as it was given.
+    pub fn cut(&self) -> Option<Cut> {
+        Some(Cut {
+            offset: self.end,
+            ..self.scanner.cut()?
+        })
+    }
+
+    /// Whether the document is whole.
+    pub fn is_complete(&self) -> bool {
+        self.scanner.is_complete()
+    }
+
+    /// What had to be mended in the text as it was given.
+    pub fn fixes(&self) -> &[Fix] {
+        &self.fixes
+    }
+
+    /// The document closed where it stops. Only strict closing can leave nothing.
+    pub fn close(&self, options: &CloseOptions) -> Result<Closed, NoJson> {
+        let closing = self.scanner.closing(options.strict).ok_or(NoJson::Absent)?;
+        let mut json = String::with_capacity(closing.kept_len + closing.closers.len());
+        json.push_str(&self.text[..closing.kept_len]);
+        json.push_str(&closing.closers);
+        Ok(Closed {
+            json,
+            complete: self.is_complete(),
+            truncated: closing.truncated,
+            dropped: closing.dropped,
+            fixes: self.fixes.clone(),
+        })
+    }
+
+    /// Everything a prompt needs to ask for the rest: see [`contexts`](crate::contexts).
+    pub fn contexts(&self, options: &ContextOptions) -> Contexts {
+        Contexts::of(self, options)
+    }
+
+    /// The way from the root to the cut under a budget: see [`render`](crate::render).
+    pub fn render(&self, options: &RenderOptions) -> String {
+        render_prefix(self.text.as_bytes(), options, &|text| text.chars().count())
+    }
+
+    pub(crate) fn half_character(&self) -> &[u8] {
+        &self.half_character
+    }
+
+    /// Appends what a fragment brought. The scanner has read it already.
+    pub(crate) fn grow(&mut self, addition: &str, half_character: &[u8], scanner: Scanner) {
+        let text = self.text.to_mut();
+        text.push_str(addition);
+        self.end = text.len() + half_character.len();
+        self.half_character = half_character.to_vec();
+        self.scanner = scanner;
+    }
+}
+
+/// The scanner at the end of a text, if the text is valid and has something to keep.
+fn scan(text: &str) -> Option<Scanner> {
+    let mut scanner = Scanner::new();
+    scanner.feed(text.as_bytes());
+    scanner.has_value().then_some(scanner)
+}
+
+/// Splits off a last character that is not whole; nothing if there are other bytes that are
+/// not UTF-8.
+pub(crate) fn whole_characters(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some((text, &[])),
+        Err(error) if error.error_len().is_none() => {
+            let (text, half) = bytes.split_at(error.valid_up_to());
+            Some((std::str::from_utf8(text).ok()?, half))
+        }
+        Err(_) => None,
+    }
+}
+
+fn skip_mark_and_space(given: &[u8]) -> &[u8] {
+    let text = given.strip_prefix("\u{feff}".as_bytes()).unwrap_or(given);
+    &text[plain::white_space_run(text)..]
 }

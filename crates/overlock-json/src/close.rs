@@ -1,11 +1,49 @@
-//! stub
-use crate::Fix;
+//! Closes JSON text that stopped too early.
+//!
+//! A cut text becomes the longest valid value it already contains. Nothing is invented: a
+//! half-written member is dropped, never guessed.
+
+use crate::base::Base;
+use crate::repair::Fix;
+
+/// How to close a cut text: keep a prefix, write closers after it.
+///
+/// It holds no copy of the text. See [`Scanner::closing`](crate::Scanner::closing) and
+/// [`close_trusted`](crate::close_trusted).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closing { pub kept_len: usize, pub closers: String, pub truncated: Option<String>, pub dropped: Option<String> }
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CloseOptions { pub strict: bool }
+pub struct Closing {
+    /// How many bytes of the text are kept.
+    pub kept_len: usize,
+    /// What must follow them.
+    pub closers: String,
+    /// The pointer of a string that was cut and is kept as far as it came.
+    pub truncated: Option<String>,
+    /// The pointer of a value, or of a key without one, that had to be left out.
+    pub dropped: Option<String>,
+}
+
+/// How [`close`] treats what was cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CloseOptions {
+    /// Also drop the string that was cut, so that every value is one the writer finished.
+    pub strict: bool,
+}
+
+/// A text made whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closed { pub json: String, pub complete: bool, pub truncated: Option<String>, pub dropped: Option<String>, pub fixes: Vec<Fix> }
+pub struct Closed {
+    /// Valid JSON.
+    pub json: String,
+    /// Whether the text was whole already.
+    pub complete: bool,
+    /// The pointer of a string that was cut and is kept as far as it came.
+    pub truncated: Option<String>,
+    /// The pointer of a value, or of a key without one, that had to be left out.
+    pub dropped: Option<String>,
+    /// What had to be mended before the text could be closed.
+    pub fixes: Vec<Fix>,
+}
+
 /// There is no JSON in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoJson {
@@ -16,4 +54,19 @@ pub enum NoJson {
     #[error("there is no JSON in the text")]
     Absent,
 }
-pub fn close<T: AsRef<[u8]> + ?Sized>(_text: &T, _options: &CloseOptions) -> Result<Closed, NoJson> { todo!() }
+
+/// Turns cut JSON into valid JSON without inventing data.
+///
+/// Prose and fences around the document are left out; a malformed document is repaired first.
+///
+/// ```
+/// use overlock_json::{CloseOptions, close};
+///
+/// let closed = close(r#"{"name": "Ada", "born": 18"#, &CloseOptions::default())?;
+/// assert_eq!(closed.json, r#"{"name": "Ada"}"#);
+/// assert_eq!(closed.dropped.as_deref(), Some("/born")); // it might have been 1815
+/// # Ok::<(), overlock_json::NoJson>(())
+/// ```
+pub fn close<T: AsRef<[u8]> + ?Sized>(text: &T, options: &CloseOptions) -> Result<Closed, NoJson> {
+    Base::read(text)?.close(options)
+}

@@ -1,17 +1,145 @@
-//! stub
-use crate::{Cut, NoJson, RenderOptions};
+//! Gathers what a prompt must show so that a model can go on where its answer was cut.
+
 use serde::{Deserialize, Serialize};
-#[derive(Clone, Debug, Default)]
-pub struct ContextOptions { pub render: RenderOptions, pub answer_chars: Option<usize> }
+
+use crate::base::Base;
+use crate::close::{CloseOptions, NoJson};
+use crate::cut::Cut;
+use crate::render::RenderOptions;
+
+/// The overlap a model is asked to repeat has at least this many characters, if there are any.
+const SHORTEST_OVERLAP: usize = 40;
+/// … and at most this many.
+const LONGEST_OVERLAP: usize = 1_000;
+/// The part of the base in which the overlap must not occur a second time.
+const UNIQUE_WITHIN: usize = 4_000;
+/// The elements around the cut are shown up to this many characters of their end.
+const LONGEST_ELEMENT: usize = 1_000;
+
+/// What [`contexts`] needs to know of the next call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ContextOptions {
+    /// How the way to the cut is rendered for the prompt.
+    pub render: RenderOptions,
+    /// How many characters the next answer may hold, if that is known: the overlap takes a
+    /// quarter of them at most.
+    pub answer_chars: Option<usize>,
+}
+
+/// A cut document in the forms that asking for its rest needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contexts {
+    /// The end of the base, verbatim, for the model to repeat; empty exactly when the document
+    /// is complete.
     pub overlap_context: String,
+    /// The cut form: the document from its root to the cut, verbatim.
     pub hierarchy_context: String,
+    /// The cut form under a budget.
     pub hierarchy_context_for_prompt: String,
+    /// The closed form.
     pub complete_part: String,
+    /// Whether the closed form is valid JSON.
     pub parsing_success: bool,
+    /// Where the document stops, if it does.
     pub cut: Option<Cut>,
+    /// The element in which the cut is, as far as it came.
     pub cut_off_element: String,
+    /// The last whole element before it in the same container.
     pub element_before_cutoff: String,
 }
-pub fn contexts<T: AsRef<[u8]> + ?Sized>(_text: &T, _options: &ContextOptions) -> Result<Contexts, NoJson> { todo!() }
+
+/// Gathers what asking for the rest of a cut document needs.
+///
+/// ```
+/// use overlock_json::{ContextOptions, contexts};
+///
+/// let contexts = contexts(r#"[{"id": 1}, {"id": 2}, {"id"#, &ContextOptions::default())?;
+/// assert_eq!(contexts.complete_part, r#"[{"id": 1}, {"id": 2}, {}]"#);
+/// assert_eq!(contexts.overlap_context, r#"[{"id": 1}, {"id": 2}, {"id"#);
+/// # Ok::<(), overlock_json::NoJson>(())
+/// ```
+pub fn contexts<T: AsRef<[u8]> + ?Sized>(
+    text: &T,
+    options: &ContextOptions,
+) -> Result<Contexts, NoJson> {
+    Ok(Base::read(text)?.contexts(options))
+}
+
+impl Contexts {
+    pub(crate) fn of(base: &Base<'_>, options: &ContextOptions) -> Self {
+        let closed = base.close(&CloseOptions::default());
+        let (current, previous) = match base.is_complete() {
+            true => (None, None),
+            false => base.scanner().elements(),
+        };
+        let text = base.text();
+        let show = |from: usize, to: usize| {
+            let element = text
+                .get(from..to)
+                .unwrap_or_default()
+                .trim_end_matches(JSON_SPACE);
+            last_characters(element, LONGEST_ELEMENT).to_owned()
+        };
+        Self {
+            overlap_context: overlap_context(base, options.answer_chars).to_owned(),
+            hierarchy_context: text.to_owned(),
+            hierarchy_context_for_prompt: base.render(&options.render),
+            parsing_success: closed.is_ok(),
+            complete_part: closed.map(|closed| closed.json).unwrap_or_default(),
+            cut: base.cut(),
+            cut_off_element: current
+                .map(|from| show(from, text.len()))
+                .unwrap_or_default(),
+            element_before_cutoff: previous
+                .map(|(from, to)| show(from, to))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+const JSON_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
+
+/// The end of the base that a model is asked to repeat.
+pub(crate) fn overlap_context<'a>(base: &'a Base<'_>, answer_chars: Option<usize>) -> &'a str {
+    if base.is_complete() {
+        return "";
+    }
+    let text = base.text();
+    let longest = answer_chars.map_or(LONGEST_OVERLAP, |chars| {
+        (chars / 4).clamp(SHORTEST_OVERLAP, LONGEST_OVERLAP)
+    });
+    let innermost = base
+        .scanner()
+        .open_frames()
+        .next()
+        .map_or(0, |frame| frame.opener);
+    let container = last_characters(&text[innermost..], longest).chars().count();
+    let wanted = container
+        .max(SHORTEST_OVERLAP)
+        .max(unique_length(text))
+        .min(longest);
+    last_characters(text, wanted)
+}
+
+/// How many characters the end of the text needs to occur nowhere else near it.
+fn unique_length(text: &str) -> usize {
+    let tail: Vec<char> = text.chars().rev().take(UNIQUE_WITHIN).collect();
+    let repeated = crate::borders::common_prefixes(&tail)
+        .into_iter()
+        .skip(1)
+        .max()
+        .unwrap_or(0);
+    repeated + 1
+}
+
+/// The last `count` characters of a text, or all of it.
+fn last_characters(text: &str, count: usize) -> &str {
+    match count
+        .checked_sub(1)
+        .and_then(|skipped| text.char_indices().rev().nth(skipped))
+    {
+        Some((start, _)) => &text[start..],
+        None if count == 0 => "",
+        None => text,
+    }
+}

@@ -1,15 +1,18 @@
 //! JSON that was cut.
 
 mod base;
+mod borders;
 mod close;
 mod contexts;
 mod cut;
 mod delivered;
 mod extract;
+mod plain;
 mod render;
 mod repair;
 mod scan;
 mod stitch;
+mod strings;
 mod structure;
 
 pub use base::Base;

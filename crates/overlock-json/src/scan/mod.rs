@@ -1,0 +1,674 @@
+//! Reads JSON in pieces and always knows where it stands.
+//!
+//! One state machine over bytes, without recursion: what it remembers is the same however the
+//! text was split, and a piece costs what the piece is long. It checks the whole grammar except
+//! that the text is UTF-8, which is asked once, at the door that turns bytes into text.
+
+mod frames;
+mod offence;
+mod string;
+
+use serde::{Deserialize, Serialize};
+
+use crate::close::Closing;
+use crate::cut::{Cut, Place};
+use crate::plain;
+pub use frames::Container;
+pub(crate) use frames::Frame;
+use frames::Frames;
+pub use offence::{Offence, OffenceKind};
+use string::{Escape, StringEnd};
+
+/// A resumable, validating JSON scanner.
+///
+/// Feed it bytes in pieces of any size; its state after each piece is the one it would have after
+/// a single big piece. It stands still at the first [`Offence`] against the grammar.
+///
+/// ```
+/// use overlock_json::{Place, Scanner};
+///
+/// let mut scanner = Scanner::new();
+/// scanner.feed(br#"{"rows": [1, 2, {"na"#);
+/// scanner.feed(br#"me": "Ad"#);
+///
+/// let cut = scanner.cut().expect("the text is still open");
+/// assert_eq!(cut.path, "/rows/2/name");
+/// assert_eq!(cut.place, Place::String);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scanner {
+    offset: usize,
+    state: State,
+    frames: Frames,
+    /// The name of the member being written, as written; empty when there is none.
+    key: Vec<u8>,
+    /// Where the text must end if what is being written has to go: before the last comma, or
+    /// right after the last opener.
+    rollback: usize,
+    /// Where the current element of the innermost container begins, or the token being read.
+    element: usize,
+    /// The element before it in the same container, if it is known.
+    previous: Option<(usize, usize)>,
+    /// Where the escape sequence, or the surrogate pair, that may still be unfinished begins.
+    held_from: Option<usize>,
+    /// The last three bytes, which tell whether the text stops inside a character.
+    tail: [u8; 3],
+    offence: Option<Offence>,
+}
+
+/// What is told of a document while it is scanned. The default methods do nothing.
+pub trait Visitor {
+    /// An object or array opens.
+    fn open(&mut self, container: Container) {
+        let _ = container;
+    }
+    /// An object or array closes.
+    fn close(&mut self, container: Container) {
+        let _ = container;
+    }
+    /// A whole name of a member, as written, without its quotes.
+    fn key(&mut self, raw: &[u8]) {
+        let _ = raw;
+    }
+    /// A piece of a string value as written, without its quotes. It may end inside an escape.
+    fn text(&mut self, raw: &[u8]) {
+        let _ = raw;
+    }
+    /// A value that is no container has ended.
+    fn scalar(&mut self, kind: Scalar) {
+        let _ = kind;
+    }
+}
+
+impl Visitor for () {}
+
+/// A kind of value that holds no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scalar {
+    /// A string.
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`.
+    Null,
+}
+
+/// What the grammar allows next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum State {
+    /// The root value has not begun.
+    Root,
+    /// After `[`.
+    ArrayStart,
+    /// After `{`.
+    ObjectStart,
+    /// After a comma in an array.
+    NextItem,
+    /// After a comma in an object.
+    NextKey,
+    /// After a whole key.
+    AfterKey,
+    /// After a colon.
+    AfterColon,
+    /// After a whole value in a container.
+    AfterValue,
+    /// After the root value.
+    End,
+    Key(Escape),
+    String(Escape),
+    Number(Digits),
+    Literal(Literal, u8),
+    /// At the first offence; nothing moves any more.
+    Offended,
+}
+
+/// How far a number has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Digits {
+    Sign,
+    Zero,
+    Integer,
+    Point,
+    Fraction,
+    Mark,
+    MarkSign,
+    Exponent,
+}
+
+impl Digits {
+    fn is_whole(self) -> bool {
+        matches!(
+            self,
+            Self::Zero | Self::Integer | Self::Fraction | Self::Exponent
+        )
+    }
+
+    fn after(self, byte: u8) -> Option<Self> {
+        match (self, byte) {
+            (Self::Sign, b'0') => Some(Self::Zero),
+            (Self::Sign | Self::Integer, b'0'..=b'9') => Some(Self::Integer),
+            (Self::Zero | Self::Integer, b'.') => Some(Self::Point),
+            (Self::Point | Self::Fraction, b'0'..=b'9') => Some(Self::Fraction),
+            (Self::Zero | Self::Integer | Self::Fraction, b'e' | b'E') => Some(Self::Mark),
+            (Self::Mark, b'+' | b'-') => Some(Self::MarkSign),
+            (Self::Mark | Self::MarkSign | Self::Exponent, b'0'..=b'9') => Some(Self::Exponent),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Literal {
+    True,
+    False,
+    Null,
+}
+
+impl Literal {
+    fn spelling(self) -> &'static str {
+        match self {
+            Self::True => "true",
+            Self::False => "false",
+            Self::Null => "null",
+        }
+    }
+
+    fn scalar(self) -> Scalar {
+        match self {
+            Self::True | Self::False => Scalar::Bool,
+            Self::Null => Scalar::Null,
+        }
+    }
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scanner {
+    /// A scanner before the first byte of a document.
+    pub fn new() -> Self {
+        Self {
+            offset: 0,
+            state: State::Root,
+            frames: Frames::default(),
+            key: Vec::new(),
+            rollback: 0,
+            element: 0,
+            previous: None,
+            held_from: None,
+            tail: [0; 3],
+            offence: None,
+        }
+    }
+
+    /// Reads the next piece of the text.
+    pub fn feed(&mut self, piece: &[u8]) {
+        self.feed_with(piece, &mut ());
+    }
+
+    /// Reads the next piece of the text and tells `visitor` what is in it.
+    pub fn feed_with<V: Visitor>(&mut self, piece: &[u8], visitor: &mut V) {
+        Reader {
+            scanner: self,
+            piece,
+            at: 0,
+            key_in_piece: None,
+            visitor,
+        }
+        .run();
+    }
+
+    /// How many bytes have been read; at an offence, how many came before it.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The first offence against the grammar.
+    pub fn offence(&self) -> Option<&Offence> {
+        self.offence.as_ref()
+    }
+
+    /// Whether the root value is whole. A root number is whole as soon as it is valid, since
+    /// nothing but the end of the text could tell.
+    pub fn is_complete(&self) -> bool {
+        match self.state {
+            State::End => true,
+            State::Number(digits) => self.frames.is_empty() && digits.is_whole(),
+            _ => false,
+        }
+    }
+
+    /// Where the document stops, if it is still open; nothing for complete or malformed text.
+    pub fn cut(&self) -> Option<Cut> {
+        if self.is_complete() {
+            return None;
+        }
+        let place = self.place()?;
+        Some(Cut {
+            offset: self.offset,
+            path: self.path(),
+            place,
+        })
+    }
+
+    /// How many containers are open.
+    pub fn depth(&self) -> usize {
+        self.frames.depth()
+    }
+
+    /// The containers that are open, innermost first.
+    pub(crate) fn open_frames(&self) -> impl Iterator<Item = Frame<'_>> {
+        self.frames.innermost_first()
+    }
+
+    /// Where the current element of the innermost container begins, and the one before it.
+    pub(crate) fn elements(&self) -> (Option<usize>, Option<(usize, usize)>) {
+        match self.state {
+            State::AfterValue => (None, Some((self.element, self.offset))),
+            State::ArrayStart | State::ObjectStart | State::Root | State::End => (None, None),
+            State::NextItem | State::NextKey => (None, self.previous),
+            _ => (Some(self.element), self.previous),
+        }
+    }
+
+    /// The pointer of what is being written: see [`Cut::path`].
+    pub fn path(&self) -> String {
+        let last = match self.state {
+            State::AfterKey | State::AfterColon => true,
+            State::String(_) | State::Number(_) | State::Literal(..) => !self.frames.is_empty(),
+            _ => false,
+        };
+        self.frames.pointer(last.then_some(self.key.as_slice()))
+    }
+
+    fn place(&self) -> Option<Place> {
+        Some(match self.state {
+            State::Root => Place::Root,
+            State::ArrayStart | State::ObjectStart => Place::ContainerStart,
+            State::NextItem | State::NextKey => Place::AfterComma,
+            State::AfterKey => Place::AfterKey,
+            State::AfterColon => Place::AfterColon,
+            State::AfterValue => Place::AfterValue,
+            State::Key(_) => Place::Key,
+            State::String(_) if self.held_from.is_some() => Place::Escape,
+            State::String(_) => Place::String,
+            State::Number(_) => Place::Number,
+            State::Literal(..) => Place::Literal,
+            State::End | State::Offended => return None,
+        })
+    }
+
+    /// How to make the text valid JSON by keeping a prefix and writing closers after it.
+    ///
+    /// Nothing for malformed text, and as long as there is no value to keep. With `strict` a
+    /// string that was cut is dropped instead of closed.
+    pub fn closing(&self, strict: bool) -> Option<Closing> {
+        let mut closing = Closing {
+            kept_len: self.offset,
+            closers: String::new(),
+            truncated: None,
+            dropped: None,
+        };
+        match self.state {
+            State::Root | State::Offended => return None,
+            State::End | State::AfterValue | State::ArrayStart | State::ObjectStart => {}
+            State::NextItem | State::NextKey | State::Key(_) => closing.kept_len = self.rollback,
+            State::AfterKey | State::AfterColon => self.drop_element(&mut closing),
+            State::String(_) if !strict => {
+                closing.kept_len = self.whole_text_end();
+                closing.closers.push('"');
+                closing.truncated = Some(self.path());
+            }
+            State::Number(digits) if self.frames.is_empty() && digits.is_whole() => {}
+            State::String(_) | State::Number(_) if self.frames.is_empty() => return None,
+            State::String(_) | State::Number(_) => self.drop_element(&mut closing),
+            State::Literal(literal, matched) => {
+                closing
+                    .closers
+                    .push_str(&literal.spelling()[usize::from(matched)..]);
+            }
+        }
+        self.frames.write_closers(&mut closing.closers);
+        Some(closing)
+    }
+
+    /// Whether there is something that [`Scanner::closing`] would keep.
+    pub(crate) fn has_value(&self) -> bool {
+        match self.state {
+            State::Root | State::Offended => false,
+            State::Number(digits) => !self.frames.is_empty() || digits.is_whole(),
+            _ => true,
+        }
+    }
+
+    fn drop_element(&self, closing: &mut Closing) {
+        closing.kept_len = self.rollback;
+        closing.dropped = Some(self.path());
+    }
+
+    /// Where the string being read ends if half an escape or half a character must go.
+    pub(crate) fn whole_text_end(&self) -> usize {
+        self.held_from
+            .unwrap_or(self.offset - half_character_len(self.tail))
+    }
+}
+
+/// How many bytes at the end belong to a character that is not whole.
+fn half_character_len(tail: [u8; 3]) -> usize {
+    let continuations = tail
+        .iter()
+        .rev()
+        .take_while(|byte| **byte & 0xC0 == 0x80)
+        .count();
+    let Some(lead) = tail.iter().rev().nth(continuations) else {
+        return 0;
+    };
+    let wanted = match lead {
+        0xC2..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF4 => 4,
+        _ => 1,
+    };
+    if wanted > continuations + 1 {
+        continuations + 1
+    } else {
+        0
+    }
+}
+
+/// One call of [`Scanner::feed_with`].
+struct Reader<'a, V> {
+    scanner: &'a mut Scanner,
+    piece: &'a [u8],
+    at: usize,
+    /// The name of the member being written, while it lies whole in this piece.
+    key_in_piece: Option<(usize, usize)>,
+    visitor: &'a mut V,
+}
+
+impl<V: Visitor> Reader<'_, V> {
+    fn run(mut self) {
+        let mut state = self.scanner.state;
+        while self.at < self.piece.len() {
+            state = match state {
+                State::Key(escape) => self.key(escape),
+                State::String(escape) => self.string(escape),
+                State::Number(digits) => self.number(digits),
+                State::Literal(literal, matched) => self.literal(literal, matched),
+                State::Offended => break,
+                between => self.between(between),
+            };
+        }
+        self.scanner.state = state;
+        self.remember();
+    }
+
+    /// Reads white space and one byte of structure, or the first byte of a token.
+    #[inline]
+    fn between(&mut self, state: State) -> State {
+        self.at += plain::white_space_run(&self.piece[self.at..]);
+        let Some(&byte) = self.piece.get(self.at) else {
+            return state;
+        };
+        match state {
+            State::Root | State::NextItem => {
+                self.scanner.element = self.position();
+                self.value(byte)
+            }
+            State::AfterColon => self.value(byte),
+            State::ArrayStart if byte == b']' => self.close(Container::Array),
+            State::ArrayStart => {
+                self.scanner.element = self.position();
+                self.value(byte)
+            }
+            State::ObjectStart if byte == b'}' => self.close(Container::Object),
+            State::ObjectStart | State::NextKey => {
+                if byte != b'"' {
+                    return self.offend(OffenceKind::KeyExpected);
+                }
+                self.scanner.element = self.position();
+                self.at += 1;
+                self.scanner.key.clear();
+                self.key_in_piece = Some((self.at, self.at));
+                self.key(Escape::No)
+            }
+            State::AfterKey if byte == b':' => {
+                self.at += 1;
+                State::AfterColon
+            }
+            State::AfterKey => self.offend(OffenceKind::ColonExpected),
+            State::AfterValue => self.after_value(byte),
+            _ => self.offend(OffenceKind::TrailingText),
+        }
+    }
+
+    #[inline]
+    fn value(&mut self, byte: u8) -> State {
+        match byte {
+            b'"' => {
+                self.at += 1;
+                self.string(Escape::No)
+            }
+            b'{' => self.open(Container::Object),
+            b'[' => self.open(Container::Array),
+            b'-' => {
+                self.at += 1;
+                self.number(Digits::Sign)
+            }
+            b'0' => {
+                self.at += 1;
+                self.number(Digits::Zero)
+            }
+            b'1'..=b'9' => {
+                self.at += 1;
+                self.number(Digits::Integer)
+            }
+            b't' => self.literal(Literal::True, 0),
+            b'f' => self.literal(Literal::False, 0),
+            b'n' => self.literal(Literal::Null, 0),
+            _ => self.offend(OffenceKind::ValueExpected),
+        }
+    }
+
+    #[inline]
+    fn after_value(&mut self, byte: u8) -> State {
+        match byte {
+            b',' => {
+                let comma = self.position();
+                self.at += 1;
+                self.scanner.previous = Some((self.scanner.element, comma));
+                self.scanner.rollback = comma;
+                match self.scanner.frames.innermost() {
+                    Container::Object => State::NextKey,
+                    Container::Array => {
+                        self.scanner.frames.next_index();
+                        State::NextItem
+                    }
+                }
+            }
+            b'}' => self.close(Container::Object),
+            b']' => self.close(Container::Array),
+            _ => self.offend(OffenceKind::CommaExpected),
+        }
+    }
+
+    fn open(&mut self, container: Container) -> State {
+        let opener = self.position();
+        let scanner = &mut *self.scanner;
+        let key = self
+            .key_in_piece
+            .map_or(&scanner.key[..], |(from, to)| &self.piece[from..to]);
+        scanner.frames.push(container, opener, scanner.element, key);
+        scanner.rollback = opener + 1;
+        scanner.previous = None;
+        self.at += 1;
+        self.visitor.open(container);
+        match container {
+            Container::Object => State::ObjectStart,
+            Container::Array => State::ArrayStart,
+        }
+    }
+
+    fn close(&mut self, container: Container) -> State {
+        if self.scanner.frames.innermost() != container {
+            return self.offend(OffenceKind::WrongCloser);
+        }
+        self.at += 1;
+        self.visitor.close(container);
+        self.scanner.element = self.scanner.frames.pop();
+        self.scanner.previous = None;
+        self.value_ended()
+    }
+
+    #[inline]
+    fn value_ended(&self) -> State {
+        if self.scanner.frames.is_empty() {
+            State::End
+        } else {
+            State::AfterValue
+        }
+    }
+
+    #[inline]
+    fn scalar_ended(&mut self, kind: Scalar) -> State {
+        self.visitor.scalar(kind);
+        self.value_ended()
+    }
+
+    fn key(&mut self, escape: Escape) -> State {
+        let from = self.at;
+        let end = self.string_bytes(escape);
+        match self.key_in_piece {
+            Some((start, _)) => self.key_in_piece = Some((start, self.at)),
+            None => self
+                .scanner
+                .key
+                .extend_from_slice(&self.piece[from..self.at]),
+        }
+        match end {
+            StringEnd::Quote => {
+                let key = self
+                    .key_in_piece
+                    .map_or(&self.scanner.key[..], |(from, to)| &self.piece[from..to]);
+                self.visitor.key(key);
+                self.at += 1;
+                State::AfterKey
+            }
+            StringEnd::Piece(escape) => State::Key(escape),
+            StringEnd::Offence(kind) => self.offend(kind),
+        }
+    }
+
+    #[inline]
+    fn string(&mut self, escape: Escape) -> State {
+        let from = self.at;
+        let end = self.string_bytes(escape);
+        if self.at > from {
+            self.visitor.text(&self.piece[from..self.at]);
+        }
+        match end {
+            StringEnd::Quote => {
+                self.at += 1;
+                self.scalar_ended(Scalar::String)
+            }
+            StringEnd::Piece(escape) => State::String(escape),
+            StringEnd::Offence(kind) => self.offend(kind),
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, mut digits: Digits) -> State {
+        while let Some(&byte) = self.piece.get(self.at) {
+            if matches!(
+                digits,
+                Digits::Integer | Digits::Fraction | Digits::Exponent
+            ) && byte.is_ascii_digit()
+            {
+                self.at += 1;
+                continue;
+            }
+            let Some(after) = digits.after(byte) else {
+                return if digits.is_whole() {
+                    self.scalar_ended(Scalar::Number)
+                } else {
+                    self.offend(OffenceKind::InvalidNumber)
+                };
+            };
+            digits = after;
+            self.at += 1;
+        }
+        State::Number(digits)
+    }
+
+    #[inline]
+    fn literal(&mut self, literal: Literal, matched: u8) -> State {
+        let rest = &literal.spelling().as_bytes()[usize::from(matched)..];
+        let piece = &self.piece[self.at..];
+        let same = rest
+            .iter()
+            .zip(piece)
+            .take_while(|(want, have)| want == have)
+            .count();
+        self.at += same;
+        if same == rest.len() {
+            self.scalar_ended(literal.scalar())
+        } else if same == piece.len() {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "literals are five bytes at most"
+            )]
+            State::Literal(literal, matched + same as u8)
+        } else {
+            self.offend(OffenceKind::InvalidLiteral)
+        }
+    }
+
+    fn offend(&mut self, kind: OffenceKind) -> State {
+        self.scanner.offence = Some(Offence {
+            offset: self.position(),
+            kind,
+        });
+        State::Offended
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        self.scanner.offset + self.at
+    }
+
+    /// Keeps what the next piece needs to know of this one, in the same form however the text
+    /// was split.
+    fn remember(self) {
+        let Self {
+            scanner,
+            piece,
+            at,
+            key_in_piece,
+            ..
+        } = self;
+        let read = &piece[..at];
+        for &byte in &read[read.len().saturating_sub(3)..] {
+            scanner.tail = [scanner.tail[1], scanner.tail[2], byte];
+        }
+        scanner.offset += at;
+        let member_is_open = match scanner.state {
+            State::Key(_) | State::AfterKey | State::AfterColon => true,
+            State::String(_) | State::Number(_) | State::Literal(..) => {
+                !scanner.frames.is_empty() && scanner.frames.innermost() == Container::Object
+            }
+            _ => false,
+        };
+        if !member_is_open {
+            scanner.key.clear();
+        } else if let Some((from, to)) = key_in_piece {
+            scanner.key.clear();
+            scanner.key.extend_from_slice(&piece[from..to]);
+        }
+    }
+}

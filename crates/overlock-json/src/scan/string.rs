@@ -1,0 +1,120 @@
+//! Reads the inside of a string, with its escapes, across pieces.
+
+use serde::{Deserialize, Serialize};
+
+use super::{OffenceKind, Reader, Visitor};
+use crate::plain;
+
+/// How far an escape sequence has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Escape {
+    /// None has begun.
+    No,
+    /// A backslash stands alone.
+    Backslash,
+    /// `\u` and some of its four digits, with their value so far.
+    Unicode { digits: u8, value: u16 },
+}
+
+/// Why reading the inside of a string stopped.
+pub(super) enum StringEnd {
+    /// At the closing quote.
+    Quote,
+    /// At the end of the piece.
+    Piece(Escape),
+    Offence(OffenceKind),
+}
+
+impl<V: Visitor> Reader<'_, V> {
+    /// Reads up to the closing quote, the end of the piece or an offence.
+    #[inline]
+    pub(super) fn string_bytes(&mut self, escape: Escape) -> StringEnd {
+        if escape != Escape::No {
+            match self.escape(escape) {
+                Ok(Escape::No) => {}
+                Ok(unfinished) => return StringEnd::Piece(unfinished),
+                Err(kind) => return StringEnd::Offence(kind),
+            }
+        }
+        loop {
+            let run = plain::string_run(&self.piece[self.at..]);
+            self.at += run;
+            let next = self.piece.get(self.at).copied();
+            // Half a surrogate pair is only held while nothing else follows it.
+            if self.scanner.held_from.is_some() && (run > 0 || next.is_some_and(|b| b != b'\\')) {
+                self.scanner.held_from = None;
+            }
+            match next {
+                None => return StringEnd::Piece(Escape::No),
+                Some(b'"') => return StringEnd::Quote,
+                Some(b'\\') => {
+                    let start = self.position();
+                    self.scanner.held_from.get_or_insert(start);
+                    self.at += 1;
+                    match self.escape(Escape::Backslash) {
+                        Ok(Escape::No) => {}
+                        Ok(unfinished) => return StringEnd::Piece(unfinished),
+                        Err(kind) => return StringEnd::Offence(kind),
+                    }
+                }
+                Some(_) => return StringEnd::Offence(OffenceKind::ControlCharacter),
+            }
+        }
+    }
+
+    /// Reads the rest of an escape sequence, or as much of it as the piece has.
+    fn escape(&mut self, mut escape: Escape) -> Result<Escape, OffenceKind> {
+        while let Some(&byte) = self.piece.get(self.at) {
+            escape = match escape {
+                Escape::No => break,
+                Escape::Backslash => match byte {
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
+                        self.scanner.held_from = None;
+                        Escape::No
+                    }
+                    b'u' => Escape::Unicode {
+                        digits: 0,
+                        value: 0,
+                    },
+                    _ => return Err(OffenceKind::InvalidEscape),
+                },
+                Escape::Unicode { digits, value } => {
+                    let Some(digit) = hex_value(byte) else {
+                        return Err(OffenceKind::InvalidEscape);
+                    };
+                    let value = value << 4 | digit;
+                    if digits == 3 {
+                        self.unicode_escape_ended(value);
+                        Escape::No
+                    } else {
+                        Escape::Unicode {
+                            digits: digits + 1,
+                            value,
+                        }
+                    }
+                }
+            };
+            self.at += 1;
+        }
+        Ok(escape)
+    }
+
+    /// Holds back the first half of a surrogate pair until its second half has come.
+    ///
+    /// Called with the position at the last of the six bytes.
+    fn unicode_escape_ended(&mut self, value: u16) {
+        let start = self.position() + 1 - "\\u0000".len();
+        self.scanner.held_from = match value {
+            // A second first half: the one before stays alone, as it was written.
+            0xD800..=0xDBFF => Some(start),
+            _ => None,
+        };
+    }
+}
+
+#[inline]
+fn hex_value(byte: u8) -> Option<u16> {
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|digit| u16::try_from(digit).ok())
+}

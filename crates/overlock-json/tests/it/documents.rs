@@ -1,0 +1,286 @@
+//! Generates JSON documents with the features that make cutting hard.
+//!
+//! A document is a value of our own, not serde's: keys may repeat, numbers keep their spelling and
+//! strings their escapes, so that "the same" can be checked to the letter.
+
+use proptest::prelude::*;
+
+/// A JSON value as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// A number, literal or string in its own spelling (strings with their quotes).
+    Leaf(String),
+    Array(Vec<Value>),
+    Object(Vec<(String, Value)>),
+}
+
+/// How a document is laid out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Layout {
+    Compact,
+    Spaced,
+    Pretty,
+}
+
+impl Value {
+    pub(crate) fn write(&self, layout: Layout) -> String {
+        enum Step<'a> {
+            Value(&'a Value, usize),
+            Text(String),
+        }
+        let mut out = String::new();
+        let mut steps = vec![Step::Value(self, 0)];
+        let line = |level: usize| match layout {
+            Layout::Pretty => format!("\n{}", "  ".repeat(level.min(40))),
+            _ => String::new(),
+        };
+        let comma = if layout == Layout::Spaced { ", " } else { "," };
+        let colon = if layout == Layout::Compact { ":" } else { ": " };
+        while let Some(step) = steps.pop() {
+            let (value, level) = match step {
+                Step::Text(text) => {
+                    out.push_str(&text);
+                    continue;
+                }
+                Step::Value(value, level) => (value, level),
+            };
+            let (open, close, len) = match value {
+                Value::Leaf(spelling) => {
+                    out.push_str(spelling);
+                    continue;
+                }
+                Value::Array(items) => ("[", "]", items.len()),
+                Value::Object(members) => ("{", "}", members.len()),
+            };
+            out.push_str(open);
+            let mut inner = Vec::new();
+            for at in 0..len {
+                let separator = if at == 0 { "" } else { comma };
+                let mut before = format!("{separator}{}", line(level + 1));
+                let item = match value {
+                    Value::Array(items) => &items[at],
+                    Value::Object(members) => {
+                        before.push_str(&members[at].0);
+                        before.push_str(colon);
+                        &members[at].1
+                    }
+                    Value::Leaf(_) => unreachable!("leaves were written above"),
+                };
+                inner.push(Step::Text(before));
+                inner.push(Step::Value(item, level + 1));
+            }
+            let end = if len == 0 { String::new() } else { line(level) };
+            inner.push(Step::Text(format!("{end}{close}")));
+            steps.extend(inner.into_iter().rev());
+        }
+        out
+    }
+}
+
+/// What a generated document is there to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Records,
+    Periodic,
+    Escapes,
+    Deep,
+    Odd,
+}
+
+/// A document whose root is an object or array.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub kind: Kind,
+    pub value: Value,
+    pub layout: Layout,
+}
+
+impl Document {
+    pub(crate) fn text(&self) -> String {
+        self.value.write(self.layout)
+    }
+}
+
+/// Documents of every kind, in the shares that the laws ask for.
+pub(crate) fn documents() -> impl Strategy<Value = Document> {
+    let kinds = prop_oneof![
+        3 => records().prop_map(|value| (Kind::Records, value)),
+        3 => periodic().prop_map(|value| (Kind::Periodic, value)),
+        3 => escapes().prop_map(|value| (Kind::Escapes, value)),
+        2 => deep().prop_map(|value| (Kind::Deep, value)),
+        2 => odd().prop_map(|value| (Kind::Odd, value)),
+    ];
+    let layouts = prop_oneof![
+        Just(Layout::Compact),
+        Just(Layout::Spaced),
+        Just(Layout::Pretty)
+    ];
+    (kinds, layouts).prop_map(|((kind, value), layout)| Document {
+        kind,
+        value,
+        layout,
+    })
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+fn words() -> impl Strategy<Value = String> {
+    const WORDS: [&str; 16] = [
+        "the",
+        "model",
+        "writes",
+        "a",
+        "long",
+        "report",
+        "über",
+        "naïve",
+        "日本語",
+        "😀",
+        "and",
+        "stops",
+        "in",
+        "middle",
+        "of",
+        "it",
+    ];
+    prop::collection::vec(prop::sample::select(&WORDS[..]), 0..12).prop_map(|words| words.join(" "))
+}
+
+fn numbers() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (0..2000_i32).prop_map(|n| Value::Leaf(n.to_string())),
+        prop::sample::select(
+            &[
+                "0",
+                "-0",
+                "-1.5e-7",
+                "1E+400",
+                "0.1",
+                "-12.0",
+                "9007199254740993",
+                "123456789012345678901234567890",
+                "6.02e23"
+            ][..]
+        )
+        .prop_map(|n| Value::Leaf(n.to_owned())),
+    ]
+}
+
+fn leaves() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        3 => words().prop_map(|text| Value::Leaf(quoted(&text))),
+        3 => numbers(),
+        1 => prop::sample::select(&["true", "false", "null", "[]", "{}", "\"\""][..])
+            .prop_map(|text| Value::Leaf(text.to_owned())),
+    ]
+}
+
+/// Records as products ask models for: a table of objects in a wrapper.
+fn records() -> impl Strategy<Value = Value> {
+    let record =
+        (0..100_000_u32, words(), numbers(), leaves()).prop_map(|(id, title, score, extra)| {
+            Value::Object(vec![
+                (quoted("id"), Value::Leaf(id.to_string())),
+                (quoted("title"), Value::Leaf(quoted(&title))),
+                (quoted("score"), score),
+                (quoted("tags"), Value::Array(vec![extra])),
+            ])
+        });
+    (words(), prop::collection::vec(record, 0..8), leaves()).prop_map(|(title, items, total)| {
+        Value::Object(vec![
+            (quoted("title"), Value::Leaf(quoted(&title))),
+            (quoted("items"), Value::Array(items)),
+            (quoted("total"), total),
+        ])
+    })
+}
+
+/// The same thing again and again, where an overlap cannot tell which repetition it is.
+fn periodic() -> impl Strategy<Value = Value> {
+    let unit = prop_oneof![
+        Just(Value::Leaf("0".to_owned())),
+        Just(Value::Leaf(quoted("ab"))),
+        Just(Value::Object(vec![(
+            quoted("a"),
+            Value::Leaf("1".to_owned())
+        )])),
+        Just(Value::Array(vec![
+            Value::Leaf("1".to_owned()),
+            Value::Leaf("1".to_owned())
+        ])),
+        words().prop_map(|text| Value::Object(vec![(quoted("cell"), Value::Leaf(quoted(&text)))])),
+        words().prop_map(|text| Value::Leaf(quoted(&format!("{text} {text} {text} {text}")))),
+    ];
+    (unit, 1..12_usize, any::<bool>()).prop_map(|(unit, times, wrapped)| {
+        let items = Value::Array(vec![unit; times]);
+        if wrapped {
+            Value::Object(vec![(quoted("rows"), items)])
+        } else {
+            items
+        }
+    })
+}
+
+/// Strings that are mostly escapes, so that most cuts fall into one.
+fn escapes() -> impl Strategy<Value = Value> {
+    const ESCAPES: [&str; 14] = [
+        r"\u00e9",
+        r"\ud83d\ude00",
+        r"\n",
+        r"\\",
+        r#"\""#,
+        r"\/",
+        r"\t",
+        r"\u0000",
+        r"\uD83D",
+        r"\udE00",
+        "a",
+        "é",
+        r"\\\\",
+        r"\u2028",
+    ];
+    let text = || {
+        prop::collection::vec(prop::sample::select(&ESCAPES[..]), 1..10)
+            .prop_map(|escapes| quoted(&escapes.concat()))
+    };
+    prop::collection::vec((text(), text()), 1..5).prop_map(|members| {
+        let members = members
+            .into_iter()
+            .map(|(key, value)| (key, Value::Leaf(value)));
+        Value::Object(members.collect())
+    })
+}
+
+fn deep() -> impl Strategy<Value = Value> {
+    (
+        prop::collection::vec(any::<bool>(), 51..120),
+        leaves(),
+        any::<bool>(),
+    )
+        .prop_map(|(kinds, leaf, siblings)| {
+            kinds.into_iter().fold(leaf, |inner, is_object| {
+                let beside = siblings.then(|| Value::Leaf("7".to_owned()));
+                if is_object {
+                    let beside = beside.map(|value| (quoted("b"), value));
+                    Value::Object([(quoted("a"), inner)].into_iter().chain(beside).collect())
+                } else {
+                    Value::Array(beside.into_iter().chain([inner]).collect())
+                }
+            })
+        })
+}
+
+/// Empty and repeated keys, empty containers, keys with escapes, mixed nesting.
+fn odd() -> impl Strategy<Value = Value> {
+    let key = prop::sample::select(&["", "a", "a", "a/b", "~", "\\u0061", "é", "x\\\"y"][..])
+        .prop_map(quoted);
+    let value = leaves().prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((key.clone(), inner), 0..4).prop_map(Value::Object),
+        ]
+    });
+    prop::collection::vec(value, 0..4).prop_map(Value::Array)
+}

@@ -1,0 +1,11 @@
+//! Tests at the crate's door: the tables of what must come out, and the laws that hold for every
+//! input.
+
+/// The documents that the laws are tried on, and what share of them is of which kind.
+mod documents;
+
+/// What is remembered does not depend on how the text was split.
+mod scanning;
+
+/// Every prefix of every document closes to what it already held.
+mod closing;

@@ -1,0 +1,141 @@
+//! What is remembered does not depend on how the text was split.
+
+use overlock_json::{Place, Scanner};
+use proptest::prelude::*;
+
+use crate::documents::documents;
+
+fn scanned(text: &[u8]) -> Scanner {
+    let mut scanner = Scanner::new();
+    scanner.feed(text);
+    scanner
+}
+
+#[track_caller]
+fn check_cut(text: &str, place: Place, path: &str) {
+    let cut = scanned(text.as_bytes()).cut().expect("the text is cut");
+    assert_eq!(
+        (cut.place, cut.path.as_str()),
+        (place, path),
+        "cutting {text:?}"
+    );
+    assert_eq!(cut.offset, text.len());
+}
+
+#[test]
+fn names_the_place_and_the_path_of_every_cut() {
+    check_cut(" ", Place::Root, "");
+    check_cut(r#"{"a":["#, Place::ContainerStart, "/a");
+    check_cut(r#"{"a":1,"b"#, Place::Key, "");
+    check_cut(r#"{"a":1,"b""#, Place::AfterKey, "/b");
+    check_cut(r#"{"a":1,"b":"#, Place::AfterColon, "/b");
+    check_cut(r#"{"a":"xy"#, Place::String, "/a");
+    check_cut(r#"{"a":"x\u00"#, Place::Escape, "/a");
+    check_cut(r#"{"a":"x\ud83d"#, Place::Escape, "/a");
+    check_cut(r#"{"a":"x\ud83d\ud"#, Place::Escape, "/a");
+    check_cut("[7, 12", Place::Number, "/1");
+    check_cut("[7, tr", Place::Literal, "/1");
+    check_cut(r#"{"a":1 "#, Place::AfterValue, "");
+    check_cut("[7,", Place::AfterComma, "");
+    check_cut(
+        r#"{"a/b":{"~\u00e9":[[],{"c":"#,
+        Place::AfterColon,
+        "/a~1b/~0é/1/c",
+    );
+    check_cut(r#""root"#, Place::String, "");
+    check_cut("-", Place::Number, "");
+}
+
+#[test]
+fn complete_and_malformed_texts_have_no_cut() {
+    for complete in ["{}", "[1] ", "\"a\"", "12", "null", " -1.5e-7"] {
+        let scanner = scanned(complete.as_bytes());
+        assert!(
+            scanner.is_complete() && scanner.cut().is_none(),
+            "{complete:?}"
+        );
+    }
+    for (malformed, offset) in [
+        ("{'a': 1}", 1),
+        ("[1,]", 3),
+        ("[1}", 2),
+        ("[01", 2),
+        ("[1.]", 3),
+        ("[\"\t\"", 2),
+        ("[\"\\x\"", 3),
+        ("[\"\\u12g", 6),
+        ("[trux", 4),
+        ("{} x", 3),
+        ("{\"a\" 1", 5),
+        ("[1 2", 3),
+        ("+1", 0),
+        ("{,", 1),
+        ("[-x", 2),
+        ("12 x", 3),
+        ("{\"a\":}", 5),
+    ] {
+        let scanner = scanned(malformed.as_bytes());
+        assert_eq!(
+            scanner.offence().map(|offence| offence.offset),
+            Some(offset),
+            "{malformed:?}"
+        );
+        assert!(
+            !scanner.is_complete() && scanner.cut().is_none(),
+            "{malformed:?}"
+        );
+    }
+}
+
+#[test]
+fn an_offence_says_what_was_wanted_and_where() {
+    let scanner = scanned(b"[1 2]");
+    let offence = scanner.offence().expect("a comma is missing").to_string();
+    assert_eq!(
+        offence,
+        "expected `,` or the end of the container at byte 3"
+    );
+}
+
+#[test]
+fn a_million_levels_neither_overflow_nor_show_a_million_names() {
+    let scanner = scanned("[".repeat(1_000_000).as_bytes());
+    assert_eq!(scanner.depth(), 1_000_000);
+    let path = scanner.path();
+    assert!(path.contains("… 998999 levels …"), "{}", &path[..100]);
+    assert!(path.len() < 5_000);
+    let closing = scanner.closing(false).expect("a container has begun");
+    assert_eq!(closing.closers.len(), 1_000_000);
+}
+
+proptest! {
+    #[test]
+    fn pieces_leave_the_state_of_the_whole(
+        document in documents(),
+        at in any::<prop::sample::Index>(),
+        size in 1..9_usize,
+    ) {
+        let text = document.text();
+        let text = &text.as_bytes()[..at.index(text.len() + 1)];
+        let mut pieces = Scanner::new();
+        for piece in text.chunks(size) {
+            pieces.feed(piece);
+            let stored = serde_json::to_string(&pieces).expect("the state serialises");
+            pieces = serde_json::from_str(&stored).expect("the state comes back");
+        }
+        prop_assert_eq!(pieces, scanned(text));
+    }
+
+    #[test]
+    fn any_bytes_leave_the_same_state_in_pieces(
+        text in prop::collection::vec(prop::sample::select(&b"{}[]\",:\\u0d8aetrfn-1. \xC3\xA9\xF0"[..]), 0..60),
+        size in 1..5_usize,
+    ) {
+        let mut pieces = Scanner::new();
+        text.chunks(size).for_each(|piece| pieces.feed(piece));
+        prop_assert_eq!(&pieces, &scanned(&text));
+        // Whatever a stored state went through, it never brings the scanner down.
+        let serde = serde_json::from_slice::<serde_json::Value>(&text).is_ok();
+        prop_assert!(!serde || pieces.is_complete());
+    }
+}
