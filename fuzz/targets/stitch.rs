@@ -36,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
                     stitched.text().starts_with(base.text()),
                     "the base was changed"
                 );
-                let scanner = scanned(stitched.text());
+                let scanner = scanned(stitched.text().as_bytes());
                 assert_eq!(scanner.offence(), None, "the result is not JSON");
                 assert_eq!(
                     *stitched.scanner(),
