@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use jiter::{JsonValue, PartialMode};
-use overlock_json::{Scanner, close_trusted};
+use overlock_json::{Closing, Scanner, close_trusted, close_trusted_portable};
 use serde::de::IgnoredAny;
 use sonic_rs::LazyValue;
 
@@ -18,15 +18,15 @@ type Scan = fn(&[u8]) -> usize;
 
 const SCANS: &[(&str, Scan)] = &[
     ("structural scan: overlock-json `close_trusted`", |text| {
-        close_trusted(text).kept_len
+        kept_len(close_trusted(text))
     }),
     ("structural scan: the same, portable", |text| {
-        close_trusted(text).kept_len
+        kept_len(close_trusted_portable(text))
     }),
     ("validating scan: overlock-json `Scanner`", |text| {
         let mut scanner = Scanner::new();
         scanner.feed(text);
-        scanner.closing(false).map_or(0, |closing| closing.kept_len)
+        kept_len(scanner.closing(false))
     }),
     ("validating scan: serde_json `IgnoredAny`", |text| {
         serde_json::from_slice::<IgnoredAny>(text)
@@ -43,6 +43,10 @@ const SCANS: &[(&str, Scan)] = &[
         memchr::memchr(0, text).unwrap_or(text.len())
     }),
 ];
+
+fn kept_len(closing: Option<Closing>) -> usize {
+    closing.map_or(0, |closing| closing.kept_len)
+}
 
 fn sizes(options: &Options) -> &'static [usize] {
     if options.quick {

@@ -113,14 +113,15 @@ impl<'a> Base<'a> {
     /// The document closed where it stops. Only strict closing can leave nothing.
     pub fn close(&self, options: &CloseOptions) -> Result<Closed, NoJson> {
         let closing = self.scanner.closing(options.strict).ok_or(NoJson::Absent)?;
+        let losses = self.scanner.losses(options.strict);
         let mut json = String::with_capacity(closing.kept_len + closing.closers.len());
         json.push_str(&self.text[..closing.kept_len]);
         json.push_str(&closing.closers);
         Ok(Closed {
             json,
             complete: self.is_complete(),
-            truncated: closing.truncated,
-            dropped: closing.dropped,
+            truncated: losses.truncated,
+            dropped: losses.dropped,
             fixes: self.fixes.clone(),
         })
     }

@@ -16,9 +16,14 @@ pub struct Closing {
     pub kept_len: usize,
     /// What must follow them.
     pub closers: String,
+}
+
+/// What closing a text costs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
     /// The pointer of a string that was cut and is kept as far as it came.
     pub truncated: Option<String>,
-    /// The pointer of a value, or of a key without one, that had to be left out.
+    /// The pointer of a value, or of a key without one, that has to be left out.
     pub dropped: Option<String>,
 }
 

@@ -16,7 +16,7 @@ mod strings;
 mod structure;
 
 pub use base::Base;
-pub use close::{CloseOptions, Closed, Closing, NoJson, close};
+pub use close::{CloseOptions, Closed, Closing, Losses, NoJson, close};
 pub use contexts::{ContextOptions, Contexts, contexts};
 pub use cut::{Cut, Place};
 pub use delivered::{Delivered, delivered};
@@ -25,4 +25,4 @@ pub use render::{CutValue, RenderOptions, render, render_with};
 pub use repair::{Fix, FixKind, RepairOptions, Repaired, Several, repair};
 pub use scan::{Container, Offence, OffenceKind, Scalar, Scanner, Visitor};
 pub use stitch::{Outcome, Protocol, Seam, StitchOptions, stitch};
-pub use structure::close_trusted;
+pub use structure::{close_trusted, close_trusted_portable};

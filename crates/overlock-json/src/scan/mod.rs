@@ -10,7 +10,7 @@ mod string;
 
 use serde::{Deserialize, Serialize};
 
-use crate::close::Closing;
+use crate::close::{Closing, Losses};
 use crate::cut::{Cut, Place};
 use crate::plain;
 pub use frames::Container;
@@ -123,6 +123,21 @@ enum State {
     Literal(Literal, u8),
     /// At the first offence; nothing moves any more.
     Offended,
+}
+
+/// What closing does with the end of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastToken {
+    /// There is no value yet, or the text is malformed.
+    None,
+    Whole,
+    HalfString,
+    /// What is missing of a literal.
+    HalfLiteral(&'static str),
+    /// A value, or a key without one, that must go.
+    Dropped,
+    /// A comma, or half a key, that must go.
+    Unnamed,
 }
 
 /// How far a number has come.
@@ -309,33 +324,50 @@ impl Scanner {
     /// Nothing for malformed text, and as long as there is no value to keep. With `strict` a
     /// string that was cut is dropped instead of closed.
     pub fn closing(&self, strict: bool) -> Option<Closing> {
-        let mut closing = Closing {
-            kept_len: self.offset,
-            closers: String::new(),
-            truncated: None,
-            dropped: None,
-        };
-        match self.state {
-            State::Root | State::Offended => return None,
-            State::End | State::AfterValue | State::ArrayStart | State::ObjectStart => {}
-            State::NextItem | State::NextKey | State::Key(_) => closing.kept_len = self.rollback,
-            State::AfterKey | State::AfterColon => self.drop_element(&mut closing),
-            State::String(_) if !strict => {
-                closing.kept_len = self.whole_text_end();
-                closing.closers.push('"');
-                closing.truncated = Some(self.path());
+        let mut closers = String::new();
+        let kept_len = match self.last_token(strict) {
+            LastToken::None => return None,
+            LastToken::Whole => self.offset,
+            LastToken::Dropped | LastToken::Unnamed if self.frames.is_empty() => return None,
+            LastToken::Dropped | LastToken::Unnamed => self.rollback,
+            LastToken::HalfString => {
+                closers.push('"');
+                self.whole_text_end()
             }
-            State::Number(digits) if self.frames.is_empty() && digits.is_whole() => {}
-            State::String(_) | State::Number(_) if self.frames.is_empty() => return None,
-            State::String(_) | State::Number(_) => self.drop_element(&mut closing),
+            LastToken::HalfLiteral(rest) => {
+                closers.push_str(rest);
+                self.offset
+            }
+        };
+        self.frames.write_closers(&mut closers);
+        Some(Closing { kept_len, closers })
+    }
+
+    /// What [`Scanner::closing`] shortens or leaves out.
+    pub fn losses(&self, strict: bool) -> Losses {
+        let last = self.last_token(strict);
+        Losses {
+            truncated: (last == LastToken::HalfString).then(|| self.path()),
+            dropped: (last == LastToken::Dropped).then(|| self.path()),
+        }
+    }
+
+    fn last_token(&self, strict: bool) -> LastToken {
+        match self.state {
+            State::Root | State::Offended => LastToken::None,
+            State::End | State::AfterValue | State::ArrayStart | State::ObjectStart => {
+                LastToken::Whole
+            }
+            State::NextItem | State::NextKey | State::Key(_) => LastToken::Unnamed,
+            State::AfterKey | State::AfterColon => LastToken::Dropped,
+            State::String(_) if !strict => LastToken::HalfString,
+            State::String(_) => LastToken::Dropped,
+            State::Number(_) if self.is_complete() => LastToken::Whole,
+            State::Number(_) => LastToken::Dropped,
             State::Literal(literal, matched) => {
-                closing
-                    .closers
-                    .push_str(&literal.spelling()[usize::from(matched)..]);
+                LastToken::HalfLiteral(&literal.spelling()[usize::from(matched)..])
             }
         }
-        self.frames.write_closers(&mut closing.closers);
-        Some(closing)
     }
 
     /// Whether there is something that [`Scanner::closing`] would keep.
@@ -345,11 +377,6 @@ impl Scanner {
             State::Number(digits) => !self.frames.is_empty() || digits.is_whole(),
             _ => true,
         }
-    }
-
-    fn drop_element(&self, closing: &mut Closing) {
-        closing.kept_len = self.rollback;
-        closing.dropped = Some(self.path());
     }
 
     /// Where the string being read ends if half an escape or half a character must go.

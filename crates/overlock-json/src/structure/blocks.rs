@@ -1,0 +1,160 @@
+//! Turns sixty-four bytes into bit masks, with AVX2 where the machine has it.
+//!
+//! The only unsafe code of this crate is here: loads from arrays of known length, and the calls
+//! into functions that were compiled for instructions whose presence was just checked.
+
+#[cfg(target_arch = "x86_64")]
+use super::{Outline, outline};
+
+/// For each of sixty-four bytes a bit, lowest first.
+pub(super) struct Masks {
+    pub(super) quote: u64,
+    pub(super) backslash: u64,
+    /// `{` and `[`.
+    pub(super) open: u64,
+    /// `}` and `]`.
+    pub(super) close: u64,
+}
+
+/// A way to classify bytes. Every one gives the same masks.
+pub(super) trait Blocks {
+    fn masks(bytes: &[u8; 64]) -> Masks;
+
+    /// Bit `i` of the result is the exclusive or of bits `0..=i`.
+    fn prefix_xor(bits: u64) -> u64;
+}
+
+/// Works on any machine, eight bytes at a time.
+pub(super) struct Portable;
+
+impl Blocks for Portable {
+    #[inline]
+    fn masks(bytes: &[u8; 64]) -> Masks {
+        let mut masks = Masks {
+            quote: 0,
+            backslash: 0,
+            open: 0,
+            close: 0,
+        };
+        let (words, _) = bytes.as_chunks::<8>();
+        for (number, word) in words.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            let shift = number * 8;
+            // Brackets and braces differ in one bit.
+            let folded = word | ONES * 0x20;
+            masks.quote |= equal_bytes(word, b'"') << shift;
+            masks.backslash |= equal_bytes(word, b'\\') << shift;
+            masks.open |= equal_bytes(folded, b'{') << shift;
+            masks.close |= equal_bytes(folded, b'}') << shift;
+        }
+        masks
+    }
+
+    #[inline]
+    fn prefix_xor(mut bits: u64) -> u64 {
+        for distance in [1, 2, 4, 8, 16, 32] {
+            bits ^= bits << distance;
+        }
+        bits
+    }
+}
+
+const ONES: u64 = u64::MAX / 255;
+
+/// One bit for each byte of the word, set where the byte is `byte`.
+#[inline]
+fn equal_bytes(word: u64, byte: u8) -> u64 {
+    const LOW_SEVEN: u64 = ONES * 0x7F;
+    let difference = word ^ (ONES * u64::from(byte));
+    // The high bit of each byte that is zero, exactly.
+    let zeros = !((difference & LOW_SEVEN).wrapping_add(LOW_SEVEN) | difference | LOW_SEVEN);
+    // Gathers the eight high bits into the lowest byte.
+    (zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+/// [`outline`] with vector instructions; nothing if the machine has not got them.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn outline_with_avx2(text: &[u8]) -> Option<Outline> {
+    #[target_feature(enable = "avx2,pclmulqdq")]
+    fn compiled(text: &[u8]) -> Outline {
+        outline::<Avx2>(text)
+    }
+    if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("pclmulqdq") {
+        return None;
+    }
+    // SAFETY: the machine has both features that the function was compiled for.
+    Some(unsafe { compiled(text) })
+}
+
+/// Thirty-two bytes at a time. Used only by [`outline_with_avx2`].
+#[cfg(target_arch = "x86_64")]
+struct Avx2;
+
+#[cfg(target_arch = "x86_64")]
+impl Blocks for Avx2 {
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the instructions exist only in the caller"
+    )]
+    fn masks(bytes: &[u8; 64]) -> Masks {
+        // SAFETY: `outline_with_avx2`, the only caller, has checked for AVX2.
+        unsafe { avx2_masks(bytes) }
+    }
+
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the instructions exist only in the caller"
+    )]
+    fn prefix_xor(bits: u64) -> u64 {
+        // SAFETY: `outline_with_avx2`, the only caller, has checked for PCLMULQDQ.
+        unsafe { carryless_prefix_xor(bits) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+fn avx2_masks(bytes: &[u8; 64]) -> Masks {
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
+        _mm256_set1_epi8,
+    };
+    let (low, high) = bytes.split_at(32);
+    // SAFETY: each half has thirty-two bytes, and the load asks for no alignment.
+    let (low, high) = unsafe {
+        (
+            _mm256_loadu_si256(low.as_ptr().cast::<__m256i>()),
+            _mm256_loadu_si256(high.as_ptr().cast::<__m256i>()),
+        )
+    };
+    let equal = |low: __m256i, high: __m256i, byte: u8| {
+        let wanted = _mm256_set1_epi8(byte.cast_signed());
+        let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, wanted)).cast_unsigned();
+        let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, wanted)).cast_unsigned();
+        u64::from(low) | u64::from(high) << 32
+    };
+    // Brackets and braces differ in one bit.
+    let bit = _mm256_set1_epi8(0x20);
+    let (folded_low, folded_high) = (_mm256_or_si256(low, bit), _mm256_or_si256(high, bit));
+    Masks {
+        quote: equal(low, high, b'"'),
+        backslash: equal(low, high, b'\\'),
+        open: equal(folded_low, folded_high, b'{'),
+        close: equal(folded_low, folded_high, b'}'),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "pclmulqdq")]
+fn carryless_prefix_xor(bits: u64) -> u64 {
+    use std::arch::x86_64::{
+        _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
+    };
+    // Multiplying by all ones without carries adds up every bit below.
+    let product =
+        _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits.cast_signed()), _mm_set1_epi8(-1));
+    _mm_cvtsi128_si64(product).cast_unsigned()
+}
