@@ -6,9 +6,14 @@ use overlock_fuzz::scanned;
 use overlock_json::{Closing, close_trusted, close_trusted_portable};
 
 fuzz_target!(|text: &[u8]| {
-    let essence = |closing: Option<Closing>| closing.map(|closing| (closing.kept_len, closing.closers));
+    let essence =
+        |closing: Option<Closing>| closing.map(|closing| (closing.kept_len, closing.closers));
     let closing = essence(close_trusted(text));
-    assert_eq!(closing, essence(close_trusted_portable(text)), "the machine decides");
+    assert_eq!(
+        closing,
+        essence(close_trusted_portable(text)),
+        "the machine decides"
+    );
 
     let scanner = scanned(text);
     if scanner.offence().is_none() {

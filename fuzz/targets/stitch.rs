@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
     };
     assert_eq!(
         *base.scanner(),
-        scanned(base.text()),
+        scanned(base.text().as_bytes()),
         "the base knows its own state"
     );
 
