@@ -9,3 +9,6 @@ mod scanning;
 
 /// Every prefix of every document closes to what it already held.
 mod closing;
+
+/// The cases of a public suite, which `cargo xtask test` installs.
+mod json_test_suite;
