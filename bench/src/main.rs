@@ -93,7 +93,7 @@ fn parse(arguments: &[String]) -> Result<Option<Options>> {
             }
             "--help" | "-h" => return Ok(None),
             table if TABLES.iter().any(|(name, _)| *name == table) => {
-                options.tables.push(table.to_owned())
+                options.tables.push(table.to_owned());
             }
             unknown => bail!("there is no table or option `{unknown}`\n\n{HELP}"),
         }

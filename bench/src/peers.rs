@@ -1,5 +1,6 @@
 //! The other crates, each as a function from a text to JSON.
 
+use std::fmt::Write;
 use std::panic::catch_unwind;
 
 use jiter::{JsonValue, PartialMode};
@@ -103,7 +104,9 @@ fn write_jiter(value: &JsonValue<'_>, out: &mut String) {
         JsonValue::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
         JsonValue::Int(int) => out.push_str(&int.to_string()),
         JsonValue::BigInt(int) => out.push_str(&int.to_string()),
-        JsonValue::Float(float) => out.push_str(&format!("{float:?}")),
+        JsonValue::Float(float) => {
+            let _ = write!(out, "{float:?}");
+        }
         JsonValue::Str(text) => out.push_str(&quoted(text)),
         JsonValue::Array(values) => {
             out.push('[');

@@ -189,9 +189,9 @@ pub(crate) fn written(text: &str, tokens: &[Token], from: usize, style: Style) -
         }
         let raw = &text[token.start..token.end];
         if style.escapes {
-            escape(&mut out, raw)
+            escape(&mut out, raw);
         } else {
-            out.push_str(raw)
+            out.push_str(raw);
         }
         if matches!(token.kind, Kind::Open(_)) {
             depth += 1;
