@@ -128,6 +128,11 @@ fn cuts(text: &str, step: usize) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// Whether a closed text keeps the law for the document at the cut.
+pub(crate) fn is_right(document: &[Token], cut: usize, closed: &str) -> bool {
+    judge(document, cut, Some(closed)) == Verdict::Right
+}
+
 fn judge(document: &[Token], cut: usize, closed: Option<&str>) -> Verdict {
     let Some(closed) = closed.filter(|closed| is_valid(closed)) else {
         return Verdict::Invalid;

@@ -6,11 +6,12 @@ use anyhow::Result;
 
 use crate::Options;
 use crate::clock::{best_of, once, rate, shown_rate};
+use crate::closing;
 use crate::documents::report;
 use crate::outside::{self, Outside};
 use crate::peers::{REPAIRERS, quietly};
 use crate::table::Table;
-use crate::tokens::is_valid;
+use crate::tokens::{is_valid, same};
 
 /// A peer whose rate at one size says that the next takes longer than this is not asked.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,7 +32,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             .rev()
             .find(|end| valid.is_char_boundary(*end))
             .unwrap_or(0)];
+        let tokens = crate::tokens::tokens(&valid);
         let texts = [valid.as_str(), damaged.as_str(), cut];
+        let is_right = |text: &str, repaired: &str| {
+            if text == cut {
+                closing::is_right(&tokens, cut.len(), repaired)
+            } else {
+                same(&tokens, &crate::tokens::tokens(repaired))
+            }
+        };
         let shown_size = if *size < 1_000_000 {
             format!("{} kB", size / 1000)
         } else {
@@ -56,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 let again = if first > Duration::from_secs(1) { 0 } else { 5 };
                 let time =
                     (0..again).fold(first, |best, _| best.min(best_of(1, || peer.run(text))));
-                cells.push(shown(text, time, repaired.as_deref()));
+                cells.push(shown(text, time, repaired.as_deref(), is_right));
             }
             table.row(cells);
         }
@@ -67,9 +76,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 let mut cells = vec![peer.name.to_owned(), shown_size.clone()];
                 for text in texts {
                     cells.push(match peer.run(&[text]) {
-                        Outside::Answers { answers, time } => {
-                            shown(text, time, answers.first().and_then(Option::as_deref))
-                        }
+                        Outside::Answers { answers, time } => shown(
+                            text,
+                            time,
+                            answers.first().and_then(Option::as_deref),
+                            is_right,
+                        ),
                         Outside::Missing(reason) => reason,
                     });
                 }
@@ -81,13 +93,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn shown(text: &str, time: Duration, repaired: Option<&str>) -> String {
+fn shown(
+    text: &str,
+    time: Duration,
+    repaired: Option<&str>,
+    is_right: impl Fn(&str, &str) -> bool,
+) -> String {
+    let rate = shown_rate(rate(text.len(), time));
     match repaired {
         None => "refused".to_owned(),
-        Some(repaired) if !is_valid(repaired) => {
-            format!("{} (not JSON)", shown_rate(rate(text.len(), time)))
-        }
-        Some(_) => shown_rate(rate(text.len(), time)),
+        Some(repaired) if !is_valid(repaired) => format!("{rate} (not JSON)"),
+        Some(repaired) if !is_right(text, repaired) => format!("{rate} (wrong)"),
+        Some(_) => rate,
     }
 }
 
