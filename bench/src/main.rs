@@ -28,7 +28,7 @@ pub(crate) struct Options {
     quick: bool,
     /// Where the recorded suites are, if anywhere.
     data: Option<PathBuf>,
-    /// Lists every case of a suite in which ours gives another value.
+    /// Lists every case of a suite, and every seam, in which ours comes to something else.
     differences: bool,
     /// The tables to print; all if none is named.
     tables: Vec<String>,
@@ -53,7 +53,7 @@ tables: scan, fragments, closing, nesting, stitching, repair, suites (all of the
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)
-  --differences   list every case of a suite in which ours gives another value
+  --differences   list every case of a suite, and every seam, in which ours comes to something else
 ";
 
 fn main() -> Result<()> {

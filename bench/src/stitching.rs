@@ -234,6 +234,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 let Some(fragment) = (behaviour.fragment)(&cut) else {
                     continue;
                 };
+                if options.differences {
+                    print_difference(&cut, &fragment, behaviour);
+                }
                 for ((_, join), tally) in JOINS.iter().zip(&mut tallies) {
                     tally.add(judge(
                         &cut,
@@ -390,6 +393,29 @@ fn judge(cut: &Cut, joined: Option<String>) -> Tally {
         Some(_) => tally.silent = 1,
     }
     tally
+}
+
+/// Shows where ours did not come to the document, or says nothing.
+fn print_difference(cut: &Cut, fragment: &str, behaviour: &Behaviour) {
+    let tally = judge(cut, ours(cut, fragment, behaviour.asked));
+    if tally.right == 1 {
+        return;
+    }
+    let kind = if tally.refused == 1 {
+        "refused"
+    } else {
+        "WRONG"
+    };
+    let base = &cut.text[..cut.at];
+    let begin = (0..=base.len().saturating_sub(120))
+        .rev()
+        .find(|at| base.is_char_boundary(*at));
+    println!("\n{kind}: {}, cut at {}", behaviour.name, cut.at);
+    println!("base:     …{:?}", &base[begin.unwrap_or(0)..]);
+    println!(
+        "fragment: {:?}…",
+        fragment.chars().take(120).collect::<String>()
+    );
 }
 
 /// The rule everyone starts with: the longest end of the base with which the fragment begins is left out.

@@ -141,9 +141,16 @@ impl<'a> Base<'a> {
     }
 
     /// Appends what a fragment brought. The scanner has read it already.
-    pub(crate) fn grow(&mut self, addition: &str, half_character: &[u8], scanner: Scanner) {
+    pub(crate) fn grow(
+        &mut self,
+        kept_len: usize,
+        additions: [&str; 2],
+        half_character: &[u8],
+        scanner: Scanner,
+    ) {
         let text = self.text.to_mut();
-        text.push_str(addition);
+        text.truncate(kept_len);
+        text.extend(additions);
         self.end = text.len() + half_character.len();
         self.half_character = half_character.to_vec();
         self.scanner = scanner;

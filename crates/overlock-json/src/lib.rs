@@ -13,6 +13,7 @@ mod repair;
 mod scan;
 mod stitch;
 mod strings;
+mod tokens;
 mod structure;
 
 pub use base::Base;
@@ -24,5 +25,5 @@ pub use extract::{Cleaned, Extracted, clean_encoding, extract};
 pub use render::{CutValue, RenderOptions, render, render_with};
 pub use repair::{Fix, FixKind, RepairOptions, Repaired, Several, repair};
 pub use scan::{Container, Offence, OffenceKind, Scalar, Scanner, Visitor};
-pub use stitch::{Outcome, Protocol, Seam, StitchOptions, stitch};
+pub use stitch::{Mismatch, Outcome, Protocol, Seam, StitchOptions, stitch};
 pub use structure::{close_trusted, close_trusted_portable};

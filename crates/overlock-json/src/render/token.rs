@@ -1,0 +1,222 @@
+//! Finds where a token of well-formed JSON ends.
+//!
+//! Every function takes a start that its caller knows to be one, returns an
+//! offset no greater than the length of the text, and keeps no stack.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::plain;
+
+/// The text without half a character at its end.
+pub(super) fn whole_characters(bytes: &[u8]) -> Cow<'_, str> {
+    let end = match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    };
+    String::from_utf8_lossy(&bytes[..end])
+}
+
+/// Where white space that begins at `at` ends.
+pub(super) fn skip_space(bytes: &[u8], at: usize) -> usize {
+    at + plain::white_space_run(&bytes[at..])
+}
+
+/// Where the string whose opening quote stands at `start` ends, after its closing quote if it has one.
+pub(super) fn string_end(bytes: &[u8], start: usize) -> StringEnd {
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return StringEnd::Closed(at + 1),
+            b'\\' => at += 2,
+            // The run stops at a control character too, which no valid string holds.
+            _ => at += 1 + plain::string_run(&bytes[at + 1..]),
+        }
+    }
+    StringEnd::Open(bytes.len())
+}
+
+/// The end of a string.
+#[derive(Clone, Copy)]
+pub(super) enum StringEnd {
+    /// After the closing quote.
+    Closed(usize),
+    /// At the end of the text, which came first.
+    Open(usize),
+}
+
+impl StringEnd {
+    /// The offset after the last byte of the string.
+    pub(super) fn offset(self) -> usize {
+        match self {
+            Self::Closed(end) | Self::Open(end) => end,
+        }
+    }
+}
+
+/// Where the number or literal that begins at `start` ends.
+pub(super) fn word_end(bytes: &[u8], start: usize) -> usize {
+    skip_while(bytes, start + 1, |byte| {
+        !matches!(
+            byte,
+            b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b'[' | b']' | b'{' | b'}' | b'"'
+        )
+    })
+}
+
+/// Where the value that begins at `start` ends.
+pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
+    let mut depth = 0_usize;
+    let mut at = start;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            b'"' => at = string_end(bytes, at).offset(),
+            b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' => at += 1,
+            _ => at = word_end(bytes, at),
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    at.min(bytes.len())
+}
+
+/// Where the value of the member whose key begins at `start` begins.
+pub(super) fn member_value(bytes: &[u8], start: usize) -> usize {
+    let after_key = string_end(bytes, start).offset();
+    let colon = skip_space(bytes, after_key);
+    skip_space(bytes, (colon + 1).min(bytes.len()))
+}
+
+/// Which values [`next_value`] stops at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Scalars only; containers are entered.
+    Leaf,
+    /// Containers too, as a whole.
+    Value,
+}
+
+/// The first value in `span`, which lies within one whole value and splits no token.
+pub(super) fn next_value(bytes: &[u8], span: Range<usize>, stop: Stop) -> Option<Range<usize>> {
+    let mut at = span.start;
+    while at < span.end {
+        match bytes[at] {
+            b'{' | b'[' if stop == Stop::Value => return Some(at..value_end(bytes, at)),
+            b'{' | b'[' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' => at += 1,
+            b'"' => {
+                let end = string_end(bytes, at).offset();
+                // In well-formed JSON a colon follows every key and no value.
+                let next = skip_space(bytes, end);
+                if bytes.get(next) != Some(&b':') {
+                    return Some(at..end);
+                }
+                at = next;
+            }
+            _ => return Some(at..word_end(bytes, at)),
+        }
+    }
+    None
+}
+
+/// How long a string's content is without what is held back at its end: half an
+/// escape, or the first half of a surrogate pair.
+pub(super) fn settled_len(content: &str) -> usize {
+    pieces(content)
+        .find(|piece| !is_whole(content, piece))
+        .map_or(content.len(), |piece| piece.start)
+}
+
+/// The longest end of a string's content that fits and splits neither a character nor an escape.
+pub(super) fn longest_tail<'a>(content: &'a str, fits: &dyn Fn(&str) -> bool) -> &'a str {
+    let mut window = 1024_usize;
+    loop {
+        // Only the starts near the end are kept: a string may be much longer than its tail.
+        let from = content.len().saturating_sub(window);
+        let starts: Vec<usize> = pieces(content)
+            .map(|piece| piece.start)
+            .filter(|&start| start >= from)
+            .collect();
+        let (mut low, mut high) = (0, starts.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if fits(&content[starts[middle]..]) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        if high > 0 || from == 0 {
+            let start = starts.get(high).copied().unwrap_or(content.len());
+            return &content[start..];
+        }
+        window = window.saturating_mul(8);
+    }
+}
+
+/// The characters and escape sequences of a string's content; a surrogate pair is one piece.
+fn pieces(content: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at;
+        let first = content[start..].chars().next()?;
+        let len = match content.as_bytes().get(start + 1) {
+            _ if first != '\\' => first.len_utf8(),
+            Some(b'u') if begins_pair(&content[start..]) => 12,
+            Some(b'u') => 6,
+            _ => 2,
+        };
+        at = (start + len).min(content.len());
+        // An escape of well-formed JSON is ASCII; anything else must not split a character.
+        while !content.is_char_boundary(at) {
+            at += 1;
+        }
+        Some(start..at)
+    })
+}
+
+/// Whether an escape stands for the first half of a surrogate pair whose second half follows or may yet follow.
+fn begins_pair(escape: &str) -> bool {
+    let bytes = escape.as_bytes();
+    let is_high = matches!(bytes.get(2), Some(b'd' | b'D'))
+        && matches!(bytes.get(3), Some(b'8' | b'9' | b'a' | b'b' | b'A' | b'B'))
+        && bytes.len() >= 6;
+    let low = [
+        |byte: u8| byte == b'\\',
+        |byte: u8| byte == b'u',
+        |byte: u8| matches!(byte, b'd' | b'D'),
+        |byte: u8| matches!(byte, b'c'..=b'f' | b'C'..=b'F'),
+    ];
+    is_high
+        && bytes[6..]
+            .iter()
+            .zip(low)
+            .all(|(&byte, expected)| expected(byte))
+}
+
+/// Whether nothing of a piece is missing at the end of the content.
+fn is_whole(content: &str, piece: &Range<usize>) -> bool {
+    let escape = &content[piece.clone()];
+    let needed = match escape.as_bytes() {
+        [b'\\', b'u', ..] if begins_pair(&content[piece.start..]) => 12,
+        [b'\\', b'u', ..] => 6,
+        [b'\\', ..] => 2,
+        _ => 1,
+    };
+    escape.len() >= needed
+}
+
+fn skip_while(bytes: &[u8], at: usize, skip: impl Fn(u8) -> bool) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.iter()
+        .position(|&byte| !skip(byte))
+        .map_or(bytes.len(), |len| at + len)
+}

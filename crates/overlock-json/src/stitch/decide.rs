@@ -1,0 +1,227 @@
+//! Chooses among the lawful joins, or refuses to.
+
+use std::cell::Cell;
+
+use super::{Attempt, Candidate, Join, Mismatch, Outcome, Protocol, StitchOptions, unwrap};
+use crate::base::Base;
+use crate::cut::Place;
+use crate::scan::{Container, Scanner};
+use crate::tokens::Tokens;
+
+/// An overlap of fewer characters proves nothing by itself.
+pub(super) const LONG_ENOUGH: usize = 8;
+/// An overlap must be longer by so many characters than another that gives another document.
+const CLEAR_LEAD: usize = 24;
+/// One or two equal characters are a coincidence that happens all the time.
+const COINCIDENCE: usize = 2;
+/// A fragment of at least so many bytes that stands in the base as a whole is no news.
+const LONG_REPEAT: usize = 16;
+/// A repeat is looked for in so many bytes at the end of the base.
+const REPEAT_WINDOW: usize = 64 * 1024;
+
+/// The join to make, or the outcome without one.
+pub(super) fn decide<'f>(
+    base: &Base<'_>,
+    fragment: &'f str,
+    options: &StitchOptions<'_>,
+    scanned: &Cell<usize>,
+) -> Result<Join<'f>, Outcome> {
+    if base.is_complete() {
+        return Err(Outcome::NoMatch(Mismatch::AlreadyWhole));
+    }
+    let readings = unwrap::readings(fragment);
+    if readings.iter().any(|reading| reading.trim().is_empty()) {
+        return Err(Outcome::Repeat);
+    }
+    if let Some(expected) = options.expected_overlap.filter(|text| !text.is_empty()) {
+        for reading in &readings {
+            let attempt = Attempt { base, fragment: reading, scanned };
+            if let Some(decision) = attempt.as_expected(expected) {
+                return decision;
+            }
+        }
+    }
+    let mut mismatch = None;
+    for reading in readings {
+        let attempt = Attempt { base, fragment: reading, scanned };
+        match attempt.by_evidence(options.protocol) {
+            Err(Outcome::NoMatch(reason)) => mismatch = mismatch.or(Some(reason)),
+            decision => return decision,
+        }
+    }
+    Err(mismatch.map_or(Outcome::Repeat, Outcome::NoMatch))
+}
+
+impl<'b, 'f> Attempt<'b, 'f> {
+    /// The fragment begins with what the model was asked to repeat.
+    fn as_expected(&self, expected: &str) -> Option<Result<Join<'f>, Outcome>> {
+        if !self.base.text().ends_with(expected) {
+            return None;
+        }
+        let at = unwrap::after_preamble(self.fragment, expected)?;
+        let repeated = expected.chars().count();
+        let base_len = self.base.text().len();
+        let join = self.join(Outcome::Overlap, base_len, "", at + expected.len(), repeated);
+        Some(progress(join.ok()?))
+    }
+
+    /// Nothing says how the fragment begins: what it has in common with the base must tell.
+    fn by_evidence(&self, protocol: Protocol) -> Result<Join<'f>, Outcome> {
+        let base_len = self.base.text().len();
+        let exact = self.join(Outcome::Exact, base_len, "", 0, 0);
+
+        let (restarts, falls_short) = self.restarts();
+        if protocol == Protocol::Prefill
+            && let Ok(exact) = exact
+        {
+            let is_clear = |restart: &Candidate<'_>| {
+                restart.join.outcome == Outcome::Resumed
+                    && restart.matched >= CLEAR_LEAD
+                    && !restart.is_period
+            };
+            let restart = restarts.into_iter().find(is_clear);
+            return progress(restart.map_or(exact, |restart| restart.join));
+        }
+
+        let mut candidates = self.overlaps();
+        candidates.extend(restarts);
+        candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.matched));
+        // The same text after the same base is the same document, whatever led to it.
+        let mut seen = Vec::new();
+        candidates.retain(|candidate| {
+            let document = (candidate.join.base_len, candidate.join.addition.as_ptr());
+            let is_new = !seen.contains(&document);
+            seen.push(document);
+            is_new
+        });
+
+        if candidates.first().is_some_and(|best| best.matched >= LONG_ENOUGH) {
+            return choose(candidates, exact.is_ok());
+        }
+        if falls_short || self.is_repeat() {
+            return Err(Outcome::Repeat);
+        }
+        if let Some(decision) = self.remainder() {
+            return decision;
+        }
+        match exact {
+            Ok(exact) => self.by_position(exact, &candidates, protocol),
+            Err(offence) if candidates.is_empty() || self.stands_alone() => {
+                Err(Outcome::NoMatch(Mismatch::NotJson(offence)))
+            }
+            Err(_) => choose_short(candidates),
+        }
+    }
+
+    /// Only the grammar speaks for joining the fragment right at the cut.
+    fn by_position(
+        &self,
+        exact: Join<'f>,
+        short: &[Candidate<'f>],
+        protocol: Protocol,
+    ) -> Result<Join<'f>, Outcome> {
+        let place = self.base.scanner().cut().map(|cut| cut.place);
+        let repeated = short.first().map_or(0, |candidate| candidate.matched);
+        let ambiguous = Err(Outcome::Ambiguous { shorter: 0, longer: repeated });
+        match place {
+            Some(Place::String | Place::Escape | Place::Key) if protocol == Protocol::Overlap => {
+                if repeated > 0 {
+                    return ambiguous;
+                }
+                Err(Outcome::NoMatch(Mismatch::NothingRepeated))
+            }
+            Some(Place::String | Place::Escape | Place::Key) if !self.leaves_the_string() => {
+                Err(Outcome::NoMatch(Mismatch::NothingRepeated))
+            }
+            Some(Place::Number) if repeated > 0 => ambiguous,
+            _ if repeated > COINCIDENCE => ambiguous,
+            Some(Place::String | Place::Escape | Place::Key) => progress(exact),
+            _ if self.stands_alone() && !self.is_next_record() => {
+                Err(Outcome::NoMatch(Mismatch::Foreign))
+            }
+            _ => progress(exact),
+        }
+    }
+
+    /// Whether the fragment ends the string in which the base stops and goes on with structure.
+    /// Talk does not do that.
+    fn leaves_the_string(&self) -> bool {
+        let mut tokens = Tokens::new(self.fragment, 0, true);
+        let ends = tokens.next().is_some_and(|string| !string.endless);
+        ends && tokens.next().is_some() && !unwrap::begins_with_talk(self.fragment)
+    }
+
+    /// Whether the fragment is JSON without the base: then the grammar does not tell that it
+    /// belongs to it.
+    fn stands_alone(&self) -> bool {
+        let mut scanner = Scanner::new();
+        scanner.feed(self.fragment.as_bytes());
+        let is_container = self.fragment.trim_start().starts_with(['{', '[']);
+        scanner.offence().is_none() && (is_container || scanner.is_complete())
+    }
+
+    /// Whether the fragment begins a record like the one before it in the same array.
+    fn is_next_record(&self) -> bool {
+        let scanner = self.base.scanner();
+        let in_array = scanner.open_frames().next().is_some_and(|f| f.container == Container::Array);
+        let Some((start, end)) = scanner.elements().1.filter(|_| in_array) else {
+            return false;
+        };
+        let sibling = Tokens::new(&self.base.text()[..end], start, false);
+        self.begins_like(sibling, 0)
+    }
+
+    /// Whether an object begins at a byte of the fragment with the same key as another object.
+    pub(super) fn begins_like(&self, sibling: Tokens<'_>, at: usize) -> bool {
+        let mut same = sibling.zip(Tokens::new(self.fragment, at, false)).map(|(a, b)| (a == b, b));
+        same.next().is_some_and(|(same, first)| same && first.is_mark("{"))
+            && same.next().is_some_and(|(same, key)| same && !key.is_mark("}"))
+    }
+
+    /// Whether the whole fragment stands in the base already.
+    fn is_repeat(&self) -> bool {
+        let fragment = self.fragment.trim();
+        let text = self.base.text();
+        let window = &text[text.ceil_char_boundary(text.len().saturating_sub(REPEAT_WINDOW))..];
+        self.count(window.len());
+        fragment.len() >= LONG_REPEAT && window.contains(fragment)
+    }
+}
+
+/// Takes the longest candidate if nothing speaks for another one.
+fn choose(candidates: Vec<Candidate<'_>>, exact_is_lawful: bool) -> Result<Join<'_>, Outcome> {
+    let mut candidates = candidates.into_iter();
+    let Some(best) = candidates.next() else {
+        return Err(Outcome::Repeat);
+    };
+    let longer = best.matched;
+    if let Some(rival) = candidates.next().filter(|rival| rival.matched >= LONG_ENOUGH) {
+        let lead = longer - rival.matched;
+        // A lead that fits into the match twice is a period of it: one repetition more or less.
+        if lead < CLEAR_LEAD || 2 * lead <= longer {
+            return Err(Outcome::Ambiguous { shorter: rival.matched, longer });
+        }
+    }
+    let is_weak = best.join.outcome != Outcome::Overlap && longer < CLEAR_LEAD;
+    if exact_is_lawful && (best.is_period || is_weak) {
+        return Err(Outcome::Ambiguous { shorter: 0, longer });
+    }
+    progress(best.join)
+}
+
+/// Takes the only short candidate, since no other join is lawful.
+fn choose_short(candidates: Vec<Candidate<'_>>) -> Result<Join<'_>, Outcome> {
+    let mut candidates = candidates.into_iter();
+    match (candidates.next(), candidates.next()) {
+        (Some(only), None) => progress(only.join),
+        (Some(longer), Some(shorter)) => {
+            Err(Outcome::Ambiguous { shorter: shorter.matched, longer: longer.matched })
+        }
+        _ => Err(Outcome::Repeat),
+    }
+}
+
+/// A join that adds nothing is none.
+pub(super) fn progress(join: Join<'_>) -> Result<Join<'_>, Outcome> {
+    if join.addition.trim().is_empty() { Err(Outcome::Repeat) } else { Ok(join) }
+}

@@ -1,0 +1,246 @@
+//! Joins the next answer to a document that was cut.
+//!
+//! A fragment can join in several ways, and two texts do not always tell which one was meant. So
+//! every way that the grammar allows is a candidate, and one is taken only if the others are out
+//! of the question. A wrong document that looks right is worse than a refusal.
+
+mod decide;
+mod overlap;
+mod remainder;
+mod restart;
+mod unwrap;
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Base, whole_characters};
+use crate::extract::clean_encoding;
+use crate::scan::{Offence, OffenceKind, Scanner};
+
+/// What the model was asked to begin its answer with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// With the end of the base, word for word.
+    Overlap,
+    /// With nothing: the base was put in its mouth, and the answer starts exactly at the cut.
+    Prefill,
+    /// It is not known.
+    #[default]
+    Auto,
+}
+
+/// What [`stitch`] is told about a fragment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StitchOptions<'a> {
+    /// What the model was asked to begin with.
+    pub protocol: Protocol,
+    /// The very text the model was asked to repeat. A fragment that begins with it joins there.
+    pub expected_overlap: Option<&'a str>,
+}
+
+/// How a fragment relates to the base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It begins with the end of the base.
+    Overlap,
+    /// It begins where the base ends.
+    Exact,
+    /// It repeats the end of the base with other white space, escapes or number spelling.
+    Reformatted,
+    /// It begins again at an element that holds the cut, and goes further than the base.
+    Resumed,
+    /// It is a document of its own with only what was missing.
+    Remainder,
+    /// All of it is in the base already.
+    Repeat,
+    /// Two joins are lawful and give different documents.
+    Ambiguous {
+        /// How many characters the one takes for repeated, …
+        shorter: usize,
+        /// … and how many the other.
+        longer: usize,
+    },
+    /// It does not belong here.
+    NoMatch(Mismatch),
+}
+
+/// Why a fragment could not be joined at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// The base has no cut.
+    #[error("the document is already whole")]
+    AlreadyWhole,
+    /// The base ends inside a string, where any text could go on: only an overlap can tell.
+    #[error("the base ends inside a string and the fragment repeats nothing of it")]
+    NothingRepeated,
+    /// The fragment is JSON in its own right, and nothing ties it to the base.
+    #[error("the fragment is a document of its own that has nothing of the base")]
+    Foreign,
+    /// Joined at the cut, the text is not JSON.
+    #[error("joined at the cut, the text would not be JSON: {0} of the joined text")]
+    NotJson(Offence),
+}
+
+impl Outcome {
+    /// The name of the outcome as every door of the product spells it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Overlap => "overlap",
+            Self::Exact => "exact",
+            Self::Reformatted => "reformatted",
+            Self::Resumed => "resumed",
+            Self::Remainder => "remainder",
+            Self::Repeat => "repeat",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::NoMatch(_) => "no-match",
+        }
+    }
+
+    /// Whether the base grew.
+    pub fn is_accepted(&self) -> bool {
+        !matches!(self, Self::Repeat | Self::Ambiguous { .. } | Self::NoMatch(_))
+    }
+}
+
+/// What became of one fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seam {
+    /// How the fragment relates to the base.
+    pub outcome: Outcome,
+    /// Where in the base the new text begins; its end, if the fragment was refused.
+    pub offset: usize,
+    /// How many characters of the fragment repeat the base.
+    pub overlap: usize,
+    /// How many bytes were added.
+    pub added: usize,
+    /// How many bytes of base and fragment were looked at, each as often as it was.
+    pub scanned: usize,
+}
+
+/// Joins a fragment to a cut base.
+///
+/// The base grows only if the outcome is accepted; otherwise it stays as it was.
+///
+/// ```
+/// use overlock_json::{Base, Outcome, StitchOptions, stitch};
+///
+/// let mut base = Base::read(r#"{"rows": ["alpha", "beta", "gam"#)?;
+/// let seam = stitch(&mut base, r#""beta", "gamma"]}"#, &StitchOptions::default());
+/// assert_eq!(seam.outcome, Outcome::Overlap);
+/// assert_eq!(base.text(), r#"{"rows": ["alpha", "beta", "gamma"]}"#);
+///
+/// let mut base = Base::read(r#"{"title": "The wea"#)?;
+/// let seam = stitch(&mut base, "I'm sorry, I cannot go on.", &StitchOptions::default());
+/// assert_eq!(seam.outcome.name(), "no-match");
+/// # Ok::<(), overlock_json::NoJson>(())
+/// ```
+pub fn stitch<T: AsRef<[u8]> + ?Sized>(
+    base: &mut Base<'_>,
+    fragment: &T,
+    options: &StitchOptions<'_>,
+) -> Seam {
+    let mut bytes = Cow::Borrowed(fragment.as_ref());
+    if bytes.first().is_some_and(|byte| byte & 0xC0 == 0x80) {
+        bytes = Cow::Owned([base.half_character(), &*bytes].concat());
+    }
+    let cleaned;
+    let (fragment, half_character) = match whole_characters(&bytes) {
+        Some(parts) => parts,
+        None => {
+            cleaned = clean_encoding(&bytes).text;
+            (&*cleaned, &[][..])
+        }
+    };
+
+    let scanned = Cell::new(0);
+    let offset = base.text().len();
+    match decide::decide(base, fragment, options, &scanned) {
+        Ok(join) => {
+            let seam = Seam {
+                outcome: join.outcome,
+                offset: join.base_len,
+                overlap: join.repeated,
+                added: join.separator.len() + join.addition.len(),
+                scanned: scanned.get(),
+            };
+            // Half a character counts only if it is what the new text ends with.
+            let reaches_end = join.addition.as_bytes().as_ptr_range().end
+                == fragment.as_bytes().as_ptr_range().end;
+            let half_character = if reaches_end { half_character } else { &[] };
+            base.grow(join.base_len, [join.separator, join.addition], half_character, join.scanner);
+            seam
+        }
+        Err(outcome) => Seam { outcome, offset, overlap: 0, added: 0, scanned: scanned.get() },
+    }
+}
+
+/// A lawful way to join: what would be appended, and the scanner after it.
+struct Join<'f> {
+    outcome: Outcome,
+    /// How much of the base is kept: all but half an escape that the fragment writes anew.
+    base_len: usize,
+    separator: &'static str,
+    addition: &'f str,
+    /// How many characters of the fragment the base has already.
+    repeated: usize,
+    scanner: Scanner,
+}
+
+/// A join after something that the base and the fragment have in common.
+struct Candidate<'f> {
+    /// How many characters that is.
+    matched: usize,
+    join: Join<'f>,
+    /// Whether the text repeats itself at this very length, so that what is in common may as
+    /// well be the next repetition.
+    is_period: bool,
+}
+
+/// A base and a fragment in one of its wrappings, and the attempts to join them.
+struct Attempt<'b, 'f> {
+    base: &'b Base<'b>,
+    fragment: &'f str,
+    /// How many bytes all attempts have looked at.
+    scanned: &'b Cell<usize>,
+}
+
+impl<'b, 'f> Attempt<'b, 'f> {
+    fn count(&self, bytes: usize) {
+        self.scanned.set(self.scanned.get() + bytes);
+    }
+
+    /// Joins the fragment from a byte on, if the grammar allows it.
+    fn join(
+        &self,
+        outcome: Outcome,
+        base_len: usize,
+        separator: &'static str,
+        from: usize,
+        repeated: usize,
+    ) -> Result<Join<'f>, Offence> {
+        let start = if base_len == self.base.text().len() {
+            self.base.scanner().clone()
+        } else {
+            self.base.scanner().without_half_escape(self.base.text().as_bytes())
+        };
+        let mut addition = &self.fragment[from..];
+        let mut scanner = start.clone();
+        scanner.feed(separator.as_bytes());
+        scanner.feed(addition.as_bytes());
+        self.count(addition.len());
+        if let Some(offence) = scanner.offence().copied() {
+            let read = scanner.offset() - base_len - separator.len();
+            if offence.kind != OffenceKind::TrailingText || !unwrap::is_prose(&addition[read..]) {
+                return Err(offence);
+            }
+            addition = addition[..read].trim_end();
+            scanner = start;
+            scanner.feed(separator.as_bytes());
+            scanner.feed(addition.as_bytes());
+        }
+        Ok(Join { outcome, base_len, separator, addition, repeated, scanner })
+    }
+}

@@ -1,0 +1,50 @@
+//! Finds where a fragment begins with the last characters of the base.
+
+use super::{Attempt, Candidate, Outcome};
+use crate::borders::common_prefixes;
+
+/// The overlap is looked for in this many bytes at the end of the base.
+const WINDOW: usize = 32 * 1024;
+/// So many overlaps are tried at most; text that offers more is too regular to decide.
+const MOST_TRIED: usize = 64;
+
+impl<'b, 'f> Attempt<'b, 'f> {
+    /// The two longest lawful overlaps, longest first: that is what a decision needs.
+    pub(super) fn overlaps(&self) -> Vec<Candidate<'f>> {
+        let (base, fragment) = (self.base.text().as_bytes(), self.fragment);
+        let len = fragment.len().min(base.len()).min(WINDOW);
+        let (head, tail) = (&fragment.as_bytes()[..len], &base[base.len() - len..]);
+        self.count(2 * len);
+        // The fragment's head, a mark that equals no byte, the base's tail.
+        let sequence: Vec<u16> = head
+            .iter()
+            .map(|byte| u16::from(*byte))
+            .chain([u16::MAX])
+            .chain(tail.iter().map(|byte| u16::from(*byte)))
+            .collect();
+        let prefixes = common_prefixes(&sequence);
+        let lengths = (1..=len).rev().filter(|n| prefixes[sequence.len() - n] == *n);
+
+        let limit = self.scanned.get() + 8 * fragment.len();
+        let mut overlaps: Vec<Candidate<'f>> = Vec::new();
+        for len in lengths.filter(|n| fragment.is_char_boundary(*n)).take(MOST_TRIED) {
+            let characters = fragment[..len].chars().count();
+            let Ok(join) = self.join(Outcome::Overlap, base.len(), "", len, characters) else {
+                continue;
+            };
+            let repeats_ahead = prefixes.get(len).is_some_and(|same| same + 2 >= len);
+            let repeats_behind = common_suffix(base, &base[..base.len() - len]) + 2 >= len;
+            let is_period = repeats_ahead || repeats_behind;
+            overlaps.push(Candidate { matched: characters, join, is_period });
+            if overlaps.len() == 2 || self.scanned.get() > limit {
+                break;
+            }
+        }
+        overlaps
+    }
+}
+
+/// How many bytes two texts have in common at their ends, as far as it matters.
+fn common_suffix(one: &[u8], another: &[u8]) -> usize {
+    one.iter().rev().zip(another.iter().rev()).take(WINDOW).take_while(|(a, b)| a == b).count()
+}

@@ -1,0 +1,295 @@
+//! Finds where a fragment says again, in its own way, what the base already has.
+//!
+//! Token by token: with other white space, other escapes or other number spelling, from the
+//! middle of the base or from the beginning of a container that holds the cut.
+
+use super::{Attempt, Candidate, Outcome};
+use super::decide::LONG_ENOUGH;
+use crate::borders::common_prefixes;
+use crate::cut::Place;
+use crate::strings;
+use crate::tokens::{Token, TokenKind, Tokens, decoded, is_inside_string};
+
+/// Text said again is looked for in this many bytes at the end of the base.
+const WINDOW: usize = 16 * 1024;
+/// So many of the innermost and of the outermost containers are looked at for a restart.
+const MOST_FRAMES: usize = 16;
+
+/// What looking for restarts has shown.
+#[derive(Default)]
+struct Restarts<'f> {
+    found: Vec<Candidate<'f>>,
+    /// The fragment begins again and ends before it comes to the cut.
+    falls_short: bool,
+}
+
+/// How a fragment that begins again departs from the base.
+pub(super) enum Difference {
+    /// It ends before it comes to the cut.
+    FallsShort { matched: usize },
+    /// It says something else.
+    Other,
+}
+
+/// The end of the base, as far as it is compared.
+struct Tail<'b> {
+    /// Whole tokens.
+    tokens: Vec<Token<'b>>,
+    /// The token in which the base stops.
+    half: Option<Token<'b>>,
+}
+
+impl<'b, 'f> Attempt<'b, 'f> {
+    /// Every way in which the fragment says the end of the base again, and whether it begins to
+    /// but ends before it comes to the cut.
+    pub(super) fn restarts(&self) -> (Vec<Candidate<'f>>, bool) {
+        let mut restarts = Restarts::default();
+        let window = self.window_start();
+        let tail = self.tail_from(window);
+        self.restarts_in_tail(&tail, &mut restarts);
+        if let Some(half) = tail.half.filter(|half| half.kind == TokenKind::String) {
+            self.restarts_in_string(&half, &mut restarts);
+        }
+        self.restarts_of_containers(window, &mut restarts);
+        (restarts.found, restarts.falls_short)
+    }
+
+    /// Where comparing begins: a window before the end, or where the element that was cut
+    /// begins, if the fragment is long enough to say all of that again.
+    fn window_start(&self) -> usize {
+        let text = self.base.text();
+        let window = text.ceil_char_boundary(text.len().saturating_sub(WINDOW));
+        match self.base.scanner().elements().0 {
+            Some(element) if text.len() - element <= self.fragment.len() => window.min(element),
+            _ => window,
+        }
+    }
+
+    fn tail_from(&self, start: usize) -> Tail<'b> {
+        let text = self.base.text();
+        self.count(text.len() - start);
+        let place = self.base.scanner().cut().map(|cut| cut.place);
+        let ends_in_string = matches!(place, Some(Place::String | Place::Escape | Place::Key));
+        let ends_in_word = matches!(place, Some(Place::Number | Place::Literal));
+        let inside = is_inside_string(text, start, ends_in_string);
+        let mut tokens: Vec<_> = Tokens::new(text, start, inside).collect();
+        let half = if ends_in_string || ends_in_word { tokens.pop() } else { None };
+        Tail { tokens, half }
+    }
+
+    fn restarts_in_tail(&self, tail: &Tail<'b>, restarts: &mut Restarts<'f>) {
+        for inside_string in [false, true] {
+            let longest = tail.tokens.len() + 2;
+            let tokens: Vec<_> =
+                Tokens::new(self.fragment, 0, inside_string).take(longest).collect();
+            self.count(tokens.last().map_or(0, |token| token.end));
+            // A string whose beginning is not in the fragment is compared on its own.
+            let (headless, whole) = tokens.split_at(usize::from(inside_string).min(tokens.len()));
+            let sequence: Vec<Option<&Token<'_>>> =
+                whole.iter().map(Some).chain([None]).chain(tail.tokens.iter().map(Some)).collect();
+            let same = common_prefixes(&sequence);
+            for start in 0..=tail.tokens.len() {
+                let first = start + headless.len();
+                let count = match tail.tokens.len().checked_sub(first) {
+                    Some(count) => count,
+                    None => continue,
+                };
+                let reaches_end = count == 0 || same[sequence.len() - count] == count;
+                let head_matches = headless.iter().all(|head| {
+                    let base = &tail.tokens[start];
+                    base.kind == TokenKind::String
+                        && !head.endless
+                        && decoded(base.raw).ends_with(&*decoded(head.raw))
+                });
+                if !reaches_end || !head_matches {
+                    continue;
+                }
+                let matched = &tokens[..headless.len() + count];
+                let is_period = same.get(count).is_some_and(|again| again + 2 > count && *again > 0);
+                let start = tail.tokens.get(start).map(|token| token.start);
+                self.offer(start, tail.half.as_ref(), &tokens, matched.len(), is_period, restarts);
+            }
+        }
+    }
+
+    /// The base stops inside a string, and the fragment goes on in the same string with other
+    /// escapes.
+    fn restarts_in_string(&self, half: &Token<'b>, restarts: &mut Restarts<'f>) {
+        let Some(string) = Tokens::new(self.fragment, 0, true).next() else {
+            return;
+        };
+        if !string.raw.contains('\\') && !half.raw.contains('\\') {
+            return;
+        }
+        let said: Vec<char> = decoded_characters(self.whole_content(half)).map(|(c, _)| c).collect();
+        let said = &said[said.len().saturating_sub(WINDOW / 4)..];
+        let again: Vec<(char, usize)> = decoded_characters(string.raw).take(said.len()).collect();
+        let sequence: Vec<Option<char>> = again
+            .iter()
+            .map(|(character, _)| Some(*character))
+            .chain([None])
+            .chain(said.iter().copied().map(Some))
+            .collect();
+        let same = common_prefixes(&sequence);
+        let lengths = (1..=again.len()).rev().filter(|n| same[sequence.len() - n] == *n).take(2);
+        for length in lengths.collect::<Vec<_>>() {
+            let from = again[length - 1].1;
+            let is_period = same.get(length).is_some_and(|again| again + 2 >= length);
+            let base_len = self.base.scanner().whole_text_end();
+            if let Ok(join) = self.join(Outcome::Reformatted, base_len, "", from, length) {
+                restarts.found.push(Candidate { matched: length, join, is_period });
+            }
+        }
+    }
+
+    /// The fragment begins again at a container that opened before the window.
+    fn restarts_of_containers(&self, window: usize, restarts: &mut Restarts<'f>) {
+        let openers: Vec<usize> = self.base.scanner().open_frames().map(|frame| frame.opener).collect();
+        let outermost = openers.len().saturating_sub(MOST_FRAMES);
+        for (at, opener) in openers.into_iter().enumerate() {
+            if (at < MOST_FRAMES || at >= outermost) && opener < window {
+                self.restart_at(opener, restarts);
+            }
+        }
+    }
+
+    fn restart_at(&self, opener: usize, restarts: &mut Restarts<'f>) {
+        match self.compare_from(opener, 0) {
+            Ok((from, base_len, matched)) => {
+                let join = self.join(Outcome::Resumed, base_len, "", from, matched);
+                restarts.found.extend(join.map(|join| Candidate { matched, join, is_period: false }));
+            }
+            Err(Difference::FallsShort { matched }) => {
+                restarts.falls_short |= matched >= LONG_ENOUGH;
+            }
+            Err(Difference::Other) => {}
+        }
+    }
+
+    /// Compares the fragment from `at` with the base from a container's opener on. Says where
+    /// the fragment goes on, how much of the base stays, and how many characters were equal.
+    pub(super) fn compare_from(
+        &self,
+        opener: usize,
+        at: usize,
+    ) -> Result<(usize, usize, usize), Difference> {
+        let ends_in_token = self.ends_in_token();
+        let mut base = Tokens::new(self.base.text(), opener, false).peekable();
+        let mut again = Tokens::new(self.fragment, at, false);
+        let (mut matched, mut end) = (0, at);
+        let half = loop {
+            let Some(token) = base.next() else { break None };
+            if ends_in_token && base.peek().is_none() {
+                break Some(token);
+            }
+            self.count(token.end - token.start);
+            match again.next() {
+                Some(other) if other == token && !other.endless => {
+                    matched += token.raw.chars().count();
+                    end = other.end;
+                }
+                Some(other) if !other.endless => return Err(Difference::Other),
+                _ => return Err(Difference::FallsShort { matched }),
+            }
+        };
+        let from = self.after_half(half.as_ref(), again.next().as_ref(), end);
+        matched += half.map_or(0, |half| half.raw.chars().count());
+        Ok((from.ok_or(Difference::Other)?, self.kept_len(half.as_ref()), matched))
+    }
+
+    /// Adds the join after `count` of the fragment's tokens, which say the base from `start` on
+    /// again, and the half token of the base.
+    #[expect(clippy::too_many_arguments, reason = "x")]
+    /// Adds the join after `count` of the fragment's tokens and the half token of the base.
+    fn offer(
+        &self,
+        start: Option<usize>,
+        half: Option<&Token<'b>>,
+        tokens: &[Token<'f>],
+        count: usize,
+        is_period: bool,
+        restarts: &mut Restarts<'f>,
+    ) {
+        let end = count.checked_sub(1).map_or(0, |last| tokens[last].end);
+        let Some(from) = self.after_half(half, tokens.get(count), end) else {
+            restarts.falls_short |= count > 0 && count == tokens.len();
+            return;
+        };
+        let said: usize = tokens[..count].iter().map(|token| token.raw.chars().count()).sum();
+        let matched = said + half.map_or(0, |half| half.raw.chars().count());
+        if matched == 0 {
+            return;
+        }
+        let begins_container = start.is_some_and(|start| {
+            self.base.scanner().open_frames().any(|frame| frame.opener == start)
+        });
+        let outcome = if begins_container { Outcome::Resumed } else { Outcome::Reformatted };
+        let base_len = self.kept_len(half);
+        if let Ok(join) = self.join(outcome, base_len, "", from, self.fragment[..from].chars().count()) {
+            restarts.found.push(Candidate { matched, join, is_period });
+        }
+    }
+
+    /// Where the fragment goes on after it has said the base's half token again; after `end` if
+    /// there is none.
+    fn after_half(&self, half: Option<&Token<'_>>, again: Option<&Token<'_>>, end: usize) -> Option<usize> {
+        let Some(half) = half else { return Some(end) };
+        let again = again.filter(|again| again.kind == half.kind && !again.headless)?;
+        if half.kind == TokenKind::Word {
+            return again.raw.starts_with(half.raw).then_some(again.start + half.raw.len());
+        }
+        let mut at = 0;
+        let mut characters = decoded_characters(again.raw);
+        for (wanted, _) in decoded_characters(self.whole_content(half)) {
+            let (character, end) = characters.next()?;
+            if character != wanted {
+                return None;
+            }
+            at = end;
+        }
+        Some(again.content_start() + at)
+    }
+
+    /// What is written of the string in which the base stops, without half an escape.
+    fn whole_content(&self, half: &Token<'b>) -> &'b str {
+        let text = self.base.text();
+        let end = self.base.scanner().whole_text_end().max(half.content_start());
+        &text[half.content_start()..end]
+    }
+
+    /// How much of the base stays if its half token is written on by the fragment.
+    fn kept_len(&self, half: Option<&Token<'_>>) -> usize {
+        match half {
+            Some(half) if half.kind == TokenKind::String => self.base.scanner().whole_text_end(),
+            _ => self.base.text().len(),
+        }
+    }
+
+    fn ends_in_token(&self) -> bool {
+        let place = self.base.scanner().cut().map(|cut| cut.place);
+        matches!(
+            place,
+            Some(Place::String | Place::Escape | Place::Key | Place::Number | Place::Literal)
+        )
+    }
+}
+
+/// The characters that a raw string stands for, each with where its spelling ends.
+fn decoded_characters(raw: &str) -> impl Iterator<Item = (char, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let rest = &raw[at..];
+            let first = rest.chars().next()?;
+            if first != '\\' {
+                at += first.len_utf8();
+                return Some((first, at));
+            }
+            let (character, len) = strings::unescape(rest.as_bytes());
+            at = raw.floor_char_boundary(at + len).max(at + 1);
+            if let Some(character) = character {
+                return Some((character, at));
+            }
+        }
+    })
+}
