@@ -5,7 +5,7 @@
 //! and another document, the one outcome nobody notices.
 
 use anyhow::Result;
-use overlock_json::{Base, ContextOptions, Protocol, StitchOptions, stitch};
+use overlock_json::{Base, ContextOptions, Outcome, Protocol, StitchOptions, stitch};
 
 use crate::Options;
 use crate::documents::{report, small};
@@ -365,20 +365,20 @@ fn other_white_space(cut: &Cut) -> Option<String> {
 }
 
 fn ours(cut: &Cut, fragment: &str, asked: Asked) -> Option<String> {
+    let (outcome, text) = stitched(cut, fragment, asked)?;
+    outcome.is_accepted().then_some(text)
+}
+
+fn stitched(cut: &Cut, fragment: &str, asked: Asked) -> Option<(Outcome, String)> {
     let mut base = Base::read(&cut.text[..cut.at]).ok()?;
-    let options = match asked {
-        Asked::Overlap => StitchOptions {
-            expected_overlap: Some(&cut.asked),
-            ..StitchOptions::default()
-        },
-        Asked::Prefill => StitchOptions {
-            protocol: Protocol::Prefill,
-            ..StitchOptions::default()
-        },
-        Asked::Nothing => StitchOptions::default(),
-    };
+    let mut options = StitchOptions::default();
+    match asked {
+        Asked::Overlap => options.expected_overlap = Some(&cut.asked),
+        Asked::Prefill => options.protocol = Protocol::Prefill,
+        Asked::Nothing => {}
+    }
     let seam = stitch(&mut base, fragment, &options);
-    seam.outcome.is_accepted().then(|| base.text().to_owned())
+    Some((seam.outcome, base.text().to_owned()))
 }
 
 fn judge(cut: &Cut, joined: Option<String>) -> Tally {
@@ -397,20 +397,15 @@ fn judge(cut: &Cut, joined: Option<String>) -> Tally {
 
 /// Shows where ours did not come to the document, or says nothing.
 fn print_difference(cut: &Cut, fragment: &str, behaviour: &Behaviour) {
-    let tally = judge(cut, ours(cut, fragment, behaviour.asked));
-    if tally.right == 1 {
+    let Some((outcome, text)) = stitched(cut, fragment, behaviour.asked) else {
+        return;
+    };
+    if judge(cut, outcome.is_accepted().then_some(text)).right == 1 {
         return;
     }
-    let kind = if tally.refused == 1 {
-        "refused"
-    } else {
-        "WRONG"
-    };
     let base = &cut.text[..cut.at];
-    let begin = (0..=base.len().saturating_sub(120))
-        .rev()
-        .find(|at| base.is_char_boundary(*at));
-    println!("\n{kind}: {}, cut at {}", behaviour.name, cut.at);
+    let begin = (0..=base.len().saturating_sub(120)).rfind(|at| base.is_char_boundary(*at));
+    println!("\n{outcome:?}: {}, cut at {}", behaviour.name, cut.at);
     println!("base:     …{:?}", &base[begin.unwrap_or(0)..]);
     println!(
         "fragment: {:?}…",
