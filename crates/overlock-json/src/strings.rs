@@ -22,8 +22,27 @@ pub(crate) fn decode(raw: &[u8]) -> Cow<'_, str> {
     Cow::Owned(crate::extract::clean_encoding(&decoded).text.into_owned())
 }
 
+/// The code points that a raw string stands for, each with where its spelling ends. Half a
+/// surrogate pair counts as one, so that no two different strings look alike.
+pub(crate) fn code_points(raw: &str) -> impl Iterator<Item = (u32, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = raw.get(at..)?;
+        let first = rest.chars().next()?;
+        let (code_point, len) = match first {
+            '\\' => match unescape(rest.as_bytes()) {
+                (Some(character), len) => (u32::from(character), len),
+                (None, len) => (code_unit(rest.as_bytes()).map_or(0x11_0000, u32::from), len),
+            },
+            _ => (u32::from(first), first.len_utf8()),
+        };
+        at = raw.ceil_char_boundary(at + len);
+        Some((code_point, at))
+    })
+}
+
 /// The character that an escape at the front of `raw` stands for, and how many bytes it takes.
-pub(crate) fn unescape(raw: &[u8]) -> (Option<char>, usize) {
+fn unescape(raw: &[u8]) -> (Option<char>, usize) {
     let character = match raw.get(1) {
         None => return (None, raw.len()),
         Some(b'u') => return unescape_unicode(raw),

@@ -3,8 +3,6 @@
 //! White space, escapes (`é` and `\u00e9`) and the spelling of numbers make no difference.
 //! Any text can be read: what is not JSON comes as words.
 
-use std::borrow::Cow;
-
 use crate::strings;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +55,7 @@ impl PartialEq for Token<'_> {
             TokenKind::Mark => false,
             TokenKind::String => {
                 let escaped = self.raw.contains('\\') || other.raw.contains('\\');
-                escaped && decoded(self.raw) == decoded(other.raw)
+                escaped && same_text(self.raw, other.raw)
             }
             TokenKind::Word => match (Number::read(self.raw), Number::read(other.raw)) {
                 (Some(one), Some(another)) => one == another,
@@ -67,8 +65,10 @@ impl PartialEq for Token<'_> {
     }
 }
 
-pub(crate) fn decoded(raw: &str) -> Cow<'_, str> {
-    strings::decode(raw.as_bytes())
+/// Whether two raw strings stand for the same text.
+pub(crate) fn same_text(one: &str, another: &str) -> bool {
+    let text = |raw| strings::code_points(raw).map(|(code_point, _)| code_point);
+    text(one).eq(text(another))
 }
 
 /// Reads the tokens of a text from a byte on.

@@ -302,6 +302,11 @@ impl Scanner {
         self.frames.pointer(last.then_some(self.key.as_slice()))
     }
 
+    /// Whether the text ends inside a string or a key.
+    pub(crate) fn is_in_string(&self) -> bool {
+        matches!(self.state, State::String(_) | State::Key(_))
+    }
+
     fn place(&self) -> Option<Place> {
         Some(match self.state {
             State::Root => Place::Root,

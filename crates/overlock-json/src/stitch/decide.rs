@@ -5,14 +5,15 @@ use std::cell::Cell;
 use super::{Attempt, Candidate, Join, Mismatch, Outcome, Protocol, StitchOptions, unwrap};
 use crate::base::Base;
 use crate::cut::Place;
-use crate::scan::{Container, Scanner};
+use crate::plain;
+use crate::scan::{Container, OffenceKind, Scanner};
 use crate::tokens::Tokens;
 
 /// An overlap of fewer characters proves nothing by itself.
 pub(super) const LONG_ENOUGH: usize = 8;
 /// An overlap must be longer by so many characters than another that gives another document.
 const CLEAR_LEAD: usize = 24;
-/// One or two equal characters are a coincidence that happens all the time.
+/// In a string, one or two equal characters are a coincidence that happens all the time.
 const COINCIDENCE: usize = 2;
 /// A fragment of at least so many bytes that stands in the base as a whole is no news.
 const LONG_REPEAT: usize = 16;
@@ -58,11 +59,15 @@ impl<'b, 'f> Attempt<'b, 'f> {
         if !self.base.text().ends_with(expected) {
             return None;
         }
-        let at = unwrap::after_preamble(self.fragment, expected)?;
-        let repeated = expected.chars().count();
+        // White space in front is easily lost on the way.
+        let said = [expected, expected.trim_start()].into_iter().filter(|said| !said.is_empty());
+        let (said, at) = said
+            .filter_map(|said| Some((said, unwrap::after_preamble(self.fragment, said)?)))
+            .next()?;
         let base_len = self.base.text().len();
-        let join = self.join(Outcome::Overlap, base_len, "", at + expected.len(), repeated);
-        Some(progress(join.ok()?))
+        let repeated = said.chars().count();
+        let join = self.join(Outcome::Overlap, base_len, "", at + said.len(), repeated);
+        Some(self.progress(join.ok()?))
     }
 
     /// Nothing says how the fragment begins: what it has in common with the base must tell.
@@ -77,29 +82,28 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let is_clear = |restart: &Candidate<'_>| {
                 restart.join.outcome == Outcome::Resumed
                     && restart.matched >= CLEAR_LEAD
-                    && !restart.is_period
+                    && !self.is_period(0, restart.from)
             };
             let restart = restarts.into_iter().find(is_clear);
-            return progress(restart.map_or(exact, |restart| restart.join));
+            return self.progress(restart.map_or(exact, |restart| restart.join));
         }
 
         let mut candidates = self.overlaps();
         candidates.extend(restarts);
         candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.matched));
-        // The same text after the same base is the same document, whatever led to it.
         let mut seen = Vec::new();
         candidates.retain(|candidate| {
-            let document = (candidate.join.base_len, candidate.join.addition.as_ptr());
-            let is_new = !seen.contains(&document);
-            seen.push(document);
+            let place = self.place_in_document(candidate);
+            let is_new = !seen.contains(&place);
+            seen.push(place);
             is_new
         });
 
-        if candidates.first().is_some_and(|best| best.matched >= LONG_ENOUGH) {
-            return choose(candidates, exact.is_ok());
-        }
         if falls_short || self.is_repeat() {
             return Err(Outcome::Repeat);
+        }
+        if candidates.first().is_some_and(|best| best.matched >= LONG_ENOUGH) {
+            return self.choose(candidates, exact.is_ok());
         }
         if let Some(decision) = self.remainder() {
             return decision;
@@ -109,8 +113,63 @@ impl<'b, 'f> Attempt<'b, 'f> {
             Err(offence) if candidates.is_empty() || self.stands_alone() => {
                 Err(Outcome::NoMatch(Mismatch::NotJson(offence)))
             }
-            Err(_) => choose_short(candidates),
+            Err(_) => self.choose_short(candidates),
         }
+    }
+
+    /// Candidates with the same place in the fragment give the same document, whatever led to
+    /// them and whoever writes the white space.
+    fn place_in_document(&self, candidate: &Candidate<'_>) -> usize {
+        let rewritten = self.base.text().len() - candidate.join.base_len;
+        let place = candidate.from + rewritten;
+        match self.ends_in_token() {
+            true => place,
+            false => place + plain::white_space_run(&self.fragment.as_bytes()[place..]),
+        }
+    }
+
+    /// Takes the longest candidate if nothing speaks for another one.
+    fn choose(&self, candidates: Vec<Candidate<'f>>, exact_is_lawful: bool) -> Result<Join<'f>, Outcome> {
+        let mut candidates = candidates.into_iter();
+        let Some(best) = candidates.next() else {
+            return Err(Outcome::Repeat);
+        };
+        let longer = best.matched;
+        for rival in candidates {
+            let lead = longer - rival.matched;
+            let is_close = rival.matched >= LONG_ENOUGH && lead < CLEAR_LEAD;
+            let is_strong = rival.matched >= CLEAR_LEAD;
+            if is_close || is_strong || self.is_period(rival.from, best.from) {
+                return Err(Outcome::Ambiguous { shorter: rival.matched, longer });
+            }
+        }
+        let is_weak = best.join.outcome == Outcome::Reformatted && longer < 2 * LONG_ENOUGH;
+        let is_digits = self.fragment[..best.from].bytes().all(|byte| byte.is_ascii_digit());
+        let may_be_exact =
+            exact_is_lawful && (is_weak || is_digits || self.is_period(0, best.from));
+        if may_be_exact || self.begins_with_equal_items() {
+            return Err(Outcome::Ambiguous { shorter: 0, longer });
+        }
+        self.progress(best.join)
+    }
+
+    /// Takes the only short candidate, since no other join is lawful.
+    fn choose_short(&self, candidates: Vec<Candidate<'f>>) -> Result<Join<'f>, Outcome> {
+        let mut candidates = candidates.into_iter();
+        match (candidates.next(), candidates.next()) {
+            (Some(only), None) => self.progress(only.join),
+            (Some(longer), Some(shorter)) => {
+                Err(Outcome::Ambiguous { shorter: shorter.matched, longer: longer.matched })
+            }
+            _ => Err(Outcome::Repeat),
+        }
+    }
+
+    /// A join that adds nothing is none.
+    pub(super) fn progress(&self, join: Join<'f>) -> Result<Join<'f>, Outcome> {
+        let is_new = !join.addition.trim().is_empty()
+            && join.scanner.whole_text_end() > self.base.scanner().whole_text_end();
+        if is_new { Ok(join) } else { Err(Outcome::Repeat) }
     }
 
     /// Only the grammar speaks for joining the fragment right at the cut.
@@ -133,31 +192,39 @@ impl<'b, 'f> Attempt<'b, 'f> {
             Some(Place::String | Place::Escape | Place::Key) if !self.leaves_the_string() => {
                 Err(Outcome::NoMatch(Mismatch::NothingRepeated))
             }
-            Some(Place::Number) if repeated > 0 => ambiguous,
-            _ if repeated > COINCIDENCE => ambiguous,
-            Some(Place::String | Place::Escape | Place::Key) => progress(exact),
+            Some(Place::String | Place::Escape | Place::Key) if repeated > COINCIDENCE => ambiguous,
+            Some(Place::String | Place::Escape | Place::Key) => self.progress(exact),
+            _ if repeated > 0 => ambiguous,
             _ if self.stands_alone() && !self.is_next_record() => {
                 Err(Outcome::NoMatch(Mismatch::Foreign))
             }
-            _ => progress(exact),
+            _ => self.progress(exact),
         }
     }
 
     /// Whether the fragment ends the string in which the base stops and goes on with structure.
     /// Talk does not do that.
     fn leaves_the_string(&self) -> bool {
-        let mut tokens = Tokens::new(self.fragment, 0, true);
+        let half_escape = &self.base.text()[self.base.scanner().whole_text_end()..];
+        let text = format!("{half_escape}{}", self.fragment);
+        let mut tokens = Tokens::new(&text, 0, true);
         let ends = tokens.next().is_some_and(|string| !string.endless);
         ends && tokens.next().is_some() && !unwrap::begins_with_talk(self.fragment)
     }
 
     /// Whether the fragment is JSON without the base: then the grammar does not tell that it
     /// belongs to it.
-    fn stands_alone(&self) -> bool {
+    pub(super) fn stands_alone(&self) -> bool {
         let mut scanner = Scanner::new();
         scanner.feed(self.fragment.as_bytes());
         let is_container = self.fragment.trim_start().starts_with(['{', '[']);
-        scanner.offence().is_none() && (is_container || scanner.is_complete())
+        match scanner.offence() {
+            None => is_container || scanner.is_complete(),
+            Some(offence) => {
+                offence.kind == OffenceKind::TrailingText
+                    && unwrap::is_prose(&self.fragment[offence.offset..])
+            }
+        }
     }
 
     /// Whether the fragment begins a record like the one before it in the same array.
@@ -184,44 +251,6 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let text = self.base.text();
         let window = &text[text.ceil_char_boundary(text.len().saturating_sub(REPEAT_WINDOW))..];
         self.count(window.len());
-        fragment.len() >= LONG_REPEAT && window.contains(fragment)
+        fragment.len() >= LONG_REPEAT && (text.starts_with(fragment) || window.contains(fragment))
     }
-}
-
-/// Takes the longest candidate if nothing speaks for another one.
-fn choose(candidates: Vec<Candidate<'_>>, exact_is_lawful: bool) -> Result<Join<'_>, Outcome> {
-    let mut candidates = candidates.into_iter();
-    let Some(best) = candidates.next() else {
-        return Err(Outcome::Repeat);
-    };
-    let longer = best.matched;
-    if let Some(rival) = candidates.next().filter(|rival| rival.matched >= LONG_ENOUGH) {
-        let lead = longer - rival.matched;
-        // A lead that fits into the match twice is a period of it: one repetition more or less.
-        if lead < CLEAR_LEAD || 2 * lead <= longer {
-            return Err(Outcome::Ambiguous { shorter: rival.matched, longer });
-        }
-    }
-    let is_weak = best.join.outcome != Outcome::Overlap && longer < CLEAR_LEAD;
-    if exact_is_lawful && (best.is_period || is_weak) {
-        return Err(Outcome::Ambiguous { shorter: 0, longer });
-    }
-    progress(best.join)
-}
-
-/// Takes the only short candidate, since no other join is lawful.
-fn choose_short(candidates: Vec<Candidate<'_>>) -> Result<Join<'_>, Outcome> {
-    let mut candidates = candidates.into_iter();
-    match (candidates.next(), candidates.next()) {
-        (Some(only), None) => progress(only.join),
-        (Some(longer), Some(shorter)) => {
-            Err(Outcome::Ambiguous { shorter: shorter.matched, longer: longer.matched })
-        }
-        _ => Err(Outcome::Repeat),
-    }
-}
-
-/// A join that adds nothing is none.
-pub(super) fn progress(join: Join<'_>) -> Result<Join<'_>, Outcome> {
-    if join.addition.trim().is_empty() { Err(Outcome::Repeat) } else { Ok(join) }
 }

@@ -6,6 +6,7 @@
 
 mod decide;
 mod overlap;
+mod period;
 mod remainder;
 mod restart;
 mod unwrap;
@@ -193,10 +194,9 @@ struct Join<'f> {
 struct Candidate<'f> {
     /// How many characters that is.
     matched: usize,
+    /// Where in the fragment the new text begins.
+    from: usize,
     join: Join<'f>,
-    /// Whether the text repeats itself at this very length, so that what is in common may as
-    /// well be the next repetition.
-    is_period: bool,
 }
 
 /// A base and a fragment in one of its wrappings, and the attempts to join them.

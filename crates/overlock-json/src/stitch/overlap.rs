@@ -2,6 +2,7 @@
 
 use super::{Attempt, Candidate, Outcome};
 use crate::borders::common_prefixes;
+use crate::strings::code_points;
 
 /// The overlap is looked for in this many bytes at the end of the base.
 const WINDOW: usize = 32 * 1024;
@@ -32,10 +33,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let Ok(join) = self.join(Outcome::Overlap, base.len(), "", len, characters) else {
                 continue;
             };
-            let repeats_ahead = prefixes.get(len).is_some_and(|same| same + 2 >= len);
-            let repeats_behind = common_suffix(base, &base[..base.len() - len]) + 2 >= len;
-            let is_period = repeats_ahead || repeats_behind;
-            overlaps.push(Candidate { matched: characters, join, is_period });
+            let matched = weight(&fragment[..len], self.base.scanner().is_in_string());
+            if matched == 0 {
+                continue;
+            }
+            overlaps.push(Candidate { matched, from: len, join });
             if overlaps.len() == 2 || self.scanned.get() > limit {
                 break;
             }
@@ -44,7 +46,12 @@ impl<'b, 'f> Attempt<'b, 'f> {
     }
 }
 
-/// How many bytes two texts have in common at their ends, as far as it matters.
-fn common_suffix(one: &[u8], another: &[u8]) -> usize {
-    one.iter().rev().zip(another.iter().rev()).take(WINDOW).take_while(|(a, b)| a == b).count()
+/// How many characters of an overlap count: an escape sequence is one, however it is spelled, and
+/// outside of strings white space is nothing.
+fn weight(overlap: &str, in_string: bool) -> usize {
+    if in_string {
+        code_points(overlap).count()
+    } else {
+        overlap.chars().filter(|character| !character.is_whitespace()).count()
+    }
 }

@@ -3,11 +3,11 @@
 //! A model that is held to valid JSON cannot go on in the middle. It sends the remaining items
 //! as an array, or in the same wrapper as the base's: the keys on the way to the cut, repeated.
 
-use super::decide::progress;
-use super::{Attempt, Join, Outcome};
+use super::{Attempt, Candidate, Join, Outcome};
 use crate::cut::Place;
-use crate::scan::{Container, Coordinate, Frame, Scanner};
-use crate::tokens::{Token, TokenKind, Tokens, decoded};
+use crate::scan::{Container, Coordinate, Frame};
+use crate::strings::decode;
+use crate::tokens::{Token, TokenKind, Tokens};
 
 /// A wrapper deeper than this is not looked for.
 const DEEPEST_WRAPPER: usize = 64;
@@ -15,44 +15,66 @@ const DEEPEST_WRAPPER: usize = 64;
 impl<'b, 'f> Attempt<'b, 'f> {
     /// The join of the items that were missing; nothing if the fragment is no such document.
     pub(super) fn remainder(&self) -> Option<Result<Join<'f>, Outcome>> {
-        if self.base.scanner().depth() > DEEPEST_WRAPPER || !self.is_document() {
+        if self.base.scanner().depth() > DEEPEST_WRAPPER || !self.stands_alone() {
             return None;
         }
         let mut frames: Vec<Frame<'b>> = self.base.scanner().open_frames().collect();
         frames.reverse();
         let arrays = (0..frames.len()).filter(|level| frames[*level].container == Container::Array);
-        let mut joins: Vec<Result<Join<'f>, Outcome>> = Vec::new();
+        let mut found: Vec<Result<Candidate<'f>, Outcome>> = Vec::new();
         for level in arrays {
             let innermost = level + 1 == frames.len();
             let wrapped = self.inside_wrapper(&frames[..=level]);
-            let names_a_key = frames[..=level].iter().any(|f| matches!(f.coordinate, Some(Coordinate::Key(_))));
-            let bare = self.fragment.trim_start().starts_with('[') && innermost;
-            let bare = bare.then(|| self.fragment.len() - self.fragment.trim_start().len() + 1);
-            for (items, is_tied) in [(wrapped, names_a_key), (bare, false)] {
+            let has_key = |frame: &Frame<'_>| matches!(frame.coordinate, Some(Coordinate::Key(_)));
+            let is_tied = frames[..=level].iter().any(has_key);
+            let blank = self.fragment.len() - self.fragment.trim_start().len();
+            let bare = self.fragment[blank..].starts_with('[') && innermost;
+            let readings = [(wrapped, is_tied), (bare.then_some(blank + 1), false)];
+            for (items, is_tied) in readings {
                 let Some(items) = items else { continue };
-                joins.extend(self.items_from(items, &frames, level, is_tied));
+                found.extend(self.items_from(items, &frames, level, is_tied));
             }
         }
-        let mut joins = joins.into_iter();
-        let first = joins.next()?;
-        let document = |join: &Result<Join<'_>, Outcome>| {
-            join.as_ref().ok().map(|join| (join.separator, join.addition.as_ptr()))
-        };
-        let rival = joins.find(|join| document(join) != document(&first));
-        Some(match rival {
-            Some(_) => Err(Outcome::Ambiguous { shorter: 0, longer: 0 }),
-            None => first.and_then(progress),
+        // Saying again what was cut is proof; where nothing was to be said again, two readings
+        // are one too many.
+        found.sort_by_key(|one| std::cmp::Reverse(one.as_ref().map_or(0, |c| c.matched)));
+        let mut found = found.into_iter();
+        let best = found.next()?;
+        let place = |c: &Candidate<'_>| (c.join.separator, c.join.addition.as_ptr());
+        let rival = found.find(|other| match (&best, other) {
+            (Ok(best), Ok(other)) => best.matched == other.matched && place(best) != place(other),
+            (Ok(best), Err(_)) => best.matched == 0,
+            (Err(_), _) => false,
+        });
+        Some(match (best, rival) {
+            (Ok(_), Some(_)) => Err(Outcome::Ambiguous { shorter: 0, longer: 0 }),
+            (Ok(best), None) => self.progress(best.join),
+            (Err(outcome), _) => Err(outcome),
         })
     }
 
-    fn is_document(&self) -> bool {
-        let mut scanner = Scanner::new();
-        scanner.feed(self.fragment.as_bytes());
-        self.fragment.trim_start().starts_with(['{', '[']) && scanner.depth() <= DEEPEST_WRAPPER
-            && scanner.offence().is_none_or(|offence| {
-                offence.kind == crate::scan::OffenceKind::TrailingText
-                    && super::unwrap::is_prose(&self.fragment[offence.offset..])
-            })
+    /// Whether the fragment is a document whose array at the cut begins with two equal items.
+    /// It may begin the base again, or be what remains of a document that repeats itself.
+    pub(super) fn begins_with_equal_items(&self) -> bool {
+        let scanner = self.base.scanner();
+        if scanner.depth() > DEEPEST_WRAPPER || !self.stands_alone() {
+            return false;
+        }
+        let mut frames: Vec<Frame<'b>> = scanner.open_frames().collect();
+        frames.reverse();
+        (0..frames.len()).filter(|level| frames[*level].container == Container::Array).any(|level| {
+            let Some(items) = self.inside_wrapper(&frames[..=level]) else { return false };
+            let mut tokens = Tokens::new(self.fragment, items, false);
+            let first = read_value(&mut tokens);
+            let comma = tokens.next().is_some_and(|token| token.is_mark(","));
+            match (first, read_value(&mut tokens)) {
+                (Some((start, end)), Some((next, next_end))) if comma => {
+                    Tokens::new(&self.fragment[..end], start, false)
+                        .eq(Tokens::new(&self.fragment[..next_end], next, false))
+                }
+                _ => false,
+            }
+        })
     }
 
     /// Follows the base's keys in the fragment and says where the array's first item would be.
@@ -76,7 +98,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         loop {
             let name = tokens.next().filter(|token| token.kind == TokenKind::String)?;
             tokens.next().filter(|token| token.is_mark(":"))?;
-            if decoded(name.raw) == crate::strings::decode(key) {
+            if name.raw.as_bytes() == key || decode(name.raw.as_bytes()) == decode(key) {
                 return Some(());
             }
             let (start, end) = read_value(tokens)?;
@@ -99,7 +121,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         frames: &[Frame<'b>],
         level: usize,
         is_tied: bool,
-    ) -> Option<Result<Join<'f>, Outcome>> {
+    ) -> Option<Result<Candidate<'f>, Outcome>> {
         let text = self.base.text();
         let scanner = self.base.scanner();
         let place = scanner.cut()?.place;
@@ -107,12 +129,14 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let between = matches!(place, Place::ContainerStart | Place::AfterComma | Place::AfterValue);
         if !innermost || !between {
             // The element that was cut must come again, and from there on go further.
-            let element = frames.get(level + 1).map_or(scanner.elements().0?, |frame| frame.opener);
-            let (from, base_len) = self.says_again(element, items)?;
+            let open = frames.get(level + 1).map(|frame| frame.opener);
+            let element = open.or(scanner.elements().0)?;
+            let (from, base_len, matched) = self.compare_from(element, items).ok()?;
             if !is_tied && !self.begins_like(Tokens::new(text, element, false), items) {
                 return None;
             }
-            return self.join(Outcome::Remainder, base_len, "", from, 0).ok().map(Ok);
+            let join = self.join(Outcome::Remainder, base_len, "", from, matched).ok()?;
+            return Some(Ok(Candidate { matched, from, join }));
         }
         let first = Tokens::new(self.fragment, items, false).next()?;
         let previous = scanner.elements().1;
@@ -140,7 +164,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
             Place::AfterValue if !first.is_mark("]") => ",",
             _ => "",
         };
-        self.join(Outcome::Remainder, text.len(), separator, first.start, 0).ok().map(Ok)
+        let join = self.join(Outcome::Remainder, text.len(), separator, first.start, 0).ok()?;
+        Some(Ok(Candidate { matched: 0, from: first.start, join }))
     }
 
     /// Whether the item at a byte of the fragment begins as the array's first item does, with
@@ -149,13 +174,6 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let known = Tokens::new(self.base.text(), array + 1, false);
         let item = Tokens::new(self.fragment, item, false);
         known.zip(item).take(4).all(|(one, another)| one == another)
-    }
-
-    /// Where the fragment goes on after it has said again, from `at`, all that the base has from
-    /// `element` to its cut; and how much of the base stays.
-    fn says_again(&self, element: usize, at: usize) -> Option<(usize, usize)> {
-        let (from, base_len, _) = self.compare_from(element, at).ok()?;
-        Some((from, base_len))
     }
 }
 

@@ -7,8 +7,8 @@ use super::{Attempt, Candidate, Outcome};
 use super::decide::LONG_ENOUGH;
 use crate::borders::common_prefixes;
 use crate::cut::Place;
-use crate::strings;
-use crate::tokens::{Token, TokenKind, Tokens, decoded, is_inside_string};
+use crate::strings::code_points;
+use crate::tokens::{Token, TokenKind, Tokens, is_inside_string};
 
 /// Text said again is looked for in this many bytes at the end of the base.
 const WINDOW: usize = 16 * 1024;
@@ -78,13 +78,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
     }
 
     fn restarts_in_tail(&self, tail: &Tail<'b>, restarts: &mut Restarts<'f>) {
-        for inside_string in [false, true] {
-            let longest = tail.tokens.len() + 2;
+        let longest = tail.tokens.len() + 2;
+        for (inside_string, headless) in [(false, 0), (false, 1), (true, 1)] {
             let tokens: Vec<_> =
                 Tokens::new(self.fragment, 0, inside_string).take(longest).collect();
             self.count(tokens.last().map_or(0, |token| token.end));
-            // A string whose beginning is not in the fragment is compared on its own.
-            let (headless, whole) = tokens.split_at(usize::from(inside_string).min(tokens.len()));
+            // A token whose beginning is not in the fragment is compared on its own.
+            let Some((headless, whole)) = tokens.split_at_checked(headless) else { continue };
             let sequence: Vec<Option<&Token<'_>>> =
                 whole.iter().map(Some).chain([None]).chain(tail.tokens.iter().map(Some)).collect();
             let same = common_prefixes(&sequence);
@@ -95,19 +95,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
                     None => continue,
                 };
                 let reaches_end = count == 0 || same[sequence.len() - count] == count;
-                let head_matches = headless.iter().all(|head| {
-                    let base = &tail.tokens[start];
-                    base.kind == TokenKind::String
-                        && !head.endless
-                        && decoded(base.raw).ends_with(&*decoded(head.raw))
-                });
+                let head_matches = headless.iter().all(|head| ends_with(&tail.tokens[start], head));
                 if !reaches_end || !head_matches {
                     continue;
                 }
                 let matched = &tokens[..headless.len() + count];
-                let is_period = same.get(count).is_some_and(|again| again + 2 > count && *again > 0);
                 let start = tail.tokens.get(start).map(|token| token.start);
-                self.offer(start, tail.half.as_ref(), &tokens, matched.len(), is_period, restarts);
+                self.offer(start, tail.half.as_ref(), &tokens, matched.len(), restarts);
             }
         }
     }
@@ -121,10 +115,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
         if !string.raw.contains('\\') && !half.raw.contains('\\') {
             return;
         }
-        let said: Vec<char> = decoded_characters(self.whole_content(half)).map(|(c, _)| c).collect();
+        let said: Vec<u32> = code_points(self.whole_content(half)).map(|(c, _)| c).collect();
         let said = &said[said.len().saturating_sub(WINDOW / 4)..];
-        let again: Vec<(char, usize)> = decoded_characters(string.raw).take(said.len()).collect();
-        let sequence: Vec<Option<char>> = again
+        let again: Vec<(u32, usize)> = code_points(string.raw).take(said.len()).collect();
+        let sequence: Vec<Option<u32>> = again
             .iter()
             .map(|(character, _)| Some(*character))
             .chain([None])
@@ -134,30 +128,31 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let lengths = (1..=again.len()).rev().filter(|n| same[sequence.len() - n] == *n).take(2);
         for length in lengths.collect::<Vec<_>>() {
             let from = again[length - 1].1;
-            let is_period = same.get(length).is_some_and(|again| again + 2 >= length);
             let base_len = self.base.scanner().whole_text_end();
             if let Ok(join) = self.join(Outcome::Reformatted, base_len, "", from, length) {
-                restarts.found.push(Candidate { matched: length, join, is_period });
+                restarts.found.push(Candidate { matched: length, from, join });
             }
         }
     }
 
-    /// The fragment begins again at a container that opened before the window.
+    /// The fragment begins again at an open container. Those that opened in the window have been
+    /// looked at, except for whether the fragment goes further than the base.
     fn restarts_of_containers(&self, window: usize, restarts: &mut Restarts<'f>) {
         let openers: Vec<usize> = self.base.scanner().open_frames().map(|frame| frame.opener).collect();
         let outermost = openers.len().saturating_sub(MOST_FRAMES);
         for (at, opener) in openers.into_iter().enumerate() {
-            if (at < MOST_FRAMES || at >= outermost) && opener < window {
-                self.restart_at(opener, restarts);
+            if at < MOST_FRAMES || at >= outermost {
+                self.restart_at(opener, opener < window, restarts);
             }
         }
     }
 
-    fn restart_at(&self, opener: usize, restarts: &mut Restarts<'f>) {
+    fn restart_at(&self, opener: usize, is_new: bool, restarts: &mut Restarts<'f>) {
         match self.compare_from(opener, 0) {
+            Ok(_) if !is_new => {}
             Ok((from, base_len, matched)) => {
                 let join = self.join(Outcome::Resumed, base_len, "", from, matched);
-                restarts.found.extend(join.map(|join| Candidate { matched, join, is_period: false }));
+                restarts.found.extend(join.map(|join| Candidate { matched, from, join }));
             }
             Err(Difference::FallsShort { matched }) => {
                 restarts.falls_short |= matched >= LONG_ENOUGH;
@@ -193,7 +188,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             }
         };
         let from = self.after_half(half.as_ref(), again.next().as_ref(), end);
-        matched += half.map_or(0, |half| half.raw.chars().count());
+        matched += half.map_or(0, |half| self.half_characters(&half));
         Ok((from.ok_or(Difference::Other)?, self.kept_len(half.as_ref()), matched))
     }
 
@@ -207,7 +202,6 @@ impl<'b, 'f> Attempt<'b, 'f> {
         half: Option<&Token<'b>>,
         tokens: &[Token<'f>],
         count: usize,
-        is_period: bool,
         restarts: &mut Restarts<'f>,
     ) {
         let end = count.checked_sub(1).map_or(0, |last| tokens[last].end);
@@ -216,7 +210,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             return;
         };
         let said: usize = tokens[..count].iter().map(|token| token.raw.chars().count()).sum();
-        let matched = said + half.map_or(0, |half| half.raw.chars().count());
+        let matched = said + half.map_or(0, |half| self.half_characters(half));
         if matched == 0 {
             return;
         }
@@ -226,7 +220,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let outcome = if begins_container { Outcome::Resumed } else { Outcome::Reformatted };
         let base_len = self.kept_len(half);
         if let Ok(join) = self.join(outcome, base_len, "", from, self.fragment[..from].chars().count()) {
-            restarts.found.push(Candidate { matched, join, is_period });
+            restarts.found.push(Candidate { matched, from, join });
         }
     }
 
@@ -239,8 +233,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
             return again.raw.starts_with(half.raw).then_some(again.start + half.raw.len());
         }
         let mut at = 0;
-        let mut characters = decoded_characters(again.raw);
-        for (wanted, _) in decoded_characters(self.whole_content(half)) {
+        let mut characters = code_points(again.raw);
+        for (wanted, _) in code_points(self.whole_content(half)) {
             let (character, end) = characters.next()?;
             if character != wanted {
                 return None;
@@ -257,6 +251,14 @@ impl<'b, 'f> Attempt<'b, 'f> {
         &text[half.content_start()..end]
     }
 
+    /// How many characters of the base's half token can be said again.
+    fn half_characters(&self, half: &Token<'b>) -> usize {
+        match half.kind {
+            TokenKind::String => self.whole_content(half).chars().count(),
+            _ => half.raw.chars().count(),
+        }
+    }
+
     /// How much of the base stays if its half token is written on by the fragment.
     fn kept_len(&self, half: Option<&Token<'_>>) -> usize {
         match half {
@@ -265,7 +267,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         }
     }
 
-    fn ends_in_token(&self) -> bool {
+    pub(super) fn ends_in_token(&self) -> bool {
         let place = self.base.scanner().cut().map(|cut| cut.place);
         matches!(
             place,
@@ -274,22 +276,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
     }
 }
 
-/// The characters that a raw string stands for, each with where its spelling ends.
-fn decoded_characters(raw: &str) -> impl Iterator<Item = (char, usize)> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        loop {
-            let rest = &raw[at..];
-            let first = rest.chars().next()?;
-            if first != '\\' {
-                at += first.len_utf8();
-                return Some((first, at));
-            }
-            let (character, len) = strings::unescape(rest.as_bytes());
-            at = raw.floor_char_boundary(at + len).max(at + 1);
-            if let Some(character) = character {
-                return Some((character, at));
-            }
-        }
-    })
+/// Whether a token ends the way another one does, of which the beginning is missing.
+fn ends_with(token: &Token<'_>, head: &Token<'_>) -> bool {
+    let text = |raw| code_points(raw).map(|(code_point, _)| code_point).collect::<Vec<_>>();
+    match (token.kind, head.kind) {
+        _ if head.endless => false,
+        (TokenKind::String, TokenKind::String) => text(token.raw).ends_with(&text(head.raw)),
+        (TokenKind::Word, TokenKind::Word) => token.raw.ends_with(head.raw),
+        _ => false,
+    }
 }

@@ -151,6 +151,14 @@ impl Question<'_> {
         })
     }
 
+    /// Whether the document says the same eight characters or more twice in a row, and is cut
+    /// between: going on looks the same as repeating, and no reader could tell.
+    pub(crate) fn doubles_at_the_cut(&self) -> bool {
+        let (before, after) = self.document.split_at(self.cut);
+        (8..=before.len().min(after.len()))
+            .any(|len| before.as_bytes()[before.len() - len..] == after.as_bytes()[..len])
+    }
+
     /// The opener of a container, other than the root, that holds the cut.
     fn enclosing(&self) -> Option<usize> {
         let open = open_containers(&self.document[..self.cut]);

@@ -1,0 +1,67 @@
+//! Tells whether two joins differ by repetitions of one and the same piece.
+//!
+//! Where a text repeats itself, a fragment that begins with the piece may mean the last
+//! repetition again or the next one, and nothing in the two texts says which.
+
+use super::Attempt;
+use crate::tokens::{Token, Tokens};
+
+/// The end of a period may differ: the last item of an array has no comma after it.
+const RAGGED_END: usize = 2;
+
+/// How much of the base before the overlap is searched for the same once more.
+const WINDOW: usize = 32 * 1024;
+
+impl Attempt<'_, '_> {
+    /// Whether the fragment's text between two places where it might join comes once more, right
+    /// after it in the fragment or right before what it repeats in the base.
+    pub(super) fn is_period(&self, shorter: usize, longer: usize) -> bool {
+        let (shorter, longer) = (shorter.min(longer), shorter.max(longer));
+        self.is_period_of_text(shorter, longer) || self.is_period_of_tokens(shorter, longer)
+    }
+
+    fn is_period_of_text(&self, shorter: usize, longer: usize) -> bool {
+        let fragment = self.fragment.as_bytes();
+        let piece = &fragment[shorter..longer];
+        let ahead = common(piece.iter(), fragment[longer..].iter());
+        let base = self.base.text().as_bytes();
+        let before = base.strip_suffix(&fragment[..longer]).unwrap_or_default();
+        let first = &fragment[..longer - shorter];
+        let behind = common(first.iter().rev(), before.iter().rev());
+        self.count(ahead + behind);
+        let same = ahead.max(behind);
+        same > 0 && same + RAGGED_END >= piece.len() || self.stands_before(longer - shorter, longer)
+    }
+
+    /// Whether the first bytes of the fragment stand in the base before the place where it
+    /// begins: then they may well come a third time.
+    fn stands_before(&self, len: usize, repeated: usize) -> bool {
+        let (base, fragment) = (self.base.text(), self.fragment);
+        let Some(before) = base.strip_suffix(&fragment[..repeated]) else {
+            return false;
+        };
+        let start = before.ceil_char_boundary(before.len().saturating_sub(WINDOW));
+        self.count(before.len() - start);
+        fragment.get(..len).is_some_and(|first| before[start..].contains(first))
+    }
+
+    fn is_period_of_tokens(&self, shorter: usize, longer: usize) -> bool {
+        let in_string = self.base.scanner().is_in_string();
+        let piece: Vec<Token<'_>> = Tokens::new(&self.fragment[..longer], shorter, in_string).collect();
+        let mut ahead = Tokens::new(self.fragment, longer, in_string);
+        let mut same = 0;
+        for token in &piece {
+            match ahead.next() {
+                Some(next) if next == *token => same += 1,
+                // The last repetition is followed by the end of its container.
+                Some(next) if !next.is_mark("}]") => break,
+                _ => return same > 0,
+            }
+        }
+        same > 0 && same + 1 >= piece.len()
+    }
+}
+
+fn common<'a>(one: impl Iterator<Item = &'a u8>, another: impl Iterator<Item = &'a u8>) -> usize {
+    one.zip(another).take_while(|(a, b)| a == b).count()
+}
