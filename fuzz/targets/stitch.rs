@@ -1,5 +1,5 @@
-//! A join only ever adds to the base and leaves it a valid beginning of JSON; a
-//! refusal changes nothing.
+//! A join keeps the base, but for half an escape at its end, and leaves a valid beginning of
+//! JSON; a refusal changes nothing.
 //!
 //! The input is a base, a fragment, and perhaps the overlap that was asked for.
 #![no_main]
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
             let seam = stitch(&mut stitched, fragment, &options);
             if seam.outcome.is_accepted() {
                 assert!(
-                    stitched.text().starts_with(base.text()),
+                    stitched.text().starts_with(settled(base.text())),
                     "the base was changed"
                 );
                 let scanner = scanned(stitched.text().as_bytes());
@@ -54,3 +54,14 @@ fuzz_target!(|input: &[u8]| {
         }
     }
 });
+
+/// The base without the escape sequence or surrogate pair in which it may end: a fragment may
+/// write that anew.
+fn settled(base: &str) -> &str {
+    let longest = r"\ud83c\udf0".len();
+    let tail = base.len().saturating_sub(longest);
+    let held = base.as_bytes()[tail..]
+        .iter()
+        .position(|byte| *byte == b'\\');
+    held.map_or(base, |at| &base[..tail + at])
+}
