@@ -179,5 +179,5 @@ pub(crate) fn whole_characters(bytes: &[u8]) -> Option<(&str, &[u8])> {
 
 fn skip_mark_and_space(given: &[u8]) -> &[u8] {
     let text = given.strip_prefix("\u{feff}".as_bytes()).unwrap_or(given);
-    &text[plain::white_space_run(text)..]
+    &text[plain::skip_white_space(text, 0)..]
 }

@@ -118,7 +118,34 @@ pub(crate) fn overlap_context<'a>(base: &'a Base<'_>, answer_chars: Option<usize
         .max(SHORTEST_OVERLAP)
         .max(unique_length(text))
         .min(longest);
-    last_characters(text, wanted)
+    let overlap = last_characters(text, wanted);
+    &text[outside_escape(text, text.len() - overlap.len(), wanted < longest)..]
+}
+
+/// The place itself, or the beginning (or the end) of the escape sequence that it would split.
+fn outside_escape(text: &str, at: usize, before: bool) -> usize {
+    let bytes = text.as_bytes();
+    let longest = "\\u0000".len();
+    for start in at.saturating_sub(longest - 1)..at {
+        let backslashes = bytes[..=start]
+            .iter()
+            .rev()
+            .take_while(|byte| **byte == b'\\')
+            .count();
+        let len = if bytes.get(start + 1) == Some(&b'u') {
+            longest
+        } else {
+            2
+        };
+        if backslashes % 2 == 1 && start + len > at {
+            return if before {
+                start
+            } else {
+                text.ceil_char_boundary(start + len)
+            };
+        }
+    }
+    at
 }
 
 /// How many characters the end of the text needs to occur nowhere else near it.

@@ -13,8 +13,9 @@ mod repair;
 mod scan;
 mod stitch;
 mod strings;
-mod tokens;
 mod structure;
+mod tokens;
+mod vector;
 
 pub use base::Base;
 pub use close::{CloseOptions, Closed, Closing, Losses, NoJson, close};

@@ -82,7 +82,11 @@ pub(crate) struct Tokens<'a> {
 impl<'a> Tokens<'a> {
     /// The tokens from `at` on, which is a character boundary, inside or outside of a string.
     pub(crate) fn new(text: &'a str, at: usize, inside_string: bool) -> Self {
-        Self { text, at, inside_string }
+        Self {
+            text,
+            at,
+            inside_string,
+        }
     }
 
     fn string(&mut self) -> Token<'a> {
@@ -95,7 +99,14 @@ impl<'a> Tokens<'a> {
         };
         self.at = end + usize::from(!endless);
         let raw = &self.text[content..end];
-        Token { kind: TokenKind::String, raw, start, end: self.at, headless, endless }
+        Token {
+            kind: TokenKind::String,
+            raw,
+            start,
+            end: self.at,
+            headless,
+            endless,
+        }
     }
 
     fn token(&mut self, kind: TokenKind, len: usize) -> Token<'a> {
@@ -103,7 +114,14 @@ impl<'a> Tokens<'a> {
         self.at += len;
         let endless = kind == TokenKind::Word && self.at == self.text.len();
         let raw = &self.text[start..self.at];
-        Token { kind, raw, start, end: self.at, headless: false, endless }
+        Token {
+            kind,
+            raw,
+            start,
+            end: self.at,
+            headless: false,
+            endless,
+        }
     }
 }
 
@@ -115,12 +133,14 @@ impl<'a> Iterator for Tokens<'a> {
             return Some(self.string());
         }
         let bytes = self.text.as_bytes();
-        self.at += crate::plain::white_space_run(&bytes[self.at..]);
+        self.at = crate::plain::skip_white_space(bytes, self.at);
         match bytes.get(self.at)? {
             b'"' => Some(self.string()),
             byte if is_mark(*byte) => Some(self.token(TokenKind::Mark, 1)),
             _ => {
-                let ends = |byte: &u8| is_mark(*byte) || matches!(byte, b'"' | b' ' | b'\n' | b'\r' | b'\t');
+                let ends = |byte: &u8| {
+                    is_mark(*byte) || matches!(byte, b'"' | b' ' | b'\n' | b'\r' | b'\t')
+                };
                 let rest = &bytes[self.at..];
                 let len = rest.iter().position(ends).unwrap_or(rest.len());
                 Some(self.token(TokenKind::Word, len))
@@ -136,7 +156,7 @@ fn is_mark(byte: u8) -> bool {
 /// The quote that ends the string whose content begins at `at`.
 fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        at += crate::plain::string_run(bytes.get(at..)?);
+        at = crate::vector::string_stop(bytes, at);
         match bytes.get(at)? {
             b'"' => return Some(at),
             b'\\' => at += 2,
@@ -150,8 +170,16 @@ pub(crate) fn is_inside_string(text: &str, at: usize, end_is_inside: bool) -> bo
     let bytes = text.as_bytes();
     let mut inside = end_is_inside;
     let mut end = bytes.len();
-    while let Some(quote) = bytes[at..end].iter().rposition(|byte| *byte == b'"').map(|q| at + q) {
-        let backslashes = bytes[..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
+    while let Some(quote) = bytes[at..end]
+        .iter()
+        .rposition(|byte| *byte == b'"')
+        .map(|q| at + q)
+    {
+        let backslashes = bytes[..quote]
+            .iter()
+            .rev()
+            .take_while(|byte| **byte == b'\\')
+            .count();
         // Outside of strings there are no backslashes.
         if backslashes % 2 == 0 {
             inside = !inside;
@@ -181,7 +209,12 @@ impl Number {
             None => (rest, 0),
         };
         let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        if integer.is_empty() || !integer.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
+        if integer.is_empty()
+            || !integer
+                .bytes()
+                .chain(fraction.bytes())
+                .all(|b| b.is_ascii_digit())
+        {
             return None;
         }
         let digits = format!("{integer}{fraction}");
@@ -189,7 +222,15 @@ impl Number {
         let significant = digits.trim_end_matches('0');
         let shift = i64::try_from(digits.len() - significant.len()).ok()?
             - i64::try_from(fraction.len()).ok()?;
-        let exponent = if significant.is_empty() { 0 } else { i64::from(exponent) + shift };
-        Some(Self { negative, digits: significant.to_owned(), exponent })
+        let exponent = if significant.is_empty() {
+            0
+        } else {
+            i64::from(exponent) + shift
+        };
+        Some(Self {
+            negative,
+            digits: significant.to_owned(),
+            exponent,
+        })
     }
 }

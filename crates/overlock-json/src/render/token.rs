@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::plain;
+use crate::{plain, vector};
 
 /// The text without half a character at its end.
 pub(super) fn whole_characters(bytes: &[u8]) -> Cow<'_, str> {
@@ -19,7 +19,7 @@ pub(super) fn whole_characters(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Where white space that begins at `at` ends.
 pub(super) fn skip_space(bytes: &[u8], at: usize) -> usize {
-    at + plain::white_space_run(&bytes[at..])
+    plain::skip_white_space(bytes, at)
 }
 
 /// Where the string whose opening quote stands at `start` ends, after its closing quote if it has one.
@@ -30,7 +30,7 @@ pub(super) fn string_end(bytes: &[u8], start: usize) -> StringEnd {
             b'"' => return StringEnd::Closed(at + 1),
             b'\\' => at += 2,
             // The run stops at a control character too, which no valid string holds.
-            _ => at += 1 + plain::string_run(&bytes[at + 1..]),
+            _ => at = vector::string_stop(bytes, at + 1),
         }
     }
     StringEnd::Open(bytes.len())

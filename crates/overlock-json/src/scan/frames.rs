@@ -71,6 +71,11 @@ impl Frames {
         self.index += 1;
     }
 
+    #[inline]
+    pub(super) fn set_index(&mut self, index: usize) {
+        self.index = index;
+    }
+
     /// Opens a container that stands at `element` in its parent, under `key` if that is an object.
     #[inline]
     pub(super) fn push(&mut self, container: Container, opener: usize, element: usize, key: &[u8]) {
@@ -120,9 +125,10 @@ impl Frames {
             self.places.truncate(left);
         }
         // Equal texts must leave equal states, whatever was open before.
-        self.kinds.truncate(self.depth.div_ceil(64));
-        if let (Some(last), used @ 1..) = (self.kinds.last_mut(), self.depth % 64) {
-            *last &= (1 << used) - 1;
+        if self.depth.is_multiple_of(64) {
+            self.kinds.truncate(self.depth / 64);
+        } else {
+            self.kinds[self.depth / 64] &= !(1 << (self.depth % 64));
         }
         element
     }

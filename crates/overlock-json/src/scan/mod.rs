@@ -7,6 +7,7 @@
 mod frames;
 mod offence;
 mod string;
+mod whole;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +15,8 @@ use crate::close::{Closing, Losses};
 use crate::cut::{Cut, Place};
 use crate::plain;
 pub use frames::Container;
-pub(crate) use frames::{Coordinate, Frame};
 use frames::Frames;
+pub(crate) use frames::{Coordinate, Frame};
 pub use offence::{Offence, OffenceKind};
 use string::{Escape, StringEnd};
 
@@ -451,6 +452,10 @@ impl<V: Visitor> Reader<'_, V> {
     fn run(mut self) {
         let mut state = self.scanner.state;
         while self.at < self.piece.len() {
+            state = self.whole_elements(state);
+            if self.at == self.piece.len() {
+                break;
+            }
             state = match state {
                 State::Key(escape) => self.key(escape),
                 State::String(escape) => self.string(escape),
@@ -467,8 +472,7 @@ impl<V: Visitor> Reader<'_, V> {
     /// Reads white space and one byte of structure, or the first byte of a token.
     #[inline]
     fn between(&mut self, state: State) -> State {
-        self.at += plain::white_space_run(&self.piece[self.at..]);
-        let Some(&byte) = self.piece.get(self.at) else {
+        let Some(byte) = self.next_byte() else {
             return state;
         };
         match state {
@@ -493,14 +497,30 @@ impl<V: Visitor> Reader<'_, V> {
                 self.key_in_piece = Some((self.at, self.at));
                 self.key(Escape::No)
             }
-            State::AfterKey if byte == b':' => {
-                self.at += 1;
-                State::AfterColon
-            }
-            State::AfterKey => self.offend(OffenceKind::ColonExpected),
+            State::AfterKey => self.colon(byte),
             State::AfterValue => self.after_value(byte),
             _ => self.offend(OffenceKind::TrailingText),
         }
+    }
+
+    /// Reads the colon and, if it is there, the value: most members lie whole in one piece.
+    #[inline]
+    fn colon(&mut self, byte: u8) -> State {
+        if byte != b':' {
+            return self.offend(OffenceKind::ColonExpected);
+        }
+        self.at += 1;
+        match self.next_byte() {
+            Some(byte) => self.value(byte),
+            None => State::AfterColon,
+        }
+    }
+
+    /// The next byte that is no white space.
+    #[inline]
+    fn next_byte(&mut self) -> Option<u8> {
+        self.at = plain::skip_white_space(self.piece, self.at);
+        self.piece.get(self.at).copied()
     }
 
     #[inline]
@@ -593,7 +613,11 @@ impl<V: Visitor> Reader<'_, V> {
     #[inline]
     fn scalar_ended(&mut self, kind: Scalar) -> State {
         self.visitor.scalar(kind);
-        self.value_ended()
+        let state = self.value_ended();
+        match (state, self.next_byte()) {
+            (State::AfterValue, Some(byte)) => self.after_value(byte),
+            _ => state,
+        }
     }
 
     fn key(&mut self, escape: Escape) -> State {
@@ -613,7 +637,10 @@ impl<V: Visitor> Reader<'_, V> {
                     .map_or(&self.scanner.key[..], |(from, to)| &self.piece[from..to]);
                 self.visitor.key(key);
                 self.at += 1;
-                State::AfterKey
+                match self.next_byte() {
+                    Some(byte) => self.colon(byte),
+                    None => State::AfterKey,
+                }
             }
             StringEnd::Piece(escape) => State::Key(escape),
             StringEnd::Offence(kind) => self.offend(kind),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{OffenceKind, Reader, Visitor};
-use crate::plain;
+use crate::vector;
 
 /// How far an escape sequence has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,8 +37,9 @@ impl<V: Visitor> Reader<'_, V> {
             }
         }
         loop {
-            let run = plain::string_run(&self.piece[self.at..]);
-            self.at += run;
+            let stop = vector::string_stop(self.piece, self.at);
+            let run = stop - self.at;
+            self.at = stop;
             let next = self.piece.get(self.at).copied();
             // Half a surrogate pair is only held while nothing else follows it.
             if self.scanner.held_from.is_some() && (run > 0 || next.is_some_and(|b| b != b'\\')) {

@@ -36,7 +36,11 @@ pub(super) fn decide<'f>(
     }
     if let Some(expected) = options.expected_overlap.filter(|text| !text.is_empty()) {
         for reading in &readings {
-            let attempt = Attempt { base, fragment: reading, scanned };
+            let attempt = Attempt {
+                base,
+                fragment: reading,
+                scanned,
+            };
             if let Some(decision) = attempt.as_expected(expected) {
                 return decision;
             }
@@ -44,7 +48,11 @@ pub(super) fn decide<'f>(
     }
     let mut mismatch = None;
     for reading in readings {
-        let attempt = Attempt { base, fragment: reading, scanned };
+        let attempt = Attempt {
+            base,
+            fragment: reading,
+            scanned,
+        };
         match attempt.by_evidence(options.protocol) {
             Err(Outcome::NoMatch(reason)) => mismatch = mismatch.or(Some(reason)),
             decision => return decision,
@@ -60,7 +68,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
             return None;
         }
         // White space in front is easily lost on the way.
-        let said = [expected, expected.trim_start()].into_iter().filter(|said| !said.is_empty());
+        let said = [expected, expected.trim_start()]
+            .into_iter()
+            .filter(|said| !said.is_empty());
         let (said, at) = said
             .filter_map(|said| Some((said, unwrap::after_preamble(self.fragment, said)?)))
             .next()?;
@@ -102,7 +112,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
         if falls_short || self.is_repeat() {
             return Err(Outcome::Repeat);
         }
-        if candidates.first().is_some_and(|best| best.matched >= LONG_ENOUGH) {
+        if candidates
+            .first()
+            .is_some_and(|best| best.matched >= LONG_ENOUGH)
+        {
             return self.choose(candidates, exact.is_ok());
         }
         if let Some(decision) = self.remainder() {
@@ -124,12 +137,16 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let place = candidate.from + rewritten;
         match self.ends_in_token() {
             true => place,
-            false => place + plain::white_space_run(&self.fragment.as_bytes()[place..]),
+            false => plain::skip_white_space(self.fragment.as_bytes(), place),
         }
     }
 
     /// Takes the longest candidate if nothing speaks for another one.
-    fn choose(&self, candidates: Vec<Candidate<'f>>, exact_is_lawful: bool) -> Result<Join<'f>, Outcome> {
+    fn choose(
+        &self,
+        candidates: Vec<Candidate<'f>>,
+        exact_is_lawful: bool,
+    ) -> Result<Join<'f>, Outcome> {
         let mut candidates = candidates.into_iter();
         let Some(best) = candidates.next() else {
             return Err(Outcome::Repeat);
@@ -140,11 +157,16 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let is_close = rival.matched >= LONG_ENOUGH && lead < CLEAR_LEAD;
             let is_strong = rival.matched >= CLEAR_LEAD;
             if is_close || is_strong || self.is_period(rival.from, best.from) {
-                return Err(Outcome::Ambiguous { shorter: rival.matched, longer });
+                return Err(Outcome::Ambiguous {
+                    shorter: rival.matched,
+                    longer,
+                });
             }
         }
         let is_weak = best.join.outcome == Outcome::Reformatted && longer < 2 * LONG_ENOUGH;
-        let is_digits = self.fragment[..best.from].bytes().all(|byte| byte.is_ascii_digit());
+        let is_digits = self.fragment[..best.from]
+            .bytes()
+            .all(|byte| byte.is_ascii_digit());
         let may_be_exact =
             exact_is_lawful && (is_weak || is_digits || self.is_period(0, best.from));
         if may_be_exact || self.begins_with_equal_items() {
@@ -158,9 +180,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let mut candidates = candidates.into_iter();
         match (candidates.next(), candidates.next()) {
             (Some(only), None) => self.progress(only.join),
-            (Some(longer), Some(shorter)) => {
-                Err(Outcome::Ambiguous { shorter: shorter.matched, longer: longer.matched })
-            }
+            (Some(longer), Some(shorter)) => Err(Outcome::Ambiguous {
+                shorter: shorter.matched,
+                longer: longer.matched,
+            }),
             _ => Err(Outcome::Repeat),
         }
     }
@@ -169,7 +192,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
     pub(super) fn progress(&self, join: Join<'f>) -> Result<Join<'f>, Outcome> {
         let is_new = !join.addition.trim().is_empty()
             && join.scanner.whole_text_end() > self.base.scanner().whole_text_end();
-        if is_new { Ok(join) } else { Err(Outcome::Repeat) }
+        if is_new {
+            Ok(join)
+        } else {
+            Err(Outcome::Repeat)
+        }
     }
 
     /// Only the grammar speaks for joining the fragment right at the cut.
@@ -181,7 +208,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
     ) -> Result<Join<'f>, Outcome> {
         let place = self.base.scanner().cut().map(|cut| cut.place);
         let repeated = short.first().map_or(0, |candidate| candidate.matched);
-        let ambiguous = Err(Outcome::Ambiguous { shorter: 0, longer: repeated });
+        let ambiguous = Err(Outcome::Ambiguous {
+            shorter: 0,
+            longer: repeated,
+        });
         match place {
             Some(Place::String | Place::Escape | Place::Key) if protocol == Protocol::Overlap => {
                 if repeated > 0 {
@@ -230,7 +260,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
     /// Whether the fragment begins a record like the one before it in the same array.
     fn is_next_record(&self) -> bool {
         let scanner = self.base.scanner();
-        let in_array = scanner.open_frames().next().is_some_and(|f| f.container == Container::Array);
+        let in_array = scanner
+            .open_frames()
+            .next()
+            .is_some_and(|f| f.container == Container::Array);
         let Some((start, end)) = scanner.elements().1.filter(|_| in_array) else {
             return false;
         };
@@ -240,9 +273,14 @@ impl<'b, 'f> Attempt<'b, 'f> {
 
     /// Whether an object begins at a byte of the fragment with the same key as another object.
     pub(super) fn begins_like(&self, sibling: Tokens<'_>, at: usize) -> bool {
-        let mut same = sibling.zip(Tokens::new(self.fragment, at, false)).map(|(a, b)| (a == b, b));
-        same.next().is_some_and(|(same, first)| same && first.is_mark("{"))
-            && same.next().is_some_and(|(same, key)| same && !key.is_mark("}"))
+        let mut same = sibling
+            .zip(Tokens::new(self.fragment, at, false))
+            .map(|(a, b)| (a == b, b));
+        same.next()
+            .is_some_and(|(same, first)| same && first.is_mark("{"))
+            && same
+                .next()
+                .is_some_and(|(same, key)| same && !key.is_mark("}"))
     }
 
     /// Whether the whole fragment stands in the base already.

@@ -102,7 +102,10 @@ impl Outcome {
 
     /// Whether the base grew.
     pub fn is_accepted(&self) -> bool {
-        !matches!(self, Self::Repeat | Self::Ambiguous { .. } | Self::NoMatch(_))
+        !matches!(
+            self,
+            Self::Repeat | Self::Ambiguous { .. } | Self::NoMatch(_)
+        )
     }
 }
 
@@ -171,10 +174,21 @@ pub fn stitch<T: AsRef<[u8]> + ?Sized>(
             let reaches_end = join.addition.as_bytes().as_ptr_range().end
                 == fragment.as_bytes().as_ptr_range().end;
             let half_character = if reaches_end { half_character } else { &[] };
-            base.grow(join.base_len, [join.separator, join.addition], half_character, join.scanner);
+            base.grow(
+                join.base_len,
+                [join.separator, join.addition],
+                half_character,
+                join.scanner,
+            );
             seam
         }
-        Err(outcome) => Seam { outcome, offset, overlap: 0, added: 0, scanned: scanned.get() },
+        Err(outcome) => Seam {
+            outcome,
+            offset,
+            overlap: 0,
+            added: 0,
+            scanned: scanned.get(),
+        },
     }
 }
 
@@ -224,7 +238,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let start = if base_len == self.base.text().len() {
             self.base.scanner().clone()
         } else {
-            self.base.scanner().without_half_escape(self.base.text().as_bytes())
+            self.base
+                .scanner()
+                .without_half_escape(self.base.text().as_bytes())
         };
         let mut addition = &self.fragment[from..];
         let mut scanner = start.clone();
@@ -241,6 +257,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
             scanner.feed(separator.as_bytes());
             scanner.feed(addition.as_bytes());
         }
-        Ok(Join { outcome, base_len, separator, addition, repeated, scanner })
+        Ok(Join {
+            outcome,
+            base_len,
+            separator,
+            addition,
+            repeated,
+            scanner,
+        })
     }
 }

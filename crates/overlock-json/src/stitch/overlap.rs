@@ -24,11 +24,16 @@ impl<'b, 'f> Attempt<'b, 'f> {
             .chain(tail.iter().map(|byte| u16::from(*byte)))
             .collect();
         let prefixes = common_prefixes(&sequence);
-        let lengths = (1..=len).rev().filter(|n| prefixes[sequence.len() - n] == *n);
+        let lengths = (1..=len)
+            .rev()
+            .filter(|n| prefixes[sequence.len() - n] == *n);
 
         let limit = self.scanned.get() + 8 * fragment.len();
         let mut overlaps: Vec<Candidate<'f>> = Vec::new();
-        for len in lengths.filter(|n| fragment.is_char_boundary(*n)).take(MOST_TRIED) {
+        for len in lengths
+            .filter(|n| fragment.is_char_boundary(*n))
+            .take(MOST_TRIED)
+        {
             let characters = fragment[..len].chars().count();
             let Ok(join) = self.join(Outcome::Overlap, base.len(), "", len, characters) else {
                 continue;
@@ -37,7 +42,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
             if matched == 0 {
                 continue;
             }
-            overlaps.push(Candidate { matched, from: len, join });
+            overlaps.push(Candidate {
+                matched,
+                from: len,
+                join,
+            });
             if overlaps.len() == 2 || self.scanned.get() > limit {
                 break;
             }
@@ -52,6 +61,9 @@ fn weight(overlap: &str, in_string: bool) -> usize {
     if in_string {
         code_points(overlap).count()
     } else {
-        overlap.chars().filter(|character| !character.is_whitespace()).count()
+        overlap
+            .chars()
+            .filter(|character| !character.is_whitespace())
+            .count()
     }
 }

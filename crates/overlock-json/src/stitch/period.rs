@@ -42,12 +42,15 @@ impl Attempt<'_, '_> {
         };
         let start = before.ceil_char_boundary(before.len().saturating_sub(WINDOW));
         self.count(before.len() - start);
-        fragment.get(..len).is_some_and(|first| before[start..].contains(first))
+        fragment
+            .get(..len)
+            .is_some_and(|first| before[start..].contains(first))
     }
 
     fn is_period_of_tokens(&self, shorter: usize, longer: usize) -> bool {
         let in_string = self.base.scanner().is_in_string();
-        let piece: Vec<Token<'_>> = Tokens::new(&self.fragment[..longer], shorter, in_string).collect();
+        let piece: Vec<Token<'_>> =
+            Tokens::new(&self.fragment[..longer], shorter, in_string).collect();
         let mut ahead = Tokens::new(self.fragment, longer, in_string);
         let mut same = 0;
         for token in &piece {

@@ -47,7 +47,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
             (Err(_), _) => false,
         });
         Some(match (best, rival) {
-            (Ok(_), Some(_)) => Err(Outcome::Ambiguous { shorter: 0, longer: 0 }),
+            (Ok(_), Some(_)) => Err(Outcome::Ambiguous {
+                shorter: 0,
+                longer: 0,
+            }),
             (Ok(best), None) => self.progress(best.join),
             (Err(outcome), _) => Err(outcome),
         })
@@ -62,19 +65,25 @@ impl<'b, 'f> Attempt<'b, 'f> {
         }
         let mut frames: Vec<Frame<'b>> = scanner.open_frames().collect();
         frames.reverse();
-        (0..frames.len()).filter(|level| frames[*level].container == Container::Array).any(|level| {
-            let Some(items) = self.inside_wrapper(&frames[..=level]) else { return false };
-            let mut tokens = Tokens::new(self.fragment, items, false);
-            let first = read_value(&mut tokens);
-            let comma = tokens.next().is_some_and(|token| token.is_mark(","));
-            match (first, read_value(&mut tokens)) {
-                (Some((start, end)), Some((next, next_end))) if comma => {
-                    Tokens::new(&self.fragment[..end], start, false)
-                        .eq(Tokens::new(&self.fragment[..next_end], next, false))
+        (0..frames.len())
+            .filter(|level| frames[*level].container == Container::Array)
+            .any(|level| {
+                let Some(items) = self.inside_wrapper(&frames[..=level]) else {
+                    return false;
+                };
+                let mut tokens = Tokens::new(self.fragment, items, false);
+                let first = read_value(&mut tokens);
+                let comma = tokens.next().is_some_and(|token| token.is_mark(","));
+                match (first, read_value(&mut tokens)) {
+                    (Some((start, end)), Some((next, next_end))) if comma => Tokens::new(
+                        &self.fragment[..end],
+                        start,
+                        false,
+                    )
+                    .eq(Tokens::new(&self.fragment[..next_end], next, false)),
+                    _ => false,
                 }
-                _ => false,
-            }
-        })
+            })
     }
 
     /// Follows the base's keys in the fragment and says where the array's first item would be.
@@ -87,7 +96,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
             if let Coordinate::Key(key) = frame.coordinate? {
                 self.find_member(&mut tokens, parent, key)?;
             }
-            opener = tokens.next().filter(|token| opens(token, frame.container))?;
+            opener = tokens
+                .next()
+                .filter(|token| opens(token, frame.container))?;
             parent = frame;
         }
         Some(opener.end)
@@ -96,7 +107,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
     /// Reads members up to the one of that name. Those before it must say what the base says.
     fn find_member(&self, tokens: &mut Tokens<'f>, parent: &Frame<'_>, key: &[u8]) -> Option<()> {
         loop {
-            let name = tokens.next().filter(|token| token.kind == TokenKind::String)?;
+            let name = tokens
+                .next()
+                .filter(|token| token.kind == TokenKind::String)?;
             tokens.next().filter(|token| token.is_mark(":"))?;
             if name.raw.as_bytes() == key || decode(name.raw.as_bytes()) == decode(key) {
                 return Some(());
@@ -105,9 +118,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let text = self.base.text();
             let known = member_value(text, parent.opener, &name)?;
             self.count(known.1 - parent.opener);
-            if !Tokens::new(&text[..known.1], known.0, false)
-                .eq(Tokens::new(&self.fragment[..end], start, false))
-            {
+            if !Tokens::new(&text[..known.1], known.0, false).eq(Tokens::new(
+                &self.fragment[..end],
+                start,
+                false,
+            )) {
                 return None;
             }
             tokens.next().filter(|token| token.is_mark(","))?;
@@ -126,7 +141,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let scanner = self.base.scanner();
         let place = scanner.cut()?.place;
         let innermost = level + 1 == frames.len();
-        let between = matches!(place, Place::ContainerStart | Place::AfterComma | Place::AfterValue);
+        let between = matches!(
+            place,
+            Place::ContainerStart | Place::AfterComma | Place::AfterValue
+        );
         if !innermost || !between {
             // The element that was cut must come again, and from there on go further.
             let open = frames.get(level + 1).map(|frame| frame.opener);
@@ -135,8 +153,14 @@ impl<'b, 'f> Attempt<'b, 'f> {
             if !is_tied && !self.begins_like(Tokens::new(text, element, false), items) {
                 return None;
             }
-            let join = self.join(Outcome::Remainder, base_len, "", from, matched).ok()?;
-            return Some(Ok(Candidate { matched, from, join }));
+            let join = self
+                .join(Outcome::Remainder, base_len, "", from, matched)
+                .ok()?;
+            return Some(Ok(Candidate {
+                matched,
+                from,
+                join,
+            }));
         }
         let first = Tokens::new(self.fragment, items, false).next()?;
         let previous = scanner.elements().1;
@@ -145,14 +169,20 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let same_as = |from: usize, to: usize| {
                 let mut item = Tokens::new(self.fragment, first.start, false);
                 read_value(&mut item).is_some_and(|(start, end)| {
-                    Tokens::new(&text[..to], from, false)
-                        .eq(Tokens::new(&self.fragment[..end], start, false))
+                    Tokens::new(&text[..to], from, false).eq(Tokens::new(
+                        &self.fragment[..end],
+                        start,
+                        false,
+                    ))
                 })
             };
             let end = text[..end].trim_end_matches([' ', '\n', '\r', '\t']).len();
             // The last item once more, or the first one: a repetition, or a document begun anew.
             if same_as(start, end) || self.begins_anew(opener, first.start) {
-                return Some(Err(Outcome::Ambiguous { shorter: 0, longer: 0 }));
+                return Some(Err(Outcome::Ambiguous {
+                    shorter: 0,
+                    longer: 0,
+                }));
             }
             if !is_tied && !self.begins_like(Tokens::new(&text[..end], start, false), first.start) {
                 return None;
@@ -164,8 +194,14 @@ impl<'b, 'f> Attempt<'b, 'f> {
             Place::AfterValue if !first.is_mark("]") => ",",
             _ => "",
         };
-        let join = self.join(Outcome::Remainder, text.len(), separator, first.start, 0).ok()?;
-        Some(Ok(Candidate { matched: 0, from: first.start, join }))
+        let join = self
+            .join(Outcome::Remainder, text.len(), separator, first.start, 0)
+            .ok()?;
+        Some(Ok(Candidate {
+            matched: 0,
+            from: first.start,
+            join,
+        }))
     }
 
     /// Whether the item at a byte of the fragment begins as the array's first item does, with

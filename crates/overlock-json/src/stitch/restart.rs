@@ -3,8 +3,8 @@
 //! Token by token: with other white space, other escapes or other number spelling, from the
 //! middle of the base or from the beginning of a container that holds the cut.
 
-use super::{Attempt, Candidate, Outcome};
 use super::decide::LONG_ENOUGH;
+use super::{Attempt, Candidate, Outcome};
 use crate::borders::common_prefixes;
 use crate::cut::Place;
 use crate::strings::code_points;
@@ -73,20 +73,31 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let ends_in_word = matches!(place, Some(Place::Number | Place::Literal));
         let inside = is_inside_string(text, start, ends_in_string);
         let mut tokens: Vec<_> = Tokens::new(text, start, inside).collect();
-        let half = if ends_in_string || ends_in_word { tokens.pop() } else { None };
+        let half = if ends_in_string || ends_in_word {
+            tokens.pop()
+        } else {
+            None
+        };
         Tail { tokens, half }
     }
 
     fn restarts_in_tail(&self, tail: &Tail<'b>, restarts: &mut Restarts<'f>) {
         let longest = tail.tokens.len() + 2;
         for (inside_string, headless) in [(false, 0), (false, 1), (true, 1)] {
-            let tokens: Vec<_> =
-                Tokens::new(self.fragment, 0, inside_string).take(longest).collect();
+            let tokens: Vec<_> = Tokens::new(self.fragment, 0, inside_string)
+                .take(longest)
+                .collect();
             self.count(tokens.last().map_or(0, |token| token.end));
             // A token whose beginning is not in the fragment is compared on its own.
-            let Some((headless, whole)) = tokens.split_at_checked(headless) else { continue };
-            let sequence: Vec<Option<&Token<'_>>> =
-                whole.iter().map(Some).chain([None]).chain(tail.tokens.iter().map(Some)).collect();
+            let Some((headless, whole)) = tokens.split_at_checked(headless) else {
+                continue;
+            };
+            let sequence: Vec<Option<&Token<'_>>> = whole
+                .iter()
+                .map(Some)
+                .chain([None])
+                .chain(tail.tokens.iter().map(Some))
+                .collect();
             let same = common_prefixes(&sequence);
             for start in 0..=tail.tokens.len() {
                 let first = start + headless.len();
@@ -95,7 +106,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
                     None => continue,
                 };
                 let reaches_end = count == 0 || same[sequence.len() - count] == count;
-                let head_matches = headless.iter().all(|head| ends_with(&tail.tokens[start], head));
+                let head_matches = headless
+                    .iter()
+                    .all(|head| ends_with(&tail.tokens[start], head));
                 if !reaches_end || !head_matches {
                     continue;
                 }
@@ -115,7 +128,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
         if !string.raw.contains('\\') && !half.raw.contains('\\') {
             return;
         }
-        let said: Vec<u32> = code_points(self.whole_content(half)).map(|(c, _)| c).collect();
+        let said: Vec<u32> = code_points(self.whole_content(half))
+            .map(|(c, _)| c)
+            .collect();
         let said = &said[said.len().saturating_sub(WINDOW / 4)..];
         let again: Vec<(u32, usize)> = code_points(string.raw).take(said.len()).collect();
         let sequence: Vec<Option<u32>> = again
@@ -125,12 +140,19 @@ impl<'b, 'f> Attempt<'b, 'f> {
             .chain(said.iter().copied().map(Some))
             .collect();
         let same = common_prefixes(&sequence);
-        let lengths = (1..=again.len()).rev().filter(|n| same[sequence.len() - n] == *n).take(2);
+        let lengths = (1..=again.len())
+            .rev()
+            .filter(|n| same[sequence.len() - n] == *n)
+            .take(2);
         for length in lengths.collect::<Vec<_>>() {
             let from = again[length - 1].1;
             let base_len = self.base.scanner().whole_text_end();
             if let Ok(join) = self.join(Outcome::Reformatted, base_len, "", from, length) {
-                restarts.found.push(Candidate { matched: length, from, join });
+                restarts.found.push(Candidate {
+                    matched: length,
+                    from,
+                    join,
+                });
             }
         }
     }
@@ -138,7 +160,12 @@ impl<'b, 'f> Attempt<'b, 'f> {
     /// The fragment begins again at an open container. Those that opened in the window have been
     /// looked at, except for whether the fragment goes further than the base.
     fn restarts_of_containers(&self, window: usize, restarts: &mut Restarts<'f>) {
-        let openers: Vec<usize> = self.base.scanner().open_frames().map(|frame| frame.opener).collect();
+        let openers: Vec<usize> = self
+            .base
+            .scanner()
+            .open_frames()
+            .map(|frame| frame.opener)
+            .collect();
         let outermost = openers.len().saturating_sub(MOST_FRAMES);
         for (at, opener) in openers.into_iter().enumerate() {
             if at < MOST_FRAMES || at >= outermost {
@@ -152,7 +179,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
             Ok(_) if !is_new => {}
             Ok((from, base_len, matched)) => {
                 let join = self.join(Outcome::Resumed, base_len, "", from, matched);
-                restarts.found.extend(join.map(|join| Candidate { matched, from, join }));
+                restarts.found.extend(join.map(|join| Candidate {
+                    matched,
+                    from,
+                    join,
+                }));
             }
             Err(Difference::FallsShort { matched }) => {
                 restarts.falls_short |= matched >= LONG_ENOUGH;
@@ -189,7 +220,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
         };
         let from = self.after_half(half.as_ref(), again.next().as_ref(), end);
         matched += half.map_or(0, |half| self.half_characters(&half));
-        Ok((from.ok_or(Difference::Other)?, self.kept_len(half.as_ref()), matched))
+        Ok((
+            from.ok_or(Difference::Other)?,
+            self.kept_len(half.as_ref()),
+            matched,
+        ))
     }
 
     /// Adds the join after `count` of the fragment's tokens, which say the base from `start` on
@@ -209,28 +244,56 @@ impl<'b, 'f> Attempt<'b, 'f> {
             restarts.falls_short |= count > 0 && count == tokens.len();
             return;
         };
-        let said: usize = tokens[..count].iter().map(|token| token.raw.chars().count()).sum();
+        let said: usize = tokens[..count]
+            .iter()
+            .map(|token| token.raw.chars().count())
+            .sum();
         let matched = said + half.map_or(0, |half| self.half_characters(half));
         if matched == 0 {
             return;
         }
         let begins_container = start.is_some_and(|start| {
-            self.base.scanner().open_frames().any(|frame| frame.opener == start)
+            self.base
+                .scanner()
+                .open_frames()
+                .any(|frame| frame.opener == start)
         });
-        let outcome = if begins_container { Outcome::Resumed } else { Outcome::Reformatted };
+        let outcome = if begins_container {
+            Outcome::Resumed
+        } else {
+            Outcome::Reformatted
+        };
         let base_len = self.kept_len(half);
-        if let Ok(join) = self.join(outcome, base_len, "", from, self.fragment[..from].chars().count()) {
-            restarts.found.push(Candidate { matched, from, join });
+        if let Ok(join) = self.join(
+            outcome,
+            base_len,
+            "",
+            from,
+            self.fragment[..from].chars().count(),
+        ) {
+            restarts.found.push(Candidate {
+                matched,
+                from,
+                join,
+            });
         }
     }
 
     /// Where the fragment goes on after it has said the base's half token again; after `end` if
     /// there is none.
-    fn after_half(&self, half: Option<&Token<'_>>, again: Option<&Token<'_>>, end: usize) -> Option<usize> {
+    fn after_half(
+        &self,
+        half: Option<&Token<'_>>,
+        again: Option<&Token<'_>>,
+        end: usize,
+    ) -> Option<usize> {
         let Some(half) = half else { return Some(end) };
         let again = again.filter(|again| again.kind == half.kind && !again.headless)?;
         if half.kind == TokenKind::Word {
-            return again.raw.starts_with(half.raw).then_some(again.start + half.raw.len());
+            return again
+                .raw
+                .starts_with(half.raw)
+                .then_some(again.start + half.raw.len());
         }
         let mut at = 0;
         let mut characters = code_points(again.raw);
@@ -247,7 +310,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
     /// What is written of the string in which the base stops, without half an escape.
     fn whole_content(&self, half: &Token<'b>) -> &'b str {
         let text = self.base.text();
-        let end = self.base.scanner().whole_text_end().max(half.content_start());
+        let end = self
+            .base
+            .scanner()
+            .whole_text_end()
+            .max(half.content_start());
         &text[half.content_start()..end]
     }
 
@@ -278,7 +345,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
 
 /// Whether a token ends the way another one does, of which the beginning is missing.
 fn ends_with(token: &Token<'_>, head: &Token<'_>) -> bool {
-    let text = |raw| code_points(raw).map(|(code_point, _)| code_point).collect::<Vec<_>>();
+    let text = |raw| {
+        code_points(raw)
+            .map(|(code_point, _)| code_point)
+            .collect::<Vec<_>>()
+    };
     match (token.kind, head.kind) {
         _ if head.endless => false,
         (TokenKind::String, TokenKind::String) => text(token.raw).ends_with(&text(head.raw)),

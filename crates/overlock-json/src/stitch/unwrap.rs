@@ -53,22 +53,53 @@ fn is_preamble(text: &str) -> bool {
 
 /// Whether what follows a whole document is talk, and not more of some document.
 pub(super) fn is_prose(text: &str) -> bool {
-    !text.trim_start().starts_with(['{', '}', '[', ']', ',', ':', '"'])
+    !text
+        .trim_start()
+        .starts_with(['{', '}', '[', ']', ',', ':', '"'])
 }
 
 /// Whether a text begins the way models begin to talk about an answer.
 pub(super) fn begins_with_talk(text: &str) -> bool {
     const OPENINGS: [&str; 24] = [
-        "i'm ", "i’m ", "i am ", "i apolog", "i can't", "i can’t", "i cannot", "i will", "i'll",
-        "i have", "sorry", "apologies", "my apologies", "here is", "here's", "here’s", "here are",
-        "sure", "certainly", "of course", "unfortunately", "continuing", "as an ai", "okay",
+        "i'm ",
+        "i’m ",
+        "i am ",
+        "i apolog",
+        "i can't",
+        "i can’t",
+        "i cannot",
+        "i will",
+        "i'll",
+        "i have",
+        "sorry",
+        "apologies",
+        "my apologies",
+        "here is",
+        "here's",
+        "here’s",
+        "here are",
+        "sure",
+        "certainly",
+        "of course",
+        "unfortunately",
+        "continuing",
+        "as an ai",
+        "okay",
     ];
-    let start: String = text.trim_start().chars().take(20).flat_map(char::to_lowercase).collect();
+    let start: String = text
+        .trim_start()
+        .chars()
+        .take(20)
+        .flat_map(char::to_lowercase)
+        .collect();
     OPENINGS.iter().any(|opening| start.starts_with(opening))
 }
 
 fn without_thoughts(fragment: &str) -> &str {
-    match fragment.strip_prefix("<think>").and_then(|rest| rest.split_once("</think>")) {
+    match fragment
+        .strip_prefix("<think>")
+        .and_then(|rest| rest.split_once("</think>"))
+    {
         Some((_, answer)) => answer.trim_start(),
         None => fragment,
     }

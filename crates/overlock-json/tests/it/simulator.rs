@@ -40,14 +40,35 @@ pub(crate) enum Behaviour {
 
 impl Behaviour {
     pub(crate) const ALL: [Self; 29] = [
-        Self::AsAsked, Self::AsAskedInFence, Self::AsAskedInOpenFence, Self::AsAskedAfterTalk,
-        Self::AsAskedAfterTalkOnTheSameLine, Self::AsAskedBeforeTalk, Self::AsAskedAfterThoughts,
-        Self::AsAskedAfterProgress, Self::AsAskedAndCutAgain, Self::Prefilled, Self::LongerOverlap,
-        Self::ShorterOverlap, Self::OtherWhiteSpace, Self::OtherEscapes, Self::RootAgain,
-        Self::RootAgainInFence, Self::RootReindented, Self::RootReescaped, Self::ItemAgain,
-        Self::ItemReindented, Self::ItemReescaped, Self::ContinuesUnasked,
-        Self::RemainingItemsInWrapper, Self::RepeatsItself, Self::FallsShort, Self::Apologises,
-        Self::Refuses, Self::SendsForeignJson, Self::SendsNothing,
+        Self::AsAsked,
+        Self::AsAskedInFence,
+        Self::AsAskedInOpenFence,
+        Self::AsAskedAfterTalk,
+        Self::AsAskedAfterTalkOnTheSameLine,
+        Self::AsAskedBeforeTalk,
+        Self::AsAskedAfterThoughts,
+        Self::AsAskedAfterProgress,
+        Self::AsAskedAndCutAgain,
+        Self::Prefilled,
+        Self::LongerOverlap,
+        Self::ShorterOverlap,
+        Self::OtherWhiteSpace,
+        Self::OtherEscapes,
+        Self::RootAgain,
+        Self::RootAgainInFence,
+        Self::RootReindented,
+        Self::RootReescaped,
+        Self::ItemAgain,
+        Self::ItemReindented,
+        Self::ItemReescaped,
+        Self::ContinuesUnasked,
+        Self::RemainingItemsInWrapper,
+        Self::RepeatsItself,
+        Self::FallsShort,
+        Self::Apologises,
+        Self::Refuses,
+        Self::SendsForeignJson,
+        Self::SendsNothing,
     ];
 
     /// Whether the answer begins with what was asked for, so that it must always join.
@@ -116,14 +137,18 @@ impl Question<'_> {
             }
             Behaviour::OtherEscapes => reescaped(document, cut - self.asked.len()),
             Behaviour::RootAgain => document.to_owned(),
-            Behaviour::RootAgainInFence => format!("Here is it all:\n```json\n{document}\n```\nDone."),
+            Behaviour::RootAgainInFence => {
+                format!("Here is it all:\n```json\n{document}\n```\nDone.")
+            }
             Behaviour::RootReindented => {
                 let layouts = [Layout::Compact, Layout::Spaced, Layout::Pretty];
                 self.value.write(layouts[self.number % 3])
             }
             Behaviour::RootReescaped => reescaped(document, 0),
             Behaviour::ItemAgain => document[self.enclosing()?..].to_owned(),
-            Behaviour::ItemReindented => respaced(document, self.enclosing()?, self.number.is_multiple_of(2)),
+            Behaviour::ItemReindented => {
+                respaced(document, self.enclosing()?, self.number.is_multiple_of(2))
+            }
             Behaviour::ItemReescaped => reescaped(document, self.enclosing()?),
             Behaviour::RemainingItemsInWrapper => {
                 let wrapper = self.wrapper_of_array()?;
@@ -134,9 +159,12 @@ impl Question<'_> {
                 let end = document.floor_char_boundary(cut - cut / 4);
                 (end > 24).then(|| document[..end].to_owned())?
             }
-            Behaviour::Apologises => "I'm sorry, I seem to have been cut off. Here is the rest:".to_owned(),
+            Behaviour::Apologises => {
+                "I'm sorry, I seem to have been cut off. Here is the rest:".to_owned()
+            }
             Behaviour::Refuses => {
-                "I cannot continue \"this document\" because it is too long.\n\n- Please ask again.".to_owned()
+                "I cannot continue \"this document\" because it is too long.\n\n- Please ask again."
+                    .to_owned()
             }
             Behaviour::SendsForeignJson => {
                 let foreign = [
@@ -147,7 +175,9 @@ impl Question<'_> {
                 ];
                 foreign[self.number % foreign.len()].to_owned()
             }
-            Behaviour::SendsNothing => ["", "\n", "```json\n```", "  \n\n "][self.number % 4].to_owned(),
+            Behaviour::SendsNothing => {
+                ["", "\n", "```json\n```", "  \n\n "][self.number % 4].to_owned()
+            }
         })
     }
 
@@ -170,10 +200,16 @@ impl Question<'_> {
     fn wrapper_of_array(&self) -> Option<String> {
         let before = &self.document[..self.cut];
         let open = open_containers(before);
-        let is_between = before.ends_with(',') && open.len() == 2 && before.as_bytes()[open[1]] == b'[';
-        let Value::Object(members) = self.value else { return None };
+        let is_between =
+            before.ends_with(',') && open.len() == 2 && before.as_bytes()[open[1]] == b'[';
+        let Value::Object(members) = self.value else {
+            return None;
+        };
         let outside = before.get(..*open.get(1)?)?;
-        let (key, _) = members.iter().rev().find(|(key, _)| outside.trim_end().trim_end_matches(':').ends_with(key))?;
+        let (key, _) = members
+            .iter()
+            .rev()
+            .find(|(key, _)| outside.trim_end().trim_end_matches(':').ends_with(key))?;
         is_between.then(|| format!("{{{}:[", key))
     }
 }
@@ -225,7 +261,9 @@ fn respaced(document: &str, start: usize, none: bool) -> String {
 /// The document from a byte on, with its characters escaped where they were not, and the other
 /// way round.
 fn reescaped(document: &str, start: usize) -> String {
-    let strings: Vec<bool> = bytes_with_strings(document).map(|(_, _, in_string)| in_string).collect();
+    let strings: Vec<bool> = bytes_with_strings(document)
+        .map(|(_, _, in_string)| in_string)
+        .collect();
     let mut out = String::new();
     let mut at = start;
     while at < document.len() {

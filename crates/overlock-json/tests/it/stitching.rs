@@ -15,14 +15,33 @@ fn check_stitch(base: &str, fragment: &str, outcome: &str, joined: &str) {
     let mut base = Base::read(base).expect("the base is JSON");
     let before = base.text().to_owned();
     let seam = stitch(&mut base, fragment, &StitchOptions::default());
-    assert_eq!((seam.outcome.name(), base.text()), (outcome, joined), "{before:?} + {fragment:?}");
+    assert_eq!(
+        (seam.outcome.name(), base.text()),
+        (outcome, joined),
+        "{before:?} + {fragment:?}"
+    );
 }
 
 #[test]
 fn an_overlap_is_written_once() {
-    check_stitch(r#"{"a":"hello wor"#, r#""hello world","b":1}"#, "overlap", r#"{"a":"hello world","b":1}"#);
-    check_stitch(r#"{"a":"hello wor"#, r#"{"a":"hello world","b":1}"#, "overlap", r#"{"a":"hello world","b":1}"#);
-    check_stitch("[100, 200, 300,", "200, 300, 400]", "overlap", "[100, 200, 300, 400]");
+    check_stitch(
+        r#"{"a":"hello wor"#,
+        r#""hello world","b":1}"#,
+        "overlap",
+        r#"{"a":"hello world","b":1}"#,
+    );
+    check_stitch(
+        r#"{"a":"hello wor"#,
+        r#"{"a":"hello world","b":1}"#,
+        "overlap",
+        r#"{"a":"hello world","b":1}"#,
+    );
+    check_stitch(
+        "[100, 200, 300,",
+        "200, 300, 400]",
+        "overlap",
+        "[100, 200, 300, 400]",
+    );
 }
 
 #[test]
@@ -34,7 +53,10 @@ fn what_could_be_two_documents_is_left_alone() {
 #[test]
 fn the_asked_for_overlap_decides_what_is_otherwise_open() {
     let mut base = Base::read("[0,0,0,").expect("the base is JSON");
-    let options = StitchOptions { expected_overlap: Some("0,"), ..StitchOptions::default() };
+    let options = StitchOptions {
+        expected_overlap: Some("0,"),
+        ..StitchOptions::default()
+    };
     let seam = stitch(&mut base, "0,0,0]", &options);
     assert_eq!((seam.outcome, seam.overlap), (Outcome::Overlap, 2));
     assert_eq!(base.text(), "[0,0,0,0,0]");
@@ -43,7 +65,12 @@ fn the_asked_for_overlap_decides_what_is_otherwise_open() {
 #[test]
 fn a_continuation_joins_at_the_cut() {
     check_stitch(r#"{"a":[1,2,"#, "3,4]}", "exact", r#"{"a":[1,2,3,4]}"#);
-    check_stitch(r#"[{"id":1},{"id":2},"#, r#"{"id":3},{"id":4}]"#, "exact", r#"[{"id":1},{"id":2},{"id":3},{"id":4}]"#);
+    check_stitch(
+        r#"[{"id":1},{"id":2},"#,
+        r#"{"id":3},{"id":4}]"#,
+        "exact",
+        r#"[{"id":1},{"id":2},{"id":3},{"id":4}]"#,
+    );
 }
 
 #[test]
@@ -82,16 +109,31 @@ fn the_remaining_items_are_appended() {
         "remainder",
         r#"{"items":[{"id":1},{"id":2,"tags":["a","b"]},{"id":3}]}"#,
     );
-    check_stitch(r#"{"items":[{"id":1},{"id":2},"#, r#"[{"id":3}]"#, "remainder", r#"{"items":[{"id":1},{"id":2},{"id":3}]"#);
+    check_stitch(
+        r#"{"items":[{"id":1},{"id":2},"#,
+        r#"[{"id":3}]"#,
+        "remainder",
+        r#"{"items":[{"id":1},{"id":2},{"id":3}]"#,
+    );
 }
 
 #[test]
 fn what_does_not_belong_is_refused() {
     let base = r#"{"items":[{"id":1},{"id":2},"#;
-    check_stitch(base, r#"{"error":{"message":"overloaded"}}"#, "no-match", base);
+    check_stitch(
+        base,
+        r#"{"error":{"message":"overloaded"}}"#,
+        "no-match",
+        base,
+    );
     check_stitch(base, r#"{"items":[{"id":1},{"id":"#, "repeat", base);
     check_stitch(base, "", "repeat", base);
-    check_stitch(r#"{"a":"The wea"#, "I'm sorry, I was cut off. \", \"b\": 1}", "no-match", r#"{"a":"The wea"#);
+    check_stitch(
+        r#"{"a":"The wea"#,
+        "I'm sorry, I was cut off. \", \"b\": 1}",
+        "no-match",
+        r#"{"a":"The wea"#,
+    );
     check_stitch("{}", "1", "no-match", "{}");
 }
 
@@ -100,9 +142,16 @@ fn a_character_cut_in_half_is_finished_by_the_next_fragment() {
     let document = r#"["日本語"]"#.as_bytes();
     for cut in 2..document.len() {
         let mut base = Base::read(&document[..cut]).expect("an array has begun");
-        let options = StitchOptions { protocol: Protocol::Prefill, ..StitchOptions::default() };
+        let options = StitchOptions {
+            protocol: Protocol::Prefill,
+            ..StitchOptions::default()
+        };
         let seam = stitch(&mut base, &document[cut..], &options);
-        assert_eq!((seam.outcome, base.text().as_bytes()), (Outcome::Exact, document), "cut at {cut}");
+        assert_eq!(
+            (seam.outcome, base.text().as_bytes()),
+            (Outcome::Exact, document),
+            "cut at {cut}"
+        );
     }
 }
 
@@ -113,7 +162,10 @@ fn code_units(raw: &str) -> Vec<u16> {
     while let Some(first) = rest.chars().next() {
         let len = match (first, rest.as_bytes().get(1)) {
             ('\\', Some(b'u')) => {
-                units.extend(rest.get(2..6).and_then(|digits| u16::from_str_radix(digits, 16).ok()));
+                units.extend(
+                    rest.get(2..6)
+                        .and_then(|digits| u16::from_str_radix(digits, 16).ok()),
+                );
                 6
             }
             ('\\', Some(escaped)) => {
@@ -144,7 +196,10 @@ fn normalised(json: &str) -> String {
             while end < rest.len() && rest.as_bytes()[end] != b'"' {
                 end += if rest.as_bytes()[end] == b'\\' { 2 } else { 1 };
             }
-            out.push_str(&format!("{:?}", code_units(rest.get(1..end).unwrap_or(&rest[1..]))));
+            out.push_str(&format!(
+                "{:?}",
+                code_units(rest.get(1..end).unwrap_or(&rest[1..]))
+            ));
             rest.len().min(end + 1)
         } else {
             if !first.is_whitespace() {
@@ -171,7 +226,11 @@ struct Tally {
 #[test]
 fn stitching_is_a_law() {
     let tallies = RefCell::new(BTreeMap::<Behaviour, Tally>::new());
-    let mut runner = TestRunner::new(Config { cases: 150, max_shrink_iters: 200, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: 150,
+        max_shrink_iters: 200,
+        ..Config::default()
+    });
     let strategy = (documents(), any::<u16>());
     let result = runner.run(&strategy, |(document, salt)| {
         let text = document.text();
@@ -235,10 +294,20 @@ fn stitching_is_a_law() {
         Ok(())
     });
     let tallies = tallies.into_inner();
-    println!("{:34}{:>8}{:>11}{:>9}{:>7}{:>14}", "behaviour", "right", "ambiguous", "refused", "wrong", "distinct");
+    println!(
+        "{:34}{:>8}{:>11}{:>9}{:>7}{:>14}",
+        "behaviour", "right", "ambiguous", "refused", "wrong", "distinct"
+    );
     for (behaviour, tally) in &tallies {
         let joined = 100.0 * (1.0 - tally.missed as f64 / tally.distinct.max(1) as f64);
-        println!("{:34}{:>8}{:>11}{:>9}{:>7}{joined:>13.2}%", format!("{behaviour:?}"), tally.right, tally.ambiguous, tally.refused, tally.wrong);
+        println!(
+            "{:34}{:>8}{:>11}{:>9}{:>7}{joined:>13.2}%",
+            format!("{behaviour:?}"),
+            tally.right,
+            tally.ambiguous,
+            tally.refused,
+            tally.wrong
+        );
     }
     if let Err(failure) = result {
         panic!("{failure}");

@@ -4,11 +4,9 @@
 //! one by one. What the last token is, and whether it can stay, is read backwards from the end.
 //! Nothing is validated: for text from an unknown writer there is [`close`](crate::close).
 
-mod blocks;
-
 use crate::close::Closing;
 use crate::scan::Scanner;
-use blocks::{Blocks, Portable};
+use crate::vector::{self, Blocks, Portable};
 
 /// How to close a cut text that is known to be well-formed, such as one's own base or the answer
 /// of a model that is held to the grammar.
@@ -24,7 +22,7 @@ use blocks::{Blocks, Portable};
 /// ```
 pub fn close_trusted(text: &[u8]) -> Option<Closing> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(outline) = blocks::outline_with_avx2(text) {
+    if let Some(outline) = vector::with_avx2::<Outlining>(text) {
         return closing(text, outline);
     }
     close_trusted_portable(text)
@@ -34,6 +32,18 @@ pub fn close_trusted(text: &[u8]) -> Option<Closing> {
 #[doc(hidden)]
 pub fn close_trusted_portable(text: &[u8]) -> Option<Closing> {
     closing(text, outline::<Portable>(text))
+}
+
+/// [`outline`] as work that can be done with or without vector instructions.
+struct Outlining;
+
+impl vector::Work for Outlining {
+    type Result = Outline;
+
+    #[inline(always)]
+    fn run<B: Blocks>(text: &[u8]) -> Outline {
+        outline::<B>(text)
+    }
 }
 
 /// What is open at the end of a text.

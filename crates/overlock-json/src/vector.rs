@@ -1,23 +1,76 @@
-//! Turns sixty-four bytes into bit masks, with AVX2 where the machine has it.
+//! Looks at many bytes in one step, with vector instructions where the machine has them.
 //!
 //! The only unsafe code of this crate is here: loads from arrays of known length, and the calls
 //! into functions that were compiled for instructions whose presence was just checked.
 
+/// The next quote, backslash or control character from a byte on, or the end.
+#[inline]
+pub(crate) fn string_stop(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let stops = string_stops(block);
+        if stops != 0 {
+            return at + stops.trailing_zeros() as usize;
+        }
+        at += block.len();
+    }
+    while let Some(byte) = bytes.get(at)
+        && !matches!(byte, b'"' | b'\\' | 0..0x20)
+    {
+        at += 1;
+    }
+    at
+}
+
+/// A bit for each byte that is a quote, a backslash or a control character.
 #[cfg(target_arch = "x86_64")]
-use super::{Outline, outline};
+#[inline]
+fn string_stops(block: &[u8; 16]) -> u32 {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
+        _mm_set1_epi8,
+    };
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn compiled(block: &[u8; 16]) -> i32 {
+        // SAFETY: the block has sixteen bytes, and the load asks for no alignment.
+        let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast::<__m128i>()) };
+        let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"'.cast_signed()));
+        let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\'.cast_signed()));
+        let controls = _mm_cmpeq_epi8(bytes, _mm_min_epu8(bytes, _mm_set1_epi8(0x1F)));
+        _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quotes, backslashes), controls))
+    }
+    // SAFETY: every x86-64 machine has SSE2.
+    unsafe { compiled(block) }.cast_unsigned()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn string_stops(block: &[u8; 16]) -> u32 {
+    let word = u128::from_le_bytes(*block);
+    let stops = |word: u64| {
+        let controls = word.wrapping_sub(ONES * 0x20) & !word & (ONES << 7);
+        equal_bytes(word, b'"') | equal_bytes(word, b'\\') | gather(controls)
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "each half is taken on its own"
+    )]
+    let (low, high) = (stops(word as u64), stops((word >> 64) as u64));
+    (low | high << 8) as u32
+}
 
 /// For each of sixty-four bytes a bit, lowest first.
-pub(super) struct Masks {
-    pub(super) quote: u64,
-    pub(super) backslash: u64,
+pub(crate) struct Masks {
+    pub(crate) quote: u64,
+    pub(crate) backslash: u64,
     /// `{` and `[`.
-    pub(super) open: u64,
+    pub(crate) open: u64,
     /// `}` and `]`.
-    pub(super) close: u64,
+    pub(crate) close: u64,
 }
 
 /// A way to classify bytes. Every one gives the same masks.
-pub(super) trait Blocks {
+pub(crate) trait Blocks {
     fn masks(bytes: &[u8; 64]) -> Masks;
 
     /// Bit `i` of the result is the exclusive or of bits `0..=i`.
@@ -25,7 +78,7 @@ pub(super) trait Blocks {
 }
 
 /// Works on any machine, eight bytes at a time.
-pub(super) struct Portable;
+pub(crate) struct Portable;
 
 impl Blocks for Portable {
     #[inline]
@@ -72,21 +125,29 @@ fn equal_bytes(word: u64, byte: u8) -> u64 {
     (zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// [`outline`] with vector instructions; nothing if the machine has not got them.
+/// Something that is computed from a text block by block.
+pub(crate) trait Work {
+    type Result;
+
+    /// Must be inlined, so that it is compiled for the instructions of its caller.
+    fn run<B: Blocks>(text: &[u8]) -> Self::Result;
+}
+
+/// Does the work with vector instructions; nothing if the machine has not got them.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn outline_with_avx2(text: &[u8]) -> Option<Outline> {
+pub(crate) fn with_avx2<W: Work>(text: &[u8]) -> Option<W::Result> {
     #[target_feature(enable = "avx2,pclmulqdq")]
-    fn compiled(text: &[u8]) -> Outline {
-        outline::<Avx2>(text)
+    fn compiled<W: Work>(text: &[u8]) -> W::Result {
+        W::run::<Avx2>(text)
     }
     if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("pclmulqdq") {
         return None;
     }
     // SAFETY: the machine has both features that the function was compiled for.
-    Some(unsafe { compiled(text) })
+    Some(unsafe { compiled::<W>(text) })
 }
 
-/// Thirty-two bytes at a time. Used only by [`outline_with_avx2`].
+/// Thirty-two bytes at a time. Used only by [`with_avx2`].
 #[cfg(target_arch = "x86_64")]
 struct Avx2;
 
@@ -98,7 +159,7 @@ impl Blocks for Avx2 {
         reason = "the instructions exist only in the caller"
     )]
     fn masks(bytes: &[u8; 64]) -> Masks {
-        // SAFETY: `outline_with_avx2`, the only caller, has checked for AVX2.
+        // SAFETY: `with_avx2`, the only user, has checked for AVX2.
         unsafe { avx2_masks(bytes) }
     }
 
@@ -108,7 +169,7 @@ impl Blocks for Avx2 {
         reason = "the instructions exist only in the caller"
     )]
     fn prefix_xor(bits: u64) -> u64 {
-        // SAFETY: `outline_with_avx2`, the only caller, has checked for PCLMULQDQ.
+        // SAFETY: `with_avx2`, the only user, has checked for PCLMULQDQ.
         unsafe { carryless_prefix_xor(bits) }
     }
 }

@@ -1,0 +1,502 @@
+//! Weighs the candidates for a document against one another.
+//!
+//! A candidate's score is its JSON-like bytes (brackets, quoted strings, numbers,
+//! literals, names before a colon) less the bytes of its bare words; what is
+//! nested in it counts for it. Strings are read leniently: a quote ends one only
+//! where JSON could go on, so an unescaped quote does not put the search out of step.
+
+/// The best candidate in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Where the document opens.
+    pub(crate) start: usize,
+    /// Where it closes, or where the text that could belong to it ends.
+    pub(crate) end: usize,
+    /// Whether its own closing bracket came.
+    pub(crate) closed: bool,
+    /// Where the Markdown fence around it begins, if there is one.
+    pub(crate) fence: Option<usize>,
+    /// Whether it has more JSON than words in it.
+    pub(crate) convincing: bool,
+    /// Where the first of the documents begins that stand in a row with this one.
+    pub(crate) row: usize,
+}
+
+/// Finds the candidate with the most JSON, the first among equals.
+///
+/// A bracket at the very start of the text, or of a fence, is a document even if
+/// it is not convincing.
+pub(crate) fn find(text: &[u8]) -> Option<Found> {
+    let mut finder = Finder {
+        text,
+        at: 0,
+        fence: None,
+        openers: Vec::new(),
+        best: None,
+        fallback: None,
+        leading: skip_wrapping(text).0,
+        expects_token: false,
+        row: 0,
+        row_end: 0,
+    };
+    while finder.at < text.len() {
+        if finder.openers.is_empty() {
+            finder.prose();
+        } else {
+            finder.token();
+        }
+    }
+    let end = finder.text.len();
+    finder.abandon_open(end);
+    let best = finder.best.filter(|best| best.score > 0);
+    best.map(|best| best.found).or(finder.fallback)
+}
+
+/// Where the content of a text begins and ends once a byte-order mark, thoughts
+/// and one fence around everything are left out.
+pub(crate) fn skip_wrapping(text: &[u8]) -> (usize, usize) {
+    let mut start = 0;
+    loop {
+        let rest = &text[start..];
+        start += rest.len() - rest.trim_ascii_start().len();
+        let rest = &text[start..];
+        if rest.starts_with(b"\xEF\xBB\xBF") {
+            start += 3;
+        } else if let Some(length) = thought_len(rest) {
+            start += length;
+        } else {
+            break;
+        }
+    }
+    if !text[start..].starts_with(b"```") {
+        return (start, text.len());
+    }
+    start = skip_fence(text, start);
+    let rest = &text[start..];
+    start += rest.len() - rest.trim_ascii_start().len();
+    let body = &text[start..];
+    let limit = body
+        .trim_ascii_end()
+        .strip_suffix(b"```")
+        .map_or(body.len(), |body| body.trim_ascii_end().len());
+    (start, start + limit)
+}
+
+/// Whether a value or a closing bracket comes next, as it does after a bracket that opens JSON.
+pub(crate) fn begins_value(text: &[u8], opener: u8) -> bool {
+    let text = text.trim_ascii_start();
+    let Some(&first) = text.first() else {
+        return true;
+    };
+    match first {
+        b'`' => !text.starts_with(b"```"),
+        b'"' | b'\'' | b'}' | b']' | b'\\' | b'0'..=b'9' => true,
+        b'{' | b'[' | b'-' | b'(' => opener == b'[',
+        b'/' => matches!(text.get(1), Some(b'/' | b'*')),
+        0xE2 => matches!(text.get(1..3), Some([0x80, 0x98..=0x9E])),
+        _ => {
+            let word = word_len(text);
+            if word == 0 {
+                return false;
+            }
+            match opener {
+                b'{' => text[word..].trim_ascii_start().first() == Some(&b':'),
+                _ => is_literal(&text[..word]),
+            }
+        }
+    }
+}
+
+struct Opener {
+    start: usize,
+    bracket: u8,
+    /// A proper token follows the bracket, so its bare words cannot outweigh what is nested in it.
+    confirmed: bool,
+    own: i64,
+    nested: i64,
+}
+
+impl Opener {
+    fn is_bare(&self) -> bool {
+        self.own == 1 && self.nested == 0
+    }
+
+    fn score(&self) -> i64 {
+        let own = if self.confirmed {
+            self.own.max(1)
+        } else {
+            self.own
+        };
+        self.nested + own
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Scored {
+    score: i64,
+    found: Found,
+}
+
+struct Finder<'t> {
+    text: &'t [u8],
+    at: usize,
+    fence: Option<usize>,
+    openers: Vec<Opener>,
+    best: Option<Scored>,
+    fallback: Option<Found>,
+    /// Where the text begins once its wrapping is left out.
+    leading: usize,
+    /// The last token was structure, so that a quote now opens a string.
+    expects_token: bool,
+    /// The documents that stand in a row: where the first begins and the last ends.
+    row: usize,
+    row_end: usize,
+}
+
+/// How far below nothing a bracket's own score may fall before it is taken for prose.
+const LOST: i64 = -64;
+
+impl Finder<'_> {
+    /// Goes through prose to the next bracket, fence or thought.
+    fn prose(&mut self) {
+        let rest = &self.text[self.at..];
+        let Some(skipped) = rest
+            .iter()
+            .position(|byte| matches!(byte, b'{' | b'[' | b'`' | b'<'))
+        else {
+            self.at = self.text.len();
+            return;
+        };
+        self.at += skipped;
+        let rest = &self.text[self.at..];
+        match rest[0] {
+            b'`' if rest.starts_with(b"```") => {
+                if self.fence.take().is_none() {
+                    self.fence = Some(self.at);
+                    self.at = skip_fence(self.text, self.at);
+                    let rest = &self.text[self.at..];
+                    let space = rest.len() - rest.trim_ascii_start().len();
+                    if self.fallback.is_none() && self.best.is_none() {
+                        self.leading = self.at + space;
+                    }
+                } else {
+                    self.at += 3;
+                }
+            }
+            b'<' => self.at += thought_len(rest).unwrap_or(1),
+            b'{' | b'[' => self.open(),
+            _ => self.at += 1,
+        }
+    }
+
+    /// Reads one token inside a bracket.
+    fn token(&mut self) {
+        let byte = self.text[self.at];
+        match byte {
+            b' ' | b'\t' | b'\r' => self.at += 1,
+            b'\n' => {
+                if self.fence.is_some() && closes_fence(&self.text[self.at + 1..]) {
+                    self.end_fence(self.at);
+                    return;
+                }
+                self.at += 1;
+            }
+            b'{' | b'[' => self.open(),
+            b'}' | b']' => self.close(byte),
+            b',' | b':' => {
+                self.weigh(1);
+                self.at += 1;
+                self.expects_token = true;
+            }
+            b'"' | b'\'' if self.expects_token => self.string(byte, 1),
+            b'\\' if self.expects_token && self.text.get(self.at + 1) == Some(&b'"') => {
+                self.escaped_string();
+            }
+            0xE2 if self.expects_token && begins_value(&self.text[self.at..], b'[') => {
+                self.string(0xE2, 3);
+            }
+            b'`' if self.text[self.at..].starts_with(b"```") => {
+                if self.fence.is_some() {
+                    self.end_fence(self.at);
+                } else if self.openers.last().is_some_and(Opener::is_bare) {
+                    // A bracket around a fence is decoration.
+                    self.openers.pop();
+                } else {
+                    self.at += 3;
+                }
+            }
+            b'/' if self.text.get(self.at + 1) == Some(&b'/') => {
+                self.at += line_len(&self.text[self.at..]);
+            }
+            b'/' if self.text.get(self.at + 1) == Some(&b'*') => {
+                let rest = &self.text[self.at + 2..];
+                let body = position_of(rest, b"*/").map_or(rest.len(), |length| length + 2);
+                self.at += 2 + body;
+            }
+            _ => self.word(),
+        }
+    }
+
+    fn open(&mut self) {
+        let bracket = self.text[self.at];
+        if self.openers.is_empty() {
+            let gap = &self.text[self.row_end..self.at];
+            let joined = self.row_end > self.row
+                && gap
+                    .iter()
+                    .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'));
+            if !joined {
+                self.row = self.at;
+            }
+        }
+        self.openers.push(Opener {
+            start: self.at,
+            bracket,
+            confirmed: begins_value(&self.text[self.at + 1..], bracket),
+            own: 1,
+            nested: 0,
+        });
+        self.at += 1;
+        self.expects_token = true;
+    }
+
+    fn close(&mut self, bracket: u8) {
+        self.at += 1;
+        self.expects_token = false;
+        let opening = if bracket == b'}' { b'{' } else { b'[' };
+        let matching = |opener: &Opener| opener.bracket == opening;
+        if !self.openers.last().is_some_and(matching) && self.openers.len() > 1 {
+            // A bracket in between was never closed. Looking only two levels down keeps
+            // this linear, and a document does not usually lack more than that at once.
+            let below = &self.openers[self.openers.len() - 2];
+            if below.bracket != opening {
+                self.weigh(-1);
+                return;
+            }
+            let end = self.at - 1;
+            self.finish_top(end, false);
+        }
+        if let Some(top) = self.openers.last_mut() {
+            top.own += 1;
+            self.finish_top(self.at, true);
+        }
+    }
+
+    /// Takes the innermost bracket off and weighs it as a candidate.
+    fn finish_top(&mut self, end: usize, closed: bool) {
+        let Some(opener) = self.openers.pop() else {
+            return;
+        };
+        let score = opener.score();
+        if let Some(parent) = self.openers.last_mut() {
+            parent.nested += score.max(0);
+        }
+        let found = Found {
+            start: opener.start,
+            end,
+            closed,
+            fence: self.fence,
+            convincing: score > 0,
+            row: self.row,
+        };
+        if opener.start == self.leading && self.fallback.is_none() {
+            self.fallback = Some(found);
+        }
+        let better = match &self.best {
+            Some(best) => {
+                score > best.score || score == best.score && found.start < best.found.start
+            }
+            None => true,
+        };
+        if better {
+            self.best = Some(Scored { score, found });
+        }
+        if self.openers.is_empty() {
+            self.row_end = end;
+            if score <= 0 {
+                self.row = end;
+            }
+        }
+    }
+
+    fn abandon_open(&mut self, end: usize) {
+        while !self.openers.is_empty() {
+            self.finish_top(end, false);
+        }
+    }
+
+    /// A fence closes around a document that is still open.
+    fn end_fence(&mut self, at: usize) {
+        self.abandon_open(self.text[..at].trim_ascii_end().len());
+        self.fence = None;
+        let rest = &self.text[at..];
+        self.at = at + (rest.len() - rest.trim_ascii_start().len()) + 3;
+    }
+
+    fn weigh(&mut self, bytes: i64) {
+        let Some(top) = self.openers.last_mut() else {
+            return;
+        };
+        top.own += bytes;
+        if top.own < LOST && !top.confirmed && top.start != self.leading {
+            self.openers.pop();
+        }
+    }
+
+    fn weigh_run(&mut self, start: usize) {
+        let length = i64::try_from(self.at - start).unwrap_or(i64::MAX);
+        self.weigh(length);
+    }
+
+    /// Reads a string up to the first quote after which JSON could go on.
+    fn string(&mut self, quote: u8, width: usize) {
+        let start = self.at;
+        self.at += width;
+        let mut inner_fence = false;
+        while self.at < self.text.len() {
+            let byte = self.text[self.at];
+            if byte == b'\\' {
+                self.at += 2;
+            } else if byte == b'\n' && self.fence.is_some() {
+                let line = &self.text[self.at + 1..];
+                if closes_fence(line) {
+                    if !inner_fence {
+                        self.weigh_run(start);
+                        self.end_fence(self.at);
+                        return;
+                    }
+                    inner_fence = false;
+                } else if line[indent_len(line)..].starts_with(b"```") {
+                    inner_fence = true;
+                }
+                self.at += 1;
+            } else if byte == quote && (width == 1 || is_typographic(&self.text[self.at..])) {
+                self.at += width;
+                if may_follow_string(&self.text[self.at..]) {
+                    break;
+                }
+            } else {
+                self.at += 1;
+            }
+        }
+        self.at = self.at.min(self.text.len());
+        self.weigh_run(start);
+        self.expects_token = false;
+    }
+
+    /// Reads a string of a document that was escaped as a whole: `\"like this\"`.
+    fn escaped_string(&mut self) {
+        let start = self.at;
+        let rest = &self.text[start + 2..];
+        self.at = position_of(rest, b"\\\"").map_or(self.text.len(), |length| start + length + 4);
+        self.weigh_run(start);
+        self.expects_token = false;
+    }
+
+    fn word(&mut self) {
+        let rest = &self.text[self.at..];
+        let length = word_len(rest).max(1);
+        let word = &rest[..length];
+        let penalty = i64::try_from(length).unwrap_or(i64::MAX);
+        let in_object = self.openers.last().is_some_and(|top| top.bracket == b'{');
+        let names = in_object && rest[length..].trim_ascii_start().first() == Some(&b':');
+        let weight = if names || is_literal(word) || is_number(word) {
+            penalty
+        } else if word == b"." {
+            0
+        } else {
+            -penalty - 1
+        };
+        self.at += length;
+        self.expects_token = false;
+        self.weigh(weight);
+    }
+}
+
+fn is_typographic(text: &[u8]) -> bool {
+    matches!(text.get(1..3), Some([0x80, 0x98..=0x9F]))
+}
+
+fn may_follow_string(text: &[u8]) -> bool {
+    let rest = text.trim_ascii_start();
+    let new_line = text[..text.len() - rest.len()].contains(&b'\n');
+    match rest.first() {
+        None | Some(b',' | b':' | b'}' | b']' | b'/' | b'\\' | b'"' | b'\'' | b'`' | b'#') => true,
+        _ => new_line,
+    }
+}
+
+/// Whether the line that begins here is a closing fence: backticks and nothing else.
+fn closes_fence(line: &[u8]) -> bool {
+    let Some(rest) = line[indent_len(line)..].strip_prefix(b"```") else {
+        return false;
+    };
+    let tail = rest
+        .iter()
+        .find(|byte| !matches!(byte, b' ' | b'\t' | b'`'));
+    matches!(tail, None | Some(b'\n' | b'\r'))
+}
+
+fn indent_len(line: &[u8]) -> usize {
+    line.iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count()
+}
+
+/// The end of an opening fence with its language tag.
+fn skip_fence(text: &[u8], at: usize) -> usize {
+    let ticks = text[at..].iter().take_while(|&&byte| byte == b'`').count();
+    let tag = text[at + ticks..]
+        .iter()
+        .take_while(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'.')
+        })
+        .count();
+    at + ticks + tag
+}
+
+/// The length of a block of thoughts; one that is never closed reaches to the end.
+fn thought_len(text: &[u8]) -> Option<usize> {
+    let tags: [(&[u8], &[u8]); 2] = [(b"<think>", b"</think>"), (b"<thinking>", b"</thinking>")];
+    let (open, close) = tags.into_iter().find(|(open, _)| text.starts_with(open))?;
+    let body = &text[open.len()..];
+    Some(open.len() + position_of(body, close).map_or(body.len(), |length| length + close.len()))
+}
+
+fn line_len(text: &[u8]) -> usize {
+    text.iter()
+        .position(|&byte| byte == b'\n')
+        .unwrap_or(text.len())
+}
+
+fn position_of(text: &[u8], needle: &[u8]) -> Option<usize> {
+    text.windows(needle.len())
+        .position(|window| window == needle)
+}
+
+fn word_len(text: &[u8]) -> usize {
+    text.iter()
+        .take_while(|byte| {
+            byte.is_ascii_alphanumeric()
+                || **byte >= 0x80
+                || matches!(byte, b'_' | b'-' | b'+' | b'.' | b'$')
+        })
+        .count()
+}
+
+fn is_number(word: &[u8]) -> bool {
+    let digits = word
+        .strip_prefix(b"-")
+        .or(word.strip_prefix(b"+"))
+        .unwrap_or(word);
+    digits.first().is_some_and(u8::is_ascii_digit)
+        && digits.iter().all(|byte| {
+            byte.is_ascii_hexdigit() || matches!(byte, b'.' | b'+' | b'-' | b'_' | b'x')
+        })
+}
+
+fn is_literal(word: &[u8]) -> bool {
+    ["true", "false", "null", "none", "undefined", "nan"]
+        .iter()
+        .any(|literal| literal.as_bytes().eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,113 @@
+//! Collects the repaired text.
+//!
+//! Most of a malformed document is well-formed, so the draft copies nothing until
+//! something has to change: it remembers how far the input has been copied and
+//! takes the whole run over at once. A *position* is an offset in the draft as it
+//! would be if everything up to a given byte of the input were copied.
+
+use super::fix::{Fix, FixKind};
+
+pub(super) struct Draft<'t> {
+    text: &'t [u8],
+    out: Vec<u8>,
+    copied: usize,
+    pub(super) fixes: Vec<Fix>,
+}
+
+/// A state of the draft to return to.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    out: usize,
+    copied: usize,
+    fixes: usize,
+}
+
+impl<'t> Draft<'t> {
+    pub(super) fn new(text: &'t [u8], start: usize) -> Self {
+        Self {
+            text,
+            out: Vec::with_capacity(text.len() - start + 16),
+            copied: start,
+            fixes: Vec::new(),
+        }
+    }
+
+    pub(super) fn fix(&mut self, kind: FixKind, offset: usize) {
+        self.fixes.push(Fix { kind, offset });
+    }
+
+    /// The position of the byte `at` of the input.
+    pub(super) fn position(&self, at: usize) -> usize {
+        self.out.len() + (at - self.copied)
+    }
+
+    /// Copies everything up to `at`.
+    pub(super) fn copy_to(&mut self, at: usize) {
+        self.out.extend_from_slice(&self.text[self.copied..at]);
+        self.copied = at;
+    }
+
+    /// Leaves out the input from `from` to `to`.
+    pub(super) fn skip(&mut self, from: usize, to: usize) {
+        self.copy_to(from);
+        self.copied = to;
+    }
+
+    /// Writes `bytes` instead of the input from `from` to `to`.
+    pub(super) fn replace(&mut self, from: usize, to: usize, bytes: &[u8]) {
+        self.skip(from, to);
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Puts `bytes` at an earlier position; the cost is what stands after it.
+    pub(super) fn insert(&mut self, position: usize, bytes: &[u8], at: usize) {
+        self.copy_to(at);
+        self.out.extend_from_slice(bytes);
+        self.out[position..].rotate_right(bytes.len());
+    }
+
+    /// Takes one byte out at an earlier position; the cost is what stands after it.
+    pub(super) fn remove(&mut self, position: usize, at: usize) {
+        self.copy_to(at);
+        self.out.remove(position);
+    }
+
+    /// Changes one byte at an earlier position.
+    pub(super) fn patch(&mut self, position: usize, byte: u8, at: usize) {
+        self.copy_to(at);
+        self.out[position] = byte;
+    }
+
+    /// The byte at an earlier position.
+    pub(super) fn byte(&mut self, position: usize, at: usize) -> u8 {
+        self.copy_to(at);
+        self.out[position]
+    }
+
+    /// Drops everything from an earlier position on; the input before `at` counts as copied.
+    pub(super) fn truncate(&mut self, position: usize, at: usize) {
+        self.copy_to(at);
+        self.out.truncate(position);
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            out: self.out.len(),
+            copied: self.copied,
+            fixes: self.fixes.len(),
+        }
+    }
+
+    /// Returns to a state that nothing before has changed since.
+    pub(super) fn reset(&mut self, mark: Mark) {
+        self.out.truncate(mark.out);
+        self.copied = mark.copied;
+        self.fixes.truncate(mark.fixes);
+    }
+
+    pub(super) fn finish(self) -> (String, Vec<Fix>) {
+        let json = String::from_utf8(self.out)
+            .expect("runs of a text split at ASCII bytes and whole characters are a text");
+        (json, self.fixes)
+    }
+}

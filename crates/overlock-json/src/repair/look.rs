@@ -1,0 +1,186 @@
+//! Answers small questions about the bytes ahead.
+//!
+//! Nothing here changes anything. Whatever looks further than the next token has
+//! a limit, so that asking at every byte still costs linear time.
+
+use crate::plain;
+
+/// How far a look ahead for the end of a key or a word goes.
+const FAR: usize = 200;
+
+pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
+    if text.get(at).is_some_and(|&byte| byte > b' ') {
+        return at;
+    }
+    let rest = &text[at.min(text.len())..];
+    at + rest
+        .iter()
+        .position(|byte| !byte.is_ascii_whitespace())
+        .unwrap_or(rest.len())
+}
+
+/// The quote at a byte: its length and the family that may end what it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quote {
+    Double,
+    Single,
+    TypographicDouble,
+    TypographicSingle,
+    Backtick,
+}
+
+pub(super) fn quote_at(text: &[u8], at: usize) -> Option<(Quote, usize)> {
+    match *text.get(at)? {
+        b'"' => Some((Quote::Double, 1)),
+        b'\'' => Some((Quote::Single, 1)),
+        b'`' if !text[at..].starts_with(b"```") => Some((Quote::Backtick, 1)),
+        0xC2 if text.get(at + 1) == Some(&0xB4) => Some((Quote::Backtick, 2)),
+        0xE2 if text.get(at + 1) == Some(&0x80) => match text.get(at + 2)? {
+            0x98..=0x9B => Some((Quote::TypographicSingle, 3)),
+            0x9C..=0x9F => Some((Quote::TypographicDouble, 3)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Quote {
+    /// Whether a quote of the family `other` may end a string that this one began.
+    pub(super) fn ends_with(self, other: Self) -> bool {
+        match self {
+            Self::Double => other == Self::Double,
+            Self::Single => other == Self::Single,
+            Self::TypographicDouble => matches!(other, Self::TypographicDouble | Self::Double),
+            Self::TypographicSingle => matches!(other, Self::TypographicSingle | Self::Single),
+            Self::Backtick => matches!(other, Self::Backtick | Self::Single),
+        }
+    }
+}
+
+/// What comes after a string that is quoted at `at`, if it ends within reach: where its
+/// closing quote is, and where the next byte that is not white space is.
+pub(super) fn string_ahead(text: &[u8], at: usize) -> Option<(usize, usize)> {
+    let (quote, width) = quote_at(text, at)?;
+    let mut end = at + width;
+    let limit = text.len().min(end + FAR);
+    if quote == Quote::Double {
+        // The usual case: nothing but plain text up to the closing quote.
+        let close = end + plain::string_run(&text[end..limit]);
+        if text.get(close) == Some(&b'"') && close < limit {
+            return Some((close, skip_space(text, close + 1)));
+        }
+    }
+    while end < limit {
+        if text[end] == b'\\' {
+            end += 2;
+            continue;
+        }
+        if let Some((other, other_width)) = quote_at(text, end)
+            && quote.ends_with(other)
+        {
+            return Some((end, skip_space(text, end + other_width)));
+        }
+        end += 1;
+    }
+    None
+}
+
+/// Whether a quoted key with its colon begins at `at`.
+pub(super) fn quoted_key_ahead(text: &[u8], at: usize) -> bool {
+    string_ahead(text, at).is_some_and(|(_, next)| {
+        matches!(text.get(next), Some(b':')) || text[next.min(text.len())..].starts_with(b"=>")
+    })
+}
+
+/// Whether a bare key with its colon begins at `at`.
+pub(super) fn bare_key_ahead(text: &[u8], at: usize) -> bool {
+    let length = word_len(text, at);
+    if length == 0 {
+        return false;
+    }
+    let next = skip_space(text, at + length);
+    text.get(next) == Some(&b':') && !text[next..].starts_with(b"://")
+}
+
+/// Whether any key with its colon begins at `at`.
+pub(super) fn key_ahead(text: &[u8], at: usize) -> bool {
+    quoted_key_ahead(text, at) || bare_key_ahead(text, at)
+}
+
+/// The length of the word at `at`: letters, digits, `_`, `$`, `-`.
+pub(super) fn word_len(text: &[u8], at: usize) -> usize {
+    text[at.min(text.len())..]
+        .iter()
+        .take(FAR)
+        .take_while(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-') || **byte >= 0x80
+        })
+        .count()
+}
+
+/// Whether a value that needs no quotes begins at `at` and ends where a value may end.
+pub(super) fn plain_scalar_ahead(text: &[u8], at: usize) -> bool {
+    let rest = &text[at..];
+    let length = rest
+        .iter()
+        .take(64)
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-'))
+        .count();
+    let token = &rest[..length];
+    let fits = literal(token).is_some()
+        || token
+            .first()
+            .is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-')
+            && token.iter().all(|byte| {
+                byte.is_ascii_digit() || matches!(byte, b'.' | b'+' | b'-' | b'e' | b'E')
+            });
+    let next = skip_space(text, at + length);
+    let follower = text.get(next);
+    fits && (matches!(
+        follower,
+        None | Some(b',' | b'}' | b']' | b'"' | b'/' | b')')
+    ) || text[at + length..next].contains(&b'\n'))
+}
+
+/// The JSON literal that a word means, here or in another language.
+pub(super) fn literal(word: &[u8]) -> Option<&'static str> {
+    const NAMES: [(&str, &str); 9] = [
+        ("true", "true"),
+        ("false", "false"),
+        ("null", "null"),
+        ("none", "null"),
+        ("nil", "null"),
+        ("undefined", "null"),
+        ("nan", "null"),
+        ("infinity", "null"),
+        ("-infinity", "null"),
+    ];
+    let found = NAMES
+        .iter()
+        .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
+    found.map(|&(_, json)| json)
+}
+
+/// The length of an ellipsis at `at`: three dots or more, or the character for it.
+pub(super) fn ellipsis_len(text: &[u8], at: usize) -> usize {
+    if text[at..].starts_with("…".as_bytes()) {
+        return 3;
+    }
+    let dots = text[at..].iter().take_while(|&&byte| byte == b'.').count();
+    if dots >= 3 { dots } else { 0 }
+}
+
+/// The length of a character that separates like white space, but not in JSON.
+pub(super) fn odd_space_len(text: &[u8], at: usize) -> usize {
+    match text[at..] {
+        [0x00..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F, ..] => 1,
+        [0xC2, 0xA0 | 0x85 | 0xAD, ..] => 2,
+        [0xE1, 0x9A, 0x80, ..]
+        | [0xE1, 0xA0, 0x8E, ..]
+        | [0xE2, 0x80, 0x80..=0x8F | 0xA8..=0xAF, ..]
+        | [0xE2, 0x81, 0x9F..=0xAF, ..]
+        | [0xE3, 0x80, 0x80, ..]
+        | [0xEF, 0xBB, 0xBF, ..] => 3,
+        _ => 0,
+    }
+}

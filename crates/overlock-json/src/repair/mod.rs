@@ -1,0 +1,202 @@
+//! Turns malformed JSON, as models write it, into valid JSON.
+//!
+//! Valid JSON comes back as it is. Anything else is read leniently, once, and
+//! every change is told. What a slip means is decided by what keeps most of the
+//! data and would be the reading of a person.
+
+mod brackets;
+mod draft;
+mod escapes;
+mod fix;
+mod layout;
+mod look;
+mod numbers;
+mod parser;
+mod place;
+mod scalars;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod unclosed;
+mod verdict;
+
+pub use fix::{Fix, FixKind};
+
+use crate::close::NoJson;
+use crate::extract::{Shifts, drop_bytes};
+use crate::scan::Scanner;
+use parser::{Beginning, Ending, Parser};
+use place::{Place, locate, obvious_place};
+use serde::{Deserialize, Serialize};
+
+/// What becomes of several documents in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Several {
+    /// They become the elements of one array.
+    #[default]
+    Array,
+    /// The first is kept, the others are left out.
+    First,
+}
+
+/// How to repair a text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RepairOptions {
+    /// What becomes of several documents in a row.
+    pub several: Several,
+}
+
+/// A text that has become valid JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// Valid JSON.
+    pub json: String,
+    /// What was changed, in the order of the text; nothing if the text was valid.
+    pub fixes: Vec<Fix>,
+}
+
+/// Turns malformed JSON into valid JSON and tells what was changed.
+///
+/// ```
+/// use overlock_json::{RepairOptions, repair};
+///
+/// let repaired = repair("{name: 'Ada', tags: [1, 2,]", &RepairOptions::default())?;
+/// assert_eq!(repaired.json, r#"{"name": "Ada", "tags": [1, 2]}"#);
+/// assert!(repair("no JSON at all", &RepairOptions::default()).is_err());
+/// # Ok::<(), overlock_json::NoJson>(())
+/// ```
+pub fn repair<T: AsRef<[u8]> + ?Sized>(
+    text: &T,
+    options: &RepairOptions,
+) -> Result<Repaired, NoJson> {
+    let (text, shifts) = drop_bytes(text.as_ref());
+    if text.trim_ascii().is_empty() {
+        return Err(NoJson::Empty);
+    }
+    if shifts.total() == 0 && is_valid(&text) {
+        let json = text.into_owned();
+        return Ok(Repaired {
+            json,
+            fixes: Vec::new(),
+        });
+    }
+    let (json, mut fixes) =
+        repair_text(&text, Ending::Close, options.several).ok_or(NoJson::Absent)?;
+    restore_offsets(&mut fixes, &shifts, FixKind::Encoding);
+    Ok(Repaired { json, fixes })
+}
+
+/// Repairs one document that may be cut: what is open at the end stays open, so that
+/// the result is a prefix of valid JSON.
+pub(crate) fn repair_open(region: &[u8]) -> (String, Vec<Fix>) {
+    let (text, shifts) = drop_bytes(region);
+    let place = Place {
+        start: 0,
+        limit: text.len(),
+        beginning: Beginning::Value,
+        fence: None,
+    };
+    let (json, mut fixes) =
+        repair_place(&text, &place, Ending::StayOpen, Several::First).unwrap_or_default();
+    restore_offsets(&mut fixes, &shifts, FixKind::Encoding);
+    (json, fixes)
+}
+
+fn is_valid(text: &str) -> bool {
+    let mut scanner = Scanner::new();
+    scanner.feed(text.as_bytes());
+    scanner.is_complete()
+}
+
+fn repair_text(text: &str, ending: Ending, several: Several) -> Option<(String, Vec<Fix>)> {
+    let bytes = text.as_bytes();
+    if let Some(place) = obvious_place(bytes) {
+        let parser = Parser::new(bytes, place.start, ending, several);
+        let outcome = parser.run(place.beginning)?;
+        // Brackets after it may be the better document.
+        let rest = &bytes[outcome.rest..];
+        if !rest.iter().any(|byte| matches!(byte, b'{' | b'[')) {
+            return Some((outcome.json, place.with_wrapping(bytes, outcome.fixes)));
+        }
+    }
+    let place = locate(bytes)?;
+    repair_place(text, &place, ending, several)
+}
+
+fn repair_place(
+    text: &str,
+    place: &Place,
+    ending: Ending,
+    several: Several,
+) -> Option<(String, Vec<Fix>)> {
+    let bytes = text.as_bytes();
+    if let Some((inner, shifts)) = unescape(&text[place.start..place.limit]) {
+        let (json, mut fixes) = repair_text(&inner, ending, several)?;
+        restore_offsets(&mut fixes, &shifts, FixKind::Escaped);
+        for fix in &mut fixes {
+            fix.offset += place.start;
+        }
+        return Some((json, fixes));
+    }
+    let parser = Parser::new(&bytes[..place.limit], place.start, ending, several);
+    let outcome = parser.run(place.beginning)?;
+    Some((outcome.json, place.with_wrapping(bytes, outcome.fixes)))
+}
+
+/// The document without one level of escapes, if all of it is escaped: `{\"a\": 1}`.
+fn unescape(text: &str) -> Option<(String, Shifts)> {
+    let bytes = text.as_bytes();
+    let first = bytes.iter().take(200).position(|&byte| byte == b'"')?;
+    let escaped = first > 0
+        && bytes[first - 1] == b'\\'
+        && bytes[..first - 1].iter().all(|byte| {
+            byte.is_ascii_whitespace() || matches!(byte, b'{' | b'[' | b'\\' | b'n' | b't')
+        });
+    if !escaped {
+        return None;
+    }
+    let mut inner = String::with_capacity(text.len());
+    let mut shifts = Shifts::default();
+    let mut copied = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] != b'\\' {
+            at += 1;
+            continue;
+        }
+        let plain = match bytes.get(at + 1) {
+            Some(b'"') => "\"",
+            Some(b'\\') => "\\",
+            Some(b'n') => "\n",
+            Some(b't') => "\t",
+            Some(b'r') => "\r",
+            Some(b'/') => "/",
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        inner.push_str(&text[copied..at]);
+        shifts.note(inner.len(), 1);
+        inner.push_str(plain);
+        at += 2;
+        copied = at;
+    }
+    inner.push_str(&text[copied..]);
+    Some((inner, shifts))
+}
+
+/// Tells the fixes' offsets in the text before bytes were left out, and that they were.
+fn restore_offsets(fixes: &mut Vec<Fix>, shifts: &Shifts, kind: FixKind) {
+    for fix in fixes.iter_mut() {
+        fix.offset = shifts.restore(fix.offset);
+    }
+    if kind == FixKind::Encoding {
+        let dropped = shifts.offsets().map(|offset| Fix { kind, offset });
+        fixes.extend(dropped);
+        fixes.sort_by_key(|fix| fix.offset);
+    } else {
+        fixes.insert(0, Fix { kind, offset: 0 });
+    }
+}

@@ -1,0 +1,520 @@
+//! Reads a malformed document and drafts the valid one.
+//!
+//! One loop over the tokens with an explicit stack, so that depth costs memory
+//! and not the call stack. At every token the parser knows what the grammar wants;
+//! what comes instead is read as the likeliest slip. Input is skipped, replaced or
+//! completed, never reordered, so every step moves forward and the whole is linear.
+
+use super::Several;
+use super::brackets::{Group, Kind, bracket_index};
+use super::draft::Draft;
+use super::fix::{Fix, FixKind};
+use super::look;
+
+/// What becomes of a document that is still open where the text ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It is closed, and what is only half there is left out.
+    Close,
+    /// It stays open, as a prefix of a valid document.
+    StayOpen,
+}
+
+/// How a document begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// With a value.
+    Value,
+    /// With the first key of an object whose bracket is missing.
+    Members,
+}
+
+/// What came of reading a text.
+pub(super) struct Outcome {
+    pub(super) json: String,
+    pub(super) fixes: Vec<Fix>,
+    /// Where the text begins that was left out after the document.
+    pub(super) rest: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expect {
+    Key,
+    Colon,
+    Value,
+    /// A comma or a closing bracket.
+    After,
+    /// The document is whole.
+    Done,
+}
+
+pub(super) struct Parser<'t> {
+    pub(super) text: &'t [u8],
+    pub(super) at: usize,
+    pub(super) draft: Draft<'t>,
+    pub(super) stack: Vec<Kind>,
+    pub(super) expect: Expect,
+    pub(super) ending: Ending,
+    pub(super) groups: Vec<Group>,
+    /// How many brackets of each kind are open: curly, square, round.
+    pub(super) open: [usize; 3],
+    /// The comma after which nothing has come yet.
+    pub(super) comma: Option<usize>,
+    /// Where that comma is in the text.
+    pub(super) comma_offset: usize,
+    /// Where the last value, or the bracket that opens the container, ends in the draft.
+    pub(super) value_end: usize,
+    pub(super) value_start: usize,
+    pub(super) value_is_string: bool,
+    /// The comma before the last value, if that is a string in an array.
+    pub(super) value_comma: Option<usize>,
+    /// Where the last bracket was opened in the draft.
+    pub(super) opened: usize,
+    /// The last container that was closed is an array that can go on; whether it is empty.
+    pub(super) reopenable: Option<bool>,
+    /// Where the current member, with the comma before it, begins in the draft.
+    pub(super) member: usize,
+    /// Where the current key ends in the draft.
+    pub(super) key_end: usize,
+    pub(super) several: Several,
+    pub(super) documents: usize,
+    pub(super) first_is_scalar: bool,
+    /// Where the last double quote of the text is.
+    pub(super) last_quote: usize,
+    /// How many more bytes may be looked at in vain.
+    pub(super) patience: usize,
+    /// Where the last three quotes in a row are, once that has been asked.
+    pub(super) last_triple: Option<usize>,
+    /// Where the text begins that was left out after the document.
+    pub(super) rest: usize,
+    /// If the bracket around everything was missing, its end says nothing of a cut.
+    pub(super) beginning: Beginning,
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn new(text: &'t [u8], start: usize, ending: Ending, several: Several) -> Self {
+        Self {
+            text,
+            at: start,
+            draft: Draft::new(text, start),
+            stack: Vec::new(),
+            expect: Expect::Value,
+            ending,
+            groups: Vec::new(),
+            open: [0; 3],
+            comma: None,
+            comma_offset: 0,
+            value_end: 0,
+            value_start: 0,
+            value_is_string: false,
+            value_comma: None,
+            opened: 0,
+            reopenable: None,
+            member: 0,
+            key_end: 0,
+            several,
+            documents: 1,
+            first_is_scalar: false,
+            last_quote: text.iter().rposition(|&byte| byte == b'"').unwrap_or(0),
+            patience: text.len(),
+            last_triple: None,
+            rest: text.len(),
+            beginning: Beginning::Value,
+        }
+    }
+
+    /// Reads to the end. Says nothing if there was no value.
+    pub(super) fn run(mut self, beginning: Beginning) -> Option<Outcome> {
+        if beginning == Beginning::Members {
+            self.draft.replace(self.at, self.at, b"{");
+            self.fix(FixKind::MissingBracket);
+            self.push(Kind::Object);
+            self.beginning = Beginning::Members;
+        }
+        loop {
+            if self
+                .text
+                .get(self.at)
+                .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'"')
+            {
+                self.skip_layout();
+            }
+            if self.at >= self.text.len() {
+                break;
+            }
+            match self.expect {
+                Expect::Key => self.key(),
+                Expect::Colon => self.colon(),
+                Expect::Value => self.value(),
+                Expect::After => self.after(),
+                Expect::Done if self.value_is_string && self.byte() == b'+' => self.concatenation(),
+                Expect::Done => {
+                    if !self.next_document() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.finish()
+    }
+
+    pub(super) fn byte(&self) -> u8 {
+        self.text[self.at]
+    }
+
+    pub(super) fn rest(&self) -> &'t [u8] {
+        &self.text[self.at.min(self.text.len())..]
+    }
+
+    pub(super) fn fix(&mut self, kind: FixKind) {
+        self.draft.fix(kind, self.at);
+    }
+
+    pub(super) fn top(&self) -> Option<Kind> {
+        self.stack.last().copied()
+    }
+
+    /// The container that many levels around the innermost one.
+    pub(super) fn outer(&self, levels: usize) -> Option<Kind> {
+        self.stack.iter().nth_back(levels).copied()
+    }
+
+    pub(super) fn top_has_keys(&self) -> bool {
+        self.top().is_some_and(Kind::has_keys)
+    }
+
+    /// How many brackets that `closer` would close are open.
+    pub(super) fn open_count(&self, closer: u8) -> usize {
+        self.open[bracket_index(closer)]
+    }
+
+    /// Whether a number at the end of the text may have lost its last digits.
+    pub(super) fn may_be_shortened(&self, end: usize) -> bool {
+        let inside = usize::from(self.beginning == Beginning::Members);
+        end == self.text.len() && self.ending == Ending::Close && self.stack.len() > inside
+    }
+
+    /// Leaves out `length` bytes.
+    pub(super) fn drop_bytes(&mut self, length: usize, kind: FixKind) {
+        self.fix(kind);
+        self.draft.skip(self.at, self.at + length);
+        self.at += length;
+    }
+
+    pub(super) fn push(&mut self, kind: Kind) {
+        self.stack.push(kind);
+        self.open[bracket_index(kind.closer())] += 1;
+        self.opened = self.draft.position(self.at) - 1;
+        self.value_end = self.opened + 1;
+        self.comma = None;
+        self.expect = if kind.has_keys() {
+            Expect::Key
+        } else {
+            Expect::Value
+        };
+    }
+
+    fn key(&mut self) {
+        let byte = self.byte();
+        match byte {
+            b'}' | b']' | b')' => self.closer(byte),
+            b',' | b';' => self.drop_bytes(1, FixKind::ExtraComma),
+            b'{' => self.object_for_key(),
+            b'[' => self.array_for_key(),
+            b':' => {
+                self.begin_member();
+                self.fix(FixKind::UnquotedKey);
+                self.draft.replace(self.at, self.at, b"\"\"");
+                self.end_key();
+            }
+            b'\\' if self.text.get(self.at + 1) == Some(&b'"') => {
+                self.drop_bytes(1, FixKind::Escape);
+            }
+            b'0'..=b'9' | b'-' if self.is_first() && self.is_set_ahead() => {
+                self.fix(FixKind::Brackets);
+                self.become_set();
+                self.expect = Expect::Value;
+            }
+            _ if look::quote_at(self.text, self.at).is_some() => {
+                self.begin_member();
+                self.string(false);
+                self.end_key();
+            }
+            _ if look::ellipsis_len(self.text, self.at) > 0 => self.ellipsis(),
+            _ => self.bare_key(),
+        }
+    }
+
+    pub(super) fn begin_member(&mut self) {
+        self.separate();
+        self.member = self.comma.unwrap_or(self.value_end);
+    }
+
+    pub(super) fn end_key(&mut self) {
+        self.key_end = self.draft.position(self.at);
+        self.expect = Expect::Colon;
+    }
+
+    /// Whether nothing has come yet in the innermost container.
+    pub(super) fn is_first(&self) -> bool {
+        self.comma.is_none() && self.value_end == self.opened + 1
+    }
+
+    fn colon(&mut self) {
+        let byte = self.byte();
+        match byte {
+            b':' => {
+                self.at += 1;
+                self.expect = Expect::Value;
+                if self.text.get(self.at) == Some(&b'=') {
+                    self.drop_bytes(1, FixKind::Separator);
+                }
+            }
+            b'=' | b'-' if byte == b'=' || self.rest().starts_with(b"->") => {
+                let length = if self.rest().get(1) == Some(&b'>') {
+                    2
+                } else {
+                    1
+                };
+                self.fix(FixKind::Separator);
+                self.draft.replace(self.at, self.at + length, b":");
+                self.at += length;
+                self.expect = Expect::Value;
+            }
+            b',' | b'}' | b']' | b')' | b';' => self.key_without_value(byte),
+            b'.' | b'|' | b'>' | b'+' | b'\\' => self.drop_bytes(1, FixKind::StrayText),
+            _ => {
+                self.fix(FixKind::MissingColon);
+                self.draft.insert(self.key_end, b":", self.at);
+                self.expect = Expect::Value;
+            }
+        }
+    }
+
+    fn key_without_value(&mut self, byte: u8) {
+        let is_only = self.member == self.opened + 1;
+        let next = look::skip_space(self.text, self.at + 1);
+        let more_keys = byte == b',' && look::key_ahead(self.text, next);
+        let quoted = self
+            .draft
+            .fixes
+            .last()
+            .is_none_or(|fix| fix.kind != FixKind::UnquotedKey);
+        if is_only && quoted && !more_keys && matches!(byte, b',' | b'}') {
+            self.fix(FixKind::Brackets);
+            self.become_set();
+            self.value_start = self.member;
+            self.value_is_string = true;
+            self.value_end = self.key_end;
+            self.comma = None;
+            self.expect = Expect::After;
+            return;
+        }
+        self.fix(FixKind::MissingValue);
+        self.draft.insert(self.key_end, b": null", self.at);
+        self.complete_value(false);
+        self.value_end = self.key_end + 6;
+    }
+
+    fn value(&mut self) {
+        let byte = self.byte();
+        match byte {
+            b'"' => self.string_value(),
+            b'{' => self.open_value(Kind::Object),
+            b'[' => self.open_value(Kind::Array),
+            b'(' => self.open_group(0, false),
+            b'}' | b']' | b')' | b',' | b';' if self.top_has_keys() => {
+                self.fix(FixKind::MissingValue);
+                self.draft.replace(self.at, self.at, b"null");
+                self.complete_value(false);
+            }
+            b'}' | b']' | b')' if !self.stack.is_empty() => self.closer(byte),
+            b',' | b';' => self.drop_bytes(1, FixKind::ExtraComma),
+            b'\\' if self.text.get(self.at + 1) == Some(&b'"') => {
+                self.drop_bytes(1, FixKind::Escape);
+            }
+            b':' | b'>' | b')' | b'}' | b']' => self.drop_bytes(1, FixKind::StrayText),
+            b'`' if self.rest().starts_with(b"```") => self.fence(),
+            _ if look::quote_at(self.text, self.at).is_some() => self.string_value(),
+            _ if look::ellipsis_len(self.text, self.at) > 0 => self.ellipsis(),
+            _ => self.scalar(),
+        }
+    }
+
+    fn string_value(&mut self) {
+        self.value_start = self.draft.position(self.at);
+        let comma = self.comma.filter(|_| self.top() == Some(Kind::Array));
+        self.string(false);
+        self.complete_value(true);
+        self.value_comma = comma;
+    }
+
+    /// A scalar has ended at `at`.
+    pub(super) fn complete_value(&mut self, is_string: bool) {
+        self.count_value();
+        if self.stack.is_empty() && self.documents == 1 {
+            self.first_is_scalar = true;
+        }
+        self.end_value();
+        self.value_is_string = is_string;
+    }
+
+    pub(super) fn end_value(&mut self) {
+        self.comma = None;
+        self.value_end = self.draft.position(self.at);
+        self.value_is_string = false;
+        self.value_comma = None;
+        self.expect = if self.stack.is_empty() {
+            Expect::Done
+        } else {
+            Expect::After
+        };
+    }
+
+    pub(super) fn after(&mut self) {
+        let byte = self.byte();
+        match byte {
+            b',' => self.take_comma(),
+            b';' => {
+                self.fix(FixKind::Separator);
+                let position = self.draft.position(self.at);
+                self.draft.replace(self.at, self.at + 1, b",");
+                self.at += 1;
+                self.after_comma(position);
+            }
+            b'}' | b']' | b')' => self.closer(byte),
+            b'+' if self.value_is_string => self.concatenation(),
+            b':' | b'=' if self.value_is_string && !self.top_has_keys() => self.pair_in_array(),
+            b':' | b'=' | b'+' | b'>' | b'|' | b'\\' => self.drop_bytes(1, FixKind::StrayText),
+            b'`' if self.rest().starts_with(b"```") => self.fence(),
+            _ if look::ellipsis_len(self.text, self.at) > 0 => self.ellipsis(),
+            b'{' | b'[' if self.top_has_keys() => self.expect = Expect::Key,
+            _ if self.top_has_keys() && !self.key_follows() => self.stray_words(),
+            _ => {
+                self.separate();
+                self.expect = if self.top_has_keys() {
+                    Expect::Key
+                } else {
+                    Expect::Value
+                };
+            }
+        }
+    }
+
+    fn take_comma(&mut self) {
+        let position = self.draft.position(self.at);
+        self.at += 1;
+        self.after_comma(position);
+    }
+
+    fn after_comma(&mut self, position: usize) {
+        self.comma = Some(position);
+        self.comma_offset = self.at.saturating_sub(1);
+        if self.in_group()
+            && let Some(group) = self.groups.last_mut()
+        {
+            group.comma = true;
+        }
+        self.expect = if self.top_has_keys() {
+            Expect::Key
+        } else {
+            Expect::Value
+        };
+    }
+
+    /// Puts the comma that is missing before what comes next.
+    pub(super) fn separate(&mut self) {
+        if self.comma.is_some() || self.is_first() {
+            return;
+        }
+        self.fix(FixKind::MissingComma);
+        self.draft.insert(self.value_end, b",", self.at);
+        self.after_comma(self.value_end);
+    }
+
+    /// Whether what comes after a value with no comma can be a key.
+    fn key_follows(&self) -> bool {
+        look::quote_at(self.text, self.at).is_some()
+            || look::bare_key_ahead(self.text, self.at)
+            || self.byte() == b'\\'
+    }
+
+    fn concatenation(&mut self) {
+        let end = self.value_end;
+        self.drop_bytes(1, FixKind::Concatenation);
+        self.skip_layout();
+        if look::quote_at(self.text, self.at).is_none() {
+            self.draft.truncate(end, self.at);
+            return;
+        }
+        self.draft.truncate(end - 1, self.at);
+        self.string(true);
+        self.end_value();
+        self.value_is_string = true;
+    }
+
+    pub(super) fn remove_comma(&mut self, kind: FixKind) {
+        if let Some(comma) = self.comma.take() {
+            self.draft.fix(kind, self.comma_offset);
+            self.draft.remove(comma, self.at);
+        }
+    }
+
+    fn finish(mut self) -> Option<Outcome> {
+        let empty = self.expect == Expect::Value && self.stack.is_empty();
+        if empty && self.documents == 1 {
+            return None;
+        }
+        if self.ending == Ending::StayOpen {
+            self.draft.copy_to(self.text.len());
+            return Some(self.outcome());
+        }
+        if !self.stack.is_empty() {
+            if self
+                .draft
+                .fixes
+                .last()
+                .is_none_or(|fix| fix.kind != FixKind::Truncated)
+            {
+                self.fix(FixKind::Truncated);
+            }
+            let unfinished =
+                self.expect == Expect::Colon || self.expect == Expect::Value && self.top_has_keys();
+            if unfinished {
+                self.draft.truncate(self.member, self.at);
+            } else if let Some(comma) = self.comma.take() {
+                self.draft.remove(comma, self.at);
+            }
+            while let Some(kind) = self.pop() {
+                if let Some(byte) = self.closing(kind) {
+                    self.draft.replace(self.at, self.at, &[byte]);
+                }
+            }
+        }
+        self.draft.copy_to(self.text.len());
+        if self.documents > 1 {
+            self.draft.insert(0, b"[", self.at);
+            self.draft.replace(self.at, self.at, b"]");
+        }
+        Some(self.outcome())
+    }
+
+    fn outcome(self) -> Outcome {
+        let (json, fixes) = self.draft.finish();
+        Outcome {
+            json,
+            fixes,
+            rest: self.rest,
+        }
+    }
+}
+
+/// The length of the character that begins with this byte.
+pub(super) fn character_len(first: u8) -> usize {
+    match first {
+        0xF0.. => 4,
+        0xE0.. => 3,
+        0xC0.. => 2,
+        _ => 1,
+    }
+}

@@ -1,0 +1,355 @@
+//! Reads values and keys that have no quotes: numbers, literals, calls and bare words.
+
+use super::fix::FixKind;
+use super::look;
+use super::numbers::{number, number_len, number_prefix};
+use super::parser::{Ending, Parser};
+use crate::extract::begins_value;
+use std::fmt::Write;
+
+impl Parser<'_> {
+    /// Reads a value that does not begin with a quote or a bracket.
+    pub(super) fn scalar(&mut self) {
+        self.value_start = self.draft.position(self.at);
+        let number = number_len(self.rest());
+        if number > 0 && self.number_ends(self.at + number) {
+            return self.take_number(number);
+        }
+        if let Some(name) = self.call_len() {
+            return self.open_group(name, true);
+        }
+        if let Some(length) = self.prefix_len() {
+            return self.drop_bytes(length, FixKind::Literal);
+        }
+        let length = self.bare_len();
+        if length == 0 {
+            let width = super::parser::character_len(self.byte());
+            return self.drop_bytes(width, FixKind::StrayText);
+        }
+        self.bare_value(length);
+    }
+
+    fn number_ends(&self, end: usize) -> bool {
+        match self.text.get(end) {
+            None | Some(b',' | b'}' | b']' | b'\n' | b'\r' | b')') => {
+                !(self.text.get(end) == Some(&b',') && self.thousands_len(end) > 0)
+            }
+            Some(b' ' | b'\t') => {
+                let next = end
+                    + self.text[end..]
+                        .iter()
+                        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+                        .count();
+                let is_unit = self.text.get(next).is_some_and(|byte| {
+                    let foreign = *byte >= 0x80 && look::odd_space_len(self.text, next) == 0;
+                    byte.is_ascii_alphabetic() || matches!(byte, b'%' | b'*') || foreign
+                });
+                !is_unit
+                    || look::bare_key_ahead(self.text, next)
+                    || look::plain_scalar_ahead(self.text, next)
+            }
+            Some(b'/') => matches!(self.text.get(end + 1), Some(b'/' | b'*')),
+            Some(b'"' | b';' | b'{' | b'[' | b'#') => true,
+            _ => false,
+        }
+    }
+
+    /// The length of `,000` groups after a number in an object, where a comma must lead to a key.
+    fn thousands_len(&self, end: usize) -> usize {
+        if !self.top_has_keys() {
+            return 0;
+        }
+        let mut length = 0;
+        while let Some([b',', a, b, c]) = self.text.get(end + length..end + length + 4)
+            && [a, b, c].iter().all(|digit| digit.is_ascii_digit())
+        {
+            length += 4;
+        }
+        let next = self.text.get(end + length);
+        if matches!(next, Some(b',' | b'}' | b'\n' | b'\r' | b'.' | b' ')) {
+            length
+        } else {
+            0
+        }
+    }
+
+    fn take_number(&mut self, length: usize) {
+        let end = self.at + length;
+        if self.may_be_shortened(end) {
+            // It might have had more digits.
+            self.draft.skip(self.at, end);
+            self.at = end;
+            return;
+        }
+        self.at = end;
+        self.complete_value(false);
+        if self.text.get(end) == Some(&b'"') && !self.opens_string(end) {
+            self.drop_bytes(1, FixKind::ExtraQuote);
+        }
+    }
+
+    /// Whether the quote at `at` begins a string, rather than ends one that was not begun.
+    fn opens_string(&self, at: usize) -> bool {
+        let next = look::skip_space(self.text, at + 1);
+        !matches!(self.text.get(next), None | Some(b',' | b'}' | b']'))
+    }
+
+    /// The length of the letters that Python puts before a string: `b'…'`, `rb"…"`.
+    fn prefix_len(&self) -> Option<usize> {
+        let letters = self
+            .rest()
+            .iter()
+            .take(3)
+            .take_while(|byte| {
+                matches!(byte, b'b' | b'B' | b'r' | b'R' | b'u' | b'U' | b'f' | b'F')
+            })
+            .count();
+        let quote = self.rest().get(letters)?;
+        let quoted = quote == &b'\'' || quote == &b'"' && self.opens_string(self.at + letters);
+        (quoted && (1..=2).contains(&letters)).then_some(letters)
+    }
+
+    /// The length of the name of a call such as `ObjectId("1")` or `new Date(0)`.
+    fn call_len(&self) -> Option<usize> {
+        let rest = self.rest();
+        let mut length = if rest.starts_with(b"new ") { 4 } else { 0 };
+        if !rest
+            .get(length)
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+        {
+            return None;
+        }
+        length += rest[length..]
+            .iter()
+            .take(100)
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.'))
+            .count();
+        if self.stack.is_empty() {
+            length = look::skip_space(rest, length);
+        }
+        (rest.get(length) == Some(&b'(')).then_some(length)
+    }
+
+    /// The length of a bare value: up to the next separator that is not part of it.
+    fn bare_len(&self) -> usize {
+        let text = self.text;
+        let mut at = self.at;
+        let mut depth = 0_usize;
+        if text[at] == b'/'
+            && let Some(length) = regex_len(&text[at..])
+        {
+            at += length;
+        }
+        while let Some(&byte) = text.get(at) {
+            match byte {
+                b'\n' | b'\r' | b'"' => break,
+                b',' | b';' if depth == 0 && self.separates(at) => break,
+                b'{' | b'['
+                    if depth == 0 && begins_value(&text[at + 1..], byte) && at > self.at =>
+                {
+                    break;
+                }
+                b'{' | b'[' | b'(' => depth += 1,
+                b'}' | b']' => {
+                    if depth == 0 {
+                        break;
+                    }
+                    depth -= 1;
+                }
+                b')' if depth == 0 && self.open_count(b')') > 0 => break,
+                b')' => depth = depth.saturating_sub(1),
+                b'/' if matches!(text.get(at + 1), Some(b'/' | b'*')) => {
+                    if at == self.at || text[at - 1] != b':' {
+                        break;
+                    }
+                    at += 1;
+                }
+                b'`' if text[at..].starts_with(b"```") => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        text[self.at..at].trim_ascii_end().len()
+    }
+
+    /// Whether the comma at `at` ends a bare value.
+    fn separates(&self, at: usize) -> bool {
+        if !self.top_has_keys() || look::literal(self.text[self.at..at].trim_ascii_end()).is_some()
+        {
+            return true;
+        }
+        let next = look::skip_space(self.text, at + 1);
+        match self.text.get(next) {
+            None | Some(b'"' | b'\'' | b'}' | b']' | b'{' | b'/' | b'#' | b'.') => true,
+            _ => self.text[at..next].contains(&b'\n') || look::key_ahead(self.text, next),
+        }
+    }
+
+    fn bare_value(&mut self, length: usize) {
+        let start = self.at;
+        let end = start + length;
+        let token = &self.text[start..end];
+        let at_end = end == self.text.len();
+        let inside = !self.stack.is_empty();
+        if let Some(json) = look::literal(token) {
+            if json.as_bytes() != token {
+                self.fix(FixKind::Literal);
+                self.draft.replace(start, end, json.as_bytes());
+            }
+        } else if let Some(number) = number(token) {
+            if self.may_be_shortened(end) {
+                self.draft.skip(start, end);
+                self.at = end;
+                return;
+            }
+            let legal_prefix = number_prefix(token);
+            if !(at_end && self.ending == Ending::StayOpen && legal_prefix) {
+                self.fix(FixKind::Number);
+                self.draft.replace(start, end, number.as_bytes());
+            }
+        } else if let Some(json) =
+            half_literal(token).filter(|_| self.text[end..].trim_ascii().is_empty())
+        {
+            if self.ending == Ending::Close || !at_end {
+                self.fix(FixKind::Truncated);
+                self.draft.replace(start, end, json.as_bytes());
+            }
+        } else if token.len() == 1 && matches!(token[0], b'-' | b'+' | b'.') {
+            if at_end && (self.ending == Ending::StayOpen && token == b"-") {
+                self.at = end;
+                return;
+            }
+            if at_end && inside {
+                self.draft.skip(start, end);
+                self.at = end;
+                return;
+            }
+            self.fix(FixKind::Number);
+            self.draft.replace(start, end, b"null");
+        } else {
+            self.quote(length, FixKind::UnquotedValue);
+            if at_end && self.ending == Ending::StayOpen {
+                self.reopen_string();
+            }
+            self.complete_value(true);
+            return;
+        }
+        self.at = end;
+        self.complete_value(false);
+        if self.text.get(end) == Some(&b'"') && !self.opens_string(end) {
+            self.drop_bytes(1, FixKind::ExtraQuote);
+        }
+    }
+
+    /// Writes the next `length` bytes as a string.
+    fn quote(&mut self, length: usize, kind: FixKind) {
+        let (start, end) = (self.at, self.at + length);
+        let mut json = String::with_capacity(length + 2);
+        json.push('"');
+        let token = std::str::from_utf8(&self.text[start..end])
+            .expect("bare words are cut at ASCII bytes and whole characters");
+        escape_into(&mut json, token);
+        json.push('"');
+        let closes = self.text.get(end) == Some(&b'"') && !self.opens_other(end, kind);
+        self.fix(if closes { FixKind::MissingQuote } else { kind });
+        self.at = if closes { end + 1 } else { end };
+        self.draft.replace(start, self.at, json.as_bytes());
+    }
+
+    /// Whether the quote after bare words belongs to what follows them.
+    fn opens_other(&self, quote: usize, kind: FixKind) -> bool {
+        let next = self.text.get(look::skip_space(self.text, quote + 1));
+        if kind == FixKind::UnquotedKey {
+            next != Some(&b':')
+        } else {
+            self.opens_string(quote)
+        }
+    }
+
+    fn reopen_string(&mut self) {
+        let end = self.draft.position(self.at);
+        self.draft.truncate(end - 1, self.at);
+    }
+
+    /// Reads a key that does not begin with a quote.
+    pub(super) fn bare_key(&mut self) {
+        let text = self.text;
+        let end = text[self.at..]
+            .iter()
+            .position(|byte| {
+                matches!(
+                    byte,
+                    b':' | b'='
+                        | b','
+                        | b'}'
+                        | b']'
+                        | b'{'
+                        | b'['
+                        | b'\n'
+                        | b'\r'
+                        | b'"'
+                        | b'\''
+                        | b'`'
+                        | b'('
+                        | b')'
+                        | b';'
+                ) || *byte == 0xE2
+            })
+            .map_or(text.len(), |length| self.at + length);
+        let length = text[self.at..end].trim_ascii_end().len();
+        if length == 0 {
+            let width = super::parser::character_len(self.byte());
+            return self.drop_bytes(width, FixKind::StrayText);
+        }
+        let next = look::skip_space(text, end);
+        let stray = look::quoted_key_ahead(text, next)
+            || end > self.at && text.get(end) == Some(&b'\n') && look::key_ahead(text, next);
+        if stray && !matches!(text.get(end), Some(b':')) {
+            return self.drop_bytes(length, FixKind::StrayText);
+        }
+        self.begin_member();
+        self.quote(length, FixKind::UnquotedKey);
+        self.end_key();
+        if self.at == text.len() && self.ending == Ending::StayOpen {
+            self.reopen_string();
+        }
+    }
+}
+
+/// Appends text as the inside of a JSON string.
+pub(super) fn escape_into(json: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            '\n' => json.push_str("\\n"),
+            '\r' => json.push_str("\\r"),
+            '\t' => json.push_str("\\t"),
+            '\0'..='\x1F' => {
+                let _ = write!(json, "\\u{:04x}", u32::from(character));
+            }
+            _ => json.push(character),
+        }
+    }
+}
+
+/// The literal that a cut has shortened to `token`.
+fn half_literal(token: &[u8]) -> Option<&'static str> {
+    ["true", "false", "null"]
+        .into_iter()
+        .find(|literal| literal.as_bytes().starts_with(token))
+}
+
+/// The length of a regular expression between slashes on one line.
+fn regex_len(text: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    while at < text.len().min(400) {
+        match text[at] {
+            b'\\' => at += 2,
+            b'\n' => return None,
+            b'/' => return (at > 1).then_some(at + 1),
+            _ => at += 1,
+        }
+    }
+    None
+}

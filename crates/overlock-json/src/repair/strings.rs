@@ -1,0 +1,295 @@
+//! Reads a string whose quotes may be wrong, missing or in the middle.
+//!
+//! A quote ends a string where the grammar can go on after it; any other quote is
+//! part of the text. If it turns out further on that the closing quote was left
+//! out, the string is read once more and stopped where it should have ended, so
+//! every byte is read at most twice.
+
+use super::draft::Mark;
+use super::fix::FixKind;
+use super::look::{self, Quote};
+use super::parser::{Ending, Expect, Parser};
+use super::verdict::Verdict;
+use crate::plain;
+
+/// One reading of a string.
+pub(super) struct Reading {
+    pub(super) quote: Quote,
+    /// Where the text begins.
+    pub(super) content: usize,
+    /// Where the string must stop, if that is known.
+    pub(super) stop: Option<usize>,
+    pub(super) inner_quotes: usize,
+    /// The quotes are written twice: `""text""`.
+    pub(super) doubled: bool,
+    /// The quotes are written three times, as in Python: only three end the string.
+    pub(super) tripled: bool,
+    /// Up to where the text is a document of its own, whose quotes were not escaped.
+    pub(super) embedded: usize,
+    /// The text is a Windows path, in which every backslash is meant.
+    pub(super) path: bool,
+}
+
+impl Parser<'_> {
+    /// Reads the string that is quoted at `at`; `continued` if its opening quote is not to be written.
+    pub(super) fn string(&mut self, continued: bool) {
+        if !continued && self.plain_string() {
+            return;
+        }
+        let Some((quote, width)) = look::quote_at(self.text, self.at) else {
+            return;
+        };
+        let start = self.at;
+        let mark: Mark = self.draft.mark();
+        let mut stop = None;
+        let tripled = self.is_tripled(start);
+        loop {
+            if continued {
+                self.draft.skip(start, start + width);
+            } else if quote != Quote::Double {
+                self.fix(FixKind::Quotes);
+                self.draft.replace(start, start + width, b"\"");
+            }
+            self.at = start + width;
+            if tripled {
+                self.drop_bytes(2, FixKind::ExtraQuote);
+            }
+            let reading = Reading {
+                quote,
+                content: self.at,
+                stop,
+                inner_quotes: 0,
+                doubled: false,
+                tripled,
+                embedded: self.embedded_end(),
+                path: is_windows_path(self.rest()),
+            };
+            match self.read_string(reading) {
+                None => return,
+                Some(restart) => {
+                    stop = Some(restart);
+                    self.at = start;
+                    self.draft.reset(mark);
+                }
+            }
+        }
+    }
+
+    /// Takes a string that is as it should be, and is followed by what should follow. Most are.
+    fn plain_string(&mut self) -> bool {
+        let start = self.at + 1;
+        if self.byte() != b'"' {
+            return false;
+        }
+        let end = start + plain::string_run(&self.text[start..]);
+        let Some([b'"', follower]) = self.text.get(end..end + 2) else {
+            return false;
+        };
+        let next = look::skip_space(self.text, end + 2);
+        let fits = match follower {
+            b':' => self.expect == Expect::Key,
+            b',' if self.expect == Expect::Key => false,
+            b',' if self.top_has_keys() => look::quoted_key_ahead(self.text, next),
+            b',' => !self.stack.is_empty() && self.text.get(next) == Some(&b'"'),
+            _ => false,
+        };
+        if fits {
+            self.at = end + 1;
+        }
+        fits
+    }
+
+    /// Whether three quotes begin a string here and three others can end it.
+    fn is_tripled(&mut self, at: usize) -> bool {
+        let rest = &self.text[at..];
+        if !rest.starts_with(b"\"\"\"") && !rest.starts_with(b"\'\'\'") {
+            return false;
+        }
+        let text = self.text;
+        let last = *self.last_triple.get_or_insert_with(|| {
+            let triple = |quotes: &[u8]| quotes == b"\"\"\"" || quotes == b"\'\'\'";
+            text.windows(3).rposition(triple).unwrap_or(0)
+        });
+        last >= at + 3
+    }
+
+    /// Where a document ends that begins right after the quote and is followed by another quote:
+    /// `"{"a": 1}"`. 0 if there is none.
+    fn embedded_end(&mut self) -> usize {
+        let start = self.at;
+        let key = look::skip_space(self.text, start + 1);
+        if self.text.get(start) != Some(&b'{') || !look::quoted_key_ahead(self.text, key) {
+            return 0;
+        }
+        // Every search that fails is paid for, so that all of them together stay linear.
+        let limit = self.text.len().min(start + self.patience);
+        let mut depth = 0_usize;
+        let mut in_string = false;
+        let mut at = start;
+        while at < limit {
+            match self.text[at] {
+                b'\\' => at += 1,
+                b'"' => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth += 1,
+                b'}' | b']' if !in_string => {
+                    depth -= 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        let quote = look::skip_space(self.text, at + 1);
+        let next = look::skip_space(self.text, quote + 1);
+        let closed = depth == 0 && self.text.get(quote) == Some(&b'"');
+        if closed && matches!(self.text.get(next), None | Some(b',' | b'}' | b']')) {
+            return quote;
+        }
+        self.patience = self.patience.saturating_sub(at - start);
+        0
+    }
+
+    /// Reads to the end of the string, or says where it has to stop if it is read again.
+    fn read_string(&mut self, mut reading: Reading) -> Option<usize> {
+        loop {
+            self.at = self.next_special(&reading);
+            if reading.stop.is_some_and(|stop| self.at >= stop) {
+                self.stop_string();
+                return None;
+            }
+            let Some(&byte) = self.text.get(self.at) else {
+                return self.end_of_text(&reading);
+            };
+            match byte {
+                b'\\' => {
+                    if self.escape(&reading) {
+                        return None;
+                    }
+                }
+                0..0x20 => self.control_character(byte),
+                _ => {
+                    let Some((quote, width)) = look::quote_at(self.text, self.at) else {
+                        self.at += super::parser::character_len(byte);
+                        continue;
+                    };
+                    match self.judge(quote, width, &reading) {
+                        Verdict::End => {
+                            self.end_string(quote, width, &reading);
+                            return None;
+                        }
+                        Verdict::EndedAt(stop) => return Some(stop),
+                        Verdict::Inner => self.inner_quote(quote, width, &mut reading),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next byte that needs a decision.
+    fn next_special(&self, reading: &Reading) -> usize {
+        let limit = reading.stop.unwrap_or(self.text.len());
+        let rest = &self.text[self.at.min(limit)..limit];
+        if reading.quote == Quote::Double {
+            return self.at.min(limit) + plain::string_run(rest);
+        }
+        let special = rest.iter().position(|&byte| SPECIAL[usize::from(byte)]);
+        special.map_or(limit, |length| self.at + length)
+    }
+
+    fn end_string(&mut self, quote: Quote, width: usize, reading: &Reading) {
+        if quote == Quote::Double {
+            self.at += 1;
+        } else {
+            self.draft.replace(self.at, self.at + width, b"\"");
+            self.at += width;
+        }
+        if reading.tripled {
+            return self.drop_bytes(2, FixKind::ExtraQuote);
+        }
+        if reading.doubled
+            && look::quote_at(self.text, self.at).is_some_and(|(other, _)| other == quote)
+        {
+            self.drop_bytes(width, FixKind::ExtraQuote);
+        }
+    }
+
+    /// Ends a string whose quote was left out; white space before it does not belong to it.
+    fn stop_string(&mut self) {
+        if self.text.get(self.at) == Some(&b'"') {
+            self.at += 1;
+            return;
+        }
+        self.fix(FixKind::MissingQuote);
+        self.draft.replace(self.at, self.at, b"\"");
+    }
+
+    fn inner_quote(&mut self, quote: Quote, width: usize, reading: &mut Reading) {
+        let first = self.at == reading.content && quote == reading.quote;
+        if first && !reading.doubled && !reading.tripled && self.is_doubled(width) {
+            reading.doubled = true;
+            self.drop_bytes(width, FixKind::ExtraQuote);
+            reading.content = self.at;
+            return;
+        }
+        reading.inner_quotes += 1;
+        if quote == Quote::Double {
+            self.fix(FixKind::InnerQuote);
+            self.draft.replace(self.at, self.at, b"\\");
+        }
+        self.at += width;
+    }
+
+    /// Whether the second of two quotes that begin a string is one too many, rather than text.
+    fn is_doubled(&self, width: usize) -> bool {
+        let Some((end, beyond)) = look::string_ahead(self.text, self.at) else {
+            return false;
+        };
+        look::quote_at(self.text, end + width).is_some()
+            || matches!(
+                self.text.get(beyond),
+                None | Some(b',' | b'}' | b']' | b':')
+            )
+    }
+
+    /// The text ends and no quote has ended the string.
+    fn end_of_text(&mut self, reading: &Reading) -> Option<usize> {
+        if self.ending == Ending::StayOpen {
+            return None;
+        }
+        if let Some(stop) = self.missing_quote_at_end(reading) {
+            return Some(stop);
+        }
+        self.fix(FixKind::Truncated);
+        self.draft.replace(self.at, self.at, b"\"");
+        None
+    }
+}
+
+/// Whether a text begins with a drive and a single backslash: `C:\Users`.
+fn is_windows_path(text: &[u8]) -> bool {
+    match text {
+        [drive, b':', b'\\', next, ..] => {
+            drive.is_ascii_alphabetic() && !matches!(next, b'\\' | b'"')
+        }
+        _ => false,
+    }
+}
+
+/// The bytes that need a decision in a string that does not begin with a double quote.
+static SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table[b'\'' as usize] = true;
+    table[b'`' as usize] = true;
+    table[0xC2] = true;
+    table[0xE2] = true;
+    table
+};

@@ -1,0 +1,465 @@
+use super::{FixKind, RepairOptions, Repaired, Several, repair, repair_open};
+use crate::close::NoJson;
+use crate::scan::Scanner;
+use proptest::prelude::*;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+#[track_caller]
+fn repaired(text: &str) -> Repaired {
+    repair(text, &RepairOptions::default()).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+}
+
+/// Checks the value, not the spelling.
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    let found = repaired(text).json;
+    let value: Value =
+        serde_json::from_str(&found).unwrap_or_else(|error| panic!("{found}: {error}"));
+    let expected: Value = serde_json::from_str(expected).expect("the expectation is JSON");
+    assert_eq!(value, expected, "repairing {text:?} gave {found}");
+}
+
+#[track_caller]
+fn check_exactly(text: &str, json: &str, fixes: &[(FixKind, usize)]) {
+    let found = repaired(text);
+    let told: Vec<_> = found
+        .fixes
+        .iter()
+        .map(|fix| (fix.kind, fix.offset))
+        .collect();
+    assert_eq!((&*found.json, &*told), (json, fixes), "repairing {text:?}");
+}
+
+#[test]
+fn valid_json_comes_back_as_it_is() {
+    for text in [
+        " {\"a\" : [1, 2.50e+3, \"\\u00e9\\ud800\"] }\n",
+        "\"a\"",
+        "0",
+        "[]",
+        "[\"a\\\",\\\"b\"]",
+    ] {
+        check_exactly(text, text, &[]);
+    }
+}
+
+#[test]
+fn every_fix_is_told_with_its_place() {
+    check_exactly(
+        "{a: 'b', \"c\": [1, 2,],}",
+        r#"{"a": "b", "c": [1, 2]}"#,
+        &[
+            (FixKind::UnquotedKey, 1),
+            (FixKind::Quotes, 4),
+            (FixKind::TrailingComma, 19),
+            (FixKind::TrailingComma, 21),
+        ],
+    );
+}
+
+#[test]
+fn what_is_kept_keeps_its_formatting() {
+    check_exactly(
+        "{\n  \"a\": 1\n  \"b\":   [ 1 ,2]\n}",
+        "{\n  \"a\": 1,\n  \"b\":   [ 1 ,2]\n}",
+        &[(FixKind::MissingComma, 13)],
+    );
+}
+
+#[test]
+fn text_without_json_is_an_error() {
+    for (text, error) in [
+        ("", NoJson::Empty),
+        (" \n", NoJson::Empty),
+        ("hello there", NoJson::Absent),
+    ] {
+        assert_eq!(
+            repair(text, &RepairOptions::default()),
+            Err(error),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn prose_fences_and_marks_are_left_out() {
+    check_exactly(
+        "Here:\n```json\n{\"a\": 1,}\n```\nBye.",
+        "{\"a\": 1}",
+        &[
+            (FixKind::Prose, 0),
+            (FixKind::Fence, 6),
+            (FixKind::TrailingComma, 21),
+            (FixKind::Prose, 24),
+        ],
+    );
+    check("\u{feff}{a: 1}", r#"{"a": 1}"#);
+    check("<answer>{a: 1}</answer>", r#"{"a": 1}"#);
+}
+
+#[test]
+fn quotes_inside_a_string_are_text() {
+    check(
+        r#"{"a": "He said "hi" to me", "b": 1}"#,
+        r#"{"a": "He said \"hi\" to me", "b": 1}"#,
+    );
+    check(
+        r#"{"a": "is it "yes", "no" or "both"?", "b": 1}"#,
+        r#"{"a": "is it \"yes\", \"no\" or \"both\"?", "b": 1}"#,
+    );
+    check(
+        r#"{"a": "the end is "near""}"#,
+        r#"{"a": "the end is \"near\""}"#,
+    );
+    check(r#"{"a": ""so" it begins"}"#, r#"{"a": "\"so\" it begins"}"#);
+    check(r#"["a 24" screen", "b"]"#, r#"["a 24\" screen", "b"]"#);
+    check(
+        r#"{"h": "<a href="x">y</a>", "b": 1}"#,
+        r#"{"h": "<a href=\"x\">y</a>", "b": 1}"#,
+    );
+    check(
+        r#"{"c": "f("x"); }", "b": 1}"#,
+        r#"{"c": "f(\"x\"); }", "b": 1}"#,
+    );
+    check(
+        r#"{"a": "{"b": "c", "d": [1]}"}"#,
+        r#"{"a": "{\"b\": \"c\", \"d\": [1]}"}"#,
+    );
+    check(
+        r#"{'a': 'it's O'Brien', 'b': 'say "x"'}"#,
+        r#"{"a": "it's O'Brien", "b": "say \"x\""}"#,
+    );
+}
+
+#[test]
+fn a_missing_quote_is_put_where_it_belongs() {
+    check(r#"{"a": "b, "c": 1}"#, r#"{"a": "b", "c": 1}"#);
+    check("{\"a\": \"b\n\"c\": 1}", r#"{"a": "b", "c": 1}"#);
+    check(r#"{"a": "b}"#, r#"{"a": "b"}"#);
+    check(r#"{"a": ["b]}"#, r#"{"a": ["b"]}"#);
+    check(r#"["a, "b"]"#, r#"["a", "b"]"#);
+    check(r#"{"a": b", "c": 1}"#, r#"{"a": "b", "c": 1}"#);
+    check(r#"{a": 1, "b: 2, "c": 3}"#, r#"{"a": 1, "b": 2, "c": 3}"#);
+    check(r#"[{"a": "b}, {"a": "c"}]"#, r#"[{"a": "b"}, {"a": "c"}]"#);
+}
+
+#[test]
+fn other_quotes_become_double_quotes() {
+    check("{'a': ‘b’, “c”: `d`}", r#"{"a": "b", "c": "d"}"#);
+    check(r#"{""a"": ""b""}"#, r#"{"a": "b"}"#);
+    check("{\"a\": \"\"\"b\n\"c\" d\"\"\"}", r#"{"a": "b\n\"c\" d"}"#);
+}
+
+#[test]
+fn raw_characters_and_escapes_in_strings_are_written_as_json_does() {
+    check("[\"a\nb\tc\u{1}\"]", r#"["a\nb\tc\u0001"]"#);
+    check(
+        r#"{"a": "\d+\.\x41\'\u12", }"#,
+        r#"{"a": "\\d+\\.A'\\u12"}"#,
+    );
+    check(
+        r#"{"a": "C:\new\table\", "b": 1}"#,
+        r#"{"a": "C:\\new\\table\\", "b": 1}"#,
+    );
+    check("[\"a\\\nb\",]", r#"["a\nb"]"#);
+    check(r#"{\"a\": \"b \\\"c\\\"\"}"#, r#"{"a": "b \"c\""}"#);
+}
+
+#[test]
+fn commas_and_colons_are_mended() {
+    check(
+        r#"{"a" 1 "b": [1 2, , 3,] "c" => 4; "d" = 5,}"#,
+        r#"{"a": 1, "b": [1, 2, 3], "c": 4, "d": 5}"#,
+    );
+    check("[,1,,2]", "[1, 2]");
+    check(r#"{,"a":: 1}"#, r#"{"a": 1}"#);
+    check("[\"a\"\n\"b\"\n1\n{}]", r#"["a", "b", 1, {}]"#);
+}
+
+#[test]
+fn comments_and_ellipses_are_removed() {
+    check(
+        "{\"a\": 1, // x\n/* y */ \"b\": 2 # z\n}",
+        r#"{"a": 1, "b": 2}"#,
+    );
+    check(
+        r#"{"a": [1, 2, ...], "b": [..., 9], ...}"#,
+        r#"{"a": [1, 2], "b": [9]}"#,
+    );
+    check("[1, 2, … 97 more, 100]", "[1, 2, 100]");
+}
+
+#[test]
+fn literals_and_numbers_of_other_languages_are_translated() {
+    check(
+        "[True, None, undefined, NaN, FALSE, -Infinity]",
+        "[true, null, null, null, false, null]",
+    );
+    check(
+        "[+1, .5, 1., 0x1F, 1_000, 1e, -.5, 05, 10n]",
+        "[1, 0.5, 1.0, 31, 1000, 1, -0.5, 5, 10]",
+    );
+    check(
+        r#"{"a": 1,000, "b": 00123}"#,
+        r#"{"a": 1000, "b": "00123"}"#,
+    );
+    check(
+        "[12345678901234567890.123456789012345678901234567890,]",
+        "[12345678901234567890.123456789012345678901234567890]",
+    );
+    check(
+        "{\"a\": u'x', \"b\": (1, 2), \"c\": {1, 2}, \"d\": (3)}",
+        r#"{"a": "x", "b": [1, 2], "c": [1, 2], "d": 3}"#,
+    );
+    check(
+        r#"{"a": ObjectId("1"), "b": new Date(0), "c": f(1, 2), "d": now()}"#,
+        r#"{"a": "1", "b": 0, "c": [1, 2], "d": null}"#,
+    );
+}
+
+#[test]
+fn words_without_quotes_are_strings() {
+    check(
+        "{name: Ada Lovelace, born: 1815-12-10, at: 12:30}",
+        r#"{"name": "Ada Lovelace", "born": "1815-12-10", "at": "12:30"}"#,
+    );
+    check(
+        "{\"u\": https://x.y/z?a=b, \"n\": 10 kg}",
+        r#"{"u": "https://x.y/z?a=b", "n": "10 kg"}"#,
+    );
+    check(
+        "{\"r\": /a,b/i, \"c\": #fff}",
+        r##"{"r": "/a,b/i", "c": "#fff"}"##,
+    );
+}
+
+#[test]
+fn strings_joined_with_plus_become_one() {
+    check(r#"{"a": "b" + 'c' + "d"}"#, r#"{"a": "bcd"}"#);
+}
+
+#[test]
+fn brackets_are_matched() {
+    check("[1, 2}", "[1, 2]");
+    check(r#"{"a": [1, 2}"#, r#"{"a": [1, 2]}"#);
+    check(r#"{"a": ["b"}, "c": 1}"#, r#"{"a": ["b"], "c": 1}"#);
+    check(r#"[{"a": 1, {"a": 2]"#, r#"[{"a": 1}, {"a": 2}]"#);
+    check(r#"[{"a": 1}}, {"a": 2}]"#, r#"[{"a": 1}, {"a": 2}]"#);
+    check(r#"{"a": 1}, "b": 2}"#, r#"{"a": 1, "b": 2}"#);
+    check(r#"{"a": 1}}]"#, r#"{"a": 1}"#);
+    check(r#""a": 1, "b": {"c": 2}"#, r#"{"a": 1, "b": {"c": 2}}"#);
+    check(r#"["a": 1, "b": 2]"#, r#"[{"a": 1, "b": 2}]"#);
+    check(
+        r#"{"a": [{"b": 1}, {"b": 2}, "c": 3, "d": [4, "e": 5}"#,
+        r#"{"a": [{"b": 1}, {"b": 2}], "c": 3, "d": [4], "e": 5}"#,
+    );
+    check(r#"{{"a": {{"b": 1}}}}"#, r#"{"a": {"b": 1}}"#);
+    check(r#"{"a": [1], [2], "b": 3}"#, r#"{"a": [1, 2], "b": 3}"#);
+}
+
+#[test]
+fn a_key_without_a_value_is_null() {
+    check(r#"{"a": , "b": }"#, r#"{"a": null, "b": null}"#);
+    check(r#"{"a", "b": 1}"#, r#"{"a": null, "b": 1}"#);
+}
+
+#[test]
+fn a_cut_document_is_closed_and_half_values_are_left_out() {
+    for (text, closed) in [
+        (r#"{"a": 1, 'b': "xy"#, r#"{"a": 1, "b": "xy"}"#),
+        (r#"{'a': "x\u00"#, r#"{"a": "x"}"#),
+        (r#"{'a': "x\ud83d\u"#, r#"{"a": "x"}"#),
+        ("{'a': [7, 12", r#"{"a": [7]}"#),
+        ("{'a': [7, tr", r#"{"a": [7, true]}"#),
+        ("{'a': 1, 'b", r#"{"a": 1}"#),
+        ("{'a': 1, 'b'", r#"{"a": 1}"#),
+        ("{'a': 1, 'b':", r#"{"a": 1}"#),
+        ("{'a': 1,", r#"{"a": 1}"#),
+        ("['a', {", r#"["a", {}]"#),
+        (
+            r#"{"code": "if (x) { y(); }"#,
+            r#"{"code": "if (x) { y(); }"}"#,
+        ),
+    ] {
+        check(text, closed);
+        let fixes = repaired(text).fixes;
+        assert!(
+            fixes.iter().any(|fix| fix.kind == FixKind::Truncated),
+            "{text:?}: {fixes:?}"
+        );
+    }
+}
+
+#[test]
+fn several_documents_become_an_array_or_the_first() {
+    for text in [
+        "{\"a\":1}\n{\"b\":2}\n",
+        "{\"a\":1}{\"b\":2}",
+        "{\"a\":1}, {\"b\":2},",
+    ] {
+        check(text, r#"[{"a":1},{"b":2}]"#);
+        let first = repair(
+            text,
+            &RepairOptions {
+                several: Several::First,
+            },
+        )
+        .expect("there is JSON");
+        assert_eq!(first.json, r#"{"a":1}"#);
+    }
+    check("1\n2\n3", "[1, 2, 3]");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_dropped_and_told() {
+    let found = repair(b"{'a': '\xFFx', }", &RepairOptions::default()).expect("there is JSON");
+    assert_eq!(found.json, r#"{"a": "x" }"#);
+    let encoding: Vec<_> = found
+        .fixes
+        .iter()
+        .map(|fix| (fix.kind, fix.offset))
+        .collect();
+    assert!(encoding.contains(&(FixKind::Encoding, 7)), "{encoding:?}");
+    assert!(
+        encoding.contains(&(FixKind::TrailingComma, 10)),
+        "{encoding:?}"
+    );
+}
+
+#[test]
+fn what_is_open_stays_open_when_asked() {
+    for (text, prefix) in [
+        ("{a: 'b', 'c': [1, 2", r#"{"a": "b", "c": [1, 2"#),
+        ("{a: 'b', 'c", r#"{"a": "b", "c"#),
+        ("{a: 'xy\\u00", "{\"a\": \"xy\\u00"),
+        ("{a: tr", r#"{"a": tr"#),
+        ("{a: 1,", r#"{"a": 1,"#),
+        ("{a: hel", r#"{"a": "hel"#),
+        ("{a: 1}", r#"{"a": 1}"#),
+    ] {
+        assert_eq!(repair_open(text.as_bytes()).0, prefix, "repairing {text:?}");
+    }
+}
+
+#[test]
+fn depth_and_repetition_cost_no_more_than_their_length() {
+    for unit in [
+        "[",
+        "{\"a\":",
+        "(",
+        "\"",
+        "'",
+        "\\",
+        "[}",
+        "{]",
+        "\"a\" b ",
+        "{\"a\": \"b, \"",
+        "\"{\"a\": ",
+        "/*",
+        "\"//",
+        "a,",
+        "{{",
+    ] {
+        let text = unit.repeat(200_000 / unit.len());
+        for text in [
+            text.clone(),
+            format!("{{\"k\": \"{text}"),
+            format!("[{text}"),
+        ] {
+            let _ = repair(&text, &RepairOptions::default());
+        }
+    }
+}
+
+/// Pieces that JSON, and what is taken for it, is made of.
+fn malformed() -> impl Strategy<Value = String> {
+    let piece = proptest::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        ":",
+        ",",
+        "\"",
+        "\"",
+        "'",
+        "a",
+        "b: ",
+        "\"k\":",
+        "\"v\"",
+        "1",
+        "-",
+        "0",
+        "12.5",
+        "true",
+        "nul",
+        "None",
+        " ",
+        "\n",
+        "\\",
+        "\\\"",
+        "\\u12",
+        "\\ud83d",
+        "/",
+        "/*",
+        "*/",
+        "//",
+        "#",
+        "...",
+        "…",
+        "`",
+        "```json\n",
+        "```",
+        "“",
+        "”",
+        "’",
+        "+",
+        "=>",
+        ";",
+        "<think>",
+        "é",
+        "\u{a0}",
+        "e",
+        ".",
+        "0x1F",
+        "_",
+        "f(",
+        "\t",
+        "\u{1}",
+        "{\"a\": 1}",
+        "😀",
+        "\"\"\"",
+    ]);
+    proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn whatever_comes_back_parses(text in malformed()) {
+        if let Ok(found) = repair(&text, &RepairOptions::default()) {
+            let parsed = serde_json::from_str::<IgnoredAny>(&found.json);
+            prop_assert!(parsed.is_ok(), "{text:?} became {:?}", found.json);
+            prop_assert!(found.fixes.iter().all(|fix| fix.offset <= text.len()));
+        }
+    }
+
+    #[test]
+    fn whatever_stays_open_is_a_prefix_of_json(text in malformed()) {
+        let (prefix, _) = repair_open(text.as_bytes());
+        let mut scanner = Scanner::new();
+        scanner.feed(prefix.as_bytes());
+        prop_assert_eq!(scanner.offence(), None, "{:?} became {:?}", text, prefix);
+    }
+
+    #[test]
+    fn any_bytes_are_repaired_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        if let Ok(found) = repair(&bytes, &RepairOptions::default()) {
+            prop_assert!(serde_json::from_str::<IgnoredAny>(&found.json).is_ok());
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Decides whether a quote ends a string.
+//!
+//! It does where the grammar can go on after it. A string that already holds quotes
+//! is looked at more strictly: then what follows has to go on being JSON for longer.
+
+use super::look::{self, Quote};
+use super::parser::{Expect, Parser};
+use super::strings::Reading;
+use super::unclosed::bracket_balance;
+use crate::extract::begins_value;
+
+/// What a quote inside a string turns out to be.
+pub(super) enum Verdict {
+    /// The end of the string.
+    End,
+    /// Part of the text.
+    Inner,
+    /// The start of the next string: this one should have ended at a byte before.
+    EndedAt(usize),
+}
+
+impl Parser<'_> {
+    pub(super) fn judge(&self, quote: Quote, width: usize, reading: &Reading) -> Verdict {
+        if reading.stop.is_some() || self.at < reading.embedded {
+            return Verdict::Inner;
+        }
+        if reading.tripled {
+            let quotes = &self.text[self.at..];
+            let same = |byte: &&u8| **byte == quotes[0];
+            let ends =
+                quote == reading.quote && quotes.iter().take(4).take_while(same).count() == 3;
+            return if ends { Verdict::End } else { Verdict::Inner };
+        }
+        let is_key = self.expect == Expect::Key;
+        if !reading.quote.ends_with(quote) {
+            // `'name": 1` mixes its quotes.
+            let next = look::skip_space(self.text, self.at + width);
+            let mixed = quote == Quote::Double && is_key && self.text.get(next) == Some(&b':');
+            return if mixed { Verdict::End } else { Verdict::Inner };
+        }
+        let twice = look::quote_at(self.text, self.at + width).map(|(other, _)| other);
+        if reading.doubled && twice == Some(quote) {
+            return Verdict::End;
+        }
+        let ends = if is_key {
+            self.key_may_end(self.at + width, reading)
+        } else {
+            self.value_may_end(self.at + width, reading)
+        };
+        if ends {
+            return Verdict::End;
+        }
+        match self.ended_before(reading) {
+            Some(stop) => Verdict::EndedAt(stop),
+            None => Verdict::Inner,
+        }
+    }
+
+    fn key_may_end(&self, after: usize, reading: &Reading) -> bool {
+        let next = look::skip_space(self.text, after);
+        let Some(&byte) = self.text.get(next) else {
+            return true;
+        };
+        match byte {
+            b':' | b'=' | b'{' | b'[' | b'/' | b'#' => true,
+            b',' | b'}' | b']' => reading.inner_quotes == 0,
+            b'0'..=b'9' | b'-' => look::plain_scalar_ahead(self.text, next),
+            _ if self.at == reading.content && next == after => false,
+            _ if look::quote_at(self.text, next).is_some() => {
+                // `{"a" "b"}` lacks a colon; `{""a"": 1}` and `{"a"": 1}` have a quote too many.
+                let beyond = look::skip_space(self.text, next + 1);
+                next > after || !matches!(self.text.get(beyond), Some(b':'))
+            }
+            _ => {
+                let before = self.text[..self.at].trim_ascii_end().last();
+                before != Some(&b':')
+                    && (look::plain_scalar_ahead(self.text, next)
+                        || next > after && self.line_break(after, next))
+            }
+        }
+    }
+
+    fn value_may_end(&self, after: usize, reading: &Reading) -> bool {
+        let next = look::skip_space(self.text, after);
+        let Some(&byte) = self.text.get(next) else {
+            return true;
+        };
+        let in_object = self.top_has_keys();
+        match byte {
+            b',' | b';' => self.comma_may_follow(next, reading),
+            b'}' | b']' | b')' => self.closer_may_follow(next, reading),
+            b':' | b'=' => !in_object && reading.inner_quotes == 0,
+            b'+' => {
+                let operand = look::skip_space(self.text, next + 1);
+                look::quote_at(self.text, operand).is_some()
+                    || self.text.get(operand) == Some(&b'/')
+            }
+            b'/' => matches!(self.text.get(next + 1), Some(b'/' | b'*')),
+            b'#' => next > after && !self.stack.is_empty(),
+            b'`' if self.text[next..].starts_with(b"```") => true,
+            b'<' => self.text[next..].starts_with(b"<!--"),
+            b'{' | b'[' => {
+                (!in_object || self.line_break(after, next))
+                    && begins_value(&self.text[next + 1..], byte)
+            }
+            b'.' => look::ellipsis_len(self.text, next) > 0,
+            b'0'..=b'9' | b'-' => !in_object && look::plain_scalar_ahead(self.text, next),
+            _ if look::quote_at(self.text, next).is_some() => self.string_may_follow(after, next),
+            _ => {
+                let broken = self.line_break(after, next);
+                let lonely = reading.inner_quotes == 0;
+                if in_object {
+                    broken && look::bare_key_ahead(self.text, next)
+                        || look::plain_scalar_ahead(self.text, next)
+                        || self.is_stray_before_key(next)
+                        || lonely && next > after && self.words_then_end(next)
+                } else {
+                    look::plain_scalar_ahead(self.text, next)
+                        || lonely && next > after && self.words_then_end(next)
+                        || broken && reading.inner_quotes == 0 && self.bare_line_ahead(next)
+                }
+            }
+        }
+    }
+
+    fn comma_may_follow(&self, comma: usize, reading: &Reading) -> bool {
+        let next = look::skip_space(self.text, comma + 1);
+        let Some(&byte) = self.text.get(next) else {
+            return true;
+        };
+        let strict = reading.inner_quotes > 0;
+        if strict && self.text[comma] == b';' {
+            return false;
+        }
+        match byte {
+            b'}' | b']' | b')' | b',' | b'/' | b'#' => return true,
+            b'.' => return look::ellipsis_len(self.text, next) > 0,
+            _ => {}
+        }
+        if self.top_has_keys() {
+            return match byte {
+                b'{' | b'[' => begins_value(&self.text[next + 1..], byte),
+                b'\\' => true,
+                _ if look::quote_at(self.text, next).is_some() => {
+                    match look::string_ahead(self.text, next) {
+                        Some((_, beyond)) => {
+                            matches!(
+                                self.text.get(beyond),
+                                None | Some(b':' | b'=' | b'{' | b'[')
+                            ) || !strict && self.key_looks_odd(next, beyond)
+                        }
+                        None => true,
+                    }
+                }
+                _ => {
+                    look::bare_key_ahead(self.text, next)
+                        || self.missing_opening_quote(next)
+                        || self.is_stray_before_key(next)
+                }
+            };
+        }
+        // Quotes inside a string come in pairs.
+        let strict = reading.inner_quotes % 2 == 1;
+        match byte {
+            b'{' | b'[' => begins_value(&self.text[next + 1..], byte),
+            b'(' | b'\\' => true,
+            b'0'..=b'9' | b'-' => !strict || look::plain_scalar_ahead(self.text, next),
+            _ if look::quote_at(self.text, next).is_some() => {
+                !strict
+                    || look::string_ahead(self.text, next).is_none_or(|(_, beyond)| {
+                        let byte = self.text.get(beyond);
+                        matches!(byte, None | Some(b',' | b']' | b'}' | b')' | b':'))
+                    })
+            }
+            _ if look::plain_scalar_ahead(self.text, next) => true,
+            _ => !strict && (self.stack.is_empty() || self.bare_line_ahead(next)),
+        }
+    }
+
+    /// Follows the closing brackets after a quote through the open containers.
+    fn closer_may_follow(&self, first: usize, reading: &Reading) -> bool {
+        let mut depth = self.stack.len();
+        let mut at = first;
+        let mut broken = false;
+        let mut fits = true;
+        while let Some(&byte @ (b'}' | b']' | b')')) = self.text.get(at) {
+            match depth.checked_sub(1).map(|index| self.stack[index]) {
+                // Brackets too many after everything is closed.
+                None if at > first => return true,
+                Some(kind) if kind.closer() == byte => depth -= 1,
+                _ if self.open_count(byte) == 0 && byte == b')' => return false,
+                _ => fits = false,
+            }
+            let next = look::skip_space(self.text, at + 1);
+            broken = self.line_break(at + 1, next);
+            at = next;
+        }
+        let Some(&byte) = self.text.get(at) else {
+            return fits || !self.stack.is_empty();
+        };
+        if fits && depth > 0 && reading.inner_quotes == 0 && self.plainly_follows(byte, at) {
+            return true;
+        }
+        let is_last = self.at == self.last_quote && !self.stack.is_empty();
+        let strict = reading.inner_quotes > 0 && !is_last || self.leaves_bracket_open(reading);
+        if !fits {
+            return !strict && (broken || matches!(byte, b',' | b'"' | b'/' | b'#'));
+        }
+        if depth == 0 {
+            return !strict
+                || broken
+                || byte == b'`'
+                || byte == b','
+                    && matches!(
+                        self.text.get(look::skip_space(self.text, at + 1)),
+                        None | Some(b'{' | b'[' | b'"')
+                    );
+        }
+        match byte {
+            b',' if strict && self.stack[depth - 1].has_keys() => {
+                let next = look::skip_space(self.text, at + 1);
+                look::key_ahead(self.text, next)
+                    || matches!(self.text.get(next), None | Some(b'}' | b']' | b'{' | b'['))
+            }
+            b',' if strict => {
+                let next = look::skip_space(self.text, at + 1);
+                self.text
+                    .get(next)
+                    .is_none_or(|byte| !byte.is_ascii_alphabetic())
+            }
+            b',' | b'/' | b'#' | b';' | b'{' | b'[' | b'"' | b'\'' | b'.' | b'`' => true,
+            _ => !strict || broken,
+        }
+    }
+
+    /// Another quote comes right after the quote: is it the start of the next string?
+    fn string_may_follow(&self, after: usize, next: usize) -> bool {
+        let beyond = look::skip_space(self.text, next + 1);
+        let delimited = matches!(self.text.get(beyond), None | Some(b',' | b'}' | b']'));
+        if next == after && delimited {
+            return false;
+        }
+        let ahead = look::string_ahead(self.text, next);
+        if self.top_has_keys() {
+            return ahead
+                .is_some_and(|(_, beyond)| matches!(self.text.get(beyond), Some(b':' | b'=')));
+        }
+        if self.stack.is_empty() {
+            return self.line_break(after, next);
+        }
+        ahead.is_none_or(|(_, beyond)| {
+            matches!(
+                self.text.get(beyond),
+                None | Some(b',' | b']' | b'}' | b')' | b'"')
+            ) || look::plain_scalar_ahead(self.text, beyond)
+        })
+    }
+
+    /// Whether a comma and the start of a value or key come at `at`, as they should.
+    fn plainly_follows(&self, byte: u8, at: usize) -> bool {
+        let next = look::skip_space(self.text, at + 1);
+        byte == b',' && matches!(self.text.get(next), Some(b'"' | b'{' | b'['))
+    }
+
+    /// Whether the string so far opens a bracket that it does not close: `"list [1, 2"] more"`.
+    fn leaves_bracket_open(&self, reading: &Reading) -> bool {
+        let text = &self.text[reading.content..self.at];
+        let text = &text[text.len().saturating_sub(200)..];
+        bracket_balance(text) > 0
+    }
+
+    /// Bare words and then structure, with no quote between: the string is over and the words are stray.
+    fn words_then_end(&self, at: usize) -> bool {
+        let rest = &self.text[at..];
+        let words = rest.iter().take(100).position(|byte| {
+            matches!(byte, b',' | b'}' | b']' | b'\n' | b'"' | b':' | b'{' | b'[')
+        });
+        let Some(words) = words else { return false };
+        let next = look::skip_space(self.text, at + words + 1);
+        match rest[words] {
+            b'}' => self.top_has_keys(),
+            b']' => !self.top_has_keys(),
+            b',' if self.top_has_keys() => look::quoted_key_ahead(self.text, next),
+            b',' => look::quote_at(self.text, next).is_some(),
+            _ => false,
+        }
+    }
+
+    /// One bare word and then a whole key: the word is stray, not part of the string.
+    fn is_stray_before_key(&self, at: usize) -> bool {
+        let word = look::word_len(self.text, at);
+        word > 0 && look::quoted_key_ahead(self.text, look::skip_space(self.text, at + word))
+    }
+
+    /// Whether the bare text up to the next separator has no quote in it.
+    fn bare_line_ahead(&self, at: usize) -> bool {
+        let end = self.text[at..]
+            .iter()
+            .take(200)
+            .find(|byte| matches!(byte, b',' | b']' | b'\n' | b'"'));
+        end.is_none_or(|&byte| byte != b'"')
+    }
+
+    /// A key with no colon after it can still be a key, if a value follows it.
+    fn key_looks_odd(&self, key: usize, beyond: usize) -> bool {
+        look::quote_at(self.text, beyond).is_some() && self.text[key..beyond].ends_with(b" ")
+            || look::plain_scalar_ahead(self.text, beyond)
+    }
+
+    /// `name": value`: a key that lacks its opening quote.
+    fn missing_opening_quote(&self, at: usize) -> bool {
+        let word = look::word_len(self.text, at);
+        word > 0
+            && self.text.get(at + word) == Some(&b'"')
+            && self.text.get(look::skip_space(self.text, at + word + 1)) == Some(&b':')
+    }
+
+    fn line_break(&self, from: usize, to: usize) -> bool {
+        self.text[from..to].contains(&b'\n')
+    }
+}

@@ -1,0 +1,263 @@
+//! Reads what lies whole in a piece, without a thought for where the piece ends.
+//!
+//! Nearly every element does, so this is where the time goes. Whatever is unusual (a token that
+//! the piece cuts, an offence) is left to the state machine, from the beginning of its element.
+
+use super::{Container, Reader, Scalar, State, Visitor};
+use crate::{plain, vector};
+
+/// What the next byte of structure belongs to.
+#[derive(Clone, Copy, PartialEq)]
+enum Expect {
+    /// The first element of a container, or its end.
+    First,
+    /// An element.
+    Element,
+    /// A comma or the end of the container.
+    After,
+}
+
+/// How many containers are held back from the frames at most.
+const MOST_HELD: usize = 32;
+
+/// A container that opened in this piece. Most close in it too, so that the frames need never
+/// hear of them.
+#[derive(Clone, Copy)]
+struct Held {
+    container: Container,
+    opener: usize,
+    element: usize,
+    /// Where its key is in the piece.
+    key: (usize, usize),
+    /// The index of its current item.
+    index: usize,
+}
+
+impl<V: Visitor> Reader<'_, V> {
+    /// Reads elements as long as they are whole and lawful. What it cannot read is left, with
+    /// the state before it.
+    pub(super) fn whole_elements(&mut self, state: State) -> State {
+        let piece = self.piece;
+        let offset = self.scanner.offset;
+        let mut expect = match state {
+            State::ArrayStart | State::ObjectStart => Expect::First,
+            State::NextItem | State::NextKey => Expect::Element,
+            State::AfterValue => Expect::After,
+            other => return other,
+        };
+        let mut held: Vec<Held> = Vec::new();
+        let mut element = self.scanner.element;
+        let mut rollback = self.scanner.rollback;
+        let mut previous = self.scanner.previous;
+        let mut container = self.scanner.frames.innermost();
+        let mut at = self.at;
+        'elements: loop {
+            let mut start = plain::skip_white_space(piece, at);
+            let is_empty = expect == Expect::First && piece.get(start) == Some(&closer(container));
+            if expect != Expect::After && !is_empty {
+                let (key, value) = match container {
+                    Container::Array => ((start, start), start),
+                    Container::Object => match key_and_value(piece, start) {
+                        Some(found) => found,
+                        None => break,
+                    },
+                };
+                let (scalar, end) = match piece.get(value) {
+                    Some(b'"') => match string_end(piece, value + 1) {
+                        Some(end) => (Scalar::String, end + 1),
+                        None => break,
+                    },
+                    Some(b'-' | b'0'..=b'9') => match number_end(piece, value) {
+                        Some(end) => (Scalar::Number, end),
+                        None => break,
+                    },
+                    Some(opener @ (b'{' | b'[')) => {
+                        self.tell_key(container, key);
+                        container = if *opener == b'{' {
+                            Container::Object
+                        } else {
+                            Container::Array
+                        };
+                        self.visitor.open(container);
+                        if held.len() == MOST_HELD {
+                            self.release(&mut held);
+                        }
+                        element = offset + start;
+                        let opener = offset + value;
+                        held.push(Held {
+                            container,
+                            opener,
+                            element,
+                            key,
+                            index: 0,
+                        });
+                        rollback = opener + 1;
+                        previous = None;
+                        expect = Expect::First;
+                        at = value + 1;
+                        continue;
+                    }
+                    _ => match literal_end(piece, value) {
+                        Some(literal) => literal,
+                        None => break,
+                    },
+                };
+                self.tell_key(container, key);
+                if scalar == Scalar::String {
+                    self.visitor.text(&piece[value + 1..end - 1]);
+                }
+                self.visitor.scalar(scalar);
+                element = offset + start;
+                at = end;
+                expect = Expect::After;
+                start = plain::skip_white_space(piece, at);
+            }
+            loop {
+                match piece.get(start) {
+                    Some(b',') => {
+                        previous = Some((element, offset + start));
+                        rollback = offset + start;
+                        match held.last_mut() {
+                            Some(innermost) => innermost.index += 1,
+                            None if container == Container::Array => {
+                                self.scanner.frames.next_index()
+                            }
+                            None => {}
+                        }
+                        expect = Expect::Element;
+                        at = start + 1;
+                        continue 'elements;
+                    }
+                    Some(byte) if *byte == closer(container) => {
+                        self.visitor.close(container);
+                        element = match held.pop() {
+                            Some(closed) => closed.element,
+                            None => self.scanner.frames.pop(),
+                        };
+                        previous = None;
+                        at = start + 1;
+                        expect = Expect::After;
+                        container = match held.last() {
+                            Some(innermost) => innermost.container,
+                            None if self.scanner.frames.is_empty() => break 'elements,
+                            None => self.scanner.frames.innermost(),
+                        };
+                        start = plain::skip_white_space(piece, at);
+                    }
+                    _ => break 'elements,
+                }
+            }
+        }
+        self.release(&mut held);
+        self.at = at;
+        self.scanner.element = element;
+        self.scanner.previous = previous;
+        self.scanner.rollback = rollback;
+        match (expect, container) {
+            _ if self.scanner.frames.is_empty() => State::End,
+            (Expect::First, Container::Object) => State::ObjectStart,
+            (Expect::First, Container::Array) => State::ArrayStart,
+            (Expect::Element, Container::Object) => State::NextKey,
+            (Expect::Element, Container::Array) => State::NextItem,
+            (Expect::After, _) => State::AfterValue,
+        }
+    }
+
+    /// Hands the containers that are still open over to the frames.
+    fn release(&mut self, held: &mut Vec<Held>) {
+        for one in held.drain(..) {
+            let key = &self.piece[one.key.0..one.key.1];
+            self.scanner
+                .frames
+                .push(one.container, one.opener, one.element, key);
+            if one.container == Container::Array {
+                self.scanner.frames.set_index(one.index);
+            }
+        }
+    }
+
+    #[inline]
+    fn tell_key(&mut self, container: Container, key: (usize, usize)) {
+        if container == Container::Object {
+            self.visitor.key(&self.piece[key.0..key.1]);
+        }
+    }
+}
+
+fn closer(container: Container) -> u8 {
+    match container {
+        Container::Object => b'}',
+        Container::Array => b']',
+    }
+}
+
+/// Where a key is written, without its quotes, and where its value begins.
+#[inline]
+fn key_and_value(piece: &[u8], start: usize) -> Option<((usize, usize), usize)> {
+    if piece.get(start) != Some(&b'"') {
+        return None;
+    }
+    let end = string_end(piece, start + 1)?;
+    let colon = plain::skip_white_space(piece, end + 1);
+    if piece.get(colon) != Some(&b':') {
+        return None;
+    }
+    let value = plain::skip_white_space(piece, colon + 1);
+    Some(((start + 1, end), value))
+}
+
+/// The quote that ends the string whose content begins at a byte, if it is lawful up to there.
+#[inline]
+fn string_end(piece: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at = vector::string_stop(piece, at);
+        match piece.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => match piece.get(at + 1)? {
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => at += 2,
+                b'u' if piece.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit) => at += 6,
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+}
+
+/// The kind of a whole literal and where it ends.
+#[inline]
+fn literal_end(piece: &[u8], start: usize) -> Option<(Scalar, usize)> {
+    let rest = piece.get(start..)?;
+    match rest.first()? {
+        b't' if rest.starts_with(b"true") => Some((Scalar::Bool, start + 4)),
+        b'f' if rest.starts_with(b"false") => Some((Scalar::Bool, start + 5)),
+        b'n' if rest.starts_with(b"null") => Some((Scalar::Null, start + 4)),
+        _ => None,
+    }
+}
+
+/// Where a lawful number ends, if something follows it.
+#[inline]
+fn number_end(piece: &[u8], start: usize) -> Option<usize> {
+    let digits = |from: usize| {
+        let mut at = from;
+        while let Some(b'0'..=b'9') = piece.get(at) {
+            at += 1;
+        }
+        (at > from).then_some(at)
+    };
+    let mut at = start + usize::from(piece[start] == b'-');
+    at = if piece.get(at) == Some(&b'0') {
+        at + 1
+    } else {
+        digits(at)?
+    };
+    if piece.get(at) == Some(&b'.') {
+        at = digits(at + 1)?;
+    }
+    if let Some(b'e' | b'E') = piece.get(at) {
+        let sign = usize::from(matches!(piece.get(at + 1), Some(b'+' | b'-')));
+        at = digits(at + 1 + sign)?;
+    }
+    // A digit here would follow a leading zero: the state machine names the offence.
+    (at < piece.len() && !piece[at].is_ascii_digit()).then_some(at)
+}

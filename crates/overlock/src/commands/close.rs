@@ -1,0 +1,103 @@
+//! `overlock close`: cut JSON becomes valid JSON, with nothing invented.
+
+use clap::Args;
+use overlock_json::{Base, CloseOptions, Fix, NoJson, close};
+use serde::Serialize;
+
+use super::{Form, no_json};
+use crate::batch::{self, Object};
+use crate::draw;
+use crate::ending::{Ending, Failure};
+use crate::input::Source;
+use crate::output::{Notes, Results};
+
+/// Turn cut JSON into valid JSON
+///
+/// What is half-written is ended where it stops or left out, never guessed; everything
+/// kept stays as it is, byte for byte. Prose and fences around it go, and malformed
+/// JSON is repaired first.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ echo -n '{\"title\":\"Quarterly rep' | overlock close\n  \
+    {\"title\":\"Quarterly rep\"}\n\n\
+    Exit codes: 0 valid JSON; 1 no JSON in the text; 2 bad usage or unreadable input.")]
+pub(crate) struct Close {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    form: Form,
+    /// Leave out a string that stops halfway instead of ending it there
+    #[arg(long)]
+    strict: bool,
+}
+
+/// The answer to machines.
+#[derive(Serialize)]
+struct Answer {
+    json: String,
+    complete: bool,
+    truncated: Option<String>,
+    dropped: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fixes: Vec<Fix>,
+}
+
+impl Close {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        let mut notes = Notes::new();
+        let options = CloseOptions {
+            strict: self.strict,
+        };
+        if self.form.jsonl {
+            let source = self.source.open(&mut notes)?;
+            return batch::run(source, &self.source.name(), move |mut object: Object| {
+                Ok(answer(object.text("text")?.as_bytes(), options)?)
+            });
+        }
+        let text = self.source.read(&mut notes)?;
+        let refuse = |reason| no_json(reason, &text.name, &self.form);
+        if self.form.json {
+            let answer = answer(&text.bytes, options).map_err(refuse)?;
+            Results::new().object(&answer)?;
+            return Ok(Ending::Whole);
+        }
+        let base = Base::read(&text.bytes).map_err(refuse)?;
+        let closing = base
+            .scanner()
+            .closing(self.strict)
+            .ok_or_else(|| refuse(NoJson::Absent))?;
+        let kept = &base.text().as_bytes()[..closing.kept_len];
+        Results::new().document(&[kept, closing.closers.as_bytes()])?;
+        let losses = base.scanner().losses(self.strict);
+        if let Some(path) = &losses.truncated {
+            notes.note(format_args!(
+                "the string at {} is cut short",
+                draw::path(path, draw::SENTENCE_COLUMNS)
+            ));
+        }
+        if let Some(path) = &losses.dropped {
+            notes.note(format_args!(
+                "left out what stopped halfway at {}",
+                draw::path(path, draw::SENTENCE_COLUMNS)
+            ));
+        }
+        if !base.fixes().is_empty() {
+            notes.note(format_args!(
+                "repaired first: {}",
+                draw::fixes(base.fixes())
+            ));
+        }
+        Ok(Ending::Whole)
+    }
+}
+
+fn answer(text: &[u8], options: CloseOptions) -> Result<Answer, NoJson> {
+    let closed = close(text, &options)?;
+    Ok(Answer {
+        json: closed.json,
+        complete: closed.complete,
+        truncated: closed.truncated,
+        dropped: closed.dropped,
+        fixes: closed.fixes,
+    })
+}

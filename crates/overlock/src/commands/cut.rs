@@ -1,0 +1,82 @@
+//! `overlock cut`: where and how a text stops.
+
+use clap::Args;
+use overlock_json::{Base, ContextOptions, Contexts, NoJson, delivered};
+use serde::Serialize;
+
+use super::{Form, no_json};
+use crate::batch::{self, Object};
+use crate::draw::{self, CutDrawing};
+use crate::ending::{Ending, Failure};
+use crate::input::Source;
+use crate::output::{Notes, Results};
+
+/// Show where and how a JSON text stops
+///
+/// On a terminal the place is drawn; elsewhere it is plain `name: value` lines. With
+/// --json come all the contexts that a prompt for the rest is made of.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ echo -n '{\"rows\":[[\"Oslo\",4],[\"Ber' | overlock cut | cat\n  \
+    status: cut\n  \
+    place: string\n  \
+    path: /rows/1/0\n  \
+    …\n\n\
+    Exit codes: 0 complete; 1 cut, or no JSON in the text; 2 bad usage or unreadable input.")]
+pub(crate) struct Cut {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// The answer to machines: everything a prompt for the rest may want.
+#[derive(Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    contexts: Contexts,
+    section_count: usize,
+    delivered: String,
+}
+
+impl Cut {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        let mut notes = Notes::new();
+        if self.form.jsonl {
+            let source = self.source.open(&mut notes)?;
+            return batch::run(source, &self.source.name(), |mut object: Object| {
+                let text = object.text("text")?;
+                Ok(answer(&Base::read(&text)?)?)
+            });
+        }
+        let text = self.source.read(&mut notes)?;
+        let refuse = |reason| no_json(reason, &text.name, &self.form);
+        let base = Base::read(&text.bytes).map_err(refuse)?;
+        let mut results = Results::new();
+        if self.form.json {
+            let answer = answer(&base).map_err(refuse)?;
+            results.object(&answer)?;
+            return Ok(Ending::whole_if(answer.contexts.cut.is_none()));
+        }
+        let drawing = CutDrawing::new(&text.bytes, &base);
+        let lines = if results.is_terminal() {
+            drawing.for_terminal(draw::terminal_width())
+        } else {
+            drawing.plain()
+        };
+        for line in lines {
+            results.line(&line)?;
+        }
+        Ok(Ending::whole_if(!drawing.is_cut()))
+    }
+}
+
+fn answer(base: &Base<'_>) -> Result<Answer, NoJson> {
+    let contexts = base.contexts(&ContextOptions::default());
+    let delivered = delivered(base.text())?;
+    Ok(Answer {
+        contexts,
+        section_count: delivered.section_count(),
+        delivered: delivered.lines().join("\n"),
+    })
+}

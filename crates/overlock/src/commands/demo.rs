@@ -1,0 +1,104 @@
+//! `overlock demo`: the product at work, with nothing set up.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use overlock_json::Cut;
+use serde::Serialize;
+
+use crate::demo::{self, Call, REPORT, Story, Teller, whole_document};
+use crate::ending::{Ending, Failure};
+use crate::input;
+use crate::output::{Notes, Results};
+
+/// Watch a document being cut and stitched
+///
+/// A built-in model writes a long document and is cut off again and again; its answers
+/// come back the way real ones do. Every cut and every seam is shown, and the result is
+/// compared with the original.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ overlock demo --seed 8\n  \
+    $ overlock demo --document package-lock.json --fast\n\n\
+    Exit codes: 0 the result is identical; 1 it is not; 2 bad usage or unreadable input.")]
+pub(crate) struct Demo {
+    /// The document to cut: any file with whole JSON in it
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
+    /// Cut elsewhere, and let the model behave in another order
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+    /// No pauses, even on a terminal
+    #[arg(long)]
+    fast: bool,
+    /// Answer with one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The answer to machines.
+#[derive(Serialize)]
+struct Answer<'a> {
+    json: &'a str,
+    identical: bool,
+    calls: Vec<CallAnswer<'a>>,
+}
+
+#[derive(Serialize)]
+struct CallAnswer<'a> {
+    behaviour: &'static str,
+    text: &'a str,
+    outcome: Option<&'static str>,
+    overlap: usize,
+    cut: Option<&'a Cut>,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        let Some(path) = &self.document else {
+            return self.play(REPORT.trim_end(), "the built-in document");
+        };
+        let text = input::read(path, &mut Notes::new())?;
+        let document = whole_document(&text.bytes).map_err(|unusable| Failure::Usage {
+            message: format!("{} {unusable}", text.name),
+            hint: "the demo cuts a whole document; `overlock close` or `overlock repair` makes one"
+                .into(),
+        })?;
+        self.play(document, &text.name)
+    }
+
+    fn play(&self, document: &str, name: &str) -> Result<Ending, Failure> {
+        let story = demo::play(document, self.seed).map_err(|source| Failure::NoJson {
+            name: name.into(),
+            source,
+        })?;
+        if self.json {
+            Results::new().object(&Answer::from(&story))?;
+        } else {
+            Teller::new(self.fast).tell(&story)?;
+        }
+        Ok(Ending::whole_if(story.is_identical()))
+    }
+}
+
+impl<'a> From<&'a Story<'_>> for Answer<'a> {
+    fn from(story: &'a Story<'_>) -> Self {
+        Self {
+            json: &story.result,
+            identical: story.is_identical(),
+            calls: story.calls.iter().map(CallAnswer::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a Call> for CallAnswer<'a> {
+    fn from(call: &'a Call) -> Self {
+        Self {
+            behaviour: call.answer.behaviour.name(),
+            text: &call.answer.text,
+            outcome: call.seam.as_ref().map(|seam| seam.outcome.name()),
+            overlap: call.seam.as_ref().map_or(0, |seam| seam.overlap),
+            cut: call.stop.as_ref().map(|stop| &stop.cut),
+        }
+    }
+}

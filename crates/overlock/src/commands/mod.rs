@@ -1,0 +1,80 @@
+//! The commands: what can be asked, one file for each.
+
+mod close;
+mod completions;
+mod cut;
+mod demo;
+mod render;
+mod repair;
+mod stitch;
+
+use clap::{Args, Parser, Subcommand};
+use overlock_json::NoJson;
+
+use crate::batch::Refusal;
+use crate::ending::{Ending, Failure};
+use crate::output::Results;
+
+/// Keeps language-model calls whole
+///
+/// Finds where JSON was cut, closes and repairs it, shows it under a budget, and
+/// stitches the pieces of a long answer into one document.
+#[derive(Debug, Parser)]
+#[command(
+    name = "overlock",
+    version,
+    after_help = "Exit codes: 0 done; 1 an honest partial or negative result; 2 bad usage or unreadable input.\n\
+                  New here? Try: overlock demo"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Cut(cut::Cut),
+    Close(close::Close),
+    Repair(repair::Repair),
+    Render(render::Render),
+    Stitch(stitch::Stitch),
+    Demo(demo::Demo),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        match self {
+            Self::Cut(cut) => cut.run(),
+            Self::Close(close) => close.run(),
+            Self::Repair(repair) => repair.run(),
+            Self::Render(render) => render.run(),
+            Self::Stitch(stitch) => stitch.run(),
+            Self::Demo(demo) => demo.run(),
+            Self::Completions(completions) => completions.run(),
+        }
+    }
+}
+
+/// How the answer is wanted.
+#[derive(Args, Debug)]
+struct Form {
+    /// Answer with one JSON object
+    #[arg(long, conflicts_with = "jsonl")]
+    json: bool,
+    /// Answer many texts: one JSON object a line in, one a line out, in the same order
+    #[arg(long)]
+    jsonl: bool,
+}
+
+/// Turns "no JSON" into a failure that names the text, and tells machines as well.
+fn no_json(reason: NoJson, name: &str, form: &Form) -> Failure {
+    if form.json {
+        // The failure that follows says the same; one that cannot be written adds nothing.
+        let _ = Results::new().object(&Refusal::from(reason));
+    }
+    Failure::NoJson {
+        name: name.into(),
+        source: reason,
+    }
+}

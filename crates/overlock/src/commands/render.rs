@@ -1,0 +1,118 @@
+//! `overlock render`: the structure from the root to the cut, under a budget.
+
+use clap::{Args, ValueEnum};
+use overlock_json::{RenderOptions, render};
+use serde::Serialize;
+
+use super::{Form, no_json};
+use crate::batch::{self, Object, Refusal};
+use crate::ending::{Ending, Failure};
+use crate::input::Source;
+use crate::output::{Notes, Results};
+
+/// The least that `--limit` may be: below it not even the path to the cut has room.
+const LEAST_LIMIT: usize = 200;
+
+/// Show a cut document under a budget, for a prompt
+///
+/// The text ends exactly at the cut. Only values cost budget, structure is free; the
+/// budget is spent from the cut towards the root, and what it does not reach appears
+/// as hints such as `<str>` or `<object>`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ overlock render --budget 100 --cut-value tail report.cut.json\n\n\
+    Exit codes: 0 done; 1 no JSON in the text; 2 bad usage or unreadable input.")]
+pub(crate) struct Render {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    form: Form,
+    /// How many characters of values may be written
+    #[arg(long, value_name = "N", default_value_t = RenderOptions::default().budget)]
+    budget: usize,
+    /// How the value that was cut appears
+    #[arg(long, value_name = "HOW", default_value = "hint")]
+    cut_value: CutValue,
+    /// The most characters the whole text may have, structure included; at least 200
+    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CutValue {
+    /// By the rule for every value: in full if it fits, else as a hint
+    Hint,
+    /// Always verbatim, outside of the budget
+    Keep,
+    /// Its last characters that fit
+    Tail,
+}
+
+impl From<CutValue> for overlock_json::CutValue {
+    fn from(cut_value: CutValue) -> Self {
+        match cut_value {
+            CutValue::Hint => Self::Hint,
+            CutValue::Keep => Self::Keep,
+            CutValue::Tail => Self::Tail,
+        }
+    }
+}
+
+/// The answer to machines.
+#[derive(Serialize)]
+struct Answer {
+    rendered: String,
+}
+
+impl Render {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        let mut notes = Notes::new();
+        let options = RenderOptions {
+            budget: self.budget,
+            cut_value: self.cut_value.into(),
+            limit: self.limit,
+        };
+        if self.form.jsonl {
+            let source = self.source.open(&mut notes)?;
+            return batch::run(source, &self.source.name(), move |mut object: Object| {
+                let options = own_options(&mut object, options)?;
+                let rendered = render(&object.text("text")?, &options)?;
+                Ok(Answer { rendered })
+            });
+        }
+        let text = self.source.read(&mut notes)?;
+        let rendered = render(&text.bytes, &options)
+            .map_err(|reason| no_json(reason, &text.name, &self.form))?;
+        if self.form.json {
+            Results::new().object(&Answer { rendered })?;
+        } else {
+            Results::new().document(&[rendered.as_bytes()])?;
+        }
+        Ok(Ending::Whole)
+    }
+}
+
+/// What a line asks for goes over what the flags ask for.
+fn own_options(object: &mut Object, flags: RenderOptions) -> Result<RenderOptions, Refusal> {
+    let limit = object.number("limit")?;
+    if limit.is_some_and(|limit| limit < LEAST_LIMIT) {
+        return Err(Refusal::bad_line(format!(
+            "`limit` must be at least {LEAST_LIMIT}"
+        )));
+    }
+    Ok(RenderOptions {
+        budget: object.number("budget")?.unwrap_or(flags.budget),
+        cut_value: object
+            .choice::<CutValue>("cut_value")?
+            .map_or(flags.cut_value, Into::into),
+        limit: limit.or(flags.limit),
+    })
+}
+
+fn parse_limit(argument: &str) -> Result<usize, String> {
+    match argument.parse() {
+        Ok(limit) if limit >= LEAST_LIMIT => Ok(limit),
+        Ok(_) => Err(format!("must be at least {LEAST_LIMIT}")),
+        Err(_) => Err("must be a whole number".into()),
+    }
+}

@@ -1,0 +1,233 @@
+//! `overlock stitch`: the pieces of a long answer become one document.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use overlock_json::{Base, Outcome, Seam, StitchOptions, stitch};
+use serde::Serialize;
+
+use super::{Form, no_json};
+use crate::batch::{self, Object, Refusal};
+use crate::draw::{self, SeamDrawing};
+use crate::ending::{Ending, Failure};
+use crate::input::{self, Source, Text};
+use crate::output::{Notes, Results};
+
+/// Join the pieces of a cut document
+///
+/// The first piece is the base; each further one is joined where it overlaps, or
+/// refused. The document goes to standard output, as far as it got; each seam is shown
+/// on standard error.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ echo -n '[\"one\", \"two and a ha' > a; echo '\"two and a half\", \"three\"]' > b\n  \
+    $ overlock stitch a b --expected-overlap '\"two and a ha'\n  \
+    [\"one\", \"two and a half\", \"three\"]\n\n\
+    Exit codes: 0 whole; 1 still cut, or a seam was refused; 2 bad usage or unreadable input.")]
+pub(crate) struct Stitch {
+    /// The pieces in order, `-` for standard input; with --jsonl one file, or nothing
+    #[arg(value_name = "PART")]
+    parts: Vec<PathBuf>,
+    #[command(flatten)]
+    form: Form,
+    /// How the pieces were asked for
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    protocol: Protocol,
+    /// What the next piece was asked to repeat; once for each seam, in order
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    expected_overlap: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Protocol {
+    /// Each piece was asked to repeat the end of the one before
+    Overlap,
+    /// Each piece starts exactly where the one before ends
+    Prefill,
+    /// Either
+    Auto,
+}
+
+impl From<Protocol> for overlock_json::Protocol {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Overlap => Self::Overlap,
+            Protocol::Prefill => Self::Prefill,
+            Protocol::Auto => Self::Auto,
+        }
+    }
+}
+
+/// The answer to machines.
+#[derive(Serialize)]
+struct Answer {
+    json: String,
+    complete: bool,
+    seams: Vec<SeamAnswer>,
+}
+
+#[derive(Serialize)]
+struct SeamAnswer {
+    outcome: &'static str,
+    overlap: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lengths: Option<[usize; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl Stitch {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        let mut notes = Notes::new();
+        if self.form.jsonl {
+            return self.run_lines(&mut notes);
+        }
+        self.check_usage()?;
+        let texts = self
+            .parts
+            .iter()
+            .map(|path| input::read(path, &mut notes))
+            .collect::<Result<Vec<_>, _>>()?;
+        let [first, rest @ ..] = texts.as_slice() else {
+            return Err(too_few_parts());
+        };
+        self.join(first, rest, &mut notes)
+    }
+
+    fn join(&self, first: &Text, rest: &[Text], notes: &mut Notes) -> Result<Ending, Failure> {
+        let mut base =
+            Base::read(&first.bytes).map_err(|reason| no_json(reason, &first.name, &self.form))?;
+        let mut seams = Vec::new();
+        for (index, part) in rest.iter().enumerate() {
+            let options = StitchOptions {
+                protocol: self.protocol.into(),
+                expected_overlap: self.expected_overlap.get(index).map(String::as_str),
+            };
+            let seam = stitch(&mut base, &part.bytes, &options);
+            if !self.form.json {
+                let drawing = SeamDrawing::new(base.text().as_bytes(), &part.bytes, &seam);
+                let title = format!("seam {} ({})", index + 1, part.name);
+                for line in drawing.lines(&title, draw::terminal_width()) {
+                    notes.line(line);
+                }
+            }
+            seams.push(seam);
+        }
+        let whole = base.is_complete() && !seams.iter().any(is_refused);
+        if self.form.json {
+            Results::new().object(&answer(&base, &seams))?;
+            return Ok(Ending::whole_if(whole));
+        }
+        Results::new().document(&[base.text().as_bytes()])?;
+        if let Some(cut) = base.cut() {
+            notes.note(format_args!("still cut, {}", draw::cut_sentence(&cut)));
+        }
+        Ok(Ending::whole_if(whole))
+    }
+
+    fn run_lines(self, notes: &mut Notes) -> Result<Ending, Failure> {
+        if self.parts.len() > 1 || !self.expected_overlap.is_empty() {
+            return Err(Failure::Usage {
+                message: "with --jsonl the parts and their overlaps come in the lines".into(),
+                hint: "give one file of lines such as {\"parts\":[\"…\",\"…\"],\"expected_overlap\":\"…\"}".into(),
+            });
+        }
+        let source = Source::from(self.parts.into_iter().next());
+        let protocol = self.protocol;
+        batch::run(
+            source.open(notes)?,
+            &source.name(),
+            move |object: Object| answer_line(object, protocol),
+        )
+    }
+
+    fn check_usage(&self) -> Result<(), Failure> {
+        if self.parts.len() < 2 {
+            return Err(too_few_parts());
+        }
+        let seams = self.parts.len() - 1;
+        if self.expected_overlap.len() > seams {
+            return Err(Failure::Usage {
+                message: format!(
+                    "{} expected overlaps for {seams} seams",
+                    self.expected_overlap.len()
+                ),
+                hint: "give --expected-overlap at most once for each part after the first".into(),
+            });
+        }
+        let from_input = self
+            .parts
+            .iter()
+            .filter(|path| input::is_standard_input(path));
+        if from_input.count() > 1 {
+            return Err(Failure::Usage {
+                message: "standard input can be only one of the parts".into(),
+                hint: "write the other parts to files".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn too_few_parts() -> Failure {
+    Failure::Usage {
+        message: "stitch needs at least two parts".into(),
+        hint: "give the base and the pieces that follow it: overlock stitch A B …".into(),
+    }
+}
+
+fn answer_line(mut object: Object, protocol: Protocol) -> Result<Answer, Refusal> {
+    let parts = object.texts("parts")?;
+    let expected = object.one_or_more_texts("expected_overlap")?;
+    let protocol = object.choice("protocol")?.unwrap_or(protocol);
+    let [first, rest @ ..] = parts.as_slice() else {
+        return Err(Refusal::bad_line("`parts` is empty"));
+    };
+    if expected.len() > rest.len() {
+        return Err(Refusal::bad_line(format!(
+            "`expected_overlap` has {} texts for {} seams",
+            expected.len(),
+            rest.len()
+        )));
+    }
+    let mut base = Base::read(first)?;
+    let mut seams = Vec::new();
+    for (index, part) in rest.iter().enumerate() {
+        let options = StitchOptions {
+            protocol: protocol.into(),
+            expected_overlap: expected.get(index).and_then(Option::as_deref),
+        };
+        seams.push(stitch(&mut base, part, &options));
+    }
+    Ok(answer(&base, &seams))
+}
+
+fn answer(base: &Base<'_>, seams: &[Seam]) -> Answer {
+    Answer {
+        json: base.text().to_owned(),
+        complete: base.is_complete(),
+        seams: seams.iter().map(SeamAnswer::from).collect(),
+    }
+}
+
+impl From<&Seam> for SeamAnswer {
+    fn from(seam: &Seam) -> Self {
+        let (lengths, reason) = match &seam.outcome {
+            Outcome::Ambiguous { shorter, longer } => (Some([*shorter, *longer]), None),
+            Outcome::NoMatch(reason) => (None, Some(reason.to_string())),
+            _ => (None, None),
+        };
+        Self {
+            outcome: seam.outcome.name(),
+            overlap: seam.overlap,
+            lengths,
+            reason,
+        }
+    }
+}
+
+/// Whether a piece brought something that is not in the document. One that only repeats
+/// what is there already takes nothing away from a whole document.
+fn is_refused(seam: &Seam) -> bool {
+    !seam.outcome.is_accepted() && !matches!(seam.outcome, Outcome::Repeat)
+}

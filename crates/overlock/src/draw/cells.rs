@@ -1,0 +1,194 @@
+//! Fits a text into columns, with everything in it made visible.
+//!
+//! Only as much of the text is looked at as can be drawn, so that a line of a gigabyte
+//! costs no more than a short one.
+
+use unicode_width::UnicodeWidthChar;
+
+/// What was drawn, and how many columns it takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drawn {
+    pub(crate) text: String,
+    pub(crate) width: usize,
+}
+
+/// One character as it is drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) width: usize,
+}
+
+/// The beginning of a text in at most `room` columns; `…` stands for what is missing.
+pub(crate) fn head(text: &[u8], room: usize) -> Drawn {
+    let reach = text.len().min(room.saturating_mul(BYTES_A_COLUMN));
+    let cells = cells(&text[..reach]);
+    let mut fitting = fit(cells.iter(), room);
+    let whole = fitting == cells.len() && reach == text.len();
+    if !whole {
+        fitting = fit(cells.iter(), room.saturating_sub(1));
+    }
+    let mut drawn = draw(&cells[..fitting]);
+    if !whole && room > 0 {
+        drawn.text.push('…');
+        drawn.width += 1;
+    }
+    drawn
+}
+
+/// The end of a text in at most `room` columns; `…` stands for what is missing.
+pub(crate) fn tail(text: &[u8], room: usize) -> Drawn {
+    let mut start = text.len() - text.len().min(room.saturating_mul(BYTES_A_COLUMN));
+    // Not in the middle of a character.
+    while start > 0 && start < text.len() && text[start] & 0xC0 == 0x80 {
+        start += 1;
+    }
+    let cells = cells(&text[start..]);
+    let mut fitting = fit(cells.iter().rev(), room);
+    let whole = fitting == cells.len() && start == 0;
+    if !whole {
+        fitting = fit(cells.iter().rev(), room.saturating_sub(1));
+    }
+    let end = draw(&cells[cells.len() - fitting..]);
+    if whole || room == 0 {
+        return end;
+    }
+    Drawn {
+        text: format!("…{}", end.text),
+        width: end.width + 1,
+    }
+}
+
+/// All of a line, cell by cell, for those who break it themselves.
+pub(crate) fn line_cells(line: &[u8]) -> Vec<Cell> {
+    cells(line)
+}
+
+/// Wide enough for every character with a mark or two on it.
+const BYTES_A_COLUMN: usize = 16;
+
+fn fit<'a>(cells: impl Iterator<Item = &'a Cell>, room: usize) -> usize {
+    let mut width = 0;
+    cells
+        .take_while(|cell| {
+            width += cell.width;
+            width <= room
+        })
+        .count()
+}
+
+fn draw(cells: &[Cell]) -> Drawn {
+    Drawn {
+        text: cells.iter().map(|cell| cell.text.as_str()).collect(),
+        width: cells.iter().map(|cell| cell.width).sum(),
+    }
+}
+
+fn cells(bytes: &[u8]) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    // Indentation after a line break says nothing where lines are joined into one.
+    let mut indenting = false;
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if indenting && matches!(character, ' ' | '\t' | '\r' | '\n') {
+                continue;
+            }
+            indenting = character == '\n';
+            match visible(character) {
+                // A mark belongs to the character before it.
+                Cell { text, width: 0 } => match cells.last_mut() {
+                    Some(last) => last.text.push_str(&text),
+                    None => cells.push(Cell { text, width: 0 }),
+                },
+                cell => cells.push(cell),
+            }
+        }
+        for _ in chunk.invalid() {
+            cells.push(cell('\u{FFFD}'.into(), 1));
+        }
+    }
+    cells
+}
+
+fn visible(character: char) -> Cell {
+    match character {
+        '\n' => cell('⏎'.into(), 1),
+        '\t' => cell("    ".into(), 4),
+        '\0'..='\x1f' => cell(picture(character), 1),
+        '\x7f' => cell('␡'.into(), 1),
+        // What hides text, or turns its direction, is spelled out.
+        '\u{80}'..='\u{9f}'
+        | '\u{ad}'
+        | '\u{61c}'
+        | '\u{200b}'
+        | '\u{200e}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' => {
+            let spelled = format!("<{:x}>", u32::from(character));
+            let width = spelled.len();
+            cell(spelled, width)
+        }
+        _ => cell(character.into(), character.width().unwrap_or(0)),
+    }
+}
+
+/// The picture Unicode has for a control character.
+fn picture(control: char) -> String {
+    char::from_u32(0x2400 + u32::from(control)).map_or_else(String::new, String::from)
+}
+
+fn cell(text: String, width: usize) -> Cell {
+    Cell { text, width }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{head, tail};
+
+    #[track_caller]
+    fn check(text: &str, room: usize, expected_head: &str, expected_tail: &str) {
+        let (head, tail) = (head(text.as_bytes(), room), tail(text.as_bytes(), room));
+        assert_eq!(
+            (&*head.text, &*tail.text),
+            (expected_head, expected_tail),
+            "{text:?} in {room}"
+        );
+        assert!(head.width <= room && tail.width <= room);
+    }
+
+    #[test]
+    fn elides_what_does_not_fit() {
+        check("abcdef", 6, "abcdef", "abcdef");
+        check("abcdef", 4, "abc…", "…def");
+        check("abcdef", 1, "…", "…");
+        check("abcdef", 0, "", "");
+        check("", 4, "", "");
+    }
+
+    #[test]
+    fn counts_columns_and_not_characters() {
+        check("日本語", 6, "日本語", "日本語");
+        check("日本語", 5, "日本…", "…本語");
+        check(
+            "e\u{301}e\u{301}e\u{301}",
+            3,
+            "e\u{301}e\u{301}e\u{301}",
+            "e\u{301}e\u{301}e\u{301}",
+        );
+    }
+
+    #[test]
+    fn nothing_in_a_text_reaches_the_terminal_as_a_command() {
+        check("\x1b[31m\x07", 20, "␛[31m␇", "␛[31m␇");
+        check("a\u{202e}b", 20, "a<202e>b", "a<202e>b");
+        check("{\n    \"a\"", 20, "{⏎\"a\"", "{⏎\"a\"");
+    }
+
+    #[test]
+    fn a_long_line_is_not_looked_at_beyond_what_is_drawn() {
+        let line = "é".repeat(1 << 20);
+        assert_eq!(tail(line.as_bytes(), 3).text, "…éé");
+        assert_eq!(head(line.as_bytes(), 3).text, "éé…");
+    }
+}

@@ -1,0 +1,40 @@
+//! How cuts and seams are shown to people.
+//!
+//! Colour is only ever added to what the words and marks already say. Whatever stands
+//! in a text, it cannot steer the terminal: control characters are drawn, not sent.
+
+mod cells;
+mod place;
+mod seam;
+mod trail;
+mod words;
+
+use anstyle::{AnsiColor, Style};
+
+pub(crate) use cells::{head, line_cells, tail};
+pub(crate) use place::{CutDrawing, Position, cut_lines};
+pub(crate) use seam::SeamDrawing;
+pub(crate) use trail::open_trail;
+pub(crate) use words::{
+    SENTENCE_COLUMNS, cut_sentence, fix_name, fixes, grouped, path, place_phrase,
+};
+
+/// What matters most on a line.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// What is there for orientation.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+/// The cut, and what was refused.
+pub(crate) const CUT: Style = AnsiColor::Red.on_default().bold();
+/// What came twice.
+pub(crate) const REPEATED: Style = AnsiColor::Yellow.on_default();
+/// What is new, and what went well.
+pub(crate) const NEW: Style = AnsiColor::Green.on_default();
+
+/// How many columns there are to draw in.
+pub(crate) fn terminal_width() -> usize {
+    const WITHOUT_TERMINAL: usize = 100;
+    let width =
+        terminal_size::terminal_size().map_or(WITHOUT_TERMINAL, |(width, _)| usize::from(width.0));
+    // Narrower than this nothing can be read, and wider lines tire the eye.
+    width.clamp(40, 140)
+}

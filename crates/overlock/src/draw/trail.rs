@@ -1,0 +1,106 @@
+//! What was open at a cut: the way in from the root, as a readable trail.
+
+use overlock_json::{Base, Closing, Cut, Place};
+
+use super::cells::head;
+use super::words::grouped;
+
+/// How many levels are shown from the root and from the cut when not all are.
+const OUTER: usize = 4;
+const INNER: usize = 6;
+/// The longest key that is shown in full.
+const KEY_COLUMNS: usize = 24;
+
+/// The open containers from the root inwards, each with the step taken into it:
+/// `{ sections: [ 1: { content: "`.
+pub(crate) fn open_trail(base: &Base<'_>, cut: &Cut, closing: &Closing) -> String {
+    let depth = base.scanner().depth();
+    let trail = Trail {
+        // The brackets that close the containers end the closers, outermost last.
+        brackets: closing
+            .closers
+            .as_bytes()
+            .split_at(closing.closers.len().saturating_sub(depth))
+            .1,
+        steps: cut.path.split('/').skip(1).map(unescape).collect(),
+        depth,
+        leads_inside: leads_inside(cut.place),
+    };
+    let mut words = Vec::new();
+    if depth <= OUTER + INNER {
+        words.extend((0..depth).flat_map(|level| trail.level(level)));
+    } else {
+        words.extend((0..OUTER).flat_map(|level| trail.level(level)));
+        words.push(format!("… {} levels …", grouped(depth - OUTER - INNER)));
+        words.extend((depth - INNER..depth).flat_map(|level| trail.level(level)));
+    }
+    if matches!(cut.place, Place::String | Place::Escape | Place::Key) {
+        words.push("\"".into());
+    }
+    words.join(" ")
+}
+
+struct Trail<'a> {
+    brackets: &'a [u8],
+    /// The steps of the path; of a very long one the middle may be missing.
+    steps: Vec<String>,
+    depth: usize,
+    /// Whether the path's last step leads into the innermost container.
+    leads_inside: bool,
+}
+
+impl Trail<'_> {
+    /// The bracket of a level, and the step from it towards the cut.
+    fn level(&self, level: usize) -> Vec<String> {
+        let bracket = match self.brackets.get(self.depth - 1 - level) {
+            Some(b'}') => "{",
+            Some(b']') => "[",
+            _ => "…",
+        };
+        let mut words = vec![bracket.to_owned()];
+        words.extend(
+            self.step(level)
+                .map(|step| format!("{}:", head(step.as_bytes(), KEY_COLUMNS).text)),
+        );
+        words
+    }
+
+    /// Counted from the root for the outer levels and from the cut for the inner ones,
+    /// since a very long path has no middle.
+    fn step(&self, level: usize) -> Option<&String> {
+        let steps = self.depth - usize::from(!self.leads_inside);
+        if level >= steps {
+            return None;
+        }
+        if level < OUTER {
+            return self.steps.get(level);
+        }
+        let from_end = steps - level;
+        self.steps
+            .len()
+            .checked_sub(from_end)
+            .and_then(|index| self.steps.get(index))
+    }
+}
+
+/// Whether the path at this place points at what is inside the innermost container,
+/// rather than at the container.
+fn leads_inside(place: Place) -> bool {
+    match place {
+        Place::AfterKey
+        | Place::AfterColon
+        | Place::String
+        | Place::Escape
+        | Place::Number
+        | Place::Literal => true,
+        Place::Root
+        | Place::ContainerStart
+        | Place::Key
+        | Place::AfterValue
+        | Place::AfterComma => false,
+    }
+}
+
+fn unescape(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}

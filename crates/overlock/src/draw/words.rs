@@ -1,0 +1,116 @@
+//! The words for cuts, fixes and numbers.
+
+use overlock_json::{Cut, Fix, Place};
+
+use super::cells::{head, tail};
+
+/// A pointer as it is shown: the root has a name, and nothing in it steers the terminal.
+/// Of one that takes more than `room` columns the middle is missing.
+pub(crate) fn path(pointer: &str, room: usize) -> String {
+    if pointer.is_empty() {
+        return "the root".into();
+    }
+    let start = head(pointer.as_bytes(), room);
+    if !start.text.ends_with('…') {
+        return start.text;
+    }
+    let start = head(pointer.as_bytes(), room / 2).text;
+    let end = tail(pointer.as_bytes(), room / 2).text;
+    format!(
+        "{}…{}",
+        start.trim_end_matches('…'),
+        end.trim_start_matches('…')
+    )
+}
+
+/// What the text was in the middle of, to go after "cut".
+pub(crate) fn place_phrase(place: Place) -> &'static str {
+    match place {
+        Place::Root => "before anything began",
+        Place::ContainerStart => "right after an opening bracket",
+        Place::Key => "inside a key",
+        Place::AfterKey => "after a key",
+        Place::AfterColon => "after a colon",
+        Place::String => "inside a string",
+        Place::Escape => "inside an escape",
+        Place::Number => "inside a number",
+        Place::Literal => "inside a literal",
+        Place::AfterValue => "after a value",
+        Place::AfterComma => "after a comma",
+    }
+}
+
+/// How much of a sentence may be a pointer.
+pub(crate) const SENTENCE_COLUMNS: usize = 60;
+
+/// A cut in one line.
+pub(crate) fn cut_sentence(cut: &Cut) -> String {
+    format!(
+        "{} at {}, after {} bytes",
+        place_phrase(cut.place),
+        path(&cut.path, SENTENCE_COLUMNS),
+        grouped(cut.offset)
+    )
+}
+
+/// What was put right, counted by kind, the first kind first.
+pub(crate) fn fixes(fixes: &[Fix]) -> String {
+    let mut kinds: Vec<(String, usize)> = Vec::new();
+    for fix in fixes {
+        let name = fix_name(*fix);
+        match kinds.iter_mut().find(|(kind, _)| *kind == name) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((name, 1)),
+        }
+    }
+    let kinds: Vec<_> = kinds
+        .into_iter()
+        .map(|(kind, count)| match count {
+            1 => kind,
+            _ => format!("{kind} ×{}", grouped(count)),
+        })
+        .collect();
+    match fixes.len() {
+        0 => "no fixes".into(),
+        1 => format!("1 fix: {}", kinds.join(", ")),
+        count => format!("{} fixes: {}", grouped(count), kinds.join(", ")),
+    }
+}
+
+/// The name of a fix as machines read it.
+pub(crate) fn fix_name(fix: Fix) -> String {
+    match serde_json::to_value(fix.kind) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => format!("{:?}", fix.kind),
+    }
+}
+
+/// A number with its thousands set apart.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn sets_thousands_apart() {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), expected);
+        }
+    }
+}

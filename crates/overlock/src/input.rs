@@ -1,0 +1,171 @@
+//! Where a command's text comes from: a file, or standard input.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::ending::Failure;
+use crate::output::Notes;
+
+/// The one text a command reads.
+#[derive(Args, Debug)]
+pub(crate) struct Source {
+    /// The file to read; standard input if it is `-` or not given
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl Source {
+    /// Reads all of it.
+    pub(crate) fn read(&self, notes: &mut Notes) -> Result<Text, Failure> {
+        read(self.path(), notes)
+    }
+
+    /// Opens it, to be read piece by piece.
+    pub(crate) fn open(&self, notes: &mut Notes) -> Result<Box<dyn Read + Send>, Failure> {
+        let path = self.path();
+        if is_standard_input(path) {
+            greet_terminal(notes);
+            return Ok(Box::new(io::stdin()));
+        }
+        refuse_directory(path)?;
+        match File::open(path) {
+            Ok(file) => Ok(Box::new(file)),
+            Err(error) => Err(unreadable(path, error)),
+        }
+    }
+
+    /// How messages call it.
+    pub(crate) fn name(&self) -> String {
+        name(self.path())
+    }
+
+    fn path(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new("-"))
+    }
+}
+
+impl From<Option<PathBuf>> for Source {
+    fn from(file: Option<PathBuf>) -> Self {
+        Self { file }
+    }
+}
+
+/// A text as it was read, and how messages call it.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) name: String,
+}
+
+/// Reads the whole of a file, or of standard input if `path` is `-`.
+///
+/// The bytes stay as they are, since a half character at the end may be finished by
+/// the next piece; that others will be dropped is said in a note.
+pub(crate) fn read(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
+    let bytes = if is_standard_input(path) {
+        greet_terminal(notes);
+        let mut bytes = Vec::new();
+        io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map(|_| bytes)
+            .map_err(|error| unreadable(path, error))?
+    } else {
+        refuse_directory(path)?;
+        fs::read(path).map_err(|error| unreadable(path, error))?
+    };
+    let text = Text {
+        bytes,
+        name: name(path),
+    };
+    let foreign = foreign_bytes(&text.bytes);
+    if foreign > 0 {
+        let s = if foreign == 1 {
+            " that is"
+        } else {
+            "s that are"
+        };
+        notes.note(format_args!(
+            "dropped {foreign} byte{s} not UTF-8 from {}",
+            text.name
+        ));
+    }
+    Ok(text)
+}
+
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn name(path: &Path) -> String {
+    if is_standard_input(path) {
+        "standard input".into()
+    } else {
+        format!("`{}`", path.display())
+    }
+}
+
+/// A person who typed the bare command should not wonder what it is waiting for.
+fn greet_terminal(notes: &mut Notes) {
+    if io::stdin().is_terminal() {
+        notes.note("reading from the terminal; end with Ctrl-D");
+    }
+}
+
+/// A directory can be opened like a file, and only fails when it is read.
+fn refuse_directory(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::Directory { path: path.into() });
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, source: io::Error) -> Failure {
+    if source.kind() == io::ErrorKind::NotFound {
+        return Failure::Missing { path: path.into() };
+    }
+    Failure::Unreadable {
+        name: name(path),
+        source,
+    }
+}
+
+/// How many bytes are no UTF-8, not counting half a character at the very end.
+fn foreign_bytes(bytes: &[u8]) -> usize {
+    let mut foreign = 0;
+    let mut rest = bytes;
+    while let Err(error) = std::str::from_utf8(rest) {
+        let Some(length) = error.error_len() else {
+            break;
+        };
+        foreign += length;
+        rest = &rest[error.valid_up_to() + length..];
+    }
+    foreign
+}
+
+#[cfg(test)]
+mod tests {
+    use super::foreign_bytes;
+
+    #[track_caller]
+    fn check_foreign(bytes: &[u8], expected: usize) {
+        assert_eq!(foreign_bytes(bytes), expected, "{bytes:?}");
+    }
+
+    #[test]
+    fn counts_bytes_that_are_no_utf8() {
+        check_foreign("[\"é\"]".as_bytes(), 0);
+        check_foreign(b"[\"\xff\xfe\"]", 2);
+        check_foreign(b"\xe2\x82[\xff", 3);
+    }
+
+    #[test]
+    fn does_not_count_half_a_character_at_the_end() {
+        check_foreign(b"[\"\xe2\x82", 0);
+        check_foreign(b"[\"\xff\xe2\x82", 1);
+    }
+}

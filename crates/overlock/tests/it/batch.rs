@@ -1,0 +1,117 @@
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::program::{command, overlock};
+
+#[test]
+fn answers_come_in_the_order_of_the_lines() {
+    // Short and long lines by turns, so that the workers finish out of order.
+    let lines: Vec<_> = (0..3000)
+        .map(|index| {
+            let filler = "x".repeat(if index % 50 == 0 { 200_000 } else { 5 });
+            json!({"text": format!("[{index},\"{filler}")}).to_string() + "\n"
+        })
+        .collect();
+    let run = overlock(&["close", "--jsonl"], lines.concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let answers = run.json_lines();
+    assert_eq!(answers.len(), lines.len());
+    for (index, answer) in answers.iter().enumerate() {
+        let json = answer["json"].as_str().expect("every line has an answer");
+        assert!(
+            json.starts_with(&format!("[{index},")),
+            "line {index}: {json:.40}"
+        );
+    }
+}
+
+#[test]
+fn a_bad_line_has_its_error_at_its_place_and_the_rest_goes_on() {
+    let lines = [
+        (r#"{"text":"[1"}"#, None),
+        ("", Some("empty")),
+        ("not json", Some("not JSON")),
+        ("[1,2]", Some("not an object")),
+        ("{}", Some("`text` is missing")),
+        (
+            r#"{"text":5}"#,
+            Some("`text` holds a number, and must be a string"),
+        ),
+        (r#"{"text":"[2","id":7}"#, None),
+    ];
+    let input: Vec<_> = lines.iter().map(|(line, _)| *line).collect();
+    let run = overlock(&["close", "--jsonl"], input.join("\n"));
+    assert_eq!(run.code, 1);
+    let answers = run.json_lines();
+    assert_eq!(answers.len(), lines.len());
+    for ((line, expected), answer) in lines.iter().zip(&answers) {
+        match expected {
+            None => assert_eq!(answer["complete"], json!(false), "{line}"),
+            Some(part) => {
+                assert_eq!(answer["error"]["code"], json!("bad-line"), "{line}");
+                let message = answer["error"]["message"].as_str().unwrap_or_default();
+                assert!(message.contains(part), "{line}: {message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_text_without_json_is_an_error_of_its_line() {
+    let run = overlock(
+        &["repair", "--jsonl"],
+        "{\"text\":\"\"}\n{\"text\":\"[1,]\"}",
+    );
+    assert_eq!(run.code, 1);
+    let answers = run.json_lines();
+    assert_eq!(answers[0]["error"]["code"], json!("no-json"));
+    assert_eq!(answers[1]["json"], json!("[1]"));
+}
+
+#[test]
+fn a_cut_text_is_an_answer_and_not_an_error() {
+    let run = overlock(
+        &["cut", "--jsonl"],
+        "{\"text\":\"[1, 2\"}\r\n{\"text\":\"[]\"}\r\n",
+    );
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    let answers = run.json_lines();
+    assert_eq!(answers[0]["cut"]["place"], json!("number"));
+    assert_eq!(answers[1]["cut"], Value::Null);
+}
+
+#[test]
+fn no_lines_are_no_answers() {
+    for input in ["", "\n"] {
+        let run = overlock(&["close", "--jsonl"], input);
+        assert_eq!(run.json_lines().len(), input.len(), "{input:?}");
+    }
+}
+
+#[test]
+fn each_line_is_answered_before_the_next_is_written() {
+    let mut child = command(&["close", "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary was built with the tests");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+    for index in 0..5 {
+        writeln!(stdin, "{{\"text\":\"[{index},\"}}").expect("the program reads");
+        let mut answer = String::new();
+        stdout.read_line(&mut answer).expect("the program answers");
+        assert!(answer.contains(&format!("[{index}]")), "{answer}");
+    }
+    drop(stdin);
+    assert!(child.wait().expect("the program ends").success());
+}
+
+#[test]
+fn bytes_that_are_no_text_are_dropped_from_a_line() {
+    let run = overlock(&["close", "--jsonl"], b"{\"text\":\"[\\\"a\xff\\\"\"}\n");
+    assert_eq!(run.json()["json"], json!("[\"a\"]"));
+    assert!(run.stderr.contains("dropped 1 byte"), "{}", run.stderr);
+}

@@ -1,0 +1,138 @@
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::program::{TemporaryFile, overlock};
+
+#[track_caller]
+fn check_identical(arguments: &[&str], document: Option<&str>) {
+    let run = overlock(&[&["demo", "--json"], arguments].concat(), "");
+    assert_eq!(
+        run.code,
+        0,
+        "{arguments:?}: {}\n{}",
+        run.stderr,
+        told(&run.json())
+    );
+    let answer = run.json();
+    assert_eq!(answer["identical"], json!(true));
+    if let Some(document) = document {
+        assert_eq!(answer["json"], json!(document));
+    }
+}
+
+/// What happened, for a failure message.
+fn told(answer: &Value) -> String {
+    let calls = answer["calls"].as_array().map_or(&[][..], Vec::as_slice);
+    let lines: Vec<_> = calls
+        .iter()
+        .map(|call| format!("{} {} {}", call["behaviour"], call["outcome"], call["cut"]))
+        .collect();
+    lines.join("\n")
+}
+
+#[test]
+fn every_seed_ends_with_the_whole_document() {
+    for seed in 0..60 {
+        check_identical(&["--seed", &seed.to_string()], None);
+    }
+}
+
+#[test]
+fn other_seeds_cut_elsewhere() {
+    let cuts = |seed| {
+        let answer = overlock(&["demo", "--json", "--seed", seed], "").json();
+        told(&answer)
+    };
+    assert_eq!(cuts("7"), cuts("7"));
+    assert_ne!(cuts("7"), cuts("8"));
+}
+
+#[test]
+fn any_document_will_do() {
+    let rows: Vec<_> = (0..400)
+        .map(|row| json!({"row": row, "zeros": [0, 0, 0], "same": "same"}))
+        .collect();
+    let compact = json!(rows).to_string();
+    let pretty =
+        serde_json::to_string_pretty(&json!({"größe": rows, "empty": {}})).unwrap_or_default();
+    for document in [
+        "[]",
+        "{}",
+        "0",
+        "12345678901234567890",
+        "true",
+        "\"\"",
+        "\"just a long string of words\"",
+        "[1,2,3]",
+        "[[[[[[[[[[]]]]]]]]]]",
+        "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]",
+        "{\"\":\"\\u00e9\\ud83d\\ude00\\n\"}",
+        &compact,
+        &pretty,
+    ] {
+        let file = TemporaryFile::new("any-document", format!("{document}\n"));
+        for seed in ["1", "2", "3", "4"] {
+            check_identical(&["--document", file.path(), "--seed", seed], Some(document));
+        }
+    }
+}
+
+#[test]
+fn tells_every_cut_and_every_seam_and_the_whole_document() {
+    let run = overlock(&["demo"], "");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let answer = overlock(&["demo", "--json"], "").json();
+    let calls = answer["calls"].as_array().expect("there are calls");
+    assert!(calls.len() >= 8, "{} calls", calls.len());
+    for call in &calls[1..] {
+        let outcome = call["outcome"]
+            .as_str()
+            .expect("every later call has a seam");
+        assert!(
+            run.stdout.contains(&format!("seam  {outcome}: ")),
+            "{outcome}"
+        );
+        if let Some(path) = call["cut"]["path"].as_str() {
+            assert!(run.stdout.contains(path), "{path}");
+        }
+    }
+    let document = answer["json"].as_str().expect("there is a document");
+    for line in document.lines() {
+        assert!(run.stdout.contains(line), "{line}");
+    }
+    assert!(
+        run.stdout.contains("identical to the original: yes ("),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn does_not_dawdle_where_nobody_watches() {
+    let start = Instant::now();
+    overlock(&["demo"], "");
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_document_that_is_not_whole_is_bad_usage() {
+    for (content, told) in [
+        ("[1, 2", "is cut itself"),
+        ("[1, 2,]", "is not JSON"),
+        ("", "is empty"),
+    ] {
+        let file = TemporaryFile::new("not-whole", content);
+        let run = overlock(&["demo", "--document", file.path()], "");
+        assert_eq!((run.code, &*run.stdout), (2, ""), "{content:?}");
+        assert!(
+            run.stderr.contains(told) && run.stderr.contains(file.path()),
+            "{}",
+            run.stderr
+        );
+    }
+    assert_eq!(
+        overlock(&["demo", "--document", "/no/such/file"], "").code,
+        2
+    );
+}

@@ -1,0 +1,189 @@
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::program::{TemporaryFile, command, overlock};
+
+const READERS: [&str; 4] = ["cut", "close", "repair", "render"];
+
+#[test]
+fn unreadable_input_is_told_with_a_hint() {
+    for name in READERS {
+        for (path, told) in [
+            ("/no/such/file", "no file `/no/such/file`"),
+            ("/tmp", "is a directory"),
+        ] {
+            for form in [&[][..], &["--json"], &["--jsonl"]] {
+                let arguments = [&[name, path], form].concat();
+                let run = overlock(&arguments, "");
+                assert_eq!((run.code, &*run.stdout), (2, ""), "{arguments:?}");
+                assert!(run.stderr.contains(told), "{}", run.stderr);
+                assert!(run.stderr.contains("hint: "), "{}", run.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_file_and_a_file_without_json_are_negative_answers() {
+    let empty = TemporaryFile::new("empty", "");
+    let prose = TemporaryFile::new("prose", "Nothing to see here, move along.");
+    for name in READERS {
+        for file in [&empty, &prose] {
+            let run = overlock(&[name, file.path()], "");
+            assert_eq!((run.code, &*run.stdout), (1, ""), "{name}");
+            assert!(run.stderr.contains(file.path()), "{}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_dropped_and_counted() {
+    for name in READERS {
+        let run = overlock(&[name], b"{\"a\": \"x\xff\xfey\", \"b\": [1, 2");
+        assert!(run.code <= 1, "{name}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("dropped 2 bytes"),
+            "{name}: {}",
+            run.stderr
+        );
+        assert!(!run.stdout.contains('\u{fffd}'), "{name}: {}", run.stdout);
+    }
+    let run = overlock(&["close"], b"{\"a\": \"x\xff\xfey\", \"b\": [1, 2");
+    assert_eq!(run.stdout, "{\"a\": \"xy\", \"b\": [1]}");
+}
+
+#[test]
+fn half_a_character_at_the_end_is_no_fault() {
+    let run = overlock(&["close"], b"[\"\xe2\x82");
+    assert_eq!((run.code, &*run.stdout), (0, "[\"\"]"), "{}", run.stderr);
+    assert!(!run.stderr.contains("dropped 2 bytes"), "{}", run.stderr);
+}
+
+#[test]
+fn a_file_and_standard_input_give_the_same_answer() {
+    let file = TemporaryFile::new("same", "{\"a\": [1, \"tw");
+    for name in READERS {
+        let from_file = overlock(&[name, file.path()], "");
+        for arguments in [&[name][..], &[name, "-"]] {
+            let run = overlock(arguments, "{\"a\": [1, \"tw");
+            assert_eq!(
+                (run.code, &run.stdout),
+                (from_file.code, &from_file.stdout),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn one_million_levels_are_no_trouble() {
+    for text in ["[".repeat(1_000_000), "{\"a\":".repeat(1_000_000)] {
+        for name in READERS {
+            let arguments = match name {
+                "render" => &["render", "--limit", "1000"][..],
+                _ => &[name],
+            };
+            let run = overlock(arguments, &text);
+            assert!(run.code <= 1, "{name}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_not_an_error() {
+    let text = format!("[{}", "\"a line of text\",\n".repeat(200_000));
+    let file = TemporaryFile::new("pipe", &text);
+    let lines = TemporaryFile::new("pipe-lines", "{\"text\":\"[1, 2\"}\n".repeat(50_000));
+    for arguments in [
+        &["close", file.path()][..],
+        &["repair", file.path()],
+        &["close", "--json", file.path()],
+        &["close", "--jsonl", lines.path()],
+        &["demo"],
+        &["completions", "bash"],
+        &["--help"],
+    ] {
+        let mut child = command(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built with the tests");
+        // The reader takes one byte and goes.
+        let mut stdout = child.stdout.take().expect("it is piped");
+        stdout.read_exact(&mut [0]).expect("there is a first byte");
+        drop(stdout);
+        let output = child.wait_with_output().expect("the program ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+        assert!(
+            !stderr.contains("error") && !stderr.contains("panicked"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    for name in [
+        "cut",
+        "close",
+        "repair",
+        "render",
+        "stitch",
+        "demo",
+        "completions",
+    ] {
+        for flag in ["--help", "-h"] {
+            let run = overlock(&[name, flag], "");
+            assert_eq!(run.code, 0);
+            assert!(
+                run.stdout.contains("Example:\n  $ "),
+                "{name}: {}",
+                run.stdout
+            );
+        }
+    }
+}
+
+#[test]
+fn bad_usage_ends_with_two() {
+    for arguments in [
+        &[][..],
+        &["mend"],
+        &["cut", "--sideways"],
+        &["cut", "--json", "--jsonl"],
+    ] {
+        assert_eq!(overlock(arguments, "[1]").code, 2, "{arguments:?}");
+    }
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let run = overlock(&["completions", shell], "");
+        assert_eq!(run.code, 0);
+        for word in [
+            "cut",
+            "close",
+            "repair",
+            "render",
+            "stitch",
+            "expected-overlap",
+        ] {
+            assert!(run.stdout.contains(word), "{word} for {shell}");
+        }
+    }
+    assert_eq!(overlock(&["completions", "abacus"], "").code, 2);
+}
+
+#[test]
+fn output_to_a_pipe_has_no_colour() {
+    for arguments in [&["cut"][..], &["demo"], &["--help"]] {
+        let run = overlock(arguments, "[1, \"tw");
+        assert!(
+            !run.stdout.contains('\x1b') && !run.stderr.contains('\x1b'),
+            "{arguments:?}"
+        );
+    }
+}

@@ -1,0 +1,20 @@
+//! The program as its users meet it: arguments, input and exit codes of the real binary.
+
+// How the binary is run and what is asked of its answers.
+mod program;
+
+// One file each: what a command answers, to people and to machines.
+mod close;
+mod cut;
+mod render;
+mod repair;
+mod stitch;
+
+// Many texts in one run: order, bad lines, memory.
+mod batch;
+
+// What must hold for every command: bad files, closed pipes, help.
+mod everywhere;
+
+// The demo: any seed, any document, the same document at the end.
+mod demo;

@@ -1,0 +1,100 @@
+//! Runs the real binary.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::{env, fs, thread};
+
+use serde_json::Value;
+
+/// What a run left behind.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// Standard output as one JSON value.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        parse(&self.stdout)
+    }
+
+    /// Standard output as one JSON value a line.
+    #[track_caller]
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The names of the fields of the answer, in their order.
+    #[track_caller]
+    pub(crate) fn keys(&self) -> Vec<String> {
+        match self.json() {
+            Value::Object(object) => object.keys().cloned().collect(),
+            other => panic!("not an object: {other}"),
+        }
+    }
+}
+
+#[track_caller]
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text:?}"))
+}
+
+/// Runs `overlock` with `input` on its standard input.
+pub(crate) fn overlock(arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
+    let mut child = command(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built with the tests");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    let input = input.as_ref().to_vec();
+    // Beside the reading: large answers come while large questions are still asked.
+    let writer = thread::spawn(move || {
+        // A command that does not read its input may have ended already.
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().expect("the program ends");
+    writer.join().expect("the writer does not panic");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    let run = Run {
+        code: output.status.code().expect("no signal ended it"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    };
+    assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+    run
+}
+
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overlock"));
+    command.args(arguments);
+    command
+}
+
+/// A file that is gone when the test is done.
+pub(crate) struct TemporaryFile {
+    path: PathBuf,
+}
+
+impl TemporaryFile {
+    pub(crate) fn new(name: &str, content: impl AsRef<[u8]>) -> Self {
+        let name = format!("overlock-{}-{name}", std::process::id());
+        let path = env::temp_dir().join(name);
+        fs::write(&path, content).expect("the temporary directory can be written");
+        Self { path }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.path.to_str().expect("the path is ours, and ASCII")
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
