@@ -1,2 +1,55 @@
-//! Placeholder.
-fn main() {}
+//! Which chore of the repository is asked for?
+//!
+//! `cargo xtask` alone says what there is. Each chore has a file of its own.
+
+mod bench;
+mod count;
+mod documents;
+mod fuzz;
+mod shell;
+mod steps;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The chores of this repository.
+
+usage: cargo xtask <chore>
+
+  test [STEP …]    everything a change must pass, or only the steps named;
+                   installs what it needs under target/
+  fuzz [--seconds N] [TARGET …]
+                   looks for inputs that break a law, N seconds a target (60)
+  bench [--quick] [--data DIR] [--differences] [TABLE …]
+                   measures the library beside its peers and prints the tables
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((chore, rest)) = arguments.split_first() else {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    };
+    let result = match chore.as_str() {
+        "test" => test::run(rest),
+        "fuzz" => fuzz::run(rest),
+        "bench" => bench::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        unknown => {
+            eprintln!("error: there is no chore `{unknown}`\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -13,14 +13,14 @@ use crate::documents::{Kind, documents};
 
 /// A leaf in document order. Empty containers are leaves.
 #[derive(Clone, Debug, PartialEq)]
-struct Leaf {
+pub(crate) struct Leaf {
     path: String,
     spelling: String,
     end: usize,
 }
 
 /// The leaves of a valid document, in document order, without recursion.
-fn leaves(json: &str) -> Vec<Leaf> {
+pub(crate) fn leaves(json: &str) -> Vec<Leaf> {
     let mut leaves = Vec::new();
     let mut path: Vec<String> = Vec::new();
     let mut counts: Vec<Option<usize>> = Vec::new();
@@ -151,7 +151,7 @@ fn strict_closing_drops_the_half_string() {
 }
 
 /// The law of closing for one document at one offset.
-fn check_law(text: &str, whole: &[Leaf], offset: usize) -> Result<(), TestCaseError> {
+pub(crate) fn check_law(text: &str, whole: &[Leaf], offset: usize) -> Result<(), TestCaseError> {
     let prefix = &text.as_bytes()[..offset];
     let closed = close(prefix, &CloseOptions::default()).expect("a container has begun");
     prop_assert!(

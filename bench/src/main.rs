@@ -1,0 +1,102 @@
+//! Measures the library beside its peers and prints the tables.
+//!
+//! Figures are CPU time, the best of several, all in one run on one machine:
+//! the ratios count. Nothing here asserts a time. Tables go to standard output,
+//! progress to standard error.
+
+mod clock;
+mod closing;
+mod documents;
+mod nesting;
+mod outside;
+mod peers;
+mod random;
+mod repairing;
+mod scanning;
+mod stitching;
+mod suites;
+mod table;
+mod tokens;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+/// What was asked for on the command line.
+pub(crate) struct Options {
+    /// Smaller documents and fewer cuts.
+    quick: bool,
+    /// Where the recorded suites are, if anywhere.
+    data: Option<PathBuf>,
+    /// Lists every case of a suite, and every seam, in which ours comes to something else.
+    differences: bool,
+    /// The tables to print; all if none is named.
+    tables: Vec<String>,
+}
+
+type Table = fn(&Options) -> Result<()>;
+
+const TABLES: &[(&str, Table)] = &[
+    ("scan", scanning::scan),
+    ("fragments", scanning::fragments),
+    ("closing", closing::run),
+    ("nesting", nesting::run),
+    ("stitching", stitching::run),
+    ("repair", repairing::run),
+    ("suites", suites::run),
+];
+
+const HELP: &str = "\
+usage: cargo xtask bench [--quick] [--data DIR] [--differences] [TABLE …]
+
+tables: scan, fragments, closing, nesting, stitching, repair, suites (all of them if none is named)
+
+  --quick         smaller documents and fewer cuts
+  --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)
+  --differences   list every case of a suite, and every seam, in which ours comes to something else
+";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [command, peer, shape, levels] = arguments.as_slice()
+        && command == nesting::CHILD
+    {
+        return nesting::close_in_this_process(peer, shape, levels.parse()?);
+    }
+    let Some(options) = parse(&arguments)? else {
+        print!("{HELP}");
+        return Ok(());
+    };
+    for (name, table) in TABLES {
+        if options.tables.is_empty() || options.tables.iter().any(|chosen| chosen == name) {
+            table(&options).with_context(|| format!("could not measure the table `{name}`"))?;
+        }
+    }
+    Ok(())
+}
+
+fn parse(arguments: &[String]) -> Result<Option<Options>> {
+    let mut options = Options {
+        quick: false,
+        data: Some(PathBuf::from("../shared/data")).filter(|folder| folder.is_dir()),
+        differences: false,
+        tables: Vec::new(),
+    };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--quick" => options.quick = true,
+            "--differences" => options.differences = true,
+            "--data" => {
+                let folder = arguments.next().context("`--data` needs a folder")?;
+                options.data = Some(PathBuf::from(folder));
+            }
+            "--help" | "-h" => return Ok(None),
+            table if TABLES.iter().any(|(name, _)| *name == table) => {
+                options.tables.push(table.to_owned());
+            }
+            unknown => bail!("there is no table or option `{unknown}`\n\n{HELP}"),
+        }
+    }
+    Ok(Some(options))
+}

@@ -1,0 +1,26 @@
+//! Rendering any bytes ends, and never exceeds its limit.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use overlock_fuzz::number_and_text;
+use overlock_json::{CutValue, RenderOptions, render};
+
+fuzz_target!(|input: &[u8]| {
+    let (number, text) = number_and_text(input);
+    for cut_value in [CutValue::Hint, CutValue::Keep, CutValue::Tail] {
+        for limit in [None, Some(200), Some(200 + number)] {
+            let options = RenderOptions {
+                budget: number,
+                cut_value,
+                limit,
+            };
+            let Ok(rendered) = render(text, &options) else {
+                continue;
+            };
+            if let Some(limit) = limit {
+                let size = rendered.chars().count();
+                assert!(size <= limit, "{size} is more than {limit}: {rendered:?}");
+            }
+        }
+    }
+});

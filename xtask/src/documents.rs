@@ -1,0 +1,115 @@
+//! Do the documents still tell the truth about the tree?
+//!
+//! A path is anything in backticks or a link that has the shape of one. The
+//! documents write other things with a slash (a media type, a JSON Pointer)
+//! so that they cannot be taken for a path: with a leading slash, or a space.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::root;
+
+/// The first command the README promises.
+pub(crate) const DEMO: &str = "cargo run --release -- demo";
+
+const TEST: &str = "cargo xtask test";
+
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+];
+
+/// Fails with every path that is named and not there.
+pub(crate) fn check() -> Result<String> {
+    let mut missing = Vec::new();
+    let mut checked = 0;
+    for document in DOCUMENTS {
+        let text = fs::read_to_string(root().join(document))
+            .with_context(|| format!("could not read `{document}`"))?;
+        for path in paths(&text) {
+            checked += 1;
+            if !root().join(path).exists() {
+                missing.push(format!("`{path}`, named in {document}, does not exist"));
+            }
+        }
+        if *document == "README.md" {
+            for command in [DEMO, TEST] {
+                if !text.lines().any(|line| line.trim().starts_with(command)) {
+                    missing.push(format!(
+                        "README.md does not show `{command}` on a line of its own"
+                    ));
+                }
+            }
+        }
+    }
+    if !missing.is_empty() {
+        bail!("{}", missing.join("\n"));
+    }
+    Ok(format!("{checked} paths"))
+}
+
+/// Every path a Markdown text names, outside of its code blocks.
+fn paths(text: &str) -> Vec<&str> {
+    let mut paths = Vec::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block {
+            paths.extend(
+                line.split('`')
+                    .skip(1)
+                    .step_by(2)
+                    .filter(|span| is_path(span)),
+            );
+            let links = line
+                .split("](")
+                .skip(1)
+                .filter_map(|rest| rest.split_once(')'));
+            paths.extend(links.map(|(link, _)| link).filter(|link| is_path(link)));
+        }
+    }
+    paths
+}
+
+fn is_path(span: &str) -> bool {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "._-/".contains(character);
+    let named_file = [".md", ".rs", ".toml", ".lock"]
+        .iter()
+        .any(|ending| span.ends_with(ending));
+    span.chars().all(plain) && !span.starts_with('/') && (span.contains('/') || named_file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_paths(text: &str, expected: &[&str]) {
+        assert_eq!(paths(text), expected, "reading {text:?}");
+    }
+
+    #[test]
+    fn finds_paths_in_backticks_and_links() {
+        check_paths(
+            "See `crates/overlock-json`, [the map](ARCHITECTURE.md) and `deny.toml`.",
+            &["crates/overlock-json", "deny.toml", "ARCHITECTURE.md"],
+        );
+    }
+
+    #[test]
+    fn leaves_commands_pointers_and_addresses_alone() {
+        check_paths(
+            "`cargo xtask test`, `/a/0`, `close`, [a page](https://example.com/a)",
+            &[],
+        );
+    }
+
+    #[test]
+    fn leaves_code_blocks_alone() {
+        check_paths("```\n`not/here`\n```\n`but/here`", &["but/here"]);
+    }
+}

