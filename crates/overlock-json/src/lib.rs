@@ -7,6 +7,7 @@ mod contexts;
 mod cut;
 mod delivered;
 mod extract;
+mod packed;
 mod plain;
 mod render;
 mod repair;

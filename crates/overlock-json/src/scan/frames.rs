@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::packed::{read_number, write_number};
+
 /// A kind of value that holds others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -21,6 +23,8 @@ pub(crate) struct Frame<'a> {
     pub container: Container,
     /// The byte of its `{` or `[`.
     pub opener: usize,
+    /// Where it begins as an element of its parent: at its key, if it has one.
+    pub element: usize,
     /// Where it stands in its parent; nothing for the root.
     pub coordinate: Option<Coordinate<'a>>,
 }
@@ -35,6 +39,20 @@ pub(crate) enum Coordinate<'a> {
 
 /// How many levels a shown pointer has at most; of a deeper one the middle is left out.
 const SHOWN_LEVELS: usize = 1_000;
+/// The depth at which the outer half of a shown pointer is known.
+const OUTER_DEPTH: usize = SHOWN_LEVELS / 2 + 1;
+
+/// The way from a container to one of its elements.
+struct Step<'a> {
+    /// How far apart their openers are.
+    distance: usize,
+    /// How far the opener is from where the element begins.
+    lead: usize,
+    coordinate: Coordinate<'a>,
+}
+
+/// The closers of as many arrays as a word of kinds tells of.
+const SQUARE_CLOSERS: &str = "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Frames {
@@ -44,6 +62,9 @@ pub(super) struct Frames {
     /// For each level but the outermost, where it stands in its parent: the parent's key and
     /// its length and distance, or the index; then the distance between the two openers.
     places: Vec<u8>,
+    /// How long `places` was at [`OUTER_DEPTH`], so that showing the outer levels of a deep
+    /// document does not take reading them all; nothing if it is not that deep.
+    outer_places: usize,
     /// In the innermost array, the index of the current item.
     index: usize,
     /// Where the innermost container opens.
@@ -99,8 +120,40 @@ impl Frames {
             Container::Array => self.kinds[word] &= !bit,
         }
         self.depth += 1;
+        if self.depth == OUTER_DEPTH {
+            self.outer_places = self.places.len();
+        }
         self.index = 0;
         self.opener = opener;
+    }
+
+    /// Opens `count` arrays, each the first item of the one before, the first of them at `opener`
+    /// under the same conditions as in [`Frames::push`].
+    pub(super) fn push_nested_arrays(
+        &mut self,
+        count: usize,
+        opener: usize,
+        element: usize,
+        key: &[u8],
+    ) {
+        let Some(inner) = count.checked_sub(1) else {
+            return;
+        };
+        self.push(Container::Array, opener, element, key);
+        // What `push` would write for each of the others: the index and the distance.
+        const PLACE: [u8; 2] = [0, 1];
+        let len = self.places.len();
+        self.places.resize(len + inner * PLACE.len(), 0);
+        for place in self.places[len..].chunks_exact_mut(PLACE.len()) {
+            place.copy_from_slice(&PLACE);
+        }
+        // Bits beyond the innermost level are never set, so that new levels are arrays already.
+        if (self.depth + 1..=self.depth + inner).contains(&OUTER_DEPTH) {
+            self.outer_places = len + (OUTER_DEPTH - self.depth) * PLACE.len();
+        }
+        self.depth += inner;
+        self.kinds.resize(self.depth.div_ceil(64), 0);
+        self.opener += inner;
     }
 
     /// Closes the innermost container and says where its element began in its parent.
@@ -125,6 +178,9 @@ impl Frames {
             self.places.truncate(left);
         }
         // Equal texts must leave equal states, whatever was open before.
+        if self.depth < OUTER_DEPTH {
+            self.outer_places = 0;
+        }
         if self.depth.is_multiple_of(64) {
             self.kinds.truncate(self.depth / 64);
         } else {
@@ -134,25 +190,38 @@ impl Frames {
     }
 
     pub(super) fn innermost_first(&self) -> impl Iterator<Item = Frame<'_>> {
-        let mut places = &self.places[..];
+        let mut steps = self.steps(self.depth, &self.places);
         let mut opener = self.opener;
         (0..self.depth).rev().map(move |level| {
-            let mut frame = Frame {
+            let step = steps.next();
+            let frame = Frame {
                 container: self.kind_at(level),
                 opener,
-                coordinate: None,
+                element: opener.saturating_sub(step.as_ref().map_or(0, |step| step.lead)),
+                coordinate: step.as_ref().map(|step| step.coordinate),
             };
-            if level > 0 {
-                opener = opener.saturating_sub(read_number(&mut places));
-                frame.coordinate = Some(match self.kind_at(level - 1) {
-                    Container::Object => {
-                        read_number(&mut places);
-                        Coordinate::Key(read_key(&mut places))
-                    }
-                    Container::Array => Coordinate::Index(read_number(&mut places)),
-                });
-            }
+            opener = opener.saturating_sub(step.map_or(0, |step| step.distance));
             frame
+        })
+    }
+
+    /// The steps from level to level of the outermost `depth` levels, whose places end `places`,
+    /// innermost first.
+    fn steps<'a>(&'a self, depth: usize, mut places: &'a [u8]) -> impl Iterator<Item = Step<'a>> {
+        (1..depth).rev().map(move |level| {
+            let distance = read_number(&mut places);
+            match self.kind_at(level - 1) {
+                Container::Object => Step {
+                    distance,
+                    lead: read_number(&mut places),
+                    coordinate: Coordinate::Key(read_key(&mut places)),
+                },
+                Container::Array => Step {
+                    distance,
+                    lead: 0,
+                    coordinate: Coordinate::Index(read_number(&mut places)),
+                },
+            }
         })
     }
 
@@ -167,32 +236,36 @@ impl Frames {
             Container::Array => Coordinate::Index(self.index),
         });
         let levels = self.depth - 1 + last.iter().len();
-        let coordinates = last
-            .into_iter()
-            .chain(self.innermost_first().filter_map(|f| f.coordinate));
-        let mut segments = Vec::with_capacity(levels.min(SHOWN_LEVELS));
-        for (at, coordinate) in coordinates.enumerate() {
-            let shown =
-                levels <= SHOWN_LEVELS || at < SHOWN_LEVELS / 2 || at >= levels - SHOWN_LEVELS / 2;
-            if shown {
-                segments.push(segment(coordinate));
-            } else if at == SHOWN_LEVELS / 2 {
-                segments.push(format!("/… {} levels …", levels - SHOWN_LEVELS));
-            }
+        let steps = self.steps(self.depth, &self.places);
+        let inner = last.into_iter().chain(steps.map(|step| step.coordinate));
+        let mut segments: Vec<String>;
+        if levels <= SHOWN_LEVELS {
+            segments = inner.map(segment).collect();
+        } else {
+            segments = inner.take(SHOWN_LEVELS / 2).map(segment).collect();
+            segments.push(format!("/… {} levels …", levels - SHOWN_LEVELS));
+            let outer = self.places.get(..self.outer_places).unwrap_or_default();
+            let outer = self.steps(OUTER_DEPTH, outer);
+            segments.extend(outer.map(|step| segment(step.coordinate)));
         }
         segments.iter().rev().map(String::as_str).collect()
     }
 
     pub(super) fn write_closers(&self, closers: &mut String) {
         closers.reserve_exact(self.depth);
-        closers.extend(
-            (0..self.depth)
-                .rev()
-                .map(|level| match self.kind_at(level) {
-                    Container::Object => '}',
-                    Container::Array => ']',
-                }),
-        );
+        // A word of kinds at a time: one closer after the other takes seconds at a billion levels.
+        for (word, kinds) in self.kinds.iter().enumerate().rev() {
+            let levels = self.depth.saturating_sub(word * 64).min(64);
+            if *kinds == 0 {
+                closers.push_str(&SQUARE_CLOSERS[..levels]);
+            } else {
+                closers.extend(
+                    (0..levels)
+                        .rev()
+                        .map(|level| if kinds >> level & 1 == 1 { '}' } else { ']' }),
+                );
+            }
+        }
     }
 
     #[inline]
@@ -214,37 +287,6 @@ fn segment(coordinate: Coordinate<'_>) -> String {
     }
 }
 
-/// Appends `number` in groups of seven bits, so that it can be read from the end: a set high bit
-/// says that a more significant group stands before.
-#[inline]
-fn write_number(bytes: &mut Vec<u8>, number: usize) {
-    if number < 0x80 {
-        bytes.push(low_bits(number));
-        return;
-    }
-    let groups = (usize::BITS - number.leading_zeros()).div_ceil(7);
-    for group in (0..groups).rev() {
-        let more = if group + 1 == groups { 0 } else { 0x80 };
-        bytes.push(low_bits(number >> (7 * group)) | more);
-    }
-}
-
-/// Takes a number off the end. A state that was damaged in storage gives nonsense, not a panic.
-#[inline]
-fn read_number(bytes: &mut &[u8]) -> usize {
-    let mut number = 0_usize;
-    let mut shift = 0;
-    while let Some((byte, before)) = bytes.split_last() {
-        *bytes = before;
-        number |= usize::from(byte & 0x7F).unbounded_shl(shift);
-        shift += 7;
-        if byte & 0x80 == 0 {
-            break;
-        }
-    }
-    number
-}
-
 /// Takes a key and its length off the end.
 #[inline]
 fn read_key<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
@@ -252,9 +294,4 @@ fn read_key<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
     let (before, key) = bytes.split_at(bytes.len().saturating_sub(len));
     *bytes = before;
     key
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "seven bits are kept")]
-fn low_bits(number: usize) -> u8 {
-    (number & 0x7F) as u8
 }
