@@ -7,7 +7,7 @@ use crate::contexts::{ContextOptions, Contexts};
 use crate::cut::Cut;
 use crate::extract::extract;
 use crate::plain;
-use crate::render::{RenderOptions, render_prefix};
+use crate::render::{RenderOptions, characters, render_base};
 use crate::repair::{Fix, repair_open};
 use crate::scan::Scanner;
 
@@ -133,7 +133,7 @@ impl<'a> Base<'a> {
 
     /// The way from the root to the cut under a budget: see [`render`](crate::render).
     pub fn render(&self, options: &RenderOptions) -> String {
-        render_prefix(self.text.as_bytes(), options, &|text| text.chars().count())
+        render_base(self, options, &characters)
     }
 
     pub(crate) fn half_character(&self) -> &[u8] {

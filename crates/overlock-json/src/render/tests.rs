@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::outline::Outline;
 use super::spend::spend;
-use super::{CutValue, RenderOptions, characters, render_prefix, token};
+use super::{CutValue, RenderOptions, characters, render_outline};
+use crate::base::whole_characters;
+use crate::scan::Scanner;
 
 const DOCUMENT: &str = r#"{
   "document": {
@@ -36,6 +38,19 @@ fn options(budget: usize, cut_value: CutValue, limit: Option<usize>) -> RenderOp
         cut_value,
         limit,
     }
+}
+
+/// A valid JSON prefix without half a character, and the scanner that has read it.
+fn read(base: &[u8]) -> (&str, Scanner) {
+    let (text, _) = whole_characters(base).expect("it is a document up to its end");
+    let mut scanner = Scanner::new();
+    scanner.feed(text.as_bytes());
+    (text, scanner)
+}
+
+fn render_prefix(base: &[u8], options: &RenderOptions, measure: &dyn Fn(&str) -> usize) -> String {
+    let (text, scanner) = read(base);
+    render_outline(&Outline::of(text, &scanner), options, measure)
 }
 
 #[track_caller]
@@ -579,8 +594,8 @@ proptest! {
     #[test]
     fn never_spends_more_than_the_budget(document in documents(), mode in modes(), budget in 0..300_usize) {
         for end in 0..=document.len() {
-            let text = token::whole_characters(&document.as_bytes()[..end]);
-            let outline = Outline::of(&text);
+            let (text, scanner) = read(&document.as_bytes()[..end]);
+            let outline = Outline::of(text, &scanner);
             let spending = spend(&outline, &options(budget, mode, None), &characters);
             prop_assert!(spending.spent <= budget);
         }
@@ -598,8 +613,8 @@ proptest! {
     #[test]
     fn a_kept_cut_value_ends_the_text(document in documents(), budget in 0..100_usize) {
         for end in 0..=document.len() {
-            let text = token::whole_characters(&document.as_bytes()[..end]);
-            let outline = Outline::of(&text);
+            let (text, scanner) = read(&document.as_bytes()[..end]);
+            let outline = Outline::of(text, &scanner);
             let rendered = render_prefix(text.as_bytes(), &options(budget, CutValue::Keep, None), &characters);
             if let Some(value) = &outline.cut_value {
                 prop_assert!(rendered.ends_with(&outline.text[value.span.start..]));

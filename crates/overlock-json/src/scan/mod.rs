@@ -308,7 +308,8 @@ impl Scanner {
         matches!(self.state, State::String(_) | State::Key(_))
     }
 
-    fn place(&self) -> Option<Place> {
+    /// What the text is in the middle of; nothing at its end or at an offence.
+    pub(crate) fn place(&self) -> Option<Place> {
         Some(match self.state {
             State::Root => Place::Root,
             State::ArrayStart | State::ObjectStart => Place::ContainerStart,
@@ -406,6 +407,11 @@ impl Scanner {
             *tail = *byte;
         }
         scanner
+    }
+
+    /// Where the escape sequence or the surrogate pair begins that may still be unfinished.
+    pub(crate) fn held_from(&self) -> Option<usize> {
+        self.held_from
     }
 
     /// Where the string being read ends if half an escape or half a character must go.
