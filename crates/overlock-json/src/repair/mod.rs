@@ -8,6 +8,7 @@ mod brackets;
 mod draft;
 mod escapes;
 mod fix;
+mod groups;
 mod layout;
 mod look;
 mod numbers;
@@ -52,7 +53,8 @@ pub struct RepairOptions {
 pub struct Repaired {
     /// Valid JSON.
     pub json: String,
-    /// What was changed, in the order of the text; nothing if the text was valid.
+    /// What was changed, in the order of the text; nothing if the text was valid. Of more than a
+    /// million changes only the first million are told.
     pub fixes: Vec<Fix>,
 }
 
