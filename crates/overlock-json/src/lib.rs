@@ -20,7 +20,7 @@ mod vector;
 
 pub use base::Base;
 pub use close::{CloseOptions, Closed, Closing, Losses, NoJson, close};
-pub use contexts::{ContextOptions, Contexts, contexts};
+pub use contexts::{ContextOptions, Contexts, CutElements, contexts};
 pub use cut::{Cut, Place};
 pub use delivered::{Delivered, delivered};
 pub use extract::{Cleaned, Extracted, clean_encoding, extract};

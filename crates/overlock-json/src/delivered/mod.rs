@@ -1,6 +1,6 @@
 //! Counts what a document has brought so far.
 //!
-//! [`Delivered`] listens to a [`Scanner`] and grows with the document. It keeps
+//! [`Delivered`] listens to a [`Scanner`](crate::Scanner) and grows with the document. It keeps
 //! only what is open, the lines it may have to show (the first ten and the last
 //! ten) and how many there are, so a million sections cost no more than twenty.
 //!
@@ -29,7 +29,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use crate::scan::{Container, Scalar, Scanner, Visitor};
+use crate::scan::{Container, Scalar, Visitor};
 use crate::{Base, NoJson};
 use ledger::Ledger;
 use section::{Counted, Reading, Section, shown, with_count};
@@ -103,10 +103,7 @@ enum Role {
 /// # Ok::<(), overlock_json::NoJson>(())
 /// ```
 pub fn delivered<T: AsRef<[u8]> + ?Sized>(text: &T) -> Result<Delivered, NoJson> {
-    let base = Base::read(text)?;
-    let mut delivered = Delivered::default();
-    Scanner::new().feed_with(base.text().as_bytes(), &mut delivered);
-    Ok(delivered)
+    Ok(Base::read(text)?.delivered())
 }
 
 impl Delivered {

@@ -189,6 +189,31 @@ impl Frames {
         element
     }
 
+    /// The innermost `levels` of them alone, as if the outermost of those were the root.
+    pub(super) fn of_innermost(&self, levels: usize) -> Self {
+        if levels >= self.depth {
+            return self.clone();
+        }
+        let mut outer = &self.places[..];
+        for level in (1..self.depth).rev().take(levels.saturating_sub(1)) {
+            self.read_step(level, &mut outer);
+        }
+        let mut kinds = vec![0; levels.div_ceil(64)];
+        for level in 0..levels {
+            if self.kind_at(self.depth - levels + level) == Container::Object {
+                kinds[level / 64] |= 1 << (level % 64);
+            }
+        }
+        Self {
+            depth: levels,
+            kinds,
+            places: self.places[outer.len()..].to_vec(),
+            // The way to the root is not known, and not asked for.
+            outer_places: 0,
+            ..*self
+        }
+    }
+
     pub(super) fn innermost_first(&self) -> impl Iterator<Item = Frame<'_>> {
         let mut steps = self.steps(self.depth, &self.places);
         let mut opener = self.opener;
@@ -208,21 +233,27 @@ impl Frames {
     /// The steps from level to level of the outermost `depth` levels, whose places end `places`,
     /// innermost first.
     fn steps<'a>(&'a self, depth: usize, mut places: &'a [u8]) -> impl Iterator<Item = Step<'a>> {
-        (1..depth).rev().map(move |level| {
-            let distance = read_number(&mut places);
-            match self.kind_at(level - 1) {
-                Container::Object => Step {
-                    distance,
-                    lead: read_number(&mut places),
-                    coordinate: Coordinate::Key(read_key(&mut places)),
-                },
-                Container::Array => Step {
-                    distance,
-                    lead: 0,
-                    coordinate: Coordinate::Index(read_number(&mut places)),
-                },
-            }
-        })
+        (1..depth)
+            .rev()
+            .map(move |level| self.read_step(level, &mut places))
+    }
+
+    /// Takes the step to a level off the end of `places`.
+    #[inline]
+    fn read_step<'a>(&self, level: usize, places: &mut &'a [u8]) -> Step<'a> {
+        let distance = read_number(places);
+        match self.kind_at(level - 1) {
+            Container::Object => Step {
+                distance,
+                lead: read_number(places),
+                coordinate: Coordinate::Key(read_key(places)),
+            },
+            Container::Array => Step {
+                distance,
+                lead: 0,
+                coordinate: Coordinate::Index(read_number(places)),
+            },
+        }
     }
 
     /// The JSON Pointer of the innermost container, or with `key` of the element being written

@@ -190,8 +190,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
 
     /// A join that adds nothing is none.
     pub(super) fn progress(&self, join: Join<'f>) -> Result<Join<'f>, Outcome> {
-        let is_new = !join.addition.trim().is_empty()
-            && join.scanner.whole_text_end() > self.base.scanner().whole_text_end();
+        let is_new =
+            !join.addition.trim().is_empty() && join.end > self.base.scanner().whole_text_end();
         if is_new {
             Ok(join)
         } else {
