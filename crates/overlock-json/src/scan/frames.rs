@@ -326,3 +326,82 @@ fn read_key<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
     *bytes = before;
     key
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::scan::Scanner;
+
+    fn scanned(text: &str) -> Scanner {
+        let mut scanner = Scanner::new();
+        scanner.feed(text.as_bytes());
+        scanner
+    }
+
+    #[test]
+    fn a_run_of_brackets_is_the_same_in_one_piece_and_in_many() {
+        for levels in [
+            1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 500, 501, 502, 1500,
+        ] {
+            for before in ["", "{\"a\":", "[1,", "[[{\"a\":1,\"b\":"] {
+                for after in ["", "1", "]", "]]]],[", "{\"k\":[", "\"text"] {
+                    let text = format!("{before}{}{after}", "[".repeat(levels));
+                    let mut bytewise = Scanner::new();
+                    text.bytes().for_each(|byte| bytewise.feed(&[byte]));
+                    let whole = scanned(&text);
+                    assert_eq!(whole, bytewise, "{text}");
+                    assert_eq!(whole.cut(), bytewise.cut(), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_ends_of_a_deep_pointer_are_shown() {
+        let path = |text: &str| scanned(text).path();
+        let deep = format!("{{\"outer\":{}{{\"inner\":", "[".repeat(5_000));
+        let shown = format!(
+            "/outer{}/… 4001 levels …{}/inner",
+            "/0".repeat(499),
+            "/0".repeat(499)
+        );
+        assert_eq!(path(&deep), shown);
+        // Levels that have closed leave nothing behind.
+        let back = format!("{deep}1}}{}", "]".repeat(4_990));
+        assert_eq!(path(&back), format!("/outer{}", "/0".repeat(9)));
+        assert_eq!(
+            path(&format!("{back},2,3")),
+            format!("/outer{}/3", "/0".repeat(9))
+        );
+    }
+
+    #[test]
+    fn the_innermost_levels_are_enough_to_read_what_closes_fewer() {
+        let levels = 150;
+        let texts = [
+            "[".repeat(levels),
+            "{\"k\":[7,".repeat(levels / 2) + "\"half",
+        ];
+        for text in &texts {
+            let whole = scanned(text);
+            for known in [1, 2, 3, 64, 65, 100, levels - 1, levels, levels + 1] {
+                for rest in ["", "\"]", "]", "}", "[1,{\"a\":2}", "\"", "\",8]}", "]]]"] {
+                    let closes = rest
+                        .bytes()
+                        .filter(|byte| matches!(byte, b'}' | b']'))
+                        .count();
+                    if closes >= known {
+                        continue;
+                    }
+                    let (mut all, mut some) = (whole.clone(), whole.of_innermost(known));
+                    all.feed(rest.as_bytes());
+                    some.feed(rest.as_bytes());
+                    assert_eq!(some.offence(), all.offence(), "{rest} with {known}");
+                    assert_eq!(some.offset(), all.offset(), "{rest} with {known}");
+                    assert_eq!(some.elements(), all.elements(), "{rest} with {known}");
+                    let lost = all.depth() - some.depth();
+                    assert_eq!(lost, levels.saturating_sub(known), "{rest} with {known}");
+                }
+            }
+        }
+    }
+}
