@@ -100,10 +100,11 @@ impl<'a> Outline<'a> {
             outline.tail = item;
             return outline;
         }
-        let in_object = outline.levels().next();
-        let value = match in_object.is_some_and(|level| outline.is_object(&level)) {
-            true => token::member_value(bytes, item),
-            false => item,
+        let innermost = outline.levels().next();
+        let value = if innermost.is_some_and(|level| outline.is_object(&level)) {
+            token::member_value(bytes, item)
+        } else {
+            item
         };
         match bytes.get(value) {
             Some(b'{' | b'[') if place.is_none() => {

@@ -450,7 +450,7 @@ fn blanks_in_a_string_are_its_content() {
     let blanks = " ".repeat(1000);
     let text = format!("{{\"a\": \"b{blanks}");
     for mode in [CutValue::Keep, CutValue::Tail] {
-        let tail = " ".repeat(189);
+        let tail = " ".repeat(191);
         let rendered = format!("{{\"a\": \"…{tail}");
         check_limit(&text, 5000, mode, 200, &rendered);
     }
@@ -459,13 +459,19 @@ fn blanks_in_a_string_are_its_content() {
 #[test]
 fn siblings_beyond_number_are_spent_from_the_last() {
     let numbers = 5_000;
-    let text = format!("[{}", listed(0..numbers, |number| format!("{number:04},")));
+    let text = format!(
+        "[{}",
+        listed(0..numbers, |number| format!("{},", number + 1000))
+    );
     // Four characters each, and what is less than fifty is forfeited.
     let paid = (4 * 3_000 - 50) / 4 + 1;
     let rendered = format!(
         "[{}{}",
         "<number>,".repeat(numbers - paid),
-        listed(numbers - paid..numbers, |number| format!("{number:04},"))
+        listed(numbers - paid..numbers, |number| format!(
+            "{},",
+            number + 1000
+        ))
     );
     check(&text, 4 * 3_000, CutValue::Hint, &rendered);
 }

@@ -136,12 +136,12 @@ impl Frames {
         element: usize,
         key: &[u8],
     ) {
+        /// What `push` would write for each of the others: the index and the distance.
+        const PLACE: [u8; 2] = [0, 1];
         let Some(inner) = count.checked_sub(1) else {
             return;
         };
         self.push(Container::Array, opener, element, key);
-        // What `push` would write for each of the others: the index and the distance.
-        const PLACE: [u8; 2] = [0, 1];
         let len = self.places.len();
         self.places.resize(len + inner * PLACE.len(), 0);
         for place in self.places[len..].chunks_exact_mut(PLACE.len()) {
@@ -360,7 +360,7 @@ mod tests {
         let path = |text: &str| scanned(text).path();
         let deep = format!("{{\"outer\":{}{{\"inner\":", "[".repeat(5_000));
         let shown = format!(
-            "/outer{}/… 4001 levels …{}/inner",
+            "/outer{}/… 4002 levels …{}/inner",
             "/0".repeat(499),
             "/0".repeat(499)
         );
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(path(&back), format!("/outer{}", "/0".repeat(9)));
         assert_eq!(
             path(&format!("{back},2,3")),
-            format!("/outer{}/3", "/0".repeat(9))
+            format!("/outer{}/2", "/0".repeat(9))
         );
     }
 

@@ -134,7 +134,7 @@ impl<V: Visitor> Reader<'_, V> {
                         match held.last_mut() {
                             Some(innermost) => innermost.index += 1,
                             None if container == Container::Array => {
-                                self.scanner.frames.next_index()
+                                self.scanner.frames.next_index();
                             }
                             None => {}
                         }
