@@ -157,8 +157,7 @@ impl<'f> Attempt<'_, 'f> {
         for rival in candidates {
             let lead = longer - rival.matched;
             let is_close = rival.matched >= LONG_ENOUGH && lead < CLEAR_LEAD;
-            let is_strong = rival.matched >= CLEAR_LEAD;
-            if is_close || is_strong || self.is_period(rival.from, best.from) {
+            if is_close || self.is_period(rival.from, best.from) {
                 return Err(Outcome::Ambiguous {
                     shorter: rival.matched,
                     longer,
@@ -192,8 +191,13 @@ impl<'f> Attempt<'_, 'f> {
 
     /// A join that adds nothing is none.
     pub(super) fn progress(&self, join: Join<'f>) -> Result<Join<'f>, Outcome> {
-        let is_new = !join.addition.trim().is_empty()
-            && join.scanner.whole_text_end() > self.base.scanner().whole_text_end();
+        let is_blank = match self.base.scanner().is_in_string() {
+            true => join.addition.is_empty(),
+            false => join.addition.trim().is_empty(),
+        };
+        // Half an escape written anew is no news either.
+        let rewrites = join.base_len < self.base.text().len();
+        let is_new = !is_blank && !(rewrites && join.scanner.whole_text_end() <= join.base_len);
         if is_new {
             Ok(join)
         } else {
