@@ -191,17 +191,18 @@ impl<'f> Attempt<'_, 'f> {
 
     /// A join that adds nothing is none.
     pub(super) fn progress(&self, join: Join<'f>) -> Result<Join<'f>, Outcome> {
-        let is_blank = match self.base.scanner().is_in_string() {
-            true => join.addition.is_empty(),
-            false => join.addition.trim().is_empty(),
-        };
-        // Half an escape written anew is no news either.
-        let rewrites = join.base_len < self.base.text().len();
-        let is_new = !is_blank && !(rewrites && join.scanner.whole_text_end() <= join.base_len);
-        if is_new {
-            Ok(join)
+        let is_blank = if self.base.scanner().is_in_string() {
+            join.addition.is_empty()
         } else {
+            join.addition.trim().is_empty()
+        };
+        // Half an escape that is only written anew is no news either.
+        let rewrites = join.base_len < self.base.text().len();
+        let is_repeat = is_blank || rewrites && join.scanner.whole_text_end() <= join.base_len;
+        if is_repeat {
             Err(Outcome::Repeat)
+        } else {
+            Ok(join)
         }
     }
 
