@@ -68,10 +68,7 @@ pub fn contexts<T: AsRef<[u8]> + ?Sized>(
 impl Contexts {
     pub(crate) fn of(base: &Base<'_>, options: &ContextOptions) -> Self {
         let closed = base.close(&CloseOptions::default());
-        let (current, previous) = match base.is_complete() {
-            true => (None, None),
-            false => base.scanner().elements(),
-        };
+        let (current, previous) = base.scanner().elements();
         let text = base.text();
         let show = |from: usize, to: usize| {
             let element = text

@@ -61,19 +61,20 @@ pub(super) fn decide<'f>(
     Err(mismatch.map_or(Outcome::Repeat, Outcome::NoMatch))
 }
 
-impl<'b, 'f> Attempt<'b, 'f> {
+impl<'f> Attempt<'_, 'f> {
     /// The fragment begins with what the model was asked to repeat.
     fn as_expected(&self, expected: &str) -> Option<Result<Join<'f>, Outcome>> {
         if !self.base.text().ends_with(expected) {
             return None;
         }
         // White space in front is easily lost on the way.
-        let said = [expected, expected.trim_start()]
+        let (said, at) = [expected, expected.trim_start()]
             .into_iter()
-            .filter(|said| !said.is_empty());
-        let (said, at) = said
-            .filter_map(|said| Some((said, unwrap::after_preamble(self.fragment, said)?)))
-            .next()?;
+            .find_map(|said| {
+                let at =
+                    unwrap::after_preamble(self.fragment, said).filter(|_| !said.is_empty())?;
+                Some((said, at))
+            })?;
         let base_len = self.base.text().len();
         let repeated = said.chars().count();
         let join = self.join(Outcome::Overlap, base_len, "", at + said.len(), repeated);
@@ -135,9 +136,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
     fn place_in_document(&self, candidate: &Candidate<'_>) -> usize {
         let rewritten = self.base.text().len() - candidate.join.base_len;
         let place = candidate.from + rewritten;
-        match self.ends_in_token() {
-            true => place,
-            false => plain::skip_white_space(self.fragment.as_bytes(), place),
+        if self.ends_in_token() {
+            place
+        } else {
+            plain::skip_white_space(self.fragment.as_bytes(), place)
         }
     }
 
@@ -206,7 +208,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         short: &[Candidate<'f>],
         protocol: Protocol,
     ) -> Result<Join<'f>, Outcome> {
-        let place = self.base.scanner().cut().map(|cut| cut.place);
+        let place = self.base.scanner().place();
         let repeated = short.first().map_or(0, |candidate| candidate.matched);
         let ambiguous = Err(Outcome::Ambiguous {
             shorter: 0,
@@ -247,6 +249,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     pub(super) fn stands_alone(&self) -> bool {
         let mut scanner = Scanner::new();
         scanner.feed(self.fragment.as_bytes());
+        self.count(self.fragment.len());
         let is_container = self.fragment.trim_start().starts_with(['{', '[']);
         match scanner.offence() {
             None => is_container || scanner.is_complete(),
