@@ -150,6 +150,11 @@ impl<'a> Outline<'a> {
         self.text.as_bytes()[level.open] == b'{'
     }
 
+    /// Whether there is anything beside the path at a level.
+    pub(super) fn has_items(&self, level: &Level) -> bool {
+        level.end > level.open + 1 && self.beside(level).next_start().is_some()
+    }
+
     /// The items beside the path at a level.
     pub(super) fn beside(&self, level: &Level) -> Items<'a> {
         Items {

@@ -120,7 +120,8 @@ fn spend_beside_path(
         });
     }
     let bytes = outline.text.as_bytes();
-    for level in outline.levels().take(most_levels) {
+    let levels = outline.levels().take(most_levels);
+    for level in levels.filter(|level| outline.has_items(level)) {
         for item in outline.beside_backwards(&level) {
             let mut rest = item.value;
             while let Some(span) = token::next_value(bytes, rest.clone(), Stop::Leaf) {

@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
     fn levels_with_items(&self) -> Levels {
         let mut levels = Levels::default();
         for level in self.outline.levels() {
-            if self.outline.beside(&level).next_start().is_some() {
+            if self.outline.has_items(&level) {
                 levels.push(&level);
             }
         }
