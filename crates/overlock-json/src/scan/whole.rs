@@ -50,6 +50,10 @@ struct Held {
 impl<V: Visitor> Reader<'_, V> {
     /// Reads elements as long as they are whole and lawful. What it cannot read is left, with
     /// the state before it.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one loop over local state that calls would have to carry about"
+    )]
     pub(super) fn whole_elements(&mut self, state: State) -> State {
         let piece = self.piece;
         let offset = self.scanner.offset;
