@@ -35,6 +35,15 @@ impl Token<'_> {
         self.kind == TokenKind::Mark && marks.contains(self.raw)
     }
 
+    /// How many characters it takes, quotes included.
+    pub(crate) fn characters(&self) -> usize {
+        let quotes = match self.kind {
+            TokenKind::String => usize::from(!self.headless) + usize::from(!self.endless),
+            _ => 0,
+        };
+        self.raw.chars().count() + quotes
+    }
+
     /// Where the written content begins: after the opening quote.
     pub(crate) fn content_start(&self) -> usize {
         let quoted = self.kind == TokenKind::String && !self.headless;

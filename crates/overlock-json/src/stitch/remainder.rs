@@ -3,7 +3,8 @@
 //! A model that is held to valid JSON cannot go on in the middle. It sends the remaining items
 //! as an array, or in the same wrapper as the base's: the keys on the way to the cut, repeated.
 
-use super::{Attempt, Candidate, Join, Outcome};
+use super::decide::LONG_ENOUGH;
+use super::{Attempt, Candidate, Outcome};
 use crate::cut::Place;
 use crate::scan::{Container, Coordinate, Frame};
 use crate::strings::decode;
@@ -14,7 +15,7 @@ const DEEPEST_WRAPPER: usize = 64;
 
 impl<'b, 'f> Attempt<'b, 'f> {
     /// The join of the items that were missing; nothing if the fragment is no such document.
-    pub(super) fn remainder(&self) -> Option<Result<Join<'f>, Outcome>> {
+    pub(super) fn remainder(&self) -> Option<Result<Candidate<'f>, Outcome>> {
         if self.base.scanner().depth() > DEEPEST_WRAPPER || !self.stands_alone() {
             return None;
         }
@@ -42,8 +43,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let best = found.next()?;
         let place = |c: &Candidate<'_>| (c.join.separator, c.join.addition.as_ptr());
         let rival = found.find(|other| match (&best, other) {
-            (Ok(best), Ok(other)) => best.matched == other.matched && place(best) != place(other),
-            (Ok(best), Err(_)) => best.matched == 0,
+            (Ok(best), Ok(other)) => {
+                best.matched - other.matched < LONG_ENOUGH && place(best) != place(other)
+            }
+            (Ok(best), Err(_)) => best.matched < LONG_ENOUGH,
             (Err(_), _) => false,
         });
         Some(match (best, rival) {
@@ -51,8 +54,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 shorter: 0,
                 longer: 0,
             }),
-            (Ok(best), None) => self.progress(best.join),
-            (Err(outcome), _) => Err(outcome),
+            (best, _) => best,
         })
     }
 
@@ -150,6 +152,12 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let open = frames.get(level + 1).map(|frame| frame.opener);
             let element = open.or(scanner.elements().0)?;
             let (from, base_len, matched) = self.compare_from(element, items).ok()?;
+            if self.stands_in_array(frames[level].opener, element, items) {
+                return Some(Err(Outcome::Ambiguous {
+                    shorter: 0,
+                    longer: matched,
+                }));
+            }
             if !is_tied && !self.begins_like(Tokens::new(text, element, false), items) {
                 return None;
             }
@@ -202,6 +210,26 @@ impl<'b, 'f> Attempt<'b, 'f> {
             from: first.start,
             join,
         }))
+    }
+
+    /// Whether the item at a byte of the fragment is one of those that the base's array has had
+    /// before the one that was cut.
+    fn stands_in_array(&self, array: usize, cut: usize, item: usize) -> bool {
+        let text = &self.base.text()[..cut];
+        self.count(cut - array);
+        let mut again = Tokens::new(self.fragment, item, false);
+        let Some((start, end)) = read_value(&mut again) else {
+            return false;
+        };
+        let mut known = Tokens::new(text, array + 1, false);
+        while let Some((known_start, known_end)) = read_value(&mut known) {
+            let one = Tokens::new(&text[..known_end], known_start, false);
+            if one.eq(Tokens::new(&self.fragment[..end], start, false)) {
+                return true;
+            }
+            known.next();
+        }
+        false
     }
 
     /// Whether the item at a byte of the fragment begins as the array's first item does, with

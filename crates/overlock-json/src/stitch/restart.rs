@@ -22,8 +22,9 @@ const MOST_FRAMES: usize = 16;
 #[derive(Default)]
 struct Restarts<'f> {
     found: Vec<Candidate<'f>>,
-    /// The fragment begins again and ends before it comes to the cut.
-    falls_short: bool,
+    /// The fragment begins again with so many characters of the base and ends before it comes to
+    /// the cut.
+    falls_short: Option<usize>,
 }
 
 /// How a fragment that begins again departs from the base.
@@ -43,9 +44,9 @@ struct Tail<'b> {
 }
 
 impl<'b, 'f> Attempt<'b, 'f> {
-    /// Every way in which the fragment says the end of the base again, and whether it begins to
-    /// but ends before it comes to the cut.
-    pub(super) fn restarts(&self) -> (Vec<Candidate<'f>>, bool) {
+    /// Every way in which the fragment says the end of the base again, and how many characters it
+    /// repeats if it begins to but ends before it comes to the cut.
+    pub(super) fn restarts(&self) -> (Vec<Candidate<'f>>, Option<usize>) {
         let mut restarts = Restarts::default();
         let window = self.window_start();
         let tail = self.tail_from(window);
@@ -194,7 +195,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 }));
             }
             Err(Difference::FallsShort { matched }) => {
-                restarts.falls_short |= matched >= LONG_ENOUGH;
+                let falls_short = Some(matched).filter(|matched| *matched >= LONG_ENOUGH);
+                restarts.falls_short = restarts.falls_short.max(falls_short);
             }
             Err(Difference::Other) => {}
         }
@@ -219,7 +221,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             self.count(token.end - token.start);
             match again.next() {
                 Some(other) if other == token && !other.endless => {
-                    matched += token.raw.chars().count();
+                    matched += other.characters();
                     end = other.end;
                 }
                 Some(other) if !other.endless => return Err(Difference::Other),
@@ -246,14 +248,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
         restarts: &mut Restarts<'f>,
     ) {
         let end = count.checked_sub(1).map_or(0, |last| tokens[last].end);
+        let said: usize = tokens[..count].iter().map(Token::characters).sum();
         let Some(from) = self.after_half(half, tokens.get(count), end) else {
-            restarts.falls_short |= count > 0 && count == tokens.len();
+            if count > 0 && count == tokens.len() {
+                restarts.falls_short = restarts.falls_short.max(Some(said));
+            }
             return;
         };
-        let said: usize = tokens[..count]
-            .iter()
-            .map(|token| token.raw.chars().count())
-            .sum();
         let matched = said + half.map_or(0, |half| self.half_characters(half));
         if matched == 0 {
             return;
@@ -301,10 +302,12 @@ impl<'b, 'f> Attempt<'b, 'f> {
         };
         let again = again.filter(|again| again.kind == half.kind && !again.headless)?;
         if half.kind == TokenKind::Word {
-            return again
-                .raw
-                .starts_with(half.raw)
-                .then_some(again.start + half.raw.len());
+            // A number that is spelled in another way and means the same was whole already.
+            let is_respelled = !again.endless && again == half;
+            return match again.raw.strip_prefix(half.raw) {
+                Some(_) => Some(again.start + half.raw.len()),
+                None => is_respelled.then_some(again.end),
+            };
         }
         let mut at = 0;
         let mut characters = code_points(again.raw);
@@ -332,7 +335,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     /// How many characters of the base's half token can be said again.
     fn half_characters(&self, half: &Token<'b>) -> usize {
         match half.kind {
-            TokenKind::String => self.whole_content(half).chars().count(),
+            TokenKind::String => 1 + self.whole_content(half).chars().count(),
             _ => half.raw.chars().count(),
         }
     }
