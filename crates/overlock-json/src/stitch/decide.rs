@@ -189,6 +189,13 @@ impl<'f> Attempt<'_, 'f> {
                 longer: remainder.matched.max(longer),
             });
         }
+        let beginning = self.said_of_the_beginning();
+        if beginning > longer {
+            return Err(Outcome::Ambiguous {
+                shorter: longer,
+                longer: beginning,
+            });
+        }
         for rival in candidates {
             let lead = longer - rival.matched;
             let is_close = rival.matched >= LONG_ENOUGH && lead < CLEAR_LEAD;
@@ -209,6 +216,18 @@ impl<'f> Attempt<'_, 'f> {
             return Err(Outcome::Ambiguous { shorter: 0, longer });
         }
         self.progress(best.join)
+    }
+
+    /// How many characters of the base's very beginning the fragment begins with. If there are
+    /// more than it has of the base's end, it is a document begun anew that says something else.
+    fn said_of_the_beginning(&self) -> usize {
+        let said = Tokens::new(self.base.text(), 0, false)
+            .zip(Tokens::new(self.fragment, 0, false))
+            .take_while(|(known, again)| known == again && !known.endless && !again.endless)
+            .map(|(_, again)| again.characters())
+            .sum();
+        self.count(said);
+        said
     }
 
     /// Takes the only short candidate, since no other join is lawful.

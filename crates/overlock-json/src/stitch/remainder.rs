@@ -24,16 +24,22 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let arrays = (0..frames.len()).filter(|level| frames[*level].container == Container::Array);
         let mut found: Vec<Result<Candidate<'f>, Outcome>> = Vec::new();
         for level in arrays {
-            let innermost = level + 1 == frames.len();
             let wrapped = self.inside_wrapper(&frames[..=level]);
             let has_key = |frame: &Frame<'_>| matches!(frame.coordinate, Some(Coordinate::Key(_)));
             let is_tied = frames[..=level].iter().any(has_key);
             let blank = self.fragment.len() - self.fragment.trim_start().len();
-            let bare = self.fragment[blank..].starts_with('[') && innermost;
-            let readings = [(wrapped, is_tied), (bare.then_some(blank + 1), false)];
-            for (items, is_tied) in readings {
+            let bare = self.fragment[blank..].starts_with('[').then_some(blank + 1);
+            for (items, is_tied) in [(wrapped, is_tied), (bare, false)] {
                 let Some(items) = items else { continue };
                 found.extend(self.items_from(items, &frames, level, is_tied));
+            }
+            // A wrapper whose first item is the array's own first item leads nowhere further in.
+            let begins_anew = |items| {
+                let inner = frames.get(level + 1);
+                inner.is_some_and(|f| self.begins_anew(frames[level].opener, f.opener, items))
+            };
+            if wrapped.is_some_and(begins_anew) {
+                break;
             }
         }
         // Saying again what was cut is proof; where nothing was to be said again, two readings
@@ -152,7 +158,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let open = frames.get(level + 1).map(|frame| frame.opener);
             let element = open.or(scanner.elements().0)?;
             let (from, base_len, matched) = self.compare_from(element, items).ok()?;
-            if self.stands_in_array(frames[level].opener, element, items) {
+            let array = frames[level].opener;
+            if !is_tied && !innermost && matched < LONG_ENOUGH {
+                return None;
+            }
+            if self.stands_in_array(array, element, items)
+                || self.begins_anew(array, element, items)
+            {
                 return Some(Err(Outcome::Ambiguous {
                     shorter: 0,
                     longer: matched,
@@ -186,7 +198,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             };
             let end = text[..end].trim_end_matches([' ', '\n', '\r', '\t']).len();
             // The last item once more, or the first one: a repetition, or a document begun anew.
-            if same_as(start, end) || self.begins_anew(opener, first.start) {
+            if same_as(start, end) || self.begins_anew(opener, text.len(), first.start) {
                 return Some(Err(Outcome::Ambiguous {
                     shorter: 0,
                     longer: 0,
@@ -233,11 +245,26 @@ impl<'b, 'f> Attempt<'b, 'f> {
     }
 
     /// Whether the item at a byte of the fragment begins as the array's first item does, with
-    /// the same first member or the same value.
-    fn begins_anew(&self, array: usize, item: usize) -> bool {
-        let known = Tokens::new(self.base.text(), array + 1, false);
-        let item = Tokens::new(self.fragment, item, false);
-        known.zip(item).take(4).all(|(one, another)| one == another)
+    /// the same first member or the same value, and as the item that was cut does not.
+    fn begins_anew(&self, array: usize, cut: usize, item: usize) -> bool {
+        let text = self.base.text();
+        let Some(first) = Tokens::new(text, array + 1, false)
+            .next()
+            .filter(|first| first.start < cut)
+        else {
+            return false;
+        };
+        let head = match first.raw {
+            "{" if first.is_mark("{") => 4,
+            "[" if first.is_mark("[") => 2,
+            _ => 1,
+        };
+        let begins_as = |known: usize| {
+            let item = Tokens::new(self.fragment, item, false).take(head);
+            Tokens::new(text, known, false).zip(item).all(|(a, b)| a == b)
+        };
+        let is_whole = Tokens::new(text, cut, false).nth(head).is_some();
+        begins_as(first.start) && !(is_whole && begins_as(cut))
     }
 }
 
