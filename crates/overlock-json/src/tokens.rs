@@ -198,6 +198,10 @@ pub(crate) fn is_inside_string(text: &str, at: usize, end_is_inside: bool) -> bo
     inside
 }
 
+/// A longer number is compared as it is written: nobody spells it in another way, and reading it
+/// for every comparison would cost more than the text is long.
+const LONGEST_NUMBER: usize = 64;
+
 /// A number by what it means.
 #[derive(PartialEq)]
 struct Number {
@@ -209,6 +213,9 @@ struct Number {
 
 impl Number {
     fn read(raw: &str) -> Option<Self> {
+        if raw.len() > LONGEST_NUMBER {
+            return None;
+        }
         let (negative, rest) = match raw.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, raw),

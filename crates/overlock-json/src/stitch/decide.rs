@@ -12,7 +12,7 @@ use crate::tokens::Tokens;
 /// An overlap of fewer characters proves nothing by itself.
 pub(super) const LONG_ENOUGH: usize = 8;
 /// An overlap must be longer by so many characters than another that gives another document.
-const CLEAR_LEAD: usize = 24;
+pub(super) const CLEAR_LEAD: usize = 24;
 /// In a string, one or two equal characters are a coincidence that happens all the time.
 const COINCIDENCE: usize = 2;
 /// A fragment of at least so many bytes that stands in the base as a whole is no news.
@@ -234,7 +234,9 @@ impl<'f> Attempt<'_, 'f> {
     fn choose_short(&self, candidates: Vec<Candidate<'f>>) -> Result<Join<'f>, Outcome> {
         let mut candidates = candidates.into_iter();
         match (candidates.next(), candidates.next()) {
-            (Some(only), None) if self.base.scanner().is_in_string() && !self.leaves_the_string(&only.join) => {
+            (Some(only), None)
+                if self.base.scanner().is_in_string() && !self.leaves_the_string(&only.join) =>
+            {
                 Err(Outcome::NoMatch(Mismatch::NothingRepeated))
             }
             (Some(only), None) => self.progress(only.join),

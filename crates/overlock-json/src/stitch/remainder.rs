@@ -3,7 +3,10 @@
 //! A model that is held to valid JSON cannot go on in the middle. It sends the remaining items
 //! as an array, or in the same wrapper as the base's: the keys on the way to the cut, repeated.
 
-use super::decide::LONG_ENOUGH;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::decide::{CLEAR_LEAD, LONG_ENOUGH};
 use super::{Attempt, Candidate, Outcome};
 use crate::cut::Place;
 use crate::scan::{Container, Coordinate, Frame};
@@ -11,7 +14,7 @@ use crate::strings::decode;
 use crate::tokens::{Token, TokenKind, Tokens};
 
 /// A wrapper deeper than this is not looked for.
-const DEEPEST_WRAPPER: usize = 64;
+const DEEPEST_WRAPPER: usize = 16;
 
 impl<'b, 'f> Attempt<'b, 'f> {
     /// The join of the items that were missing; nothing if the fragment is no such document.
@@ -114,6 +117,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
 
     /// Reads members up to the one of that name. Those before it must say what the base says.
     fn find_member(&self, tokens: &mut Tokens<'f>, parent: &Frame<'_>, key: &[u8]) -> Option<()> {
+        let mut members = None;
         loop {
             let name = tokens
                 .next()
@@ -124,8 +128,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
             }
             let (start, end) = read_value(tokens)?;
             let text = self.base.text();
-            let known = member_value(text, parent.opener, &name)?;
-            self.count(known.1 - parent.opener);
+            let members = members.get_or_insert_with(|| self.members_of(parent.opener));
+            let known = *members.get(&decode(name.raw.as_bytes()))?;
             if !Tokens::new(&text[..known.1], known.0, false).eq(Tokens::new(
                 &self.fragment[..end],
                 start,
@@ -135,6 +139,22 @@ impl<'b, 'f> Attempt<'b, 'f> {
             }
             tokens.next().filter(|token| token.is_mark(","))?;
         }
+    }
+
+    /// Where the values of the base's object that opens at a byte are, as far as they are whole.
+    /// All at once: looking each of them up from the start would take the square of the time.
+    fn members_of(&self, opener: usize) -> HashMap<Cow<'b, str>, (usize, usize)> {
+        let text = self.base.text();
+        self.count(text.len() - opener);
+        let mut tokens = Tokens::new(text, opener + 1, false);
+        let mut members = HashMap::new();
+        while let (Some(key), Some(_colon)) = (tokens.next(), tokens.next())
+            && let Some(value) = read_value(&mut tokens)
+        {
+            members.entry(decode(key.raw.as_bytes())).or_insert(value);
+            tokens.next();
+        }
+        members
     }
 
     /// Joins the items that begin at a byte of the fragment to the base's array at a level.
@@ -162,7 +182,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
             if !is_tied && !innermost && matched < LONG_ENOUGH {
                 return None;
             }
-            if self.stands_in_array(array, element, items)
+            let is_clear = matched >= CLEAR_LEAD;
+            if !is_clear && self.stands_in_array(array, element, items)
                 || self.begins_anew(array, element, items)
             {
                 return Some(Err(Outcome::Ambiguous {
@@ -261,7 +282,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
         };
         let begins_as = |known: usize| {
             let item = Tokens::new(self.fragment, item, false).take(head);
-            Tokens::new(text, known, false).zip(item).all(|(a, b)| a == b)
+            Tokens::new(text, known, false)
+                .zip(item)
+                .all(|(a, b)| a == b)
         };
         let is_whole = Tokens::new(text, cut, false).nth(head).is_some();
         begins_as(first.start) && !(is_whole && begins_as(cut))
@@ -289,20 +312,5 @@ fn read_value(tokens: &mut Tokens<'_>) -> Option<(usize, usize)> {
             return Some((first.start, last.end));
         }
         last = tokens.next()?;
-    }
-}
-
-/// The value of a member of the object that opens at a byte.
-fn member_value(text: &str, opener: usize, name: &Token<'_>) -> Option<(usize, usize)> {
-    let mut tokens = Tokens::new(text, opener, false);
-    tokens.next()?;
-    loop {
-        let key = tokens.next()?;
-        tokens.next().filter(|token| token.is_mark(":"))?;
-        let value = read_value(&mut tokens)?;
-        if key == *name {
-            return Some(value);
-        }
-        tokens.next().filter(|token| token.is_mark(","))?;
     }
 }

@@ -13,6 +13,8 @@ use crate::tokens::{Token, TokenKind, Tokens, is_inside_string};
 
 /// Text said again is looked for in this many bytes at the end of the base.
 const WINDOW: usize = 16 * 1024;
+/// So many times the bytes may the base take to say the same, with its white space and escapes.
+const LONGEST_SPELLING: usize = 64;
 /// So many joins are tried for one reading of the fragment.
 const MOST_OFFERS: usize = 8;
 /// So many of the innermost and of the outermost containers are looked at for a restart.
@@ -209,8 +211,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
         opener: usize,
         at: usize,
     ) -> Result<(usize, usize, usize), Difference> {
-        let ends_in_token = self.ends_in_token();
-        let mut base = Tokens::new(self.base.text(), opener, false).peekable();
+        // What the fragment cannot reach is not read, however long a string of the base is.
+        let text = self.base.text();
+        let reach = opener + WINDOW + LONGEST_SPELLING * (self.fragment.len() - at);
+        let reached = &text[..text.floor_char_boundary(reach)];
+        let is_all = reached.len() == text.len();
+        let ends_in_token = self.ends_in_token() || !is_all;
+        let mut base = Tokens::new(reached, opener, false).peekable();
         let mut again = Tokens::new(self.fragment, at, false);
         let (mut matched, mut end) = (0, at);
         let half = loop {
@@ -228,6 +235,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 _ => return Err(Difference::FallsShort { matched }),
             }
         };
+        if !is_all {
+            return Err(Difference::Other);
+        }
         let from = self.after_half(half.as_ref(), again.next().as_ref(), end);
         matched += half.map_or(0, |half| self.half_characters(&half));
         Ok((
