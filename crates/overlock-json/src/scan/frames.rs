@@ -55,6 +55,14 @@ impl Frames {
         self.depth
     }
 
+    /// Whether a text of that length can have these containers open.
+    pub(super) fn is_possible(&self, offset: usize) -> bool {
+        self.depth <= offset
+            && self.kinds.len() == self.depth.div_ceil(64)
+            && self.places.len() >= self.depth.saturating_sub(1)
+            && self.opener <= offset
+    }
+
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.depth == 0

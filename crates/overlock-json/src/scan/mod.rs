@@ -8,6 +8,7 @@ mod frames;
 mod offence;
 mod reader;
 mod state;
+mod stored;
 mod string;
 mod whole;
 
@@ -40,6 +41,7 @@ use string::Escape;
 /// assert_eq!(cut.place, Place::String);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Scanner {
     offset: usize,
     state: State,

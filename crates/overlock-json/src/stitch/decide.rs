@@ -104,16 +104,18 @@ impl<'f> Attempt<'_, 'f> {
             return self.progress(restart.map_or(exact, |restart| restart.join));
         }
 
-        let mut candidates = self.overlaps();
-        candidates.extend(restarts);
+        let mut candidates: Vec<Candidate<'f>> = Vec::new();
+        for candidate in self.overlaps().into_iter().chain(restarts) {
+            let place = self.place_in_document(&candidate);
+            let known = candidates
+                .iter_mut()
+                .find(|known| self.place_in_document(known) == place);
+            match known {
+                Some(known) => known.matched = known.matched.max(candidate.matched),
+                None => candidates.push(candidate),
+            }
+        }
         candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.matched));
-        let mut seen = Vec::new();
-        candidates.retain(|candidate| {
-            let place = self.place_in_document(candidate);
-            let is_new = !seen.contains(&place);
-            seen.push(place);
-            is_new
-        });
 
         if falls_short.is_some() || self.is_repeat() {
             return Err(Outcome::Repeat);
