@@ -209,10 +209,10 @@ fn check_asked(base: &str, fragment: &str, asked: &str, joined: &str) {
 #[test]
 fn more_than_the_asked_for_overlap_joins_after_it() {
     check_asked(
-        r#"[[4, 5, 6], [4, 5, 6], [4, 5, 7], "#,
+        "[[4, 5, 6], [4, 5, 6], [4, 5, 7], ",
         "[4, 5, 7], [4, 5, 7]]",
         "5, 7], ",
-        r#"[[4, 5, 6], [4, 5, 6], [4, 5, 7], [4, 5, 7]]"#,
+        "[[4, 5, 6], [4, 5, 6], [4, 5, 7], [4, 5, 7]]",
     );
 }
 
@@ -229,7 +229,10 @@ fn talk_before_the_asked_for_overlap_may_have_braces_and_quotes() {
 /// Comparisons that would cost the square of the text, or all of a large base.
 #[test]
 fn no_text_makes_stitching_slow() {
-    let members: String = (0..40_000).map(|n| format!("\"k{n}\":{n},")).collect();
+    let mut members = String::new();
+    for number in 0..40_000 {
+        let _ = write!(members, "\"k{number}\":{number},");
+    }
     let zeros = "0,".repeat(8_000);
     let letters = "the quick brown fox. ".repeat(400_000);
     let cases = [
