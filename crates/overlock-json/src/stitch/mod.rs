@@ -38,7 +38,9 @@ pub enum Protocol {
 pub struct StitchOptions<'a> {
     /// What the model was asked to begin with.
     pub protocol: Protocol,
-    /// The very text the model was asked to repeat. A fragment that begins with it joins there.
+    /// The very text the model was asked to repeat at this seam, such as
+    /// [`Contexts::overlap_context`](crate::Contexts::overlap_context). A fragment that begins
+    /// with it joins there; a text that the base does not end with says nothing.
     pub expected_overlap: Option<&'a str>,
 }
 

@@ -9,6 +9,9 @@ use crate::tokens::{Token, Tokens};
 /// The end of a period may differ: the last item of an array has no comma after it.
 const RAGGED_END: usize = 2;
 
+/// The last repetition may end early only if the piece has no more tokens than this.
+const SHORT_PIECE: usize = 8;
+
 /// How much of the base before the overlap is searched for the same once more.
 const WINDOW: usize = 32 * 1024;
 
@@ -83,7 +86,7 @@ impl Attempt<'_, '_> {
                 Some(next) if next == *token => same += 1,
                 // The last repetition is followed by the end of its container.
                 Some(next) if !next.is_mark("}]") => break,
-                _ => return same > 0,
+                _ => return same > 0 && (2 * same >= piece.len() || piece.len() <= SHORT_PIECE),
             }
         }
         same > 0 && same + 1 >= piece.len()
