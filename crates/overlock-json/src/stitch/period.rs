@@ -4,6 +4,7 @@
 //! repetition again or the next one, and nothing in the two texts says which.
 
 use super::Attempt;
+use super::decide::LONG_ENOUGH;
 use crate::tokens::{Token, Tokens};
 
 /// The end of a period may differ: the last item of an array has no comma after it.
@@ -26,12 +27,13 @@ impl Attempt<'_, '_> {
     }
 
     /// Whether the shorter overlap comes again in the longer one, with the same text after it
-    /// each time: then it is a refrain, and tells nothing of where one is.
+    /// each time: then it is a refrain, and tells nothing of where one is. A few characters come
+    /// again all the time.
     fn repeats_itself(&self, shorter: usize, longer: usize) -> bool {
         let fragment = self.fragment.as_bytes();
         let overlap = &self.fragment[..shorter];
         let mut at = 0;
-        while shorter > 0 && at < longer {
+        while shorter >= LONG_ENOUGH && at < longer {
             let next = self.fragment.ceil_char_boundary(at + 1);
             let Some(found) = self.fragment[next..].find(overlap) else {
                 return false;
