@@ -113,6 +113,7 @@ impl Parser<'_> {
                     next += 1;
                 }
                 b' ' | b'\t' | b'\r' => next += 1,
+                b'-' if self.text[next..].starts_with(b"---\n") => next += 3,
                 b'\n' => {
                     separated = true;
                     next += 1;
@@ -168,7 +169,7 @@ static PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = b'!';
     while byte < 0x7F {
-        table[byte as usize] = !matches!(byte, b'/' | b'#' | b'<');
+        table[byte as usize] = !matches!(byte, b'/' | b'#' | b'<' | b'\\');
         byte += 1;
     }
     table

@@ -85,6 +85,8 @@ pub(super) struct Parser<'t> {
     pub(super) patience: usize,
     /// Where the last three quotes in a row are, once that has been asked.
     pub(super) last_triple: Option<usize>,
+    /// The quotes of keys are written twice.
+    pub(super) doubles: bool,
     /// Where the text begins that was left out after the document.
     pub(super) rest: usize,
     /// If the bracket around everything was missing, its end says nothing of a cut.
@@ -118,6 +120,7 @@ impl<'t> Parser<'t> {
             last_quote: text.iter().rposition(|&byte| byte == b'"').unwrap_or(0),
             patience: text.len(),
             last_triple: None,
+            doubles: false,
             rest: text.len(),
             beginning: Beginning::Value,
         }
@@ -230,6 +233,7 @@ impl<'t> Parser<'t> {
             b'\\' if self.text.get(self.at + 1) == Some(&b'"') => {
                 self.drop_bytes(1, FixKind::Escape);
             }
+            b'*' => self.drop_bytes(1, FixKind::StrayText),
             b'0'..=b'9' | b'-' if self.is_first() && self.is_set_ahead() => {
                 self.fix(FixKind::Brackets);
                 self.become_set();
@@ -276,13 +280,15 @@ impl<'t> Parser<'t> {
                 } else {
                     1
                 };
-                self.fix(FixKind::Separator);
-                self.draft.replace(self.at, self.at + length, b":");
-                self.at += length;
+                self.replace_separator(length, b":");
                 self.expect = Expect::Value;
             }
             b',' | b'}' | b']' | b')' | b';' => self.key_without_value(byte),
-            b'.' | b'|' | b'>' | b'+' | b'\\' => self.drop_bytes(1, FixKind::StrayText),
+            b'.' | b'|' | b'>' | b'+' | b'*' | b'\\' => self.drop_bytes(1, FixKind::StrayText),
+            _ if look::full_width(self.text, self.at) == Some(b':') => {
+                self.replace_separator(3, b":");
+                self.expect = Expect::Value;
+            }
             _ => {
                 self.fix(FixKind::MissingColon);
                 self.draft.insert(self.key_end, b":", self.at);
@@ -333,7 +339,7 @@ impl<'t> Parser<'t> {
             b'\\' if self.text.get(self.at + 1) == Some(&b'"') => {
                 self.drop_bytes(1, FixKind::Escape);
             }
-            b':' | b'>' | b')' | b'}' | b']' => self.drop_bytes(1, FixKind::StrayText),
+            b':' | b')' | b'}' | b']' => self.drop_bytes(1, FixKind::StrayText),
             b'`' if self.rest().starts_with(b"```") => self.fence(),
             _ if look::quote_at(self.text, self.at).is_some() => self.string_value(),
             _ if look::ellipsis_len(self.text, self.at) > 0 => self.ellipsis(),
@@ -376,10 +382,13 @@ impl<'t> Parser<'t> {
         match byte {
             b',' => self.take_comma(),
             b';' => {
-                self.fix(FixKind::Separator);
                 let position = self.draft.position(self.at);
-                self.draft.replace(self.at, self.at + 1, b",");
-                self.at += 1;
+                self.replace_separator(1, b",");
+                self.after_comma(position);
+            }
+            0xE3 | 0xEF if look::full_width(self.text, self.at) == Some(b',') => {
+                let position = self.draft.position(self.at);
+                self.replace_separator(3, b",");
                 self.after_comma(position);
             }
             b'}' | b']' | b')' => self.closer(byte),
@@ -399,6 +408,12 @@ impl<'t> Parser<'t> {
                 };
             }
         }
+    }
+
+    fn replace_separator(&mut self, length: usize, separator: &[u8]) {
+        self.fix(FixKind::Separator);
+        self.draft.replace(self.at, self.at + length, separator);
+        self.at += length;
     }
 
     fn take_comma(&mut self) {

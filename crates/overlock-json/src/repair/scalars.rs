@@ -50,7 +50,8 @@ impl Parser<'_> {
             }
             Some(b'/') => matches!(self.text.get(end + 1), Some(b'/' | b'*')),
             Some(b'"' | b';' | b'{' | b'[' | b'#') => true,
-            _ => false,
+            Some(b'\\') => look::odd_space_len(self.text, end) > 0,
+            _ => look::full_width(self.text, end).is_some(),
         }
     }
 
@@ -165,11 +166,34 @@ impl Parser<'_> {
                     at += 1;
                 }
                 b'`' if text[at..].starts_with(b"```") => break,
+                b'#' if at > self.at && text[at - 1] == b' ' && text.get(at + 1) == Some(&b' ') => {
+                    break;
+                }
+                b'\\' if self.is_escaped_break(at) => break,
+                b' ' if self.is_literal_in_row(at) => break,
+                0xE3 | 0xEF if look::full_width(text, at).is_some() => break,
                 _ => {}
             }
             at += 1;
         }
         text[self.at..at].trim_ascii_end().len()
+    }
+
+    /// Whether a line break that was escaped with the whole document ends a bare value.
+    fn is_escaped_break(&self, at: usize) -> bool {
+        let length = look::odd_space_len(self.text, at);
+        let next = self.text.get(at + length);
+        length > 0 && next.is_none_or(|byte| matches!(byte, b' ' | b'}' | b']' | b'"' | b'\\'))
+    }
+
+    /// `[true false]`: whether a literal of an array ends here and another value follows.
+    fn is_literal_in_row(&self, at: usize) -> bool {
+        let next = look::skip_space(self.text, at);
+        let word = look::word_len(self.text, next);
+        !self.top_has_keys()
+            && look::literal(&self.text[self.at..at]).is_some()
+            && (look::literal(&self.text[next..next + word]).is_some()
+                || look::plain_scalar_ahead(self.text, next))
     }
 
     /// Whether the comma at `at` ends a bare value.
@@ -219,7 +243,7 @@ impl Parser<'_> {
                 self.at = end;
                 return;
             }
-            if at_end && inside {
+            if at_end || !inside {
                 self.draft.skip(start, end);
                 self.at = end;
                 return;
@@ -293,6 +317,7 @@ impl Parser<'_> {
                         | b'('
                         | b')'
                         | b';'
+                        | b'*'
                 ) || *byte == 0xE2
             })
             .map_or(text.len(), |length| self.at + length);
@@ -335,9 +360,14 @@ pub(super) fn escape_into(json: &mut String, text: &str) {
 
 /// The literal that a cut has shortened to `token`.
 fn half_literal(token: &[u8]) -> Option<&'static str> {
-    ["true", "false", "null"]
+    let json = ["true", "false", "null"]
         .into_iter()
-        .find(|literal| literal.as_bytes().starts_with(token))
+        .find(|literal| literal.as_bytes().starts_with(token));
+    // Fewer letters than three could as well begin a name.
+    let python = [("True", "true"), ("False", "false"), ("None", "null")]
+        .into_iter()
+        .find(|(literal, _)| token.len() > 2 && literal.as_bytes().starts_with(token));
+    json.or(python.map(|(_, json)| json))
 }
 
 /// The length of a regular expression between slashes on one line.

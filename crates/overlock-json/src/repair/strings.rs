@@ -20,6 +20,10 @@ pub(super) struct Reading {
     /// Where the string must stop, if that is known.
     pub(super) stop: Option<usize>,
     pub(super) inner_quotes: usize,
+    /// A quote in the text has opened a pair that none has closed yet: `the "word`.
+    pub(super) inside_quotes: bool,
+    /// The opening quote was escaped, so that an escaped one can end the string.
+    pub(super) escaped: bool,
     /// The quotes are written twice: `""text""`.
     pub(super) doubled: bool,
     /// The quotes are written three times, as in Python: only three end the string.
@@ -59,6 +63,8 @@ impl Parser<'_> {
                 content: self.at,
                 stop,
                 inner_quotes: 0,
+                inside_quotes: false,
+                escaped: start > 0 && self.text[start - 1] == b'\\',
                 doubled: false,
                 tripled,
                 embedded: self.embedded_end(),
@@ -164,7 +170,7 @@ impl Parser<'_> {
             };
             match byte {
                 b'\\' => {
-                    if self.escape(&reading) {
+                    if self.escape(&mut reading) {
                         return None;
                     }
                 }
@@ -234,6 +240,9 @@ impl Parser<'_> {
             return;
         }
         reading.inner_quotes += 1;
+        // An apostrophe or an inch mark opens nothing: a letter or a digit stands before it.
+        let opens = self.at == reading.content || !self.text[self.at - 1].is_ascii_alphanumeric();
+        reading.inside_quotes = !reading.inside_quotes && opens;
         if quote == Quote::Double {
             self.fix(FixKind::InnerQuote);
             self.draft.replace(self.at, self.at, b"\\");
@@ -242,15 +251,23 @@ impl Parser<'_> {
     }
 
     /// Whether the second of two quotes that begin a string is one too many, rather than text.
-    fn is_doubled(&self, width: usize) -> bool {
+    fn is_doubled(&mut self, width: usize) -> bool {
         let Some((end, beyond)) = look::string_ahead(self.text, self.at) else {
             return false;
         };
-        look::quote_at(self.text, end + width).is_some()
-            || matches!(
-                self.text.get(beyond),
-                None | Some(b',' | b'}' | b']' | b':')
-            )
+        if look::quote_at(self.text, end + width).is_some() {
+            // Whoever doubles the quotes of keys does so everywhere; else they are text.
+            self.doubles |= self.expect == Expect::Key;
+            return self.doubles;
+        }
+        match self.text.get(beyond) {
+            None | Some(b'}' | b']' | b':') => true,
+            Some(b',') => {
+                let next = look::skip_space(self.text, beyond + 1);
+                look::quote_at(self.text, next).is_some() || look::key_ahead(self.text, next)
+            }
+            _ => false,
+        }
     }
 
     /// The text ends and no quote has ended the string.

@@ -35,7 +35,18 @@ impl Parser<'_> {
         if !reading.quote.ends_with(quote) {
             // `'name": 1` mixes its quotes.
             let next = look::skip_space(self.text, self.at + width);
-            let mixed = quote == Quote::Double && is_key && self.text.get(next) == Some(&b':');
+            let mixed = quote == Quote::Double
+                && match self.text.get(next) {
+                    Some(b':') => is_key,
+                    Some(b',') => {
+                        let key = look::skip_space(self.text, next + 1);
+                        reading.inner_quotes == 0
+                            && self.top_has_keys()
+                            && self.text.get(key) == Some(&b'"')
+                            && look::quoted_key_ahead(self.text, key)
+                    }
+                    _ => false,
+                };
             return if mixed { Verdict::End } else { Verdict::Inner };
         }
         let twice = look::quote_at(self.text, self.at + width).map(|(other, _)| other);
@@ -64,7 +75,10 @@ impl Parser<'_> {
         match byte {
             b':' | b'=' | b'{' | b'[' | b'/' | b'#' => true,
             b',' | b'}' | b']' => reading.inner_quotes == 0,
+            b'-' if self.text[next..].starts_with(b"->") => true,
             b'0'..=b'9' | b'-' => look::plain_scalar_ahead(self.text, next),
+            b'*' => self.text[next..].starts_with(b"**"),
+            _ if look::full_width(self.text, next) == Some(b':') => true,
             _ if self.at == reading.content && next == after => false,
             _ if look::quote_at(self.text, next).is_some() => {
                 // `{"a" "b"}` lacks a colon; `{""a"": 1}` and `{"a"": 1}` have a quote too many.
@@ -80,7 +94,7 @@ impl Parser<'_> {
         }
     }
 
-    fn value_may_end(&self, after: usize, reading: &Reading) -> bool {
+    pub(super) fn value_may_end(&self, after: usize, reading: &Reading) -> bool {
         let next = look::skip_space(self.text, after);
         let Some(&byte) = self.text.get(next) else {
             return true;
@@ -103,7 +117,14 @@ impl Parser<'_> {
                 (!in_object || self.line_break(after, next))
                     && begins_value(&self.text[next + 1..], byte)
             }
-            b'.' => look::ellipsis_len(self.text, next) > 0,
+            b'.' => look::ellipsis_len(self.text, next) > 0 || self.is_stray_before_key(next),
+            b'\\' => {
+                look::odd_space_len(self.text, next) > 0 && self.escaped_break_then_token(next)
+            }
+            0xE3 | 0xEF if look::full_width(self.text, next) == Some(b',') => {
+                let token = look::skip_space(self.text, next + 3);
+                !in_object || look::key_ahead(self.text, token) || self.full_width_key_ahead(token)
+            }
             b'0'..=b'9' | b'-' => !in_object && look::plain_scalar_ahead(self.text, next),
             _ if look::quote_at(self.text, next).is_some() => self.string_may_follow(after, next),
             _ => {
@@ -113,10 +134,10 @@ impl Parser<'_> {
                     broken && look::bare_key_ahead(self.text, next)
                         || look::plain_scalar_ahead(self.text, next)
                         || self.is_stray_before_key(next)
-                        || lonely && next > after && self.words_then_end(next)
+                        || lonely && next > after && self.words_then_end(next, reading.quote)
                 } else {
                     look::plain_scalar_ahead(self.text, next)
-                        || lonely && next > after && self.words_then_end(next)
+                        || lonely && next > after && self.words_then_end(next, reading.quote)
                         || broken && reading.inner_quotes == 0 && self.bare_line_ahead(next)
                 }
             }
@@ -156,11 +177,11 @@ impl Parser<'_> {
                     look::bare_key_ahead(self.text, next)
                         || self.missing_opening_quote(next)
                         || self.is_stray_before_key(next)
+                        || !strict && self.key_looks_bare(next)
                 }
             };
         }
-        // Quotes inside a string come in pairs.
-        let strict = reading.inner_quotes % 2 == 1;
+        let strict = reading.inside_quotes;
         match byte {
             b'{' | b'[' => begins_value(&self.text[next + 1..], byte),
             b'(' | b'\\' => true,
@@ -173,7 +194,12 @@ impl Parser<'_> {
                     })
             }
             _ if look::plain_scalar_ahead(self.text, next) => true,
-            _ => !strict && (self.stack.is_empty() || self.bare_line_ahead(next)),
+            _ => {
+                !strict
+                    && (self.stack.is_empty()
+                        || self.bare_line_ahead(next)
+                        || self.unopened_element_ahead(next))
+            }
         }
     }
 
@@ -270,12 +296,17 @@ impl Parser<'_> {
     }
 
     /// Bare words and then structure, with no quote between: the string is over and the words are stray.
-    fn words_then_end(&self, at: usize) -> bool {
+    fn words_then_end(&self, at: usize, own: Quote) -> bool {
         let rest = &self.text[at..];
         let words = rest.iter().take(100).position(|byte| {
             matches!(byte, b',' | b'}' | b']' | b'\n' | b'"' | b':' | b'{' | b'[')
         });
         let Some(words) = words else { return false };
+        let quoted =
+            |index| look::quote_at(self.text, at + index).is_some_and(|(quote, _)| quote == own);
+        if (0..words).any(quoted) {
+            return false;
+        }
         let next = look::skip_space(self.text, at + words + 1);
         match rest[words] {
             b'}' => self.top_has_keys(),
@@ -286,10 +317,31 @@ impl Parser<'_> {
         }
     }
 
-    /// One bare word and then a whole key: the word is stray, not part of the string.
+    /// One bare word or mark and then a whole key: it is stray, not part of the string.
     fn is_stray_before_key(&self, at: usize) -> bool {
-        let word = look::word_len(self.text, at);
-        word > 0 && look::quoted_key_ahead(self.text, look::skip_space(self.text, at + word))
+        let mark = matches!(self.text.get(at), Some(b'.' | b'|' | b';' | b'*'));
+        let stray = look::word_len(self.text, at).max(usize::from(mark));
+        stray > 0 && look::quoted_key_ahead(self.text, look::skip_space(self.text, at + stray))
+    }
+
+    /// Words with a colon after them, a key in bold type, or a word that the text ends in.
+    fn key_looks_bare(&self, at: usize) -> bool {
+        let rest = &self.text[at..];
+        let bold = rest.strip_prefix(b"**").map_or(0, |_| 2);
+        look::bare_words_key_ahead(self.text, at)
+            || bold > 0 && look::quote_at(self.text, at + bold).is_some()
+            || at + look::word_len(self.text, at) == self.text.len()
+    }
+
+    /// A line break that was escaped along with the document, and then structure.
+    fn escaped_break_then_token(&self, at: usize) -> bool {
+        let next = look::skip_space(self.text, at + 2);
+        matches!(self.text.get(next), Some(b'}' | b']' | b'"' | b'\\'))
+    }
+
+    fn full_width_key_ahead(&self, at: usize) -> bool {
+        look::string_ahead(self.text, at)
+            .is_some_and(|(_, beyond)| look::full_width(self.text, beyond) == Some(b':'))
     }
 
     /// Whether the bare text up to the next separator has no quote in it.
@@ -303,7 +355,10 @@ impl Parser<'_> {
 
     /// A key with no colon after it can still be a key, if a value follows it.
     fn key_looks_odd(&self, key: usize, beyond: usize) -> bool {
-        look::quote_at(self.text, beyond).is_some() && self.text[key..beyond].ends_with(b" ")
+        let key = &self.text[key..beyond];
+        let content = key.trim_ascii_end().strip_suffix(b"\"").unwrap_or(key);
+        look::quote_at(self.text, beyond).is_some() && key.ends_with(b" ")
+            || content.trim_ascii_end().ends_with(b":")
             || look::plain_scalar_ahead(self.text, beyond)
     }
 
@@ -313,6 +368,17 @@ impl Parser<'_> {
         word > 0
             && self.text.get(at + word) == Some(&b'"')
             && self.text.get(look::skip_space(self.text, at + word + 1)) == Some(&b':')
+    }
+
+    /// `element", …`: an element of an array that lacks its opening quote.
+    fn unopened_element_ahead(&self, at: usize) -> bool {
+        let word = look::word_len(self.text, at);
+        word > 0
+            && self.text.get(at + word) == Some(&b'"')
+            && matches!(
+                self.text.get(look::skip_space(self.text, at + word + 1)),
+                Some(b',' | b']')
+            )
     }
 
     fn line_break(&self, from: usize, to: usize) -> bool {
