@@ -15,6 +15,8 @@ use crate::vector;
 /// One reading of a string.
 pub(super) struct Reading {
     pub(super) quote: Quote,
+    /// Where the opening quote is.
+    pub(super) opening: usize,
     /// Where the text begins.
     pub(super) content: usize,
     /// Where the string must stop, if that is known.
@@ -60,6 +62,7 @@ impl Parser<'_> {
             }
             let reading = Reading {
                 quote,
+                opening: start,
                 content: self.at,
                 stop,
                 inner_quotes: 0,

@@ -37,7 +37,7 @@ impl Parser<'_> {
             let next = look::skip_space(self.text, self.at + width);
             let mixed = quote == Quote::Double
                 && match self.text.get(next) {
-                    Some(b':') => is_key,
+                    Some(b':') => is_key && !self.own_quote_ends_key(reading),
                     Some(b',') => {
                         let key = look::skip_space(self.text, next + 1);
                         reading.inner_quotes == 0
@@ -65,6 +65,10 @@ impl Parser<'_> {
             Some(stop) => Verdict::EndedAt(stop),
             None => Verdict::Inner,
         }
+    }
+
+    fn own_quote_ends_key(&self, reading: &Reading) -> bool {
+        look::quoted_key_ahead(self.text, reading.opening)
     }
 
     fn key_may_end(&self, after: usize, reading: &Reading) -> bool {
@@ -250,9 +254,8 @@ impl Parser<'_> {
             }
             b',' if strict => {
                 let next = look::skip_space(self.text, at + 1);
-                self.text
-                    .get(next)
-                    .is_none_or(|byte| !byte.is_ascii_alphabetic())
+                let word = self.text.get(next).is_some_and(u8::is_ascii_alphabetic);
+                !word || look::plain_scalar_ahead(self.text, next)
             }
             b',' | b'/' | b'#' | b';' | b'{' | b'[' | b'"' | b'\'' | b'.' | b'`' => true,
             _ => !strict || broken,
@@ -285,7 +288,11 @@ impl Parser<'_> {
     /// Whether a comma and the start of a value or key come at `at`, as they should.
     fn plainly_follows(&self, byte: u8, at: usize) -> bool {
         let next = look::skip_space(self.text, at + 1);
-        byte == b',' && matches!(self.text.get(next), Some(b'"' | b'{' | b'['))
+        byte == b',' && match self.text.get(next) {
+            Some(b'"' | b'{' | b'[') => true,
+            Some(_) => look::plain_scalar_ahead(self.text, next),
+            None => false,
+        }
     }
 
     /// Whether the string so far opens a bracket that it does not close: `"list [1, 2"] more"`.
