@@ -10,7 +10,16 @@ use crate::plain;
 
 impl Parser<'_> {
     /// White space and comments between tokens.
+    #[inline]
     pub(super) fn skip_layout(&mut self) {
+        let space = usize::from(self.text.get(self.at) == Some(&b' '));
+        match self.text.get(self.at + space) {
+            Some(&byte) if PLAIN[usize::from(byte)] => self.at += space,
+            _ => self.skip_odd_layout(),
+        }
+    }
+
+    fn skip_odd_layout(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 self.at = plain::skip_white_space(self.text, self.at);

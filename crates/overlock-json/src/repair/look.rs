@@ -69,10 +69,10 @@ pub(super) fn string_ahead(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let (quote, width) = quote_at(text, at)?;
     let mut end = at + width;
     let limit = text.len().min(end + FAR);
-    if quote == Quote::Double {
+    if matches!(quote, Quote::Double | Quote::Single) {
         // The usual case: nothing but plain text up to the closing quote.
-        let close = vector::string_stop(&text[..limit], end);
-        if text.get(close) == Some(&b'"') && close < limit {
+        let close = vector::string_stop_or(text[at], &text[..limit], end);
+        if close < limit && text[close] == text[at] {
             return Some((close, skip_space(text, close + 1)));
         }
     }
@@ -180,6 +180,9 @@ pub(super) fn literal(word: &[u8]) -> Option<&'static str> {
         ("inf", "null"),
         ("-inf", "null"),
     ];
+    if word.len() < 3 || word.len() > 9 {
+        return None;
+    }
     let found = NAMES
         .iter()
         .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));

@@ -189,6 +189,9 @@ fn unescape(text: &str) -> Option<(String, Shifts)> {
 
 /// Tells the fixes' offsets in the text before bytes were left out, and that they were.
 fn restore_offsets(fixes: &mut Vec<Fix>, shifts: &Shifts, kind: FixKind) {
+    if kind == FixKind::Encoding && shifts.total() == 0 {
+        return;
+    }
     for fix in fixes.iter_mut() {
         fix.offset = shifts.restore(fix.offset);
     }

@@ -10,6 +10,7 @@ use super::brackets::{Group, Kind, bracket_index};
 use super::draft::Draft;
 use super::fix::{Fix, FixKind};
 use super::look;
+use std::cell::OnceCell;
 
 /// What becomes of a document that is still open where the text ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +80,8 @@ pub(super) struct Parser<'t> {
     pub(super) several: Several,
     pub(super) documents: usize,
     pub(super) first_is_scalar: bool,
-    /// Where the last double quote of the text is.
-    pub(super) last_quote: usize,
+    /// Where the last double quote of the text is, once that has been asked.
+    pub(super) last_quote: OnceCell<usize>,
     /// How many more bytes may be looked at in vain.
     pub(super) patience: usize,
     /// Where the last three quotes in a row are, once that has been asked.
@@ -117,7 +118,7 @@ impl<'t> Parser<'t> {
             several,
             documents: 1,
             first_is_scalar: false,
-            last_quote: text.iter().rposition(|&byte| byte == b'"').unwrap_or(0),
+            last_quote: OnceCell::new(),
             patience: text.len(),
             last_triple: None,
             doubles: false,
@@ -135,21 +136,24 @@ impl<'t> Parser<'t> {
             self.beginning = Beginning::Members;
         }
         loop {
-            if self
-                .text
-                .get(self.at)
-                .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'"')
-            {
-                self.skip_layout();
-            }
+            self.skip_layout();
             if self.at >= self.text.len() {
                 break;
             }
             match self.expect {
-                Expect::Key => self.key(),
+                Expect::Key => {
+                    self.key();
+                    self.plain_colon();
+                }
                 Expect::Colon => self.colon(),
-                Expect::Value => self.value(),
-                Expect::After => self.after(),
+                Expect::Value => {
+                    self.value();
+                    self.plain_comma();
+                }
+                Expect::After => {
+                    self.after();
+                    self.plain_comma();
+                }
                 Expect::Done if self.value_is_string && self.byte() == b'+' => self.concatenation(),
                 Expect::Done => {
                     if !self.next_document() {
@@ -159,6 +163,20 @@ impl<'t> Parser<'t> {
             }
         }
         self.finish()
+    }
+
+    /// Takes the colon that stands right after a key, as it nearly always does.
+    fn plain_colon(&mut self) {
+        if self.expect == Expect::Colon && self.text.get(self.at) == Some(&b':') {
+            self.colon();
+        }
+    }
+
+    /// Takes the comma that stands right after a value, as it nearly always does.
+    fn plain_comma(&mut self) {
+        if self.expect == Expect::After && self.text.get(self.at) == Some(&b',') {
+            self.take_comma();
+        }
     }
 
     pub(super) fn byte(&self) -> u8 {
@@ -184,6 +202,11 @@ impl<'t> Parser<'t> {
 
     pub(super) fn top_has_keys(&self) -> bool {
         self.top().is_some_and(Kind::has_keys)
+    }
+
+    pub(super) fn last_quote(&self) -> usize {
+        let find = || self.text.iter().rposition(|&byte| byte == b'"');
+        *self.last_quote.get_or_init(|| find().unwrap_or(0))
     }
 
     /// How many brackets that `closer` would close are open.

@@ -15,23 +15,17 @@ pub(super) struct Place {
 
 impl Place {
     /// Adds the fixes for what was left out around the document.
-    pub(super) fn with_wrapping(&self, text: &[u8], fixes: Vec<Fix>) -> Vec<Fix> {
-        let mut all = Vec::new();
+    pub(super) fn with_wrapping(&self, text: &[u8], mut fixes: Vec<Fix>) -> Vec<Fix> {
+        if let Some(offset) = self.fence {
+            let kind = FixKind::Fence;
+            fixes.insert(0, Fix { kind, offset });
+        }
         let before = &text[..self.fence.unwrap_or(self.start)];
         if !before.trim_ascii().is_empty() {
-            all.push(Fix {
-                kind: FixKind::Prose,
-                offset: 0,
-            });
+            let kind = FixKind::Prose;
+            fixes.insert(0, Fix { kind, offset: 0 });
         }
-        if let Some(offset) = self.fence {
-            all.push(Fix {
-                kind: FixKind::Fence,
-                offset,
-            });
-        }
-        all.extend(fixes);
-        all
+        fixes
     }
 }
 

@@ -5,12 +5,17 @@ use super::look;
 use super::numbers::{number, number_len, number_prefix};
 use super::parser::{Ending, Parser};
 use crate::extract::begins_value;
+use crate::vector;
 use std::fmt::Write;
 
 impl Parser<'_> {
     /// Reads a value that does not begin with a quote or a bracket.
     pub(super) fn scalar(&mut self) {
         self.value_start = self.draft.position(self.at);
+        if let Some(length) = plain_literal_len(self.rest()) {
+            self.at += length;
+            return self.complete_value(false);
+        }
         let number = number_len(self.rest());
         if number > 0 && self.number_ends(self.at + number) {
             return self.take_number(number);
@@ -267,17 +272,22 @@ impl Parser<'_> {
 
     /// Writes the next `length` bytes as a string.
     fn quote(&mut self, length: usize, kind: FixKind) {
-        let (start, end) = (self.at, self.at + length);
-        let mut json = String::with_capacity(length + 2);
-        json.push('"');
-        let token = std::str::from_utf8(&self.text[start..end])
-            .expect("bare words are cut at ASCII bytes and whole characters");
-        escape_into(&mut json, token);
-        json.push('"');
+        let end = self.at + length;
         let closes = self.text.get(end) == Some(&b'"') && !self.opens_other(end, kind);
         self.fix(if closes { FixKind::MissingQuote } else { kind });
-        self.at = if closes { end + 1 } else { end };
-        self.draft.replace(start, self.at, json.as_bytes());
+        self.draft.replace(self.at, self.at, b"\"");
+        loop {
+            self.at = vector::string_stop(&self.text[..end], self.at);
+            let Some(&byte) = self.text[..end].get(self.at) else {
+                break;
+            };
+            let mut escaped = String::new();
+            escape_into(&mut escaped, char::from(byte).encode_utf8(&mut [0; 4]));
+            self.draft.replace(self.at, self.at + 1, escaped.as_bytes());
+            self.at += 1;
+        }
+        self.at += usize::from(closes);
+        self.draft.replace(end, self.at, b"\"");
     }
 
     /// Whether the quote after bare words belongs to what follows them.
@@ -356,6 +366,16 @@ pub(super) fn escape_into(json: &mut String, text: &str) {
             _ => json.push(character),
         }
     }
+}
+
+/// The length of a literal as it should be, with what should follow it. Most are.
+fn plain_literal_len(text: &[u8]) -> Option<usize> {
+    let length = match text {
+        [b't', b'r', b'u', b'e', ..] | [b'n', b'u', b'l', b'l', ..] => 4,
+        [b'f', b'a', b'l', b's', b'e', ..] => 5,
+        _ => return None,
+    };
+    matches!(text.get(length)?, b',' | b'}' | b']').then_some(length)
 }
 
 /// The literal that a cut has shortened to `token`.

@@ -5,6 +5,7 @@
 //! out, the string is read once more and stopped where it should have ended, so
 //! every byte is read at most twice.
 
+use super::brackets::Kind;
 use super::draft::Mark;
 use super::fix::FixKind;
 use super::look::{self, Quote};
@@ -86,26 +87,41 @@ impl Parser<'_> {
 
     /// Takes a string that is as it should be, and is followed by what should follow. Most are.
     fn plain_string(&mut self) -> bool {
-        let start = self.at + 1;
-        if self.byte() != b'"' {
+        let (start, quote) = (self.at, self.byte());
+        if !matches!(quote, b'"' | b'\'') {
             return false;
         }
-        let end = vector::string_stop(self.text, start);
-        let Some([b'"', follower]) = self.text.get(end..end + 2) else {
+        let end = vector::string_stop_or(quote, self.text, start + 1);
+        let Some(&[close, follower]) = self.text.get(end..end + 2) else {
             return false;
         };
-        let next = look::skip_space(self.text, end + 2);
-        let fits = match follower {
-            b':' => self.expect == Expect::Key,
-            b',' if self.expect == Expect::Key => false,
-            b',' if self.top_has_keys() => look::quoted_key_ahead(self.text, next),
-            b',' => !self.stack.is_empty() && self.text.get(next) == Some(&b'"'),
+        if close != quote || !self.plainly_ends(follower, end + 2) {
+            return false;
+        }
+        if quote == b'\'' {
+            self.fix(FixKind::Quotes);
+            self.draft.replace(start, start + 1, b"\"");
+            self.draft.replace(end, end + 1, b"\"");
+        }
+        self.at = end + 1;
+        true
+    }
+
+    /// Whether a string ends before `follower` beyond doubt, with more of the document at `beyond`.
+    fn plainly_ends(&self, follower: u8, beyond: usize) -> bool {
+        if self.expect == Expect::Key {
+            return follower == b':';
+        }
+        let next = look::skip_space(self.text, beyond);
+        let quoted = matches!(self.text.get(next), Some(b'"' | b'\''));
+        match (follower, self.top()) {
+            (b',', Some(Kind::Object)) => quoted && look::quoted_key_ahead(self.text, next),
+            (b',', Some(Kind::Array)) => quoted,
+            (b'}', Some(Kind::Object)) | (b']', Some(Kind::Array)) => {
+                self.stack.len() > 1 && self.plainly_follows(next)
+            }
             _ => false,
-        };
-        if fits {
-            self.at = end + 1;
         }
-        fits
     }
 
     /// Whether three quotes begin a string here and three others can end it.
@@ -199,12 +215,16 @@ impl Parser<'_> {
     /// The next byte that needs a decision.
     fn next_special(&self, reading: &Reading) -> usize {
         let limit = reading.stop.unwrap_or(self.text.len());
-        let rest = &self.text[self.at.min(limit)..limit];
-        if reading.quote == Quote::Double {
-            return vector::string_stop(&self.text[..limit], self.at.min(limit));
+        let (text, at) = (&self.text[..limit], self.at.min(limit));
+        match reading.quote {
+            Quote::Double => return vector::string_stop(text, at),
+            Quote::Single => return vector::string_stop_or(b'\'', text, at),
+            Quote::TypographicDouble => return vector::string_stop_or(0xE2, text, at),
+            _ => {}
         }
+        let rest = &text[at..];
         let special = rest.iter().position(|&byte| SPECIAL[usize::from(byte)]);
-        special.map_or(limit, |length| self.at + length)
+        special.map_or(limit, |length| at + length)
     }
 
     fn end_string(&mut self, quote: Quote, width: usize, reading: &Reading) {

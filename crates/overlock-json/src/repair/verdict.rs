@@ -228,10 +228,10 @@ impl Parser<'_> {
         let Some(&byte) = self.text.get(at) else {
             return fits || !self.stack.is_empty();
         };
-        if fits && depth > 0 && reading.inner_quotes == 0 && self.plainly_follows(byte, at) {
+        if fits && depth > 0 && reading.inner_quotes == 0 && self.plainly_follows(at) {
             return true;
         }
-        let is_last = self.at == self.last_quote && !self.stack.is_empty();
+        let is_last = self.at == self.last_quote() && !self.stack.is_empty();
         let strict = reading.inner_quotes > 0 && !is_last || self.leaves_bracket_open(reading);
         if !fits {
             return !strict && (broken || matches!(byte, b',' | b'"' | b'/' | b'#'));
@@ -286,13 +286,14 @@ impl Parser<'_> {
     }
 
     /// Whether a comma and the start of a value or key come at `at`, as they should.
-    fn plainly_follows(&self, byte: u8, at: usize) -> bool {
+    pub(super) fn plainly_follows(&self, at: usize) -> bool {
         let next = look::skip_space(self.text, at + 1);
-        byte == b',' && match self.text.get(next) {
-            Some(b'"' | b'{' | b'[') => true,
-            Some(_) => look::plain_scalar_ahead(self.text, next),
-            None => false,
-        }
+        self.text.get(at) == Some(&b',')
+            && match self.text.get(next) {
+                Some(b'"' | b'{' | b'[') => true,
+                Some(_) => look::plain_scalar_ahead(self.text, next),
+                None => false,
+            }
     }
 
     /// Whether the string so far opens a bracket that it does not close: `"list [1, 2"] more"`.
