@@ -19,6 +19,7 @@ impl Parser<'_> {
         }
     }
 
+    #[inline(never)]
     fn skip_odd_layout(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {

@@ -141,10 +141,7 @@ impl<'t> Parser<'t> {
                 break;
             }
             match self.expect {
-                Expect::Key => {
-                    self.key();
-                    self.plain_colon();
-                }
+                Expect::Key => self.member(),
                 Expect::Colon => self.colon(),
                 Expect::Value => {
                     self.value();
@@ -165,10 +162,16 @@ impl<'t> Parser<'t> {
         self.finish()
     }
 
-    /// Takes the colon that stands right after a key, as it nearly always does.
-    fn plain_colon(&mut self) {
+    /// A key, and the colon and the value that stand right after it, as they nearly always do.
+    fn member(&mut self) {
+        self.key();
         if self.expect == Expect::Colon && self.text.get(self.at) == Some(&b':') {
             self.colon();
+            self.skip_layout();
+            if self.at < self.text.len() {
+                self.value();
+                self.plain_comma();
+            }
         }
     }
 
@@ -242,6 +245,9 @@ impl<'t> Parser<'t> {
 
     fn key(&mut self) {
         let byte = self.byte();
+        if byte == b'"' {
+            return self.string_key();
+        }
         match byte {
             b'}' | b']' | b')' => self.closer(byte),
             b',' | b';' => self.drop_bytes(1, FixKind::ExtraComma),
@@ -262,14 +268,16 @@ impl<'t> Parser<'t> {
                 self.become_set();
                 self.expect = Expect::Value;
             }
-            _ if look::quote_at(self.text, self.at).is_some() => {
-                self.begin_member();
-                self.string(false);
-                self.end_key();
-            }
+            _ if look::quote_at(self.text, self.at).is_some() => self.string_key(),
             _ if look::ellipsis_len(self.text, self.at) > 0 => self.ellipsis(),
             _ => self.bare_key(),
         }
+    }
+
+    fn string_key(&mut self) {
+        self.begin_member();
+        self.string(false);
+        self.end_key();
     }
 
     pub(super) fn begin_member(&mut self) {
@@ -347,8 +355,13 @@ impl<'t> Parser<'t> {
 
     fn value(&mut self) {
         let byte = self.byte();
+        if byte == b'"' {
+            return self.string_value();
+        }
+        if byte.is_ascii_alphanumeric() {
+            return self.scalar();
+        }
         match byte {
-            b'"' => self.string_value(),
             b'{' => self.open_value(Kind::Object),
             b'[' => self.open_value(Kind::Array),
             b'(' => self.open_group(0, false),
@@ -400,8 +413,11 @@ impl<'t> Parser<'t> {
         };
     }
 
-    pub(super) fn after(&mut self) {
+    fn after(&mut self) {
         let byte = self.byte();
+        if matches!(byte, b'}' | b']') {
+            return self.closer(byte);
+        }
         match byte {
             b',' => self.take_comma(),
             b';' => {
@@ -414,7 +430,7 @@ impl<'t> Parser<'t> {
                 self.replace_separator(3, b",");
                 self.after_comma(position);
             }
-            b'}' | b']' | b')' => self.closer(byte),
+            b')' => self.closer(byte),
             b'+' if self.value_is_string => self.concatenation(),
             b':' | b'=' if self.value_is_string && !self.top_has_keys() => self.pair_in_array(),
             b':' | b'=' | b'+' | b'>' | b'|' | b'\\' => self.drop_bytes(1, FixKind::StrayText),

@@ -35,8 +35,11 @@ impl Parser<'_> {
     }
 
     fn number_ends(&self, end: usize) -> bool {
+        if matches!(self.text.get(end), Some(b'}' | b']')) {
+            return true;
+        }
         match self.text.get(end) {
-            None | Some(b',' | b'}' | b']' | b'\n' | b'\r' | b')') => {
+            None | Some(b',' | b'\n' | b'\r' | b')') => {
                 !(self.text.get(end) == Some(&b',') && self.thousands_len(end) > 0)
             }
             Some(b' ' | b'\t') => {
