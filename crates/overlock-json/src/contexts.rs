@@ -6,6 +6,7 @@ use crate::base::Base;
 use crate::close::{CloseOptions, NoJson};
 use crate::cut::Cut;
 use crate::render::RenderOptions;
+use crate::scan::Container;
 
 /// The overlap a model is asked to repeat has at least this many characters, if there are any.
 const SHORTEST_OVERLAP: usize = 40;
@@ -68,16 +69,10 @@ pub fn contexts<T: AsRef<[u8]> + ?Sized>(
 impl Contexts {
     pub(crate) fn of(base: &Base<'_>, options: &ContextOptions) -> Self {
         let closed = base.close(&CloseOptions::default());
-        let (current, previous) = match base.is_complete() {
-            true => (None, None),
-            false => base.scanner().elements(),
-        };
         let text = base.text();
-        let show = |from: usize, to: usize| {
-            let element = text
-                .get(from..to)
-                .unwrap_or_default()
-                .trim_end_matches(JSON_SPACE);
+        let (cut_off, before) = elements_at_cut(base);
+        let show = |element: &str| {
+            let element = element.trim_end_matches(JSON_SPACE);
             last_characters(element, LONGEST_ELEMENT).to_owned()
         };
         Self {
@@ -87,14 +82,69 @@ impl Contexts {
             parsing_success: closed.is_ok(),
             complete_part: closed.map(|closed| closed.json).unwrap_or_default(),
             cut: base.cut(),
-            cut_off_element: current
-                .map(|from| show(from, text.len()))
-                .unwrap_or_default(),
-            element_before_cutoff: previous
-                .map(|(from, to)| show(from, to))
-                .unwrap_or_default(),
+            cut_off_element: show(cut_off),
+            element_before_cutoff: show(before),
         }
     }
+}
+
+/// The element in which the cut is, as far as it came, and the whole one before it: items of the
+/// innermost open array, or members of the innermost object where no array is open.
+fn elements_at_cut<'a>(base: &'a Base<'_>) -> (&'a str, &'a str) {
+    let text = base.text();
+    let mut inner = None;
+    for frame in base.scanner().open_frames() {
+        if frame.container == Container::Array {
+            break;
+        }
+        inner = Some(frame.opener);
+    }
+    let item_opener = inner.filter(|_| {
+        base.scanner()
+            .open_frames()
+            .any(|frame| frame.container == Container::Array)
+    });
+    if let Some(opener) = item_opener {
+        let comma = text[..opener]
+            .trim_end_matches(JSON_SPACE)
+            .strip_suffix(',');
+        let before = comma.map_or("", |before| &before[element_start(before)..]);
+        return (&text[opener..], before);
+    }
+    let (current, previous) = base.scanner().elements();
+    let current = current.map_or("", |from| &text[from..]);
+    (current, previous.map_or("", |(from, to)| &text[from..to]))
+}
+
+/// Where the element that ends a text begins, or some byte of it if it is longer than is shown.
+fn element_start(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let farthest = text.len().saturating_sub(4 * LONGEST_ELEMENT);
+    let (mut depth, mut at) = (0_usize, text.len());
+    let (mut in_string, mut start) = (false, text.len());
+    while at > farthest {
+        at -= 1;
+        let byte = bytes[at];
+        if byte == b'"' {
+            let backslashes = bytes[..at]
+                .iter()
+                .rev()
+                .take_while(|byte| **byte == b'\\')
+                .count();
+            in_string ^= backslashes % 2 == 0;
+        } else if !in_string {
+            match byte {
+                b']' | b'}' => depth += 1,
+                b'[' | b'{' | b',' if depth == 0 => break,
+                b'[' | b'{' => depth -= 1,
+                _ => {}
+            }
+        }
+        if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+            start = at;
+        }
+    }
+    text.ceil_char_boundary(start)
 }
 
 const JSON_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];

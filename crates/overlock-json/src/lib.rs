@@ -1,19 +1,57 @@
 //! JSON that was cut.
+//!
+//! A model's answer stops in the middle: at the token limit, when a stream breaks off, or because
+//! it was never going to fit. This crate says where and how a text stops, makes valid JSON of what
+//! is there, mends what was malformed, renders the way to the cut for a prompt, and joins the next
+//! answer to it without losing or doubling anything.
+//!
+//! It is pure computation: no I/O, no clock, no tasks, no recursion, no panic on any bytes.
+//!
+//! ```
+//! use overlock_json::{Base, CloseOptions, ContextOptions, StitchOptions, stitch};
+//!
+//! // The answer stops in the middle of a name.
+//! let mut base = Base::read(r#"{"people": [{"name": "Ada", "born": 1815}, {"name": "Gra"#)?;
+//! let cut = base.cut().expect("the answer is cut");
+//! assert_eq!((cut.path.as_str(), cut.place.name()), ("/people/1/name", "string"));
+//!
+//! // Valid JSON already.
+//! let closed = base.close(&CloseOptions::default())?;
+//! assert_eq!(closed.json, r#"{"people": [{"name": "Ada", "born": 1815}, {"name": "Gra"}]}"#);
+//!
+//! // Ask for the rest, and say how the answer should begin.
+//! let asked = base.contexts(&ContextOptions::default()).overlap_context;
+//! let answer = format!("Sure!\n```json\n{asked}ce\", \"born\": 1906}}]}}\n```");
+//!
+//! // Join it.
+//! let options = StitchOptions { expected_overlap: Some(&asked), ..StitchOptions::default() };
+//! let seam = stitch(&mut base, &answer, &options);
+//! assert!(seam.outcome.is_accepted() && base.is_complete());
+//! assert!(base.text().ends_with(r#"{"name": "Grace", "born": 1906}]}"#));
+//! # Ok::<(), overlock_json::NoJson>(())
+//! ```
 
-mod base;
-mod borders;
-mod close;
-mod contexts;
+// What a text is in the middle of.
 mod cut;
+mod scan;
+mod structure;
+
+// What is in a text.
+mod base;
 mod delivered;
 mod extract;
-mod plain;
+
+// What can be made of it.
+mod close;
+mod contexts;
 mod render;
 mod repair;
-mod scan;
 mod stitch;
+
+// What all of these read with.
+mod borders;
+mod plain;
 mod strings;
-mod structure;
 mod tokens;
 mod vector;
 

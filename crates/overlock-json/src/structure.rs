@@ -23,7 +23,7 @@ use crate::vector::{self, Blocks, Portable};
 pub fn close_trusted(text: &[u8]) -> Option<Closing> {
     #[cfg(target_arch = "x86_64")]
     if let Some(outline) = vector::with_avx2::<Outlining>(text) {
-        return closing(text, outline);
+        return closing(text, &outline);
     }
     close_trusted_portable(text)
 }
@@ -31,7 +31,7 @@ pub fn close_trusted(text: &[u8]) -> Option<Closing> {
 /// [`close_trusted`] as it works on a machine without vector instructions, for comparison.
 #[doc(hidden)]
 pub fn close_trusted_portable(text: &[u8]) -> Option<Closing> {
-    closing(text, outline::<Portable>(text))
+    closing(text, &outline::<Portable>(text))
 }
 
 /// [`outline`] as work that can be done with or without vector instructions.
@@ -41,6 +41,10 @@ impl vector::Work for Outlining {
     type Result = Outline;
 
     #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is compiled anew for each instruction set"
+    )]
     fn run<B: Blocks>(text: &[u8]) -> Outline {
         outline::<B>(text)
     }
@@ -128,11 +132,7 @@ impl Quotes {
     }
 
     /// The bytes that a backslash before them takes the meaning of.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "it is compiled anew for each instruction set"
-    )]
+    #[inline]
     fn escaped_bytes(&mut self, backslash: u64) -> u64 {
         const EVEN: u64 = u64::MAX / 3;
         if backslash == 0 {
@@ -153,7 +153,7 @@ impl Quotes {
     }
 }
 
-fn closing(text: &[u8], outline: Outline) -> Option<Closing> {
+fn closing(text: &[u8], outline: &Outline) -> Option<Closing> {
     let Some(innermost) = outline.openers.last() else {
         return close_without_containers(text);
     };

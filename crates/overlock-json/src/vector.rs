@@ -33,14 +33,14 @@ pub(crate) fn string_stop_or(also: u8, bytes: &[u8], mut at: usize) -> usize {
 #[inline]
 fn string_stops(block: &[u8; 16], also: u8) -> u32 {
     use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
         _mm_set1_epi8,
     };
     #[inline]
     #[target_feature(enable = "sse2")]
     fn compiled(block: &[u8; 16], also: u8) -> i32 {
         // SAFETY: the block has sixteen bytes, and the load asks for no alignment.
-        let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast::<__m128i>()) };
+        let bytes = unsafe { _mm_loadu_si128(std::ptr::from_ref(block).cast()) };
         let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"'.cast_signed()));
         let others = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(also.cast_signed()));
         let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\'.cast_signed()));
@@ -106,7 +106,7 @@ impl Blocks for Portable {
             let word = u64::from_le_bytes(*word);
             let shift = number * 8;
             // Brackets and braces differ in one bit.
-            let folded = word | ONES * 0x20;
+            let folded = word | (ONES * 0x20);
             masks.quote |= equal_bytes(word, b'"') << shift;
             masks.backslash |= equal_bytes(word, b'\\') << shift;
             masks.open |= equal_bytes(folded, b'{') << shift;
@@ -198,8 +198,8 @@ fn avx2_masks(bytes: &[u8; 64]) -> Masks {
     // SAFETY: each half has thirty-two bytes, and the load asks for no alignment.
     let (low, high) = unsafe {
         (
-            _mm256_loadu_si256(low.as_ptr().cast::<__m256i>()),
-            _mm256_loadu_si256(high.as_ptr().cast::<__m256i>()),
+            _mm256_loadu_si256(low.as_ptr().cast()),
+            _mm256_loadu_si256(high.as_ptr().cast()),
         )
     };
     let equal = |low: __m256i, high: __m256i, byte: u8| {

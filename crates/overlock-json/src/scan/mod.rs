@@ -6,6 +6,8 @@
 
 mod frames;
 mod offence;
+mod reader;
+mod state;
 mod string;
 mod whole;
 
@@ -13,12 +15,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::close::{Closing, Losses};
 use crate::cut::{Cut, Place};
-use crate::plain;
 pub use frames::Container;
 use frames::Frames;
 pub(crate) use frames::{Coordinate, Frame};
 pub use offence::{Offence, OffenceKind};
-use string::{Escape, StringEnd};
+use reader::Reader;
+use state::State;
+use string::Escape;
 
 /// A resumable, validating JSON scanner.
 ///
@@ -97,35 +100,6 @@ pub enum Scalar {
     Null,
 }
 
-/// What the grammar allows next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum State {
-    /// The root value has not begun.
-    Root,
-    /// After `[`.
-    ArrayStart,
-    /// After `{`.
-    ObjectStart,
-    /// After a comma in an array.
-    NextItem,
-    /// After a comma in an object.
-    NextKey,
-    /// After a whole key.
-    AfterKey,
-    /// After a colon.
-    AfterColon,
-    /// After a whole value in a container.
-    AfterValue,
-    /// After the root value.
-    End,
-    Key(Escape),
-    String(Escape),
-    Number(Digits),
-    Literal(Literal, u8),
-    /// At the first offence; nothing moves any more.
-    Offended,
-}
-
 /// What closing does with the end of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastToken {
@@ -139,65 +113,6 @@ enum LastToken {
     Dropped,
     /// A comma, or half a key, that must go.
     Unnamed,
-}
-
-/// How far a number has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Digits {
-    Sign,
-    Zero,
-    Integer,
-    Point,
-    Fraction,
-    Mark,
-    MarkSign,
-    Exponent,
-}
-
-impl Digits {
-    fn is_whole(self) -> bool {
-        matches!(
-            self,
-            Self::Zero | Self::Integer | Self::Fraction | Self::Exponent
-        )
-    }
-
-    fn after(self, byte: u8) -> Option<Self> {
-        match (self, byte) {
-            (Self::Sign, b'0') => Some(Self::Zero),
-            (Self::Sign | Self::Integer, b'0'..=b'9') => Some(Self::Integer),
-            (Self::Zero | Self::Integer, b'.') => Some(Self::Point),
-            (Self::Point | Self::Fraction, b'0'..=b'9') => Some(Self::Fraction),
-            (Self::Zero | Self::Integer | Self::Fraction, b'e' | b'E') => Some(Self::Mark),
-            (Self::Mark, b'+' | b'-') => Some(Self::MarkSign),
-            (Self::Mark | Self::MarkSign | Self::Exponent, b'0'..=b'9') => Some(Self::Exponent),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Literal {
-    True,
-    False,
-    Null,
-}
-
-impl Literal {
-    fn spelling(self) -> &'static str {
-        match self {
-            Self::True => "true",
-            Self::False => "false",
-            Self::Null => "null",
-        }
-    }
-
-    fn scalar(self) -> Scalar {
-        match self {
-            Self::True | Self::False => Scalar::Bool,
-            Self::Null => Scalar::Null,
-        }
-    }
 }
 
 impl Default for Scanner {
@@ -230,14 +145,7 @@ impl Scanner {
 
     /// Reads the next piece of the text and tells `visitor` what is in it.
     pub fn feed_with<V: Visitor>(&mut self, piece: &[u8], visitor: &mut V) {
-        Reader {
-            scanner: self,
-            piece,
-            at: 0,
-            key_in_piece: None,
-            visitor,
-        }
-        .run();
+        Reader::new(self, piece, visitor).run();
     }
 
     /// How many bytes have been read; at an offence, how many came before it.
@@ -308,7 +216,8 @@ impl Scanner {
         matches!(self.state, State::String(_) | State::Key(_))
     }
 
-    fn place(&self) -> Option<Place> {
+    /// What the text is in the middle of; nothing if it is complete or malformed.
+    pub(crate) fn place(&self) -> Option<Place> {
         Some(match self.state {
             State::Root => Place::Root,
             State::ArrayStart | State::ObjectStart => Place::ContainerStart,
@@ -365,11 +274,11 @@ impl Scanner {
                 LastToken::Whole
             }
             State::NextItem | State::NextKey | State::Key(_) => LastToken::Unnamed,
-            State::AfterKey | State::AfterColon => LastToken::Dropped,
             State::String(_) if !strict => LastToken::HalfString,
-            State::String(_) => LastToken::Dropped,
             State::Number(_) if self.is_complete() => LastToken::Whole,
-            State::Number(_) => LastToken::Dropped,
+            State::AfterKey | State::AfterColon | State::String(_) | State::Number(_) => {
+                LastToken::Dropped
+            }
             State::Literal(literal, matched) => {
                 LastToken::HalfLiteral(&literal.spelling()[usize::from(matched)..])
             }
@@ -435,322 +344,5 @@ fn half_character_len(tail: [u8; 3]) -> usize {
         continuations + 1
     } else {
         0
-    }
-}
-
-/// One call of [`Scanner::feed_with`].
-struct Reader<'a, V> {
-    scanner: &'a mut Scanner,
-    piece: &'a [u8],
-    at: usize,
-    /// The name of the member being written, while it lies whole in this piece.
-    key_in_piece: Option<(usize, usize)>,
-    visitor: &'a mut V,
-}
-
-impl<V: Visitor> Reader<'_, V> {
-    fn run(mut self) {
-        let mut state = self.scanner.state;
-        while self.at < self.piece.len() {
-            state = self.whole_elements(state);
-            if self.at == self.piece.len() {
-                break;
-            }
-            state = match state {
-                State::Key(escape) => self.key(escape),
-                State::String(escape) => self.string(escape),
-                State::Number(digits) => self.number(digits),
-                State::Literal(literal, matched) => self.literal(literal, matched),
-                State::Offended => break,
-                between => self.between(between),
-            };
-        }
-        self.scanner.state = state;
-        self.remember();
-    }
-
-    /// Reads white space and one byte of structure, or the first byte of a token.
-    #[inline]
-    fn between(&mut self, state: State) -> State {
-        let Some(byte) = self.next_byte() else {
-            return state;
-        };
-        match state {
-            State::Root | State::NextItem => {
-                self.scanner.element = self.position();
-                self.value(byte)
-            }
-            State::AfterColon => self.value(byte),
-            State::ArrayStart if byte == b']' => self.close(Container::Array),
-            State::ArrayStart => {
-                self.scanner.element = self.position();
-                self.value(byte)
-            }
-            State::ObjectStart if byte == b'}' => self.close(Container::Object),
-            State::ObjectStart | State::NextKey => {
-                if byte != b'"' {
-                    return self.offend(OffenceKind::KeyExpected);
-                }
-                self.scanner.element = self.position();
-                self.at += 1;
-                self.scanner.key.clear();
-                self.key_in_piece = Some((self.at, self.at));
-                self.key(Escape::No)
-            }
-            State::AfterKey => self.colon(byte),
-            State::AfterValue => self.after_value(byte),
-            _ => self.offend(OffenceKind::TrailingText),
-        }
-    }
-
-    /// Reads the colon and, if it is there, the value: most members lie whole in one piece.
-    #[inline]
-    fn colon(&mut self, byte: u8) -> State {
-        if byte != b':' {
-            return self.offend(OffenceKind::ColonExpected);
-        }
-        self.at += 1;
-        match self.next_byte() {
-            Some(byte) => self.value(byte),
-            None => State::AfterColon,
-        }
-    }
-
-    /// The next byte that is no white space.
-    #[inline]
-    fn next_byte(&mut self) -> Option<u8> {
-        self.at = plain::skip_white_space(self.piece, self.at);
-        self.piece.get(self.at).copied()
-    }
-
-    #[inline]
-    fn value(&mut self, byte: u8) -> State {
-        match byte {
-            b'"' => {
-                self.at += 1;
-                self.string(Escape::No)
-            }
-            b'{' => self.open(Container::Object),
-            b'[' => self.open(Container::Array),
-            b'-' => {
-                self.at += 1;
-                self.number(Digits::Sign)
-            }
-            b'0' => {
-                self.at += 1;
-                self.number(Digits::Zero)
-            }
-            b'1'..=b'9' => {
-                self.at += 1;
-                self.number(Digits::Integer)
-            }
-            b't' => self.literal(Literal::True, 0),
-            b'f' => self.literal(Literal::False, 0),
-            b'n' => self.literal(Literal::Null, 0),
-            _ => self.offend(OffenceKind::ValueExpected),
-        }
-    }
-
-    #[inline]
-    fn after_value(&mut self, byte: u8) -> State {
-        match byte {
-            b',' => {
-                let comma = self.position();
-                self.at += 1;
-                self.scanner.previous = Some((self.scanner.element, comma));
-                self.scanner.rollback = comma;
-                match self.scanner.frames.innermost() {
-                    Container::Object => State::NextKey,
-                    Container::Array => {
-                        self.scanner.frames.next_index();
-                        State::NextItem
-                    }
-                }
-            }
-            b'}' => self.close(Container::Object),
-            b']' => self.close(Container::Array),
-            _ => self.offend(OffenceKind::CommaExpected),
-        }
-    }
-
-    fn open(&mut self, container: Container) -> State {
-        let opener = self.position();
-        let scanner = &mut *self.scanner;
-        let key = self
-            .key_in_piece
-            .map_or(&scanner.key[..], |(from, to)| &self.piece[from..to]);
-        scanner.frames.push(container, opener, scanner.element, key);
-        scanner.rollback = opener + 1;
-        scanner.previous = None;
-        self.at += 1;
-        self.visitor.open(container);
-        match container {
-            Container::Object => State::ObjectStart,
-            Container::Array => State::ArrayStart,
-        }
-    }
-
-    fn close(&mut self, container: Container) -> State {
-        if self.scanner.frames.innermost() != container {
-            return self.offend(OffenceKind::WrongCloser);
-        }
-        self.at += 1;
-        self.visitor.close(container);
-        self.scanner.element = self.scanner.frames.pop();
-        self.scanner.previous = None;
-        self.value_ended()
-    }
-
-    #[inline]
-    fn value_ended(&self) -> State {
-        if self.scanner.frames.is_empty() {
-            State::End
-        } else {
-            State::AfterValue
-        }
-    }
-
-    #[inline]
-    fn scalar_ended(&mut self, kind: Scalar) -> State {
-        self.visitor.scalar(kind);
-        let state = self.value_ended();
-        match (state, self.next_byte()) {
-            (State::AfterValue, Some(byte)) => self.after_value(byte),
-            _ => state,
-        }
-    }
-
-    fn key(&mut self, escape: Escape) -> State {
-        let from = self.at;
-        let end = self.string_bytes(escape);
-        match self.key_in_piece {
-            Some((start, _)) => self.key_in_piece = Some((start, self.at)),
-            None => self
-                .scanner
-                .key
-                .extend_from_slice(&self.piece[from..self.at]),
-        }
-        match end {
-            StringEnd::Quote => {
-                let key = self
-                    .key_in_piece
-                    .map_or(&self.scanner.key[..], |(from, to)| &self.piece[from..to]);
-                self.visitor.key(key);
-                self.at += 1;
-                match self.next_byte() {
-                    Some(byte) => self.colon(byte),
-                    None => State::AfterKey,
-                }
-            }
-            StringEnd::Piece(escape) => State::Key(escape),
-            StringEnd::Offence(kind) => self.offend(kind),
-        }
-    }
-
-    #[inline]
-    fn string(&mut self, escape: Escape) -> State {
-        let from = self.at;
-        let end = self.string_bytes(escape);
-        if self.at > from {
-            self.visitor.text(&self.piece[from..self.at]);
-        }
-        match end {
-            StringEnd::Quote => {
-                self.at += 1;
-                self.scalar_ended(Scalar::String)
-            }
-            StringEnd::Piece(escape) => State::String(escape),
-            StringEnd::Offence(kind) => self.offend(kind),
-        }
-    }
-
-    #[inline]
-    fn number(&mut self, mut digits: Digits) -> State {
-        while let Some(&byte) = self.piece.get(self.at) {
-            if matches!(
-                digits,
-                Digits::Integer | Digits::Fraction | Digits::Exponent
-            ) && byte.is_ascii_digit()
-            {
-                self.at += 1;
-                continue;
-            }
-            let Some(after) = digits.after(byte) else {
-                return if digits.is_whole() {
-                    self.scalar_ended(Scalar::Number)
-                } else {
-                    self.offend(OffenceKind::InvalidNumber)
-                };
-            };
-            digits = after;
-            self.at += 1;
-        }
-        State::Number(digits)
-    }
-
-    #[inline]
-    fn literal(&mut self, literal: Literal, matched: u8) -> State {
-        let rest = &literal.spelling().as_bytes()[usize::from(matched)..];
-        let piece = &self.piece[self.at..];
-        let same = rest
-            .iter()
-            .zip(piece)
-            .take_while(|(want, have)| want == have)
-            .count();
-        self.at += same;
-        if same == rest.len() {
-            self.scalar_ended(literal.scalar())
-        } else if same == piece.len() {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "literals are five bytes at most"
-            )]
-            State::Literal(literal, matched + same as u8)
-        } else {
-            self.offend(OffenceKind::InvalidLiteral)
-        }
-    }
-
-    fn offend(&mut self, kind: OffenceKind) -> State {
-        self.scanner.offence = Some(Offence {
-            offset: self.position(),
-            kind,
-        });
-        State::Offended
-    }
-
-    #[inline]
-    fn position(&self) -> usize {
-        self.scanner.offset + self.at
-    }
-
-    /// Keeps what the next piece needs to know of this one, in the same form however the text
-    /// was split.
-    fn remember(self) {
-        let Self {
-            scanner,
-            piece,
-            at,
-            key_in_piece,
-            ..
-        } = self;
-        let read = &piece[..at];
-        for &byte in &read[read.len().saturating_sub(3)..] {
-            scanner.tail = [scanner.tail[1], scanner.tail[2], byte];
-        }
-        scanner.offset += at;
-        let member_is_open = match scanner.state {
-            State::Key(_) | State::AfterKey | State::AfterColon => true,
-            State::String(_) | State::Number(_) | State::Literal(..) => {
-                !scanner.frames.is_empty() && scanner.frames.innermost() == Container::Object
-            }
-            _ => false,
-        };
-        if !member_is_open {
-            scanner.key.clear();
-        } else if let Some((from, to)) = key_in_piece {
-            scanner.key.clear();
-            scanner.key.extend_from_slice(&piece[from..to]);
-        }
     }
 }

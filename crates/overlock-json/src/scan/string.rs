@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{OffenceKind, Reader, Visitor};
+use super::reader::Reader;
+use super::{OffenceKind, Visitor};
 use crate::vector;
 
 /// How far an escape sequence has come.

@@ -3,7 +3,9 @@
 //! Nearly every element does, so this is where the time goes. Whatever is unusual (a token that
 //! the piece cuts, an offence) is left to the state machine, from the beginning of its element.
 
-use super::{Container, Reader, Scalar, State, Visitor};
+use super::reader::Reader;
+use super::state::State;
+use super::{Container, Scalar, Visitor};
 use crate::{plain, vector};
 
 /// What the next byte of structure belongs to.
@@ -15,6 +17,18 @@ enum Expect {
     Element,
     /// A comma or the end of the container.
     After,
+}
+
+impl Expect {
+    fn state_in(self, container: Container) -> State {
+        match (self, container) {
+            (Self::First, Container::Object) => State::ObjectStart,
+            (Self::First, Container::Array) => State::ArrayStart,
+            (Self::Element, Container::Object) => State::NextKey,
+            (Self::Element, Container::Array) => State::NextItem,
+            (Self::After, _) => State::AfterValue,
+        }
+    }
 }
 
 /// How many containers are held back from the frames at most.
@@ -55,74 +69,53 @@ impl<V: Visitor> Reader<'_, V> {
             let mut start = plain::skip_white_space(piece, at);
             let is_empty = expect == Expect::First && piece.get(start) == Some(&closer(container));
             if expect != Expect::After && !is_empty {
-                let (key, value) = match container {
-                    Container::Array => ((start, start), start),
-                    Container::Object => match key_and_value(piece, start) {
-                        Some(found) => found,
-                        None => break,
-                    },
+                let Some(found) = whole_element(piece, start, container) else {
+                    break;
                 };
-                let (scalar, end) = match piece.get(value) {
-                    Some(b'"') => match string_end(piece, value + 1) {
-                        Some(end) => (Scalar::String, end + 1),
-                        None => break,
-                    },
-                    Some(b'-' | b'0'..=b'9') => match number_end(piece, value) {
-                        Some(end) => (Scalar::Number, end),
-                        None => break,
-                    },
-                    Some(opener @ (b'{' | b'[')) => {
-                        self.tell_key(container, key);
-                        container = if *opener == b'{' {
-                            Container::Object
-                        } else {
-                            Container::Array
-                        };
-                        self.visitor.open(container);
+                if container == Container::Object {
+                    self.visitor.key(&piece[found.key.0..found.key.1]);
+                }
+                element = offset + start;
+                at = found.end;
+                match found.kind {
+                    ElementKind::Scalar(scalar) => {
+                        if scalar == Scalar::String && found.value + 2 < at {
+                            self.visitor.text(&piece[found.value + 1..at - 1]);
+                        }
+                        self.visitor.scalar(scalar);
+                        expect = Expect::After;
+                        start = plain::skip_white_space(piece, at);
+                    }
+                    ElementKind::Opens(inner) => {
+                        self.visitor.open(inner);
                         if held.len() == MOST_HELD {
                             self.release(&mut held);
                         }
-                        element = offset + start;
-                        let opener = offset + value;
+                        let (opener, key) = (offset + found.value, found.key);
                         held.push(Held {
-                            container,
+                            container: inner,
                             opener,
                             element,
                             key,
                             index: 0,
                         });
+                        container = inner;
                         rollback = opener + 1;
                         previous = None;
                         expect = Expect::First;
-                        at = value + 1;
                         continue;
                     }
-                    _ => match literal_end(piece, value) {
-                        Some(literal) => literal,
-                        None => break,
-                    },
-                };
-                self.tell_key(container, key);
-                if scalar == Scalar::String {
-                    self.visitor.text(&piece[value + 1..end - 1]);
                 }
-                self.visitor.scalar(scalar);
-                element = offset + start;
-                at = end;
-                expect = Expect::After;
-                start = plain::skip_white_space(piece, at);
             }
             loop {
                 match piece.get(start) {
                     Some(b',') => {
                         previous = Some((element, offset + start));
                         rollback = offset + start;
-                        match held.last_mut() {
-                            Some(innermost) => innermost.index += 1,
-                            None if container == Container::Array => {
-                                self.scanner.frames.next_index()
-                            }
-                            None => {}
+                        match (held.last_mut(), container) {
+                            (_, Container::Object) => {}
+                            (Some(innermost), _) => innermost.index += 1,
+                            (None, _) => self.scanner.frames.next_index(),
                         }
                         expect = Expect::Element;
                         at = start + 1;
@@ -153,14 +146,10 @@ impl<V: Visitor> Reader<'_, V> {
         self.scanner.element = element;
         self.scanner.previous = previous;
         self.scanner.rollback = rollback;
-        match (expect, container) {
-            _ if self.scanner.frames.is_empty() => State::End,
-            (Expect::First, Container::Object) => State::ObjectStart,
-            (Expect::First, Container::Array) => State::ArrayStart,
-            (Expect::Element, Container::Object) => State::NextKey,
-            (Expect::Element, Container::Array) => State::NextItem,
-            (Expect::After, _) => State::AfterValue,
+        if self.scanner.frames.is_empty() {
+            return State::End;
         }
+        expect.state_in(container)
     }
 
     /// Hands the containers that are still open over to the frames.
@@ -170,16 +159,7 @@ impl<V: Visitor> Reader<'_, V> {
             self.scanner
                 .frames
                 .push(one.container, one.opener, one.element, key);
-            if one.container == Container::Array {
-                self.scanner.frames.set_index(one.index);
-            }
-        }
-    }
-
-    #[inline]
-    fn tell_key(&mut self, container: Container, key: (usize, usize)) {
-        if container == Container::Object {
-            self.visitor.key(&self.piece[key.0..key.1]);
+            self.scanner.frames.set_index(one.index);
         }
     }
 }
@@ -189,6 +169,47 @@ fn closer(container: Container) -> u8 {
         Container::Object => b'}',
         Container::Array => b']',
     }
+}
+
+/// An element that lies whole in the piece; of a container only its opener.
+struct Element {
+    /// Where its key is, in an object.
+    key: (usize, usize),
+    value: usize,
+    end: usize,
+    kind: ElementKind,
+}
+
+enum ElementKind {
+    Scalar(Scalar),
+    Opens(Container),
+}
+
+#[inline]
+fn whole_element(piece: &[u8], start: usize, container: Container) -> Option<Element> {
+    let (key, value) = match container {
+        Container::Array => ((start, start), start),
+        Container::Object => key_and_value(piece, start)?,
+    };
+    let (kind, end) = match piece.get(value)? {
+        b'"' => (
+            ElementKind::Scalar(Scalar::String),
+            string_end(piece, value + 1)? + 1,
+        ),
+        b'{' => (ElementKind::Opens(Container::Object), value + 1),
+        b'[' => (ElementKind::Opens(Container::Array), value + 1),
+        b'-' | b'0'..=b'9' => (
+            ElementKind::Scalar(Scalar::Number),
+            number_end(piece, value)?,
+        ),
+        _ => literal_end(piece, value)?,
+    };
+    Some(Element {
+        key,
+        value,
+        end,
+        kind,
+    })
 }
 
 /// Where a key is written, without its quotes, and where its value begins.
@@ -225,14 +246,16 @@ fn string_end(piece: &[u8], mut at: usize) -> Option<usize> {
 
 /// The kind of a whole literal and where it ends.
 #[inline]
-fn literal_end(piece: &[u8], start: usize) -> Option<(Scalar, usize)> {
-    let rest = piece.get(start..)?;
-    match rest.first()? {
-        b't' if rest.starts_with(b"true") => Some((Scalar::Bool, start + 4)),
-        b'f' if rest.starts_with(b"false") => Some((Scalar::Bool, start + 5)),
-        b'n' if rest.starts_with(b"null") => Some((Scalar::Null, start + 4)),
-        _ => None,
-    }
+fn literal_end(piece: &[u8], start: usize) -> Option<(ElementKind, usize)> {
+    let (scalar, spelling): (_, &[u8]) = match piece[start] {
+        b't' => (Scalar::Bool, b"true"),
+        b'f' => (Scalar::Bool, b"false"),
+        b'n' => (Scalar::Null, b"null"),
+        _ => return None,
+    };
+    piece[start..]
+        .starts_with(spelling)
+        .then_some((ElementKind::Scalar(scalar), start + spelling.len()))
 }
 
 /// Where a lawful number ends, if something follows it.

@@ -61,19 +61,20 @@ pub(super) fn decide<'f>(
     Err(mismatch.map_or(Outcome::Repeat, Outcome::NoMatch))
 }
 
-impl<'b, 'f> Attempt<'b, 'f> {
+impl<'f> Attempt<'_, 'f> {
     /// The fragment begins with what the model was asked to repeat.
     fn as_expected(&self, expected: &str) -> Option<Result<Join<'f>, Outcome>> {
         if !self.base.text().ends_with(expected) {
             return None;
         }
         // White space in front is easily lost on the way.
-        let said = [expected, expected.trim_start()]
+        let (said, at) = [expected, expected.trim_start()]
             .into_iter()
-            .filter(|said| !said.is_empty());
-        let (said, at) = said
-            .filter_map(|said| Some((said, unwrap::after_preamble(self.fragment, said)?)))
-            .next()?;
+            .find_map(|said| {
+                let at =
+                    unwrap::after_preamble(self.fragment, said).filter(|_| !said.is_empty())?;
+                Some((said, at))
+            })?;
         let base_len = self.base.text().len();
         let repeated = said.chars().count();
         let join = self.join(Outcome::Overlap, base_len, "", at + said.len(), repeated);
@@ -98,16 +99,18 @@ impl<'b, 'f> Attempt<'b, 'f> {
             return self.progress(restart.map_or(exact, |restart| restart.join));
         }
 
-        let mut candidates = self.overlaps();
-        candidates.extend(restarts);
+        let mut candidates: Vec<Candidate<'f>> = Vec::new();
+        for candidate in self.overlaps().into_iter().chain(restarts) {
+            let place = self.place_in_document(&candidate);
+            let known = candidates
+                .iter_mut()
+                .find(|known| self.place_in_document(known) == place);
+            match known {
+                Some(known) => known.matched = known.matched.max(candidate.matched),
+                None => candidates.push(candidate),
+            }
+        }
         candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.matched));
-        let mut seen = Vec::new();
-        candidates.retain(|candidate| {
-            let place = self.place_in_document(candidate);
-            let is_new = !seen.contains(&place);
-            seen.push(place);
-            is_new
-        });
 
         if falls_short || self.is_repeat() {
             return Err(Outcome::Repeat);
@@ -135,9 +138,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
     fn place_in_document(&self, candidate: &Candidate<'_>) -> usize {
         let rewritten = self.base.text().len() - candidate.join.base_len;
         let place = candidate.from + rewritten;
-        match self.ends_in_token() {
-            true => place,
-            false => plain::skip_white_space(self.fragment.as_bytes(), place),
+        if self.ends_in_token() {
+            place
+        } else {
+            plain::skip_white_space(self.fragment.as_bytes(), place)
         }
     }
 
@@ -155,8 +159,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         for rival in candidates {
             let lead = longer - rival.matched;
             let is_close = rival.matched >= LONG_ENOUGH && lead < CLEAR_LEAD;
-            let is_strong = rival.matched >= CLEAR_LEAD;
-            if is_close || is_strong || self.is_period(rival.from, best.from) {
+            if is_close || self.is_period(rival.from, best.from) {
                 return Err(Outcome::Ambiguous {
                     shorter: rival.matched,
                     longer,
@@ -190,12 +193,18 @@ impl<'b, 'f> Attempt<'b, 'f> {
 
     /// A join that adds nothing is none.
     pub(super) fn progress(&self, join: Join<'f>) -> Result<Join<'f>, Outcome> {
-        let is_new = !join.addition.trim().is_empty()
-            && join.scanner.whole_text_end() > self.base.scanner().whole_text_end();
-        if is_new {
-            Ok(join)
+        let is_blank = if self.base.scanner().is_in_string() {
+            join.addition.is_empty()
         } else {
+            join.addition.trim().is_empty()
+        };
+        // Half an escape that is only written anew is no news either.
+        let rewrites = join.base_len < self.base.text().len();
+        let is_repeat = is_blank || rewrites && join.scanner.whole_text_end() <= join.base_len;
+        if is_repeat {
             Err(Outcome::Repeat)
+        } else {
+            Ok(join)
         }
     }
 
@@ -206,7 +215,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         short: &[Candidate<'f>],
         protocol: Protocol,
     ) -> Result<Join<'f>, Outcome> {
-        let place = self.base.scanner().cut().map(|cut| cut.place);
+        let place = self.base.scanner().place();
         let repeated = short.first().map_or(0, |candidate| candidate.matched);
         let ambiguous = Err(Outcome::Ambiguous {
             shorter: 0,
@@ -247,6 +256,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     pub(super) fn stands_alone(&self) -> bool {
         let mut scanner = Scanner::new();
         scanner.feed(self.fragment.as_bytes());
+        self.count(self.fragment.len());
         let is_container = self.fragment.trim_start().starts_with(['{', '[']);
         match scanner.offence() {
             None => is_container || scanner.is_complete(),

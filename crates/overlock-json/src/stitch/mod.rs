@@ -151,12 +151,11 @@ pub fn stitch<T: AsRef<[u8]> + ?Sized>(
         bytes = Cow::Owned([base.half_character(), &*bytes].concat());
     }
     let cleaned;
-    let (fragment, half_character) = match whole_characters(&bytes) {
-        Some(parts) => parts,
-        None => {
-            cleaned = clean_encoding(&bytes).text;
-            (&*cleaned, &[][..])
-        }
+    let (fragment, half_character) = if let Some(parts) = whole_characters(&bytes) {
+        parts
+    } else {
+        cleaned = clean_encoding(&bytes).text;
+        (&*cleaned, &[][..])
     };
 
     let scanned = Cell::new(0);
@@ -221,7 +220,7 @@ struct Attempt<'b, 'f> {
     scanned: &'b Cell<usize>,
 }
 
-impl<'b, 'f> Attempt<'b, 'f> {
+impl<'f> Attempt<'_, 'f> {
     fn count(&self, bytes: usize) {
         self.scanned.set(self.scanned.get() + bytes);
     }

@@ -9,7 +9,7 @@ const WINDOW: usize = 32 * 1024;
 /// So many overlaps are tried at most; text that offers more is too regular to decide.
 const MOST_TRIED: usize = 64;
 
-impl<'b, 'f> Attempt<'b, 'f> {
+impl<'f> Attempt<'_, 'f> {
     /// The two longest lawful overlaps, longest first: that is what a decision needs.
     pub(super) fn overlaps(&self) -> Vec<Candidate<'f>> {
         let (base, fragment) = (self.base.text().as_bytes(), self.fragment);

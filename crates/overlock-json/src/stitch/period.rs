@@ -17,20 +17,45 @@ impl Attempt<'_, '_> {
     /// after it in the fragment or right before what it repeats in the base.
     pub(super) fn is_period(&self, shorter: usize, longer: usize) -> bool {
         let (shorter, longer) = (shorter.min(longer), shorter.max(longer));
-        self.is_period_of_text(shorter, longer) || self.is_period_of_tokens(shorter, longer)
+        self.is_period_of_text(shorter, longer)
+            || self.is_period_of_tokens(shorter, longer)
+            || self.repeats_itself(shorter, longer)
     }
 
+    /// Whether the shorter overlap comes again in the longer one, with the same text after it
+    /// each time: then it is a refrain, and tells nothing of where one is.
+    fn repeats_itself(&self, shorter: usize, longer: usize) -> bool {
+        let fragment = self.fragment.as_bytes();
+        let overlap = &self.fragment[..shorter];
+        let mut at = 0;
+        while shorter > 0 && at < longer {
+            let next = self.fragment.ceil_char_boundary(at + 1);
+            let Some(found) = self.fragment[next..].find(overlap) else {
+                return false;
+            };
+            let again = next + found;
+            let len = again - at;
+            self.count(len);
+            if fragment.get(again..again + len) == Some(&fragment[at..again]) {
+                return true;
+            }
+            at = again;
+        }
+        false
+    }
+
+    /// Counts how far the text goes on repeating itself at this distance, ahead in the fragment
+    /// and behind in the base: another whole piece is one too many.
     fn is_period_of_text(&self, shorter: usize, longer: usize) -> bool {
         let fragment = self.fragment.as_bytes();
         let piece = &fragment[shorter..longer];
         let ahead = common(piece.iter(), fragment[longer..].iter());
         let base = self.base.text().as_bytes();
         let before = base.strip_suffix(&fragment[..longer]).unwrap_or_default();
-        let first = &fragment[..longer - shorter];
-        let behind = common(first.iter().rev(), before.iter().rev());
+        let behind = common(fragment[..piece.len()].iter().rev(), before.iter().rev());
         self.count(ahead + behind);
-        let same = ahead.max(behind);
-        same > 0 && same + RAGGED_END >= piece.len() || self.stands_before(longer - shorter, longer)
+        let again = shorter + ahead + behind;
+        again > 0 && again + RAGGED_END >= piece.len() || self.stands_before(piece.len(), longer)
     }
 
     /// Whether the first bytes of the fragment stand in the base before the place where it

@@ -139,7 +139,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     ) -> Option<Result<Candidate<'f>, Outcome>> {
         let text = self.base.text();
         let scanner = self.base.scanner();
-        let place = scanner.cut()?.place;
+        let place = scanner.place()?;
         let innermost = level + 1 == frames.len();
         let between = matches!(
             place,

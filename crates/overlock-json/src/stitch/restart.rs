@@ -7,11 +7,14 @@ use super::decide::LONG_ENOUGH;
 use super::{Attempt, Candidate, Outcome};
 use crate::borders::common_prefixes;
 use crate::cut::Place;
+use crate::plain;
 use crate::strings::code_points;
 use crate::tokens::{Token, TokenKind, Tokens, is_inside_string};
 
 /// Text said again is looked for in this many bytes at the end of the base.
 const WINDOW: usize = 16 * 1024;
+/// So many joins are tried for one reading of the fragment.
+const MOST_OFFERS: usize = 8;
 /// So many of the innermost and of the outermost containers are looked at for a restart.
 const MOST_FRAMES: usize = 16;
 
@@ -68,7 +71,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     fn tail_from(&self, start: usize) -> Tail<'b> {
         let text = self.base.text();
         self.count(text.len() - start);
-        let place = self.base.scanner().cut().map(|cut| cut.place);
+        let place = self.base.scanner().place();
         let ends_in_string = matches!(place, Some(Place::String | Place::Escape | Place::Key));
         let ends_in_word = matches!(place, Some(Place::Number | Place::Literal));
         let inside = is_inside_string(text, start, ends_in_string);
@@ -99,11 +102,12 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 .chain(tail.tokens.iter().map(Some))
                 .collect();
             let same = common_prefixes(&sequence);
+            // Longest first: in text that offers many, the first few show that it is too regular.
+            let mut offers = 0;
             for start in 0..=tail.tokens.len() {
                 let first = start + headless.len();
-                let count = match tail.tokens.len().checked_sub(first) {
-                    Some(count) => count,
-                    None => continue,
+                let Some(count) = tail.tokens.len().checked_sub(first) else {
+                    continue;
                 };
                 let reaches_end = count == 0 || same[sequence.len() - count] == count;
                 let head_matches = headless
@@ -111,6 +115,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
                     .all(|head| ends_with(&tail.tokens[start], head));
                 if !reaches_end || !head_matches {
                     continue;
+                }
+                offers += 1;
+                if offers > MOST_OFFERS {
+                    break;
                 }
                 let matched = &tokens[..headless.len() + count];
                 let start = tail.tokens.get(start).map(|token| token.start);
@@ -228,9 +236,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     }
 
     /// Adds the join after `count` of the fragment's tokens, which say the base from `start` on
-    /// again, and the half token of the base.
-    #[expect(clippy::too_many_arguments, reason = "x")]
-    /// Adds the join after `count` of the fragment's tokens and the half token of the base.
+    /// again, and after the half token of the base.
     fn offer(
         &self,
         start: Option<usize>,
@@ -287,7 +293,12 @@ impl<'b, 'f> Attempt<'b, 'f> {
         again: Option<&Token<'_>>,
         end: usize,
     ) -> Option<usize> {
-        let Some(half) = half else { return Some(end) };
+        let Some(half) = half else {
+            // White space that the base ends with already is not written again.
+            let is_spaced = self.base.text().ends_with([' ', '\n', '\r', '\t']);
+            let next = plain::skip_white_space(self.fragment.as_bytes(), end);
+            return Some(if is_spaced { next } else { end });
+        };
         let again = again.filter(|again| again.kind == half.kind && !again.headless)?;
         if half.kind == TokenKind::Word {
             return again
@@ -335,7 +346,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     }
 
     pub(super) fn ends_in_token(&self) -> bool {
-        let place = self.base.scanner().cut().map(|cut| cut.place);
+        let place = self.base.scanner().place();
         matches!(
             place,
             Some(Place::String | Place::Escape | Place::Key | Place::Number | Place::Literal)

@@ -10,6 +10,9 @@ mod scanning;
 /// Every prefix of every document closes to what it already held.
 mod closing;
 
+/// What a prompt is given to ask for the rest.
+mod asking;
+
 /// A model that answers in the ways models really do.
 mod simulator;
 

@@ -1,5 +1,7 @@
 //! Plays a model that is asked to go on after a cut, in the ways models really answer.
 
+use std::fmt::Write;
+
 use overlock_json::Protocol;
 
 use crate::documents::{Layout, Value};
@@ -74,6 +76,11 @@ impl Behaviour {
     /// Whether the answer begins with what was asked for, so that it must always join.
     pub(crate) fn is_as_asked(self) -> bool {
         self <= Self::Prefilled
+    }
+
+    /// Whether the answer shows by itself where it joins, if the document does not repeat itself.
+    pub(crate) fn is_decidable(self) -> bool {
+        self < Self::ContinuesUnasked
     }
 
     /// Whether the answer has nothing that belongs to the document.
@@ -210,7 +217,7 @@ impl Question<'_> {
             .iter()
             .rev()
             .find(|(key, _)| outside.trim_end().trim_end_matches(':').ends_with(key))?;
-        is_between.then(|| format!("{{{}:[", key))
+        is_between.then(|| format!("{{{key}:["))
     }
 }
 
@@ -281,7 +288,7 @@ fn reescaped(document: &str, start: usize) -> String {
             at += len;
         } else if strings[at] && !character.is_ascii() {
             for unit in character.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
+                let _ = write!(out, "\\u{unit:04x}");
             }
             at += character.len_utf8();
         } else {
