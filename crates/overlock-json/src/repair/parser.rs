@@ -10,6 +10,7 @@ use super::brackets::{Group, Kind, bracket_index};
 use super::draft::Draft;
 use super::fix::{Fix, FixKind};
 use super::look;
+use super::sound::Checkpoint;
 use std::cell::OnceCell;
 
 /// What becomes of a document that is still open where the text ends.
@@ -124,6 +125,25 @@ impl<'t> Parser<'t> {
             doubles: false,
             rest: text.len(),
             beginning: Beginning::Value,
+        }
+    }
+
+    /// Begins at a checkpoint, counted from `origin`: what is before it is sound.
+    pub(super) fn resume(&mut self, origin: usize, checkpoint: Checkpoint) {
+        let start = self.at;
+        for &kind in &checkpoint.stack {
+            self.open[bracket_index(kind.closer())] += 1;
+        }
+        self.stack = checkpoint.stack;
+        self.at = origin + checkpoint.at;
+        self.opened = self.draft.position(origin + checkpoint.opener);
+        self.expect = checkpoint.expect;
+        let before = self.text[start..self.at].trim_ascii_end();
+        self.value_end = before.len();
+        if let Some(before) = before.strip_suffix(b",") {
+            self.comma = Some(before.len());
+            self.comma_offset = start + before.len();
+            self.value_end = before.trim_ascii_end().len();
         }
     }
 
