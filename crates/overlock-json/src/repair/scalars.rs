@@ -251,7 +251,8 @@ impl Parser<'_> {
                 self.at = end;
                 return;
             }
-            if at_end || !inside {
+            // Half a number says nothing, least of all if it is everything.
+            if at_end && inside || !inside && self.documents == 1 {
                 self.draft.skip(start, end);
                 self.at = end;
                 return;
