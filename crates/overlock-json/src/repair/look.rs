@@ -211,9 +211,8 @@ pub(super) fn full_width(text: &[u8], at: usize) -> Option<u8> {
 pub(super) fn odd_space_len(text: &[u8], at: usize) -> usize {
     match text[at..] {
         [0x00..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F, ..] => 1,
-        [0xC2, 0xA0 | 0x85 | 0xAD, ..] => 2,
-        // A line break that was escaped along with the document around it.
-        [b'\\', b'n' | b'r' | b't', ..] => 2,
+        // Also a line break that was escaped along with the document around it.
+        [0xC2, 0xA0 | 0x85 | 0xAD, ..] | [b'\\', b'n' | b'r' | b't', ..] => 2,
         [0xE1, 0x9A, 0x80, ..]
         | [0xE1, 0xA0, 0x8E, ..]
         | [0xE2, 0x80, 0x80..=0x8F | 0xA8..=0xAF, ..]

@@ -27,7 +27,7 @@ pub(super) fn checkpoint(scanner: &Scanner, text: &[u8]) -> Option<Checkpoint> {
     let sound = scanner
         .offence()
         .map_or(text.len(), |offence| offence.offset);
-    let nearest = sound.checked_sub(MOST_AGAIN).unwrap_or_default().max(1);
+    let nearest = sound.saturating_sub(MOST_AGAIN).max(1);
     if scanner.depth() == 0 {
         return after_root(text, sound);
     }

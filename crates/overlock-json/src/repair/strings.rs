@@ -13,6 +13,16 @@ use super::parser::{Ending, Expect, Parser};
 use super::verdict::Verdict;
 use crate::vector;
 
+/// How often the quotes of a string are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    Once,
+    /// `""text""`
+    Twice,
+    /// As in Python: only three quotes end the string.
+    Thrice,
+}
+
 /// One reading of a string.
 pub(super) struct Reading {
     pub(super) quote: Quote,
@@ -27,10 +37,7 @@ pub(super) struct Reading {
     pub(super) inside_quotes: bool,
     /// The opening quote was escaped, so that an escaped one can end the string.
     pub(super) escaped: bool,
-    /// The quotes are written twice: `""text""`.
-    pub(super) doubled: bool,
-    /// The quotes are written three times, as in Python: only three end the string.
-    pub(super) tripled: bool,
+    pub(super) written: Written,
     /// Up to where the text is a document of its own, whose quotes were not escaped.
     pub(super) embedded: usize,
     /// The text is a Windows path, in which every backslash is meant.
@@ -69,8 +76,11 @@ impl Parser<'_> {
                 inner_quotes: 0,
                 inside_quotes: false,
                 escaped: start > 0 && self.text[start - 1] == b'\\',
-                doubled: false,
-                tripled,
+                written: if tripled {
+                    Written::Thrice
+                } else {
+                    Written::Once
+                },
                 embedded: self.embedded_end(),
                 path: is_windows_path(self.rest()),
             };
@@ -234,10 +244,10 @@ impl Parser<'_> {
             self.draft.replace(self.at, self.at + width, b"\"");
             self.at += width;
         }
-        if reading.tripled {
+        if reading.written == Written::Thrice {
             return self.drop_bytes(2, FixKind::ExtraQuote);
         }
-        if reading.doubled
+        if reading.written == Written::Twice
             && look::quote_at(self.text, self.at).is_some_and(|(other, _)| other == quote)
         {
             self.drop_bytes(width, FixKind::ExtraQuote);
@@ -256,8 +266,8 @@ impl Parser<'_> {
 
     fn inner_quote(&mut self, quote: Quote, width: usize, reading: &mut Reading) {
         let first = self.at == reading.content && quote == reading.quote;
-        if first && !reading.doubled && !reading.tripled && self.is_doubled(width) {
-            reading.doubled = true;
+        if first && reading.written == Written::Once && self.is_doubled(width) {
+            reading.written = Written::Twice;
             self.drop_bytes(width, FixKind::ExtraQuote);
             reading.content = self.at;
             return;

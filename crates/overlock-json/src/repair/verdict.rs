@@ -5,7 +5,7 @@
 
 use super::look::{self, Quote};
 use super::parser::{Expect, Parser};
-use super::strings::Reading;
+use super::strings::{Reading, Written};
 use super::unclosed::bracket_balance;
 use crate::extract::begins_value;
 
@@ -24,7 +24,7 @@ impl Parser<'_> {
         if reading.stop.is_some() || self.at < reading.embedded {
             return Verdict::Inner;
         }
-        if reading.tripled {
+        if reading.written == Written::Thrice {
             let quotes = &self.text[self.at..];
             let same = |byte: &&u8| **byte == quotes[0];
             let ends =
@@ -50,7 +50,7 @@ impl Parser<'_> {
             return if mixed { Verdict::End } else { Verdict::Inner };
         }
         let twice = look::quote_at(self.text, self.at + width).map(|(other, _)| other);
-        if reading.doubled && twice == Some(quote) {
+        if reading.written == Written::Twice && twice == Some(quote) {
             return Verdict::End;
         }
         let ends = if is_key {
