@@ -20,7 +20,7 @@ impl Parser<'_> {
             return false;
         }
         match letter {
-            b'"' if reading.escaped && self.value_may_end(at + 2, reading) => {
+            b'"' if reading.escaped && self.may_end(at + 2, reading) => {
                 self.rewrite(1, b"");
                 self.at += 1;
                 true

@@ -120,7 +120,7 @@ fn colon_after(text: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> bool {
         .take_while(|&&byte| belongs(byte))
         .count();
     let next = skip_space(text, at + length);
-    length > 0 && text.get(next) == Some(&b':') && !text[next..].starts_with(b"://")
+    length > 0 && matches!(text.get(next), Some(b':' | b'=')) && !text[next..].starts_with(b"://")
 }
 
 /// Whether any key with its colon begins at `at`.

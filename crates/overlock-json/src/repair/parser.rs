@@ -50,6 +50,16 @@ pub(super) enum Expect {
     Done,
 }
 
+/// A way of writing keys; whoever has taken to one goes on with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    Plain,
+    /// Without quotes.
+    Bare,
+    /// In two pairs of quotes.
+    Doubled,
+}
+
 pub(super) struct Parser<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
@@ -87,8 +97,7 @@ pub(super) struct Parser<'t> {
     pub(super) patience: usize,
     /// Where the last three quotes in a row are, once that has been asked.
     pub(super) last_triple: Option<usize>,
-    /// The quotes of keys are written twice.
-    pub(super) doubles: bool,
+    pub(super) keys: Keys,
     /// Where the text begins that was left out after the document.
     pub(super) rest: usize,
     /// If the bracket around everything was missing, its end says nothing of a cut.
@@ -122,7 +131,7 @@ impl<'t> Parser<'t> {
             last_quote: OnceCell::new(),
             patience: text.len(),
             last_triple: None,
-            doubles: false,
+            keys: Keys::Plain,
             rest: text.len(),
             beginning: Beginning::Value,
         }

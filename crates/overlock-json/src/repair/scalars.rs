@@ -3,7 +3,7 @@
 use super::fix::FixKind;
 use super::look;
 use super::numbers::{number, number_len, number_prefix};
-use super::parser::{Ending, Parser};
+use super::parser::{Ending, Keys, Parser};
 use crate::extract::begins_value;
 use crate::vector;
 use std::fmt::Write;
@@ -86,15 +86,9 @@ impl Parser<'_> {
         let end = self.at + length;
         if self.may_be_shortened(end) {
             // It might have had more digits.
-            self.draft.skip(self.at, end);
-            self.at = end;
-            return;
+            return self.leave_out(end);
         }
-        self.at = end;
-        self.complete_value(false);
-        if self.text.get(end) == Some(&b'"') && !self.opens_string(end) {
-            self.drop_bytes(1, FixKind::ExtraQuote);
-        }
+        self.end_scalar(end);
     }
 
     /// Whether the quote at `at` begins a string, rather than ends one that was not begun.
@@ -218,60 +212,82 @@ impl Parser<'_> {
     }
 
     fn bare_value(&mut self, length: usize) {
-        let start = self.at;
-        let end = start + length;
-        let token = &self.text[start..end];
-        let at_end = end == self.text.len();
-        let inside = !self.stack.is_empty();
+        let end = self.at + length;
+        let token = &self.text[self.at..end];
         if let Some(json) = look::literal(token) {
-            if json.as_bytes() != token {
-                self.fix(FixKind::Literal);
-                self.draft.replace(start, end, json.as_bytes());
-            }
-        } else if let Some(number) = number(token) {
-            if self.may_be_shortened(end) {
-                self.draft.skip(start, end);
-                self.at = end;
-                return;
-            }
-            let legal_prefix = number_prefix(token);
-            if !(at_end && self.ending == Ending::StayOpen && legal_prefix) {
-                self.fix(FixKind::Number);
-                self.draft.replace(start, end, number.as_bytes());
-            }
-        } else if let Some(json) =
-            half_literal(token).filter(|_| self.text[end..].trim_ascii().is_empty())
-        {
-            if self.ending == Ending::Close || !at_end {
-                self.fix(FixKind::Truncated);
-                self.draft.replace(start, end, json.as_bytes());
-            }
-        } else if token.len() == 1 && matches!(token[0], b'-' | b'+' | b'.') {
-            if at_end && (self.ending == Ending::StayOpen && token == b"-") {
-                self.at = end;
-                return;
-            }
-            // Half a number says nothing, least of all if it is everything.
-            if at_end && inside || !inside && self.documents == 1 {
-                self.draft.skip(start, end);
-                self.at = end;
-                return;
-            }
-            self.fix(FixKind::Number);
-            self.draft.replace(start, end, b"null");
-        } else {
-            self.quote(length, FixKind::UnquotedValue);
-            if at_end && self.ending == Ending::StayOpen {
-                self.reopen_string();
-            }
-            self.complete_value(true);
-            return;
+            return self.write_scalar(end, json.as_bytes(), FixKind::Literal);
         }
+        if let Some(number) = number(token) {
+            return self.odd_number(end, number.as_bytes());
+        }
+        let is_last = self.text[end..].trim_ascii().is_empty();
+        if let Some(json) = half_literal(token).filter(|_| is_last) {
+            let open = self.ending == Ending::StayOpen && end == self.text.len();
+            let written = if open { &json[..length] } else { json };
+            return self.write_scalar(end, written.as_bytes(), FixKind::Truncated);
+        }
+        if matches!(token, [b'-' | b'+' | b'.']) {
+            return self.sign_alone(end);
+        }
+        self.quote(length, FixKind::UnquotedValue);
+        if end == self.text.len() && self.ending == Ending::StayOpen {
+            self.reopen_string();
+        }
+        self.complete_value(true);
+    }
+
+    /// Writes the value that the input up to `end` stands for.
+    fn write_scalar(&mut self, end: usize, json: &[u8], kind: FixKind) {
+        if json != &self.text[self.at..end] {
+            self.fix(kind);
+            self.draft.replace(self.at, end, json);
+        }
+        self.end_scalar(end);
+    }
+
+    fn end_scalar(&mut self, end: usize) {
         self.at = end;
         self.complete_value(false);
         if self.text.get(end) == Some(&b'"') && !self.opens_string(end) {
             self.drop_bytes(1, FixKind::ExtraQuote);
         }
+    }
+
+    fn odd_number(&mut self, end: usize, json: &[u8]) {
+        let token = &self.text[self.at..end];
+        let open = self.ending == Ending::StayOpen && end == self.text.len();
+        if self.may_be_shortened(end) {
+            self.leave_out(end);
+        } else if open && number_prefix(token) {
+            self.end_scalar(end);
+        } else {
+            self.write_scalar(end, json, FixKind::Number);
+        }
+    }
+
+    /// A sign or a point with no digits.
+    fn sign_alone(&mut self, end: usize) {
+        let next = look::skip_space(self.text, end);
+        let at_end = end == self.text.len();
+        let inside = !self.stack.is_empty();
+        if at_end && self.ending == Ending::StayOpen && self.byte() == b'-' {
+            self.at = end;
+        } else if look::quote_at(self.text, next).is_some()
+            || matches!(self.text.get(next), Some(b'{' | b'['))
+        {
+            // The mark of an item in a list.
+            self.drop_bytes(1, FixKind::StrayText);
+        } else if at_end && inside || !inside && self.documents == 1 {
+            // Half a number says nothing, least of all if it is everything.
+            self.leave_out(end);
+        } else {
+            self.write_scalar(end, b"null", FixKind::Number);
+        }
+    }
+
+    fn leave_out(&mut self, end: usize) {
+        self.draft.skip(self.at, end);
+        self.at = end;
     }
 
     /// Writes the next `length` bytes as a string.
@@ -347,6 +363,7 @@ impl Parser<'_> {
             return self.drop_bytes(length, FixKind::StrayText);
         }
         self.begin_member();
+        self.keys = Keys::Bare;
         self.quote(length, FixKind::UnquotedKey);
         self.end_key();
         if self.at == text.len() && self.ending == Ending::StayOpen {

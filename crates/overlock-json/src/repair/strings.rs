@@ -9,7 +9,7 @@ use super::brackets::Kind;
 use super::draft::Mark;
 use super::fix::FixKind;
 use super::look::{self, Quote};
-use super::parser::{Ending, Expect, Parser};
+use super::parser::{Ending, Expect, Keys, Parser};
 use super::verdict::Verdict;
 use crate::vector;
 
@@ -290,8 +290,10 @@ impl Parser<'_> {
         };
         if look::quote_at(self.text, end + width).is_some() {
             // Whoever doubles the quotes of keys does so everywhere; else they are text.
-            self.doubles |= self.expect == Expect::Key;
-            return self.doubles;
+            if self.expect == Expect::Key {
+                self.keys = Keys::Doubled;
+            }
+            return self.keys == Keys::Doubled;
         }
         match self.text.get(beyond) {
             None | Some(b'}' | b']' | b':') => true,

@@ -452,6 +452,8 @@ fn malformed() -> impl Strategy<Value = String> {
         "12.5",
         "true",
         "nul",
+        "Tru",
+        "Non",
         "None",
         " ",
         "\n",

@@ -3,8 +3,9 @@
 //! It does where the grammar can go on after it. A string that already holds quotes
 //! is looked at more strictly: then what follows has to go on being JSON for longer.
 
+use super::fix::FixKind;
 use super::look::{self, Quote};
-use super::parser::{Expect, Parser};
+use super::parser::{Expect, Keys, Parser};
 use super::strings::{Reading, Written};
 use super::unclosed::bracket_balance;
 use crate::extract::begins_value;
@@ -53,17 +54,21 @@ impl Parser<'_> {
         if reading.written == Written::Twice && twice == Some(quote) {
             return Verdict::End;
         }
-        let ends = if is_key {
-            self.key_may_end(self.at + width, reading)
-        } else {
-            self.value_may_end(self.at + width, reading)
-        };
-        if ends {
+        if self.may_end(self.at + width, reading) {
             return Verdict::End;
         }
         match self.ended_before(reading) {
             Some(stop) => Verdict::EndedAt(stop),
             None => Verdict::Inner,
+        }
+    }
+
+    /// Whether the grammar can go on at `after` if the string has ended before it.
+    pub(super) fn may_end(&self, after: usize, reading: &Reading) -> bool {
+        if self.expect == Expect::Key {
+            self.key_may_end(after, reading)
+        } else {
+            self.value_may_end(after, reading)
         }
     }
 
@@ -98,7 +103,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn value_may_end(&self, after: usize, reading: &Reading) -> bool {
+    fn value_may_end(&self, after: usize, reading: &Reading) -> bool {
         let next = look::skip_space(self.text, after);
         let Some(&byte) = self.text.get(next) else {
             return true;
@@ -135,7 +140,8 @@ impl Parser<'_> {
                 let broken = self.line_break(after, next);
                 let lonely = reading.inner_quotes == 0;
                 if in_object {
-                    broken && look::bare_key_ahead(self.text, next)
+                    (broken || lonely && self.keys == Keys::Bare)
+                        && look::bare_key_ahead(self.text, next)
                         || look::plain_scalar_ahead(self.text, next)
                         || self.is_stray_before_key(next)
                         || lonely && next > after && self.words_then_end(next, reading.quote)
@@ -178,7 +184,7 @@ impl Parser<'_> {
                     }
                 }
                 _ => {
-                    look::bare_key_ahead(self.text, next)
+                    !reading.inside_quotes && look::bare_key_ahead(self.text, next)
                         || self.missing_opening_quote(next)
                         || self.is_stray_before_key(next)
                         || !strict && self.key_looks_bare(next)
@@ -271,8 +277,11 @@ impl Parser<'_> {
         }
         let ahead = look::string_ahead(self.text, next);
         if self.top_has_keys() {
-            return ahead
-                .is_some_and(|(_, beyond)| matches!(self.text.get(beyond), Some(b':' | b'=')));
+            return ahead.is_some_and(|(_, beyond)| match self.text.get(beyond) {
+                Some(b':' | b'=') => true,
+                Some(_) => next > after && self.lacks_colon() && self.value_begins(beyond),
+                None => false,
+            });
         }
         if self.stack.is_empty() {
             return self.line_break(after, next);
@@ -283,6 +292,18 @@ impl Parser<'_> {
                 None | Some(b',' | b']' | b'}' | b')' | b'"')
             ) || look::plain_scalar_ahead(self.text, beyond)
         })
+    }
+
+    /// Whether there was no colon before this value, so that the next key may have none either.
+    fn lacks_colon(&self) -> bool {
+        let last = self.draft.fixes.last();
+        last.is_some_and(|fix| fix.kind == FixKind::MissingColon)
+    }
+
+    fn value_begins(&self, at: usize) -> bool {
+        look::quote_at(self.text, at).is_some()
+            || look::plain_scalar_ahead(self.text, at)
+            || matches!(self.text.get(at), Some(b'{' | b'['))
     }
 
     /// Whether a comma and the start of a value or key come at `at`, as they should.
