@@ -110,7 +110,9 @@ impl Parser<'_> {
         }
         if quote == b'\'' {
             self.fix(FixKind::Quotes);
-            self.draft.replace(start, start + 1, b"\"");
+            // Copied in one go: there are as many of these as there are strings.
+            let position = self.draft.position(start);
+            self.draft.patch(position, b'"', end);
             self.draft.replace(end, end + 1, b"\"");
         }
         self.at = end + 1;
