@@ -56,7 +56,7 @@ pub enum NoJson {
     #[error("the text is empty")]
     Empty,
     /// The text has words, but no object, array, string, number or literal.
-    #[error("there is no JSON in the text")]
+    #[error("there is no object, array or other JSON value in the text")]
     Absent,
 }
 

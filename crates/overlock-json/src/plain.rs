@@ -1,14 +1,21 @@
 //! Skips white space.
 
+use crate::vector;
+
 /// The next byte from `at` on that is no white space of JSON's, or the end.
 #[inline]
-pub(crate) fn skip_white_space(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
-        at += 1;
-        // Indentation is long runs of spaces.
-        while let Some(b"        ") = bytes.get(at..at + 8) {
-            at += 8;
-        }
+pub(crate) fn skip_white_space(bytes: &[u8], at: usize) -> usize {
+    if !is_white_space(bytes.get(at)) {
+        return at;
     }
-    at
+    // One space stands after a colon; what is longer is indentation.
+    if !is_white_space(bytes.get(at + 1)) {
+        return at + 1;
+    }
+    vector::white_space_stop(bytes, at + 2)
+}
+
+#[inline]
+fn is_white_space(byte: Option<&u8>) -> bool {
+    matches!(byte, Some(b' ' | b'\n' | b'\r' | b'\t'))
 }

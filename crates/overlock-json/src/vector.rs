@@ -28,6 +28,46 @@ pub(crate) fn string_stop_or(also: u8, bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// The next byte from `at` on that is no white space of JSON's, or the end.
+#[inline]
+pub(crate) fn white_space_stop(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let others = !white_space(block) & 0xFFFF;
+        if others != 0 {
+            return at + others.trailing_zeros() as usize;
+        }
+        at += block.len();
+    }
+    while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// A bit for each byte that is white space of JSON's.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn white_space(block: &[u8; 16]) -> u32 {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
+    };
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn compiled(block: &[u8; 16]) -> i32 {
+        // SAFETY: the block has sixteen bytes, and the load asks for no alignment.
+        let bytes = unsafe { _mm_loadu_si128(std::ptr::from_ref(block).cast()) };
+        let equal = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed()));
+        let blanks = _mm_or_si128(equal(b' '), equal(b'\t'));
+        let breaks = _mm_or_si128(equal(b'\n'), equal(b'\r'));
+        _mm_movemask_epi8(_mm_or_si128(blanks, breaks))
+    }
+    // SAFETY: every x86-64 machine has SSE2.
+    unsafe { compiled(block) }.cast_unsigned()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use portable::{string_stops, white_space};
+
 /// A bit for each byte that is a quote, a backslash, a control character or `also`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -54,21 +94,26 @@ fn string_stops(block: &[u8; 16], also: u8) -> u32 {
     unsafe { compiled(block, also) }.cast_unsigned()
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn string_stops(block: &[u8; 16], also: u8) -> u32 {
-    let word = u128::from_le_bytes(*block);
-    let stops = |word: u64| {
-        let controls = word.wrapping_sub(ONES * 0x20) & !word & (ONES << 7);
-        let quotes = equal_bytes(word, b'"') | equal_bytes(word, also);
-        quotes | equal_bytes(word, b'\\') | gather(controls)
-    };
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "each half is taken on its own"
-    )]
-    let (low, high) = (stops(word as u64), stops((word >> 64) as u64));
-    (low | high << 8) as u32
+/// The same without vector instructions; where those are used, the tests compare the two.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod portable {
+    #[inline]
+    pub(super) fn string_stops(block: &[u8; 16], also: u8) -> u32 {
+        bits(block, |byte| {
+            byte == also || matches!(byte, b'"' | b'\\' | 0..0x20)
+        })
+    }
+
+    #[inline]
+    pub(super) fn white_space(block: &[u8; 16]) -> u32 {
+        bits(block, |byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'))
+    }
+
+    #[inline]
+    fn bits(block: &[u8; 16], is_wanted: impl Fn(u8) -> bool) -> u32 {
+        let bit = |(at, byte): (usize, &u8)| u32::from(is_wanted(*byte)) << at;
+        block.iter().enumerate().map(bit).sum()
+    }
 }
 
 /// For each of sixty-four bytes a bit, lowest first.
@@ -230,4 +275,36 @@ fn carryless_prefix_xor(bits: u64) -> u64 {
     let product =
         _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits.cast_signed()), _mm_set1_epi8(-1));
     _mm_cvtsi128_si64(product).cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn vector_instructions_see_what_plain_code_sees(block in any::<[u8; 16]>(), at in 0..16_usize, byte in prop::sample::select(&b"\"\\ \n\r\t{}[]\x1f\x20\x7f\x80\xff"[..])) {
+            let mut block = block;
+            block[at] = byte;
+            for also in *b"\"'\xE2" {
+                prop_assert_eq!(string_stops(&block, also), portable::string_stops(&block, also));
+            }
+            prop_assert_eq!(white_space(&block), portable::white_space(&block));
+        }
+
+        #[test]
+        fn every_way_to_classify_gives_the_same_masks(bytes in prop::collection::vec(prop::sample::select(&b"\"\\{}[] a\x80\xff\x00;]|"[..]), 64)) {
+            let bytes: [u8; 64] = bytes.try_into().expect("sixty-four were drawn");
+            let plain = |wanted: &[u8]| (0..64).filter(|at| wanted.contains(&bytes[*at])).map(|at| 1_u64 << at).sum::<u64>();
+            let masks = Portable::masks(&bytes);
+            prop_assert_eq!(masks.quote, plain(b"\""));
+            prop_assert_eq!(masks.backslash, plain(b"\\"));
+            prop_assert_eq!(masks.open, plain(b"{["));
+            prop_assert_eq!(masks.close, plain(b"}]"));
+            let carried = (0..64).scan(0, |sum, at| { *sum ^= masks.quote >> at & 1; Some(*sum << at) }).sum::<u64>();
+            prop_assert_eq!(Portable::prefix_xor(masks.quote), carried);
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod brackets;
 mod draft;
 mod escapes;
 mod fix;
+mod groups;
 mod layout;
 mod look;
 mod numbers;
@@ -54,7 +55,8 @@ pub struct RepairOptions {
 pub struct Repaired {
     /// Valid JSON.
     pub json: String,
-    /// What was changed, in the order of the text; nothing if the text was valid.
+    /// What was changed, in the order of the text; nothing if the text was valid. Of more than a
+    /// million changes only the first million are told.
     pub fixes: Vec<Fix>,
 }
 
@@ -77,12 +79,10 @@ pub fn repair<T: AsRef<[u8]> + ?Sized>(
         return Err(NoJson::Empty);
     }
     let scanner = scan(text.as_bytes());
-    if shifts.total() == 0 && scanner.is_complete() {
-        let json = text.into_owned();
-        return Ok(Repaired {
-            json,
-            fixes: Vec::new(),
-        });
+    if shifts.total() == 0
+        && let Some(repaired) = if_well_formed(&text, &scanner)
+    {
+        return Ok(repaired);
     }
     let (json, mut fixes) =
         repair_text(&text, &scanner, Ending::Close, options.several).ok_or(NoJson::Absent)?;
@@ -110,6 +110,33 @@ fn scan(text: &[u8]) -> Scanner {
     let mut scanner = Scanner::new();
     scanner.feed(text);
     scanner
+}
+
+/// The text as it is if it is valid, and closed if it is only cut.
+///
+/// A text that ends in a string is read with more care: its last quote may be what is missing.
+fn if_well_formed(text: &str, scanner: &Scanner) -> Option<Repaired> {
+    if scanner.is_complete() {
+        return Some(Repaired {
+            json: text.to_owned(),
+            fixes: Vec::new(),
+        });
+    }
+    if scanner.depth() == 0 || scanner.is_in_string() {
+        return None;
+    }
+    let closing = scanner.closing(false)?;
+    let mut json = String::with_capacity(closing.kept_len + closing.closers.len());
+    json.push_str(&text[..closing.kept_len]);
+    json.push_str(&closing.closers);
+    let truncated = Fix {
+        kind: FixKind::Truncated,
+        offset: text.len(),
+    };
+    Some(Repaired {
+        json,
+        fixes: vec![truncated],
+    })
 }
 
 fn repair_text(

@@ -6,9 +6,10 @@
 //! completed, never reordered, so every step moves forward and the whole is linear.
 
 use super::Several;
-use super::brackets::{Group, Kind, bracket_index};
+use super::brackets::{Kind, bracket_index};
 use super::draft::Draft;
 use super::fix::{Fix, FixKind};
+use super::groups::Groups;
 use super::look;
 use super::sound::Checkpoint;
 use std::cell::OnceCell;
@@ -67,7 +68,7 @@ pub(super) struct Parser<'t> {
     pub(super) stack: Vec<Kind>,
     pub(super) expect: Expect,
     pub(super) ending: Ending,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Groups,
     /// How many brackets of each kind are open: curly, square, round.
     pub(super) open: [usize; 3],
     /// The comma after which nothing has come yet.
@@ -113,7 +114,7 @@ impl<'t> Parser<'t> {
             stack: Vec::new(),
             expect: Expect::Value,
             ending,
-            groups: Vec::new(),
+            groups: Groups::default(),
             open: [0; 3],
             comma: None,
             comma_offset: 0,
@@ -361,11 +362,7 @@ impl<'t> Parser<'t> {
         let is_only = self.member == self.opened + 1;
         let next = look::skip_space(self.text, self.at + 1);
         let more_keys = byte == b',' && look::key_ahead(self.text, next);
-        let quoted = self
-            .draft
-            .fixes
-            .last()
-            .is_none_or(|fix| fix.kind != FixKind::UnquotedKey);
+        let quoted = self.draft.last_fix() != Some(FixKind::UnquotedKey);
         if is_only && quoted && !more_keys && matches!(byte, b',' | b'}') {
             self.fix(FixKind::Brackets);
             self.become_set();
@@ -553,12 +550,7 @@ impl<'t> Parser<'t> {
             return Some(self.outcome());
         }
         if !self.stack.is_empty() {
-            if self
-                .draft
-                .fixes
-                .last()
-                .is_none_or(|fix| fix.kind != FixKind::Truncated)
-            {
+            if self.draft.last_fix() != Some(FixKind::Truncated) {
                 self.fix(FixKind::Truncated);
             }
             let unfinished =

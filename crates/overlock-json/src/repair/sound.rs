@@ -6,7 +6,7 @@
 
 use super::brackets::Kind;
 use super::parser::Expect;
-use crate::scan::{Container, Scanner};
+use crate::scan::{Container, Frame, Scanner};
 
 /// Where to begin to read, and what the grammar wants there.
 pub(super) struct Checkpoint {
@@ -31,35 +31,43 @@ pub(super) fn checkpoint(scanner: &Scanner, text: &[u8]) -> Option<Checkpoint> {
     if scanner.depth() == 0 {
         return after_root(text, sound);
     }
-    let mut frames: Vec<_> = scanner
-        .open_frames()
-        .map(|frame| (kind(frame.container), frame.opener))
-        .collect();
-    frames.reverse();
-    let stack = |depth: usize| frames[..depth].iter().map(|&(kind, _)| kind).collect();
     // The outermost container that is short enough is read again as a whole.
-    let short = frames.iter().position(|&(_, opener)| opener >= nearest);
-    if let Some(depth) = short.filter(|&depth| depth > 0) {
+    let mut frames = scanner.open_frames().peekable();
+    let mut short = None;
+    while let Some(frame) = frames.next_if(|frame| frame.opener >= nearest) {
+        short = Some(frame.opener);
+    }
+    if let (Some(at), Some(parent)) = (short, frames.peek()) {
+        let opener = parent.opener;
         return Some(Checkpoint {
-            at: frames[depth].1,
-            stack: stack(depth),
-            opener: frames[depth - 1].1,
+            at,
+            stack: outermost_first(frames),
+            opener,
             expect: Expect::Value,
         });
     }
     let (_, previous) = scanner.elements();
     let (at, _) = previous.filter(|&(start, _)| start >= nearest)?;
-    let &(innermost, opener) = frames.last()?;
+    let innermost = scanner.open_frames().next()?;
     Some(Checkpoint {
         at,
-        stack: stack(frames.len()),
-        opener,
-        expect: if innermost.has_keys() {
-            Expect::Key
-        } else {
-            Expect::Value
+        stack: outermost_first(scanner.open_frames()),
+        opener: innermost.opener,
+        expect: match innermost.container {
+            Container::Object => Expect::Key,
+            Container::Array => Expect::Value,
         },
     })
+}
+
+fn outermost_first<'a>(innermost_first: impl Iterator<Item = Frame<'a>>) -> Vec<Kind> {
+    let kinds = innermost_first.map(|frame| match frame.container {
+        Container::Object => Kind::Object,
+        Container::Array => Kind::Array,
+    });
+    let mut stack: Vec<_> = kinds.collect();
+    stack.reverse();
+    stack
 }
 
 /// The end of a whole document with prose, a fence or another document after it.
@@ -74,11 +82,4 @@ fn after_root(text: &[u8], offence: usize) -> Option<Checkpoint> {
         opener: document.len(),
         expect: Expect::Done,
     })
-}
-
-fn kind(container: Container) -> Kind {
-    match container {
-        Container::Object => Kind::Object,
-        Container::Array => Kind::Array,
-    }
 }

@@ -296,8 +296,7 @@ impl Parser<'_> {
 
     /// Whether there was no colon before this value, so that the next key may have none either.
     fn lacks_colon(&self) -> bool {
-        let last = self.draft.fixes.last();
-        last.is_some_and(|fix| fix.kind == FixKind::MissingColon)
+        self.draft.last_fix() == Some(FixKind::MissingColon)
     }
 
     fn value_begins(&self, at: usize) -> bool {

@@ -200,7 +200,7 @@ impl<'f> Attempt<'_, 'f> {
         };
         // Half an escape that is only written anew is no news either.
         let rewrites = join.base_len < self.base.text().len();
-        let is_repeat = is_blank || rewrites && join.scanner.whole_text_end() <= join.base_len;
+        let is_repeat = is_blank || rewrites && join.end <= join.base_len;
         if is_repeat {
             Err(Outcome::Repeat)
         } else {

@@ -168,16 +168,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
     /// The fragment begins again at an open container. Those that opened in the window have been
     /// looked at, except for whether the fragment goes further than the base.
     fn restarts_of_containers(&self, window: usize, restarts: &mut Restarts<'f>) {
-        let openers: Vec<usize> = self
-            .base
-            .scanner()
-            .open_frames()
-            .map(|frame| frame.opener)
-            .collect();
-        let outermost = openers.len().saturating_sub(MOST_FRAMES);
-        for (at, opener) in openers.into_iter().enumerate() {
+        let scanner = self.base.scanner();
+        let outermost = scanner.depth().saturating_sub(MOST_FRAMES);
+        for (at, frame) in scanner.open_frames().enumerate() {
             if at < MOST_FRAMES || at >= outermost {
-                self.restart_at(opener, opener < window, restarts);
+                self.restart_at(frame.opener, frame.opener < window, restarts);
             }
         }
     }
@@ -262,6 +257,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             self.base
                 .scanner()
                 .open_frames()
+                .take_while(|frame| frame.opener >= start)
                 .any(|frame| frame.opener == start)
         });
         let outcome = if begins_container {

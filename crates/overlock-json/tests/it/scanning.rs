@@ -138,4 +138,22 @@ proptest! {
         let serde = serde_json::from_slice::<serde_json::Value>(&text).is_ok();
         prop_assert!(!serde || pieces.is_complete());
     }
+
+    #[test]
+    fn a_damaged_state_is_refused_or_harmless(
+        document in documents(),
+        at in any::<prop::sample::Index>(),
+        damage in any::<prop::sample::Index>(),
+        digit in prop::sample::select(&b"0123456789"[..]),
+    ) {
+        let text = document.text();
+        let (head, tail) = text.as_bytes().split_at(at.index(text.len()));
+        let mut stored = serde_json::to_vec(&scanned(head)).expect("the state serialises");
+        let digits: Vec<usize> = (0..stored.len()).filter(|at| stored[*at].is_ascii_digit()).collect();
+        stored[digits[damage.index(digits.len())]] = digit;
+        if let Ok(mut scanner) = serde_json::from_slice::<Scanner>(&stored) {
+            scanner.feed(tail);
+            let _ = (scanner.cut(), scanner.closing(false), scanner.losses(true));
+        }
+    }
 }
