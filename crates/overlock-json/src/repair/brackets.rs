@@ -138,25 +138,27 @@ impl Parser<'_> {
         self.expect = Expect::Value;
     }
 
-    /// `{"a": [1, 2, "b": 3}`: the last string is a key of the object around the array, which
+    /// `{"a": [1, 2, "b": 3}`: the last string is a key of the object around the arrays, which
     /// ended before the comma.
-    fn end_array_before_key(&mut self, comma: usize) {
-        self.pop();
-        self.draft.insert(comma, b"]", self.at);
-        self.member = comma + 1;
-        self.key_end = self.value_end + 1;
-        self.value_end = comma + 1;
+    fn end_arrays_before_key(&mut self, arrays: usize, comma: usize) {
+        for _ in 0..arrays {
+            self.pop();
+        }
+        self.draft.insert(comma, &vec![b']'; arrays], self.at);
+        self.member = comma + arrays;
+        self.key_end = self.value_end + arrays;
+        self.value_end = comma + arrays;
         self.expect = Expect::Colon;
     }
 
     /// `["key": value]` and `["key" => value]`: the object around the pair is missing.
     pub(super) fn pair_in_array(&mut self) {
         self.fix(FixKind::MissingBracket);
-        if let Some(comma) = self
-            .value_comma
-            .filter(|_| self.outer(1).is_some_and(Kind::has_keys))
-        {
-            return self.end_array_before_key(comma);
+        let open = self.stack.iter().rev().take(REACH);
+        let arrays = open.take_while(|&&kind| kind == Kind::Array).count();
+        let in_object = self.outer(arrays).is_some_and(Kind::has_keys);
+        if let Some(comma) = self.value_comma.filter(|_| in_object) {
+            return self.end_arrays_before_key(arrays, comma);
         }
         self.draft.insert(self.value_start, b"{", self.at);
         self.stack.push(Kind::Object);
