@@ -283,6 +283,26 @@ mod tests {
 
     use super::*;
 
+    /// The masks of one block, and the prefix sums of its quotes.
+    struct Classifying;
+
+    impl Work for Classifying {
+        type Result = [u64; 5];
+
+        fn run<B: Blocks>(text: &[u8]) -> [u64; 5] {
+            let block = text.first_chunk().expect("the tests give whole blocks");
+            let masks = B::masks(block);
+            let inside = B::prefix_xor(masks.quote);
+            [
+                masks.quote,
+                masks.backslash,
+                masks.open,
+                masks.close,
+                inside,
+            ]
+        }
+    }
+
     proptest! {
         #[test]
         fn vector_instructions_see_what_plain_code_sees(block in any::<[u8; 16]>(), at in 0..16_usize, byte in prop::sample::select(&b"\"\\ \n\r\t{}[]\x1f\x20\x7f\x80\xff"[..])) {
@@ -305,6 +325,10 @@ mod tests {
             prop_assert_eq!(masks.close, plain(b"}]"));
             let carried = (0..64).scan(0, |sum, at| { *sum ^= masks.quote >> at & 1; Some(*sum << at) }).sum::<u64>();
             prop_assert_eq!(Portable::prefix_xor(masks.quote), carried);
+            #[cfg(target_arch = "x86_64")]
+            if let Some(vectors) = with_avx2::<Classifying>(&bytes) {
+                prop_assert_eq!(vectors, Classifying::run::<Portable>(&bytes));
+            }
         }
     }
 }
