@@ -183,10 +183,10 @@ impl<V: Visitor> Reader<'_, V> {
     }
 }
 
-/// How many arrays open one right inside the other from a byte on, or few if it is one.
+/// How many arrays open one right inside the other from an opener on; one if it is an object's.
 #[inline]
 fn nested_arrays(piece: &[u8], at: usize) -> usize {
-    if piece.get(at..at + MOST_HELD) != Some(&[b'['; MOST_HELD]) {
+    if piece.get(at + 1) != Some(&b'[') || piece[at] != b'[' {
         return 1;
     }
     let rest = &piece[at..];
