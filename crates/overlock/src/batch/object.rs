@@ -77,7 +77,7 @@ impl Object {
                 .as_u64()
                 .and_then(|number| usize::try_from(number).ok())
                 .map(Some)
-                .ok_or_else(|| mistyped(field, &value, "a whole number")),
+                .ok_or_else(|| mistyped(field, &value, "a whole number from 0 on")),
         }
     }
 

@@ -28,13 +28,13 @@ pub(crate) struct Render {
     #[command(flatten)]
     form: Form,
     /// How many characters of values may be written
-    #[arg(long, value_name = "N", default_value_t = RenderOptions::default().budget)]
+    #[arg(long, value_name = "N", default_value_t = RenderOptions::default().budget, value_parser = parse_budget, allow_negative_numbers = true)]
     budget: usize,
     /// How the value that was cut appears
     #[arg(long, value_name = "HOW", default_value = "hint")]
     cut_value: CutValue,
     /// The most characters the whole text may have, structure included; at least 200
-    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    #[arg(long, value_name = "N", value_parser = parse_limit, allow_negative_numbers = true)]
     limit: Option<usize>,
 }
 
@@ -109,10 +109,16 @@ fn own_options(object: &mut Object, flags: RenderOptions) -> Result<RenderOption
     })
 }
 
+const NOT_A_NUMBER: &str = "must be a whole number from 0 on";
+
+fn parse_budget(argument: &str) -> Result<usize, String> {
+    argument.parse().map_err(|_| NOT_A_NUMBER.into())
+}
+
 fn parse_limit(argument: &str) -> Result<usize, String> {
     match argument.parse() {
         Ok(limit) if limit >= LEAST_LIMIT => Ok(limit),
         Ok(_) => Err(format!("must be at least {LEAST_LIMIT}")),
-        Err(_) => Err("must be a whole number".into()),
+        Err(_) => Err(NOT_A_NUMBER.into()),
     }
 }

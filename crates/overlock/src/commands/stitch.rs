@@ -149,7 +149,7 @@ impl Stitch {
         if self.expected_overlap.len() > seams {
             return Err(Failure::Usage {
                 message: format!(
-                    "{} expected overlaps for {seams} seams",
+                    "there are more expected overlaps ({}) than seams ({seams})",
                     self.expected_overlap.len()
                 ),
                 hint: "give --expected-overlap at most once for each part after the first".into(),
