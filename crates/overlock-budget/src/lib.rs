@@ -11,7 +11,7 @@
 //!
 //! let models = Models::default();
 //! let found = models.find("openai/gpt-4-0613");
-//! assert_eq!((found.model.window, found.how), (8192, How::Prefix));
+//! assert_eq!((found.model.window, found.how), (8192, How::Alias));
 //!
 //! let items = [
 //!     Item { min: 900, ..Item::required("system prompt", 900) },

@@ -95,7 +95,7 @@ fn finds_the_longest_beginning_of_whole_parts() {
         How::Prefix,
     );
     check(
-        "claude-3-5-sonnet-latest",
+        "claude-3-5-sonnet-x",
         Some("claude-3-5-sonnet"),
         How::Prefix,
     );
