@@ -51,7 +51,7 @@ pub(super) struct Abilities {
 impl Fact {
     /// The name without any host.
     pub(super) fn bare(&self) -> &str {
-        self.key.rsplit('/').next().unwrap_or(&self.key)
+        bare(&self.key)
     }
 
     pub(super) fn is_by_its_maker(&self) -> bool {
@@ -69,6 +69,11 @@ impl Fact {
         let named = !bare.is_empty() && !ANY_MODEL.contains(&bare);
         self.window > 0 && named && self.key.bytes().all(plain)
     }
+}
+
+/// A name without any host.
+pub(super) fn bare(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// What the table says about a model.

@@ -15,7 +15,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use crate::shell::root;
-use facts::{Entry, Fact, merge};
+use facts::{Entry, Fact, bare, merge};
 
 const TABLE: &str = "crates/overlock-budget/models.toml";
 
@@ -71,25 +71,25 @@ fn draw(facts: &[Fact]) -> BTreeMap<String, Entry> {
     for (name, facts) in by_name {
         let mut makers: Vec<&Fact> = facts.clone();
         makers.retain(|fact| fact.is_by_its_maker());
-        let bare = merge(name, if makers.is_empty() { &facts } else { &makers });
+        let alone = merge(name, if makers.is_empty() { &facts } else { &makers });
 
         let mut by_host: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
-        for fact in facts.iter().filter(|fact| fact.key != name) {
+        for fact in facts.iter().filter(|fact| !fact.is_by_its_maker()) {
             by_host.entry(&fact.key).or_default().push(fact);
         }
         for (key, facts) in by_host {
             let hosted = merge(name, &facts);
-            if !hosted.has_the_sizes_of(&bare) {
+            if !hosted.has_the_sizes_of(&alone) {
                 entries.insert(key.to_owned(), hosted);
             }
         }
-        entries.insert(name.to_owned(), bare);
+        entries.insert(name.to_owned(), alone);
     }
     entries
 }
 
-/// Leaves out what is kept by hand, and every dated release that only repeats what is said of the
-/// model without the date: a look-up goes there by itself.
+/// Leaves out what is kept by hand, at whatever host, and every dated release that only repeats
+/// what is said of the model without the date: a look-up goes there by itself.
 fn without_releases<'a>(
     drawn: &'a BTreeMap<String, Entry>,
     by_hand: &HashSet<&str>,
@@ -100,7 +100,7 @@ fn without_releases<'a>(
     };
     drawn
         .iter()
-        .filter(|(name, entry)| !by_hand.contains(name.as_str()) && !repeats(name, entry))
+        .filter(|(name, entry)| !by_hand.contains(bare(name)) && !repeats(name, entry))
         .map(|(name, entry)| (name.as_str(), entry))
         .collect()
 }
@@ -150,6 +150,7 @@ mod tests {
             &[],
             &[("big/m", 200), ("m", 100)],
         );
+        check_draw(&[fact("m", 100), fact("openai/m", 200)], &[], &[("m", 100)]);
     }
 
     #[test]
@@ -163,7 +164,11 @@ mod tests {
 
     #[test]
     fn what_is_kept_by_hand_is_not_drawn() {
-        check_draw(&[fact("m", 100), fact("n", 1)], &["m"], &[("n", 1)]);
+        check_draw(
+            &[fact("m", 100), fact("host/m", 50), fact("n", 1)],
+            &["m"],
+            &[("n", 1)],
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) const NOTICE: &str = "\
 # line, or into the chore.
 ";
 
-/// What LiteLLM's registry says about models that write text.
+/// What `LiteLLM`'s registry says about models that write text.
 pub(super) fn litellm() -> Result<Vec<Fact>> {
     let folder = target(&format!("models/litellm-{LITELLM_VERSION}"));
     let path = folder.join("litellm/model_prices_and_context_window_backup.json");
@@ -70,13 +70,13 @@ pub(super) fn models_dev() -> Result<Vec<Fact>> {
         let models = models.with_context(|| format!("`{host}` has no models"))?;
         let host = host_name(host);
         for (name, model) in models.iter().filter(|(_, model)| writes_text(model)) {
-            facts.push(models_dev_fact(format!("{host}/{name}"), model));
+            facts.push(models_dev_fact(&format!("{host}/{name}"), model));
         }
     }
     Ok(facts)
 }
 
-fn models_dev_fact(key: String, model: &Value) -> Fact {
+fn models_dev_fact(key: &str, model: &Value) -> Fact {
     let limit = |name: &str| model["limit"][name].as_u64().filter(|limit| *limit > 0);
     let context = limit("context").unwrap_or(0);
     let input = limit("input").unwrap_or(context);
@@ -106,7 +106,7 @@ fn writes_text(model: &Value) -> bool {
     is_chat && !embeds && outputs.is_some_and(|outputs| outputs.iter().any(|kind| kind == "text"))
 }
 
-/// The host as LiteLLM calls it.
+/// The host as `LiteLLM` calls it.
 fn host_name(host: &str) -> &str {
     match host {
         "aws_bedrock" => "bedrock",

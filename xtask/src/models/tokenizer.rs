@@ -32,7 +32,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("mistral-nemo", "tekken"),
 ];
 
-/// Beginnings of the names of models by OpenAI, as `tiktoken` knows them.
+/// Beginnings of the names of models by `OpenAI`, as `tiktoken` knows them.
 const ENCODINGS: &[(&str, &str)] = &[
     ("chatgpt-4o", "o200k_base"),
     ("gpt-3.5-turbo", "cl100k_base"),
