@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         disputed.count()
     );
 
-    let mut text = format!("{by_hand}{DRAWN}{}\n", registries::NOTICE);
+    let mut text = format!("{by_hand}{DRAWN}{}\n", registries::notice());
     for (name, entry) in &entries {
         writeln!(text, "\"{name}\" = {entry}")?;
     }

@@ -16,11 +16,13 @@ const LITELLM_VERSION: &str = "1.108.4";
 const RIG_VERSION: &str = "0.46.0";
 
 /// Where the drawn part comes from, for the table itself.
-pub(super) const NOTICE: &str = "\
-# LiteLLM's registry (`litellm` 1.108.4, Copyright (c) 2023 Berri AI) and the copy of models.dev in
-# `rig-core` 0.46.0 (Copyright (c) 2024, Playgrounds Analytics Inc.). Changes belong above this
-# line, or into the chore.
-";
+pub(super) fn notice() -> String {
+    format!(
+        "# LiteLLM's registry (`litellm` {LITELLM_VERSION}, Copyright (c) 2023 Berri AI) and the copy of\n\
+         # models.dev in `rig-core` {RIG_VERSION} (Copyright (c) 2024, Playgrounds Analytics Inc.). The text\n\
+         # of that licence is in LICENSE-MIT. Changes belong above these lines, or into the chore.\n"
+    )
+}
 
 /// What `LiteLLM`'s registry says about models that write text.
 pub(super) fn litellm() -> Result<Vec<Fact>> {
