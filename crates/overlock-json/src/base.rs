@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use crate::close::{CloseOptions, Closed, NoJson};
-use crate::contexts::{ContextOptions, Contexts};
+use crate::contexts::{ContextOptions, Contexts, CutElements, cut_elements, overlap_context};
 use crate::cut::Cut;
+use crate::delivered::Delivered;
 use crate::extract::extract;
 use crate::plain;
-use crate::render::{RenderOptions, render_prefix};
+use crate::render::{RenderOptions, characters, render_base};
 use crate::repair::{Fix, repair_open};
 use crate::scan::Scanner;
 
@@ -131,29 +132,46 @@ impl<'a> Base<'a> {
         Contexts::of(self, options)
     }
 
+    /// The end of the text that a model is asked to repeat, for an answer of that many characters
+    /// at most: see [`Contexts::overlap_context`].
+    pub fn overlap_context(&self, answer_chars: Option<usize>) -> &str {
+        overlap_context(self, answer_chars)
+    }
+
+    /// The elements around the cut.
+    pub fn cut_elements(&self) -> CutElements<'_> {
+        cut_elements(self)
+    }
+
+    /// What the document holds so far: see [`delivered`](crate::delivered).
+    pub fn delivered(&self) -> Delivered {
+        let mut delivered = Delivered::default();
+        Scanner::new().feed_with(self.text.as_bytes(), &mut delivered);
+        delivered
+    }
+
     /// The way from the root to the cut under a budget: see [`render`](crate::render).
     pub fn render(&self, options: &RenderOptions) -> String {
-        render_prefix(self.text.as_bytes(), options, &|text| text.chars().count())
+        render_base(self, options, &characters)
     }
 
     pub(crate) fn half_character(&self) -> &[u8] {
         &self.half_character
     }
 
-    /// Appends what a fragment brought. The scanner has read it already.
-    pub(crate) fn grow(
-        &mut self,
-        kept_len: usize,
-        additions: [&str; 2],
-        half_character: &[u8],
-        scanner: Scanner,
-    ) {
+    /// Appends what a fragment brought, which is known to be lawful there.
+    pub(crate) fn grow(&mut self, kept_len: usize, additions: [&str; 2], half_character: &[u8]) {
+        if kept_len < self.text.len() {
+            self.scanner.drop_half_escape(self.text.as_bytes());
+        }
+        for addition in additions {
+            self.scanner.feed(addition.as_bytes());
+        }
         let text = self.text.to_mut();
         text.truncate(kept_len);
         text.extend(additions);
         self.end = text.len() + half_character.len();
         self.half_character = half_character.to_vec();
-        self.scanner = scanner;
     }
 }
 

@@ -66,25 +66,43 @@ pub fn contexts<T: AsRef<[u8]> + ?Sized>(
     Ok(Base::read(text)?.contexts(options))
 }
 
+/// The elements around a cut, verbatim; of long ones the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CutElements<'a> {
+    /// The element in which the cut is, as far as it came; empty if there is none.
+    pub cut_off: &'a str,
+    /// The last whole element before it in the same container; empty if there is none.
+    pub before: &'a str,
+}
+
 impl Contexts {
     pub(crate) fn of(base: &Base<'_>, options: &ContextOptions) -> Self {
         let closed = base.close(&CloseOptions::default());
-        let text = base.text();
-        let (cut_off, before) = elements_at_cut(base);
-        let show = |element: &str| {
-            let element = element.trim_end_matches(JSON_SPACE);
-            last_characters(element, LONGEST_ELEMENT).to_owned()
-        };
+        let elements = cut_elements(base);
         Self {
             overlap_context: overlap_context(base, options.answer_chars).to_owned(),
-            hierarchy_context: text.to_owned(),
+            hierarchy_context: base.text().to_owned(),
             hierarchy_context_for_prompt: base.render(&options.render),
             parsing_success: closed.is_ok(),
             complete_part: closed.map(|closed| closed.json).unwrap_or_default(),
             cut: base.cut(),
-            cut_off_element: show(cut_off),
-            element_before_cutoff: show(before),
+            cut_off_element: elements.cut_off.to_owned(),
+            element_before_cutoff: elements.before.to_owned(),
         }
+    }
+}
+
+/// The elements around the cut of a base.
+pub(crate) fn cut_elements<'a>(base: &'a Base<'_>) -> CutElements<'a> {
+    if base.is_complete() {
+        return CutElements::default();
+    }
+    let (cut_off, before) = elements_at_cut(base);
+    let show =
+        |element: &'a str| last_characters(element.trim_end_matches(JSON_SPACE), LONGEST_ELEMENT);
+    CutElements {
+        cut_off: show(cut_off),
+        before: show(before),
     }
 }
 

@@ -50,6 +50,7 @@ mod stitch;
 
 // What all of these read with.
 mod borders;
+mod packed;
 mod plain;
 mod strings;
 mod tokens;
@@ -57,7 +58,7 @@ mod vector;
 
 pub use base::Base;
 pub use close::{CloseOptions, Closed, Closing, Losses, NoJson, close};
-pub use contexts::{ContextOptions, Contexts, contexts};
+pub use contexts::{ContextOptions, Contexts, CutElements, contexts};
 pub use cut::{Cut, Place};
 pub use delivered::{Delivered, delivered};
 pub use extract::{Cleaned, Extracted, clean_encoding, extract};

@@ -35,6 +35,15 @@ impl Token<'_> {
         self.kind == TokenKind::Mark && marks.contains(self.raw)
     }
 
+    /// How many characters it takes, quotes included.
+    pub(crate) fn characters(&self) -> usize {
+        let quotes = match self.kind {
+            TokenKind::String => usize::from(!self.headless) + usize::from(!self.endless),
+            _ => 0,
+        };
+        self.raw.chars().count() + quotes
+    }
+
     /// Where the written content begins: after the opening quote.
     pub(crate) fn content_start(&self) -> usize {
         let quoted = self.kind == TokenKind::String && !self.headless;
@@ -189,6 +198,10 @@ pub(crate) fn is_inside_string(text: &str, at: usize, end_is_inside: bool) -> bo
     inside
 }
 
+/// A longer number is compared as it is written: nobody spells it in another way, and reading it
+/// for every comparison would cost more than the text is long.
+const LONGEST_NUMBER: usize = 64;
+
 /// A number by what it means.
 #[derive(PartialEq)]
 struct Number {
@@ -200,6 +213,9 @@ struct Number {
 
 impl Number {
     fn read(raw: &str) -> Option<Self> {
+        if raw.len() > LONGEST_NUMBER {
+            return None;
+        }
         let (negative, rest) = match raw.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, raw),

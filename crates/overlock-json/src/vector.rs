@@ -5,9 +5,15 @@
 
 /// The next quote, backslash or control character from a byte on, or the end.
 #[inline]
-pub(crate) fn string_stop(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn string_stop(bytes: &[u8], at: usize) -> usize {
+    string_stop_or(b'"', bytes, at)
+}
+
+/// The next byte that stops a string, or `also`, from a byte on; or the end.
+#[inline]
+pub(crate) fn string_stop_or(also: u8, bytes: &[u8], mut at: usize) -> usize {
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        let stops = string_stops(block);
+        let stops = string_stops(block, also);
         if stops != 0 {
             return at + stops.trailing_zeros() as usize;
         }
@@ -15,6 +21,7 @@ pub(crate) fn string_stop(bytes: &[u8], mut at: usize) -> usize {
     }
     while let Some(byte) = bytes.get(at)
         && !matches!(byte, b'"' | b'\\' | 0..0x20)
+        && *byte != also
     {
         at += 1;
     }
@@ -61,34 +68,40 @@ fn white_space(block: &[u8; 16]) -> u32 {
 #[cfg(not(target_arch = "x86_64"))]
 use portable::{string_stops, white_space};
 
-/// A bit for each byte that is a quote, a backslash or a control character.
+/// A bit for each byte that is a quote, a backslash, a control character or `also`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn string_stops(block: &[u8; 16]) -> u32 {
+fn string_stops(block: &[u8; 16], also: u8) -> u32 {
     use std::arch::x86_64::{
         _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
         _mm_set1_epi8,
     };
     #[inline]
     #[target_feature(enable = "sse2")]
-    fn compiled(block: &[u8; 16]) -> i32 {
+    fn compiled(block: &[u8; 16], also: u8) -> i32 {
         // SAFETY: the block has sixteen bytes, and the load asks for no alignment.
         let bytes = unsafe { _mm_loadu_si128(std::ptr::from_ref(block).cast()) };
         let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"'.cast_signed()));
+        let others = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(also.cast_signed()));
         let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\'.cast_signed()));
         let controls = _mm_cmpeq_epi8(bytes, _mm_min_epu8(bytes, _mm_set1_epi8(0x1F)));
-        _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quotes, backslashes), controls))
+        _mm_movemask_epi8(_mm_or_si128(
+            _mm_or_si128(quotes, others),
+            _mm_or_si128(backslashes, controls),
+        ))
     }
     // SAFETY: every x86-64 machine has SSE2.
-    unsafe { compiled(block) }.cast_unsigned()
+    unsafe { compiled(block, also) }.cast_unsigned()
 }
 
 /// The same without vector instructions; where those are used, the tests compare the two.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable {
     #[inline]
-    pub(super) fn string_stops(block: &[u8; 16]) -> u32 {
-        bits(block, |byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+    pub(super) fn string_stops(block: &[u8; 16], also: u8) -> u32 {
+        bits(block, |byte| {
+            byte == also || matches!(byte, b'"' | b'\\' | 0..0x20)
+        })
     }
 
     #[inline]
@@ -275,7 +288,9 @@ mod tests {
         fn vector_instructions_see_what_plain_code_sees(block in any::<[u8; 16]>(), at in 0..16_usize, byte in prop::sample::select(&b"\"\\ \n\r\t{}[]\x1f\x20\x7f\x80\xff"[..])) {
             let mut block = block;
             block[at] = byte;
-            prop_assert_eq!(string_stops(&block), portable::string_stops(&block));
+            for also in *b"\"'\xE2" {
+                prop_assert_eq!(string_stops(&block, also), portable::string_stops(&block, also));
+            }
             prop_assert_eq!(white_space(&block), portable::white_space(&block));
         }
 

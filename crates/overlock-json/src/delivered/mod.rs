@@ -1,6 +1,6 @@
 //! Counts what a document has brought so far.
 //!
-//! [`Delivered`] listens to a [`Scanner`] and grows with the document. It keeps
+//! [`Delivered`] listens to a [`Scanner`](crate::Scanner) and grows with the document. It keeps
 //! only what is open, the lines it may have to show (the first ten and the last
 //! ten) and how many there are, so a million sections cost no more than twenty.
 //!
@@ -15,6 +15,8 @@
 //! - An array is one of records from the moment an object opens in it, but only
 //!   whole objects count. A root array is shown as `/`.
 //! - Lines of code are counted as an editor does: a line break at the end begins no line.
+//! - What lies deeper than 100,000 levels is not counted: no section or record that somebody
+//!   wants to hear of does, and a text may open a billion brackets.
 //! - Long names are cut and deep pointers lose their middle: a line is there to be shown.
 
 mod code;
@@ -27,10 +29,13 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use crate::scan::{Container, Scalar, Scanner, Visitor};
+use crate::scan::{Container, Scalar, Visitor};
 use crate::{Base, NoJson};
 use ledger::Ledger;
 use section::{Counted, Reading, Section, shown, with_count};
+
+/// Deeper than this nothing is counted.
+const COUNTED_LEVELS: usize = 100_000;
 
 /// Pointers with more levels than this lose their middle.
 const SHOWN_LEVELS: usize = 40;
@@ -49,6 +54,8 @@ const SHOWN_LEVELS: usize = 40;
 pub struct Delivered {
     /// The open containers, the root first.
     frames: Vec<Frame>,
+    /// How many containers are open beyond those.
+    uncounted: usize,
     /// The open objects that are sections or may turn out to be, the outermost first.
     open_sections: Vec<Section>,
     /// How many containers have opened; the number of each is its place in the order of lines.
@@ -96,10 +103,7 @@ enum Role {
 /// # Ok::<(), overlock_json::NoJson>(())
 /// ```
 pub fn delivered<T: AsRef<[u8]> + ?Sized>(text: &T) -> Result<Delivered, NoJson> {
-    let base = Base::read(text)?;
-    let mut delivered = Delivered::default();
-    Scanner::new().feed_with(base.text().as_bytes(), &mut delivered);
-    Ok(delivered)
+    Ok(Base::read(text)?.delivered())
 }
 
 impl Delivered {
@@ -217,6 +221,10 @@ impl Delivered {
 
 impl Visitor for Delivered {
     fn open(&mut self, container: Container) {
+        if self.frames.len() == COUNTED_LEVELS {
+            self.uncounted += 1;
+            return;
+        }
         let number = self.opened;
         self.opened += 1;
         let position = match container {
@@ -246,6 +254,13 @@ impl Visitor for Delivered {
     }
 
     fn close(&mut self, container: Container) {
+        if self.uncounted > 0 {
+            self.uncounted -= 1;
+            if self.uncounted == 0 {
+                self.value_ended(Some(container));
+            }
+            return;
+        }
         let Some(depth) = self.frames.len().checked_sub(1) else {
             return;
         };
@@ -282,6 +297,9 @@ impl Visitor for Delivered {
     }
 
     fn key(&mut self, raw: &[u8]) {
+        if self.uncounted > 0 {
+            return;
+        }
         if let Some(Position::Object { key, .. }) =
             self.frames.last_mut().map(|frame| &mut frame.position)
         {
@@ -290,6 +308,9 @@ impl Visitor for Delivered {
     }
 
     fn text(&mut self, raw: &[u8]) {
+        if self.uncounted > 0 {
+            return;
+        }
         if self.reading.is_none() {
             self.reading = self.reading_begins();
         }
@@ -299,6 +320,9 @@ impl Visitor for Delivered {
     }
 
     fn scalar(&mut self, _: Scalar) {
+        if self.uncounted > 0 {
+            return;
+        }
         if let (Some(reading), Some(section)) = (self.reading.take(), self.open_sections.last_mut())
         {
             let was_known = section.is_known();

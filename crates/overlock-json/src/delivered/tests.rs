@@ -166,12 +166,22 @@ fn a_line_stays_short_whatever_it_names() {
         r#"{"sections": [{"id": "two\nlines", "content_type": "image"}"#,
         &["- image \"two lines\""],
     );
-    let deep = count(&r#"[{"a":"#.repeat(1_000_000));
+    let deep = count(&r#"[{"a":"#.repeat(20_000));
     let shown = deep.lines();
     assert_eq!(shown.len(), 21);
     assert_eq!(shown[1], "- /0/a with 0 records");
-    assert_eq!(shown[10], "… (999980 more) …");
+    assert_eq!(shown[10], "… (19980 more) …");
     assert!(shown.iter().all(|line| line.len() < 400));
+}
+
+#[test]
+fn what_lies_too_deep_is_passed_over_and_the_count_goes_on() {
+    let levels = 1_000_000;
+    let deep = format!("{}{{\"b\": 1}}{}", "[".repeat(levels), "]".repeat(levels));
+    let sections = format!(
+        r#"{{"sections": [{{"content_type": "bullet_list", "items": [{deep}, {deep}, 1]}}"#
+    );
+    check(&sections, &["- bullet_list with 3 items"]);
 }
 
 #[test]

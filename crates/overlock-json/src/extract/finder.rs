@@ -5,6 +5,8 @@
 //! nested in it counts for it. Strings are read leniently: a quote ends one only
 //! where JSON could go on, so an unescaped quote does not put the search out of step.
 
+use super::openers::{Opener, Openers};
+
 /// The best candidate in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -31,7 +33,7 @@ pub(crate) fn find(text: &[u8]) -> Option<Found> {
         text,
         at: 0,
         fence: None,
-        openers: Vec::new(),
+        openers: Openers::default(),
         best: None,
         fallback: None,
         leading: skip_wrapping(text).0,
@@ -107,30 +109,6 @@ pub(crate) fn begins_value(text: &[u8], opener: u8) -> bool {
     }
 }
 
-struct Opener {
-    start: usize,
-    bracket: u8,
-    /// A proper token follows the bracket, so its bare words cannot outweigh what is nested in it.
-    confirmed: bool,
-    own: i64,
-    nested: i64,
-}
-
-impl Opener {
-    fn is_bare(&self) -> bool {
-        self.own == 1 && self.nested == 0
-    }
-
-    fn score(&self) -> i64 {
-        let own = if self.confirmed {
-            self.own.max(1)
-        } else {
-            self.own
-        };
-        self.nested + own
-    }
-}
-
 #[derive(Clone, Copy)]
 struct Scored {
     score: i64,
@@ -141,7 +119,7 @@ struct Finder<'t> {
     text: &'t [u8],
     at: usize,
     fence: Option<usize>,
-    openers: Vec<Opener>,
+    openers: Openers,
     best: Option<Scored>,
     fallback: Option<Found>,
     /// Where the text begins once its wrapping is left out.
@@ -265,11 +243,12 @@ impl Finder<'_> {
         self.expects_token = false;
         let opening = if bracket == b'}' { b'{' } else { b'[' };
         let matching = |opener: &Opener| opener.bracket == opening;
-        if !self.openers.last().is_some_and(matching) && self.openers.len() > 1 {
+        if !self.openers.last().is_some_and(matching)
+            && let Some(below) = self.openers.bracket_below()
+        {
             // A bracket in between was never closed. Looking only two levels down keeps
             // this linear, and a document does not usually lack more than that at once.
-            let below = &self.openers[self.openers.len() - 2];
-            if below.bracket != opening {
+            if below != opening {
                 self.weigh(-1);
                 return;
             }

@@ -7,6 +7,7 @@
 
 mod encoding;
 mod finder;
+mod openers;
 #[cfg(test)]
 mod tests;
 

@@ -1,71 +1,145 @@
-//! Holds a rendered document to a number of characters.
+//! Writes a document in a limited number of characters.
 //!
 //! The path to the cut has precedence over what stands beside it, and what is
 //! near the cut over what is far from it. So the outer part of a path that is
 //! too long goes first; then runs of siblings collapse, level by level from the
 //! root, until the rest fits. The last level to collapse may get by with less:
 //! the members of an object lose their values before they lose their names.
+//!
+//! The levels are measured from the cut outwards, and only as many as can have
+//! room. Nothing else is written that will not stay.
 
-use std::ops::Range;
-
+use super::levels::Levels;
+use super::outline::{Item, Items, Level};
 use super::run::Run;
 use super::spend::Shown;
-use super::write::{MARK, Treatment, Writer, Written};
+use super::write::{Length, MARK, Sink, Treatment, Writer};
 use super::{CutValue, characters, token};
+use crate::packed::{read_number, write_number};
 
-/// The text, or as much of it as `limit` characters can show.
-pub(super) fn hold(
-    mut written: Written,
-    writer: &Writer<'_>,
-    cut_value: CutValue,
-    limit: usize,
-) -> String {
-    if characters(&written.text) <= limit {
-        return written.text;
-    }
-    drop_endless_space(&mut written, limit);
-    let costs = costs(&written, writer);
-    let path: usize = costs.iter().map(Cost::least).sum();
-    let tail = tail_within(&written, writer, cut_value, path, limit);
-    let tail_len = characters(&tail);
-
-    let Some(elided) = elided_levels(&costs, path + tail_len, limit) else {
-        return end_of(&tail, limit);
+/// Writes the document, or as much of it as `limit` characters can show.
+pub(super) fn write_within(writer: &Writer<'_>, cut_value: CutValue, limit: usize) -> String {
+    let outline = writer.outline;
+    let mut path = Path::measure(writer, limit);
+    let end = ending(writer, &path, cut_value, limit);
+    let end_len = characters(&end);
+    let Some(elided) = path.elide(end_len, limit) else {
+        return end_of(&end, limit);
     };
+
     let mut text = elision(elided);
-    let full: usize = costs[elided..].iter().map(Cost::full).sum();
-    let mut len = characters(&text) + full + tail_len;
-    let worthwhile = worthwhile_saving(&costs[elided..], len, limit);
-    for (level, cost) in costs.iter().enumerate().skip(elided) {
-        let parts = LevelParts::of(&written, level);
-        text.push_str(parts.before);
-        if len <= limit || cost.saving() < worthwhile {
-            text.push_str(parts.beside);
-        } else {
-            let collapsed = collapse(writer, level, len, limit);
+    let mut len = characters(&text) + path.full + end_len;
+    let worthwhile = if len - path.worthwhile <= limit {
+        worthwhile_saving(limit)
+    } else {
+        1
+    };
+    if elided == 0 {
+        text.push_str(outline.before_root());
+    }
+    while let Some((level, cost)) = path.next() {
+        let mut items = WrittenItems::new(writer, level);
+        text.push_str(items.before());
+        if len > limit && cost.saving() >= worthwhile {
+            let collapsed = collapse(&mut items, len, limit);
             len = len - collapsed.written_len + characters(&collapsed.text);
             text.push_str(&collapsed.text);
-            text.push_str(&parts.beside[collapsed.written_bytes..]);
         }
-        text.push_str(parts.after);
+        while items.write_next(&mut text).is_some() {}
+        text.push_str(&outline.text[items.at..level.next]);
     }
-    text + &tail
+    text + &end
 }
 
-/// Drops the white space at the cut if it takes more than half of the limit.
-///
-/// Models that have lost their way write blanks until they are stopped.
-fn drop_endless_space(written: &mut Written, limit: usize) {
-    let kept = written.text.trim_end().len();
-    if written.text.len() - kept > limit / 2 {
-        written.text.truncate(kept);
-        written.tail = written.tail.min(kept);
+/// What the levels near the cut take, as many of them as the limit may have room for.
+struct Path {
+    levels: Levels,
+    costs: Vec<u8>,
+    /// How many levels were not measured: there is no room for them.
+    beyond: usize,
+    /// What the others take in full, at least, and what collapsing those that have much to give
+    /// would save.
+    full: usize,
+    least: usize,
+    worthwhile: usize,
+    limit: usize,
+}
+
+impl Path {
+    fn measure(writer: &Writer<'_>, limit: usize) -> Self {
+        let mut path = Self {
+            levels: Levels::default(),
+            costs: Vec::new(),
+            beyond: writer.outline.depth(),
+            full: 0,
+            least: 0,
+            worthwhile: 0,
+            limit,
+        };
+        for level in writer.outline.levels() {
+            path.beyond -= 1;
+            let cost = Cost::of(writer, &level, path.beyond == 0);
+            for number in [cost.collapsed, cost.beside, cost.path] {
+                write_number(&mut path.costs, number);
+            }
+            path.levels.push(&level);
+            path.full += cost.full();
+            path.least += cost.least();
+            path.worthwhile += path.worthwhile_part(&cost);
+            if path.least > limit {
+                break;
+            }
+        }
+        path
     }
+
+    /// Leaves out as many outer levels as must go for the path to fit beside what takes `end`
+    /// characters, and says how many; nothing if it never fits.
+    fn elide(&mut self, end: usize, limit: usize) -> Option<usize> {
+        let mut elided = self.beyond;
+        while self.least + end + characters(&elision(elided)) > limit {
+            self.next()?;
+            elided += 1;
+        }
+        Some(elided)
+    }
+
+    /// Takes the outermost level.
+    fn next(&mut self) -> Option<(Level, Cost)> {
+        let level = self.levels.next()?;
+        let mut rest = &self.costs[..];
+        let cost = Cost {
+            path: read_number(&mut rest),
+            beside: read_number(&mut rest),
+            collapsed: read_number(&mut rest),
+        };
+        let left = rest.len();
+        self.costs.truncate(left);
+        self.full -= cost.full();
+        self.least -= cost.least();
+        self.worthwhile -= self.worthwhile_part(&cost);
+        Some((level, cost))
+    }
+
+    fn worthwhile_part(&self, cost: &Cost) -> usize {
+        let saving = cost.saving();
+        if saving >= worthwhile_saving(self.limit) {
+            saving
+        } else {
+            0
+        }
+    }
+}
+
+/// The least saving for which a level collapses: a level that has little to give is spared as
+/// long as the others have enough.
+fn worthwhile_saving(limit: usize) -> usize {
+    limit / 20
 }
 
 /// How many characters a level takes.
 struct Cost {
-    /// Its bracket, the way to the next level, and the white space.
+    /// Its bracket, the way to the next level, and the white space, but for that at the cut.
     path: usize,
     /// All that stands beside the path.
     beside: usize,
@@ -74,6 +148,31 @@ struct Cost {
 }
 
 impl Cost {
+    fn of(writer: &Writer<'_>, level: &Level, is_root: bool) -> Self {
+        let outline = writer.outline;
+        let text = outline.text;
+        let mut run = Run::new(outline, level);
+        let mut beside = Length::default();
+        let mut before = level.open..level.open;
+        let mut end = None;
+        for item in outline.beside(level) {
+            match end {
+                None => before.end = item.start,
+                Some(end) => beside.push_str(&text[end..item.start]),
+            }
+            writer.write_item(level, &item, &mut beside);
+            run.count(&item);
+            end = Some(item.value.end);
+        }
+        let after = end.unwrap_or(level.open)..level.next;
+        let root = if is_root { outline.before_root() } else { "" };
+        Self {
+            path: characters(root) + characters(&text[before]) + characters(&text[after]),
+            beside: beside.0,
+            collapsed: run.len(),
+        }
+    }
+
     fn full(&self) -> usize {
         self.path + self.beside
     }
@@ -88,98 +187,42 @@ impl Cost {
     }
 }
 
-/// The least saving for which a level collapses: a level that has little to give is spared as
-/// long as the others have enough.
-fn worthwhile_saving(costs: &[Cost], len: usize, limit: usize) -> usize {
-    let worthwhile = limit / 20;
-    let savings = costs.iter().map(Cost::saving);
-    let enough: usize = savings.filter(|saving| *saving >= worthwhile).sum();
-    if len - enough <= limit { worthwhile } else { 1 }
-}
-
-fn costs(written: &Written, writer: &Writer<'_>) -> Vec<Cost> {
-    (0..written.levels.len())
-        .map(|level| {
-            let parts = LevelParts::of(written, level);
-            let mut run = Run::new(writer.outline, level);
-            for item in writer.outline.beside(level) {
-                run.count(item);
-            }
-            Cost {
-                path: characters(parts.before) + characters(parts.after),
-                beside: characters(parts.beside),
-                collapsed: run.len(),
-            }
-        })
-        .collect()
-}
-
-/// The text of one level, up to the bracket of the next or to the tail.
-struct LevelParts<'a> {
-    before: &'a str,
-    beside: &'a str,
-    after: &'a str,
-}
-
-impl<'a> LevelParts<'a> {
-    fn of(written: &'a Written, level: usize) -> Self {
-        let text = &written.text;
-        let here = &written.levels[level];
-        let start = if level == 0 { 0 } else { here.open };
-        let end = written
-            .levels
-            .get(level + 1)
-            .map_or(written.tail, |inner| inner.open);
-        Self {
-            before: &text[start..here.beside.start],
-            beside: &text[here.beside.clone()],
-            after: &text[here.beside.end..end],
+/// The unfinished item at the cut and the white space after it.
+///
+/// The value at the cut is shortened if it does not fit beside the path, or beside half the limit
+/// if the path takes more. White space that takes more than half of the limit is dropped: models
+/// that have lost their way write blanks until they are stopped.
+fn ending(writer: &Writer<'_>, path: &Path, cut_value: CutValue, limit: usize) -> String {
+    let outline = writer.outline;
+    let (item, mut blanks) = (outline.unfinished_item(), outline.blanks());
+    let Some(value) = &outline.cut_value else {
+        let len = path.full + characters(item) + characters(blanks);
+        if (path.beyond > 0 || len > limit) && blanks.len() > limit / 2 {
+            blanks = "";
         }
-    }
-}
-
-/// The unfinished item at the cut, its value shortened if it does not fit beside
-/// the path, or beside half the limit if the path takes more.
-fn tail_within(
-    written: &Written,
-    writer: &Writer<'_>,
-    cut_value: CutValue,
-    path: usize,
-    limit: usize,
-) -> String {
-    let text = &written.text;
-    let (Some(span), Some(value)) = (&written.cut_value, &writer.outline.cut_value) else {
-        return text[written.tail..].to_owned();
+        return format!("{item}{blanks}");
     };
-    let (before, after) = (&text[written.tail..span.start], &text[span.end..]);
-    let around = path + characters(before) + characters(after);
-    let room = limit - around.min(limit / 2);
-    if characters(&text[span.clone()]) <= room {
-        return text[written.tail..].to_owned();
+    let before = &outline.text[outline.tail..value.span.start];
+    let mut value_len = Length::default();
+    writer.write_cut_value(&writer.spending.cut_value, &mut value_len);
+    let len = path.full + characters(before) + value_len.0 + characters(blanks);
+    if (path.beyond > 0 || len > limit) && blanks.len() > limit / 2 {
+        blanks = "";
     }
-    let shown = if cut_value == CutValue::Hint {
-        Shown::Hint
+    let around = path.least + characters(before) + characters(blanks);
+    let room = limit - around.min(limit / 2);
+    let mut text = before.to_owned();
+    if value_len.0 <= room {
+        writer.write_cut_value(&writer.spending.cut_value, &mut text);
+    } else if cut_value == CutValue::Hint {
+        writer.write_cut_value(&Shown::Hint, &mut text);
     } else {
-        let content = &writer.outline.text[value.content.clone()];
+        let content = &outline.text[value.content.clone()];
         // Two quotes and the mark stand around the tail.
         let tail = token::longest_tail(content, &|tail| characters(tail) + 3 <= room);
-        Shown::Tail(value.content.end - tail.len())
-    };
-    let mut tail = before.to_owned();
-    writer.write_cut_value(&shown, &mut tail);
-    tail + after
-}
-
-/// How many outer levels must go for the path to fit, or nothing if it never does.
-fn elided_levels(costs: &[Cost], path: usize, limit: usize) -> Option<usize> {
-    let mut left = path;
-    for elided in 0..=costs.len() {
-        if left + characters(&elision(elided)) <= limit {
-            return Some(elided);
-        }
-        left -= costs.get(elided).map_or(0, Cost::least);
+        writer.write_cut_value(&Shown::Tail(value.content.end - tail.len()), &mut text);
     }
-    None
+    text + blanks
 }
 
 fn elision(levels: usize) -> String {
@@ -194,94 +237,107 @@ fn elision(levels: usize) -> String {
 #[derive(Default)]
 struct Collapsed {
     text: String,
-    /// What they took as they were written.
-    written_bytes: usize,
+    /// What they would have taken as they are written.
     written_len: usize,
 }
 
 /// Collapses as few of the first items of a level as bring `len` down to `limit`, or all of them.
-fn collapse(writer: &Writer<'_>, level: usize, len: usize, limit: usize) -> Collapsed {
-    if writer.outline.is_object(level)
-        && let Some(names) = collapse_to_names(writer, level, len, limit)
-    {
-        return names;
+fn collapse(items: &mut WrittenItems<'_>, len: usize, limit: usize) -> Collapsed {
+    let outline = items.writer.outline;
+    if outline.is_object(&items.level) {
+        let mut members = items.clone();
+        if let Some(names) = collapse_to_names(&mut members, len, limit) {
+            *items = members;
+            return names;
+        }
     }
-    let mut collapsed = Collapsed::default();
-    let mut run = Run::new(writer.outline, level);
-    let mut items = WrittenItems::new(writer, level);
-    while let Some((item, written)) = items.next() {
-        run.count(item);
-        collapsed.written_bytes += written.len();
-        collapsed.written_len += characters(written);
-        if len - collapsed.written_len + run.len() <= limit {
+    let mut run = Run::new(outline, &items.level);
+    let mut written = Length::default();
+    while let Some(item) = items.write_next(&mut written) {
+        run.count(&item);
+        if len - written.0 + run.len() <= limit {
             break;
         }
     }
-    collapsed.text = run.name();
-    collapsed
+    Collapsed {
+        text: run.name(),
+        written_len: written.0,
+    }
 }
 
 /// Leaves the first members of an object without their values, if that is enough.
 fn collapse_to_names(
-    writer: &Writer<'_>,
-    level: usize,
+    members: &mut WrittenItems<'_>,
     len: usize,
     limit: usize,
 ) -> Option<Collapsed> {
-    let mut collapsed = Collapsed::default();
+    let mut text = String::new();
     let mut names_len = 0;
-    let mut items = WrittenItems::new(writer, level);
-    while let Some((item, written)) = items.next() {
-        collapsed.written_bytes += written.len();
-        collapsed.written_len += characters(written);
-        let start = collapsed.text.len();
-        collapsed.text.push_str(items.gap());
-        writer.write_item_as(&Treatment::Structure, level, item, &mut collapsed.text);
-        names_len += characters(&collapsed.text[start..]);
-        if len - collapsed.written_len + names_len <= limit {
-            return Some(collapsed);
+    let mut written = Length::default();
+    while let Some(member) = members.write_next(&mut written) {
+        let start = text.len();
+        text.push_str(members.gap());
+        let writer = members.writer;
+        writer.write_item_as(&Treatment::Structure, &member, &mut text);
+        names_len += characters(&text[start..]);
+        if len - written.0 + names_len <= limit {
+            return Some(Collapsed {
+                text,
+                written_len: written.0,
+            });
+        }
+        if names_len > limit {
+            break;
         }
     }
     None
 }
 
-/// Writes the items of a level again, one at a time, each with the gap before it.
+/// Writes the items of a level, one at a time, each with the gap before it.
+#[derive(Clone)]
 struct WrittenItems<'a> {
     writer: &'a Writer<'a>,
-    level: usize,
-    items: Range<usize>,
-    gap: Range<usize>,
-    end: Option<usize>,
-    written: String,
+    level: Level,
+    items: Items<'a>,
+    /// Where the first item starts.
+    first: usize,
+    /// Where the gap before the last item that was written begins and ends.
+    gap: (usize, usize),
+    /// Where that item ends, or the first starts, or the level if it has none.
+    at: usize,
 }
 
 impl<'a> WrittenItems<'a> {
-    fn new(writer: &'a Writer<'a>, level: usize) -> Self {
+    fn new(writer: &'a Writer<'a>, level: Level) -> Self {
+        let mut items = writer.outline.beside(&level);
+        let first = items.next_start().unwrap_or(level.open);
         Self {
             writer,
             level,
-            items: writer.outline.beside(level),
-            gap: 0..0,
-            end: None,
-            written: String::new(),
+            items,
+            first,
+            gap: (first, first),
+            at: first,
         }
     }
 
-    fn next(&mut self) -> Option<(usize, &str)> {
-        let item = self.items.next()?;
-        let (start, value) = self.writer.outline.item(self.level, item);
-        self.gap = self.end.unwrap_or(start)..start;
-        self.end = Some(value.end);
-        self.written.clear();
-        self.written
-            .push_str(&self.writer.outline.text[self.gap.clone()]);
-        self.writer.write_item(self.level, item, &mut self.written);
-        Some((item, &self.written))
+    /// What stands before the first item.
+    fn before(&self) -> &'a str {
+        &self.writer.outline.text[self.level.open..self.first]
     }
 
-    /// What stands between the last item and the one before it.
+    /// What stands between the last item that was written and the one before it.
     fn gap(&self) -> &'a str {
-        &self.writer.outline.text[self.gap.clone()]
+        &self.writer.outline.text[self.gap.0..self.gap.1]
+    }
+
+    fn write_next(&mut self, out: &mut impl Sink) -> Option<Item> {
+        let item = self.items.next()?;
+        self.gap = (self.at, item.start);
+        self.at = item.value.end;
+        out.push_str(self.gap());
+        self.writer.write_item(&self.level, &item, out);
+        Some(item)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Shows a cut document from its root to the cut, in as few characters as a prompt can spare.
 //!
-//! The text is outlined once ([`outline`]), the budget is spent from the cut to
-//! the root ([`spend`]), the result is written from the root to the cut
-//! ([`write`]), and at last the whole is held to its limit ([`limit`]).
+//! The scanner knows the way to the cut, from which the text is read again as
+//! needed ([`outline`]). The budget is spent from the cut to the root
+//! ([`spend`]), and the result is written from the root to the cut: all of it
+//! ([`write`]), or as much as a limit allows ([`limit`]).
 //! Everything that stays keeps its own white space, so that with enough budget
 //! the rendered text is the base itself.
 //!
@@ -26,6 +27,7 @@
 //!   others suffice, members lose their values before their names, and blanks at
 //!   the cut that fill more than half of the limit are dropped.
 
+mod levels;
 mod limit;
 mod outline;
 mod run;
@@ -111,8 +113,7 @@ pub fn render_with<T: AsRef<[u8]> + ?Sized>(
     options: &RenderOptions,
     measure: &dyn Fn(&str) -> usize,
 ) -> Result<String, NoJson> {
-    let base = Base::read(text)?;
-    Ok(render_prefix(base.text().as_bytes(), options, measure))
+    Ok(render_base(&Base::read(text)?, options, measure))
 }
 
 /// The measure of [`render`]: one for each character as written.
@@ -120,19 +121,25 @@ pub(crate) fn characters(value: &str) -> usize {
     value.chars().count()
 }
 
-/// Renders a valid JSON prefix, from its root to the cut.
-pub(crate) fn render_prefix(
-    base: &[u8],
+/// Renders what has been read already.
+pub(crate) fn render_base(
+    base: &Base<'_>,
     options: &RenderOptions,
     measure: &dyn Fn(&str) -> usize,
 ) -> String {
-    let text = token::whole_characters(base);
-    let outline = Outline::of(&text);
-    let spending = spend(&outline, options, measure);
-    let writer = Writer::new(&outline, &spending);
-    let written = writer.write();
+    let outline = Outline::of(base.text(), base.scanner());
+    render_outline(&outline, options, measure)
+}
+
+fn render_outline(
+    outline: &Outline<'_>,
+    options: &RenderOptions,
+    measure: &dyn Fn(&str) -> usize,
+) -> String {
+    let spending = spend(outline, options, measure);
+    let writer = Writer::new(outline, &spending);
     match options.limit {
-        None => written.text,
-        Some(limit) => limit::hold(written, &writer, options.cut_value, limit.max(LEAST_LIMIT)),
+        None => writer.write(),
+        Some(limit) => limit::write_within(&writer, options.cut_value, limit.max(LEAST_LIMIT)),
     }
 }

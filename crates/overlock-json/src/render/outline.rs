@@ -1,34 +1,48 @@
 //! Knows the open containers of a cut document, and what stands beside the path to the cut.
 //!
-//! Only the start of each item beside the path is kept. What is closed is
-//! forgotten and scanned again when it is needed, so that the outline stays
-//! small beside the text.
+//! Nothing of it is kept: the levels come from the scanner, and the items of a
+//! level are read again whenever they are needed. So a document may have any
+//! number of both.
 
 use std::ops::Range;
 
 use super::token::{self, StringEnd};
+use crate::cut::Place;
+use crate::scan::Scanner;
 
 /// The path from the root to the cut.
 pub(super) struct Outline<'a> {
     /// The document without what is held back at its end.
     pub(super) text: &'a str,
-    /// The containers on the path, the root first.
-    levels: Vec<Level>,
-    /// Where each item of those containers starts (in an object, its key), in document order.
-    /// The item that a level opened in is the last one before that level's own.
-    items: Vec<usize>,
+    scanner: &'a Scanner,
     /// The value at the cut.
     pub(super) cut_value: Option<Scalar>,
     /// Where the last, unfinished item starts: the end of the text if there is none.
     pub(super) tail: usize,
+    /// Where the white space at the cut begins.
+    blanks: usize,
+    /// A whole document has its root as all of its path.
+    whole: Option<Level>,
 }
 
 /// A container on the path.
-struct Level {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Level {
     /// Where its bracket stands.
-    open: usize,
-    /// The index of its first item.
-    first_item: usize,
+    pub(super) open: usize,
+    /// Where the items beside the path end: at the item that the path goes on in.
+    pub(super) end: usize,
+    /// Where the next bracket on the path stands, or the unfinished item or the white space at
+    /// the cut.
+    pub(super) next: usize,
+}
+
+/// An item of a container.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// Where it starts: in an object, at its key.
+    pub(super) start: usize,
+    pub(super) value: Range<usize>,
 }
 
 /// A string, number or literal.
@@ -56,179 +70,213 @@ impl Scalar {
 }
 
 impl<'a> Outline<'a> {
-    /// The outline of a valid JSON prefix.
-    pub(super) fn of(text: &'a str) -> Self {
-        let mut survey = Survey::default();
-        let end = survey.run(text);
-        let text = &text[..end];
-        let (cut_value, tail) = match survey.last {
-            Last::Scalar { item, span } => (Some(Scalar::at(text, span)), item),
-            Last::Member { item } => (None, item),
-            Last::Nothing => (None, text.len()),
+    /// The outline of a valid JSON prefix, which `scanner` has read.
+    pub(super) fn of(text: &'a str, scanner: &'a Scanner) -> Self {
+        let text = &text[..settled_end(text, scanner)];
+        let bytes = text.as_bytes();
+        let place = scanner.place();
+        let last_item = match place {
+            None => Some(token::skip_space(bytes, 0)),
+            Some(Place::Root | Place::ContainerStart | Place::AfterComma) => None,
+            Some(Place::AfterValue) => scanner.elements().1.map(|(start, _)| start),
+            Some(_) => scanner.elements().0,
         };
-        if tail < text.len() && !survey.levels.is_empty() {
-            survey.items.pop();
-        }
-        Self {
+        let mut outline = Self {
             text,
-            levels: survey.levels,
-            items: survey.items,
-            cut_value,
-            tail,
+            scanner,
+            cut_value: None,
+            tail: text.len(),
+            blanks: if scanner.is_in_string() {
+                text.len()
+            } else {
+                text.trim_ascii_end().len()
+            },
+            whole: None,
+        };
+        let Some(item) = last_item.filter(|item| *item < text.len()) else {
+            return outline;
+        };
+        if let Some(Place::Key | Place::AfterKey | Place::AfterColon) = place {
+            outline.tail = item;
+            return outline;
         }
+        let innermost = outline.levels().next();
+        let value = if innermost.is_some_and(|level| outline.is_object(&level)) {
+            token::member_value(bytes, item)
+        } else {
+            item
+        };
+        match bytes.get(value) {
+            Some(b'{' | b'[') if place.is_none() => {
+                outline.whole = Some(Level {
+                    open: value,
+                    end: outline.blanks - 1,
+                    next: outline.blanks,
+                });
+            }
+            None | Some(b'{' | b'[') => {}
+            Some(_) => {
+                let span = value..token::value_end(bytes, value);
+                outline.cut_value = Some(Scalar::at(text, span));
+                outline.tail = item;
+            }
+        }
+        outline
     }
 
     /// How many containers are on the path.
     pub(super) fn depth(&self) -> usize {
-        self.levels.len()
+        self.scanner.depth() + usize::from(self.whole.is_some())
     }
 
-    /// Where the bracket of a level stands.
-    pub(super) fn open(&self, level: usize) -> usize {
-        self.levels[level].open
+    /// The containers on the path, innermost first.
+    pub(super) fn levels(&self) -> impl Iterator<Item = Level> {
+        let cut = self.tail.min(self.blanks);
+        let (mut end, mut next) = (cut, cut);
+        let open = self.scanner.open_frames().map(move |frame| {
+            let level = Level {
+                open: frame.opener,
+                end,
+                next,
+            };
+            (end, next) = (frame.element, frame.opener);
+            level
+        });
+        self.whole.into_iter().chain(open)
     }
 
     /// Whether a level is an object, so that its items are members.
-    pub(super) fn is_object(&self, level: usize) -> bool {
-        self.text.as_bytes()[self.open(level)] == b'{'
+    pub(super) fn is_object(&self, level: &Level) -> bool {
+        self.text.as_bytes()[level.open] == b'{'
     }
 
-    /// The items beside the path at a level, for [`Outline::item`].
-    pub(super) fn beside(&self, level: usize) -> Range<usize> {
-        let end = match self.levels.get(level + 1) {
-            Some(inner) => inner.first_item - 1,
-            None => self.items.len(),
-        };
-        self.levels[level].first_item..end
+    /// Whether there is anything beside the path at a level.
+    pub(super) fn has_items(&self, level: &Level) -> bool {
+        level.end > level.open + 1 && self.beside(level).next_start().is_some()
     }
 
-    /// Where an item of a level starts, and the value of it.
-    pub(super) fn item(&self, level: usize, item: usize) -> (usize, Range<usize>) {
-        let bytes = self.text.as_bytes();
-        let start = self.items[item];
-        let value = self.item_value(level, item);
-        (start, value..token::value_end(bytes, value))
+    /// The items beside the path at a level.
+    pub(super) fn beside(&self, level: &Level) -> Items<'a> {
+        Items {
+            bytes: self.text.as_bytes(),
+            at: level.open + 1,
+            end: level.end,
+            is_object: self.is_object(level),
+        }
     }
 
-    /// Where the value of an item starts.
-    pub(super) fn item_value(&self, level: usize, item: usize) -> usize {
-        let start = self.items[item];
-        if self.is_object(level) {
-            token::member_value(self.text.as_bytes(), start)
+    /// The same, the last first.
+    pub(super) fn beside_backwards(&self, level: &Level) -> Backwards<'a> {
+        Backwards::new(self.beside(level))
+    }
+
+    /// What stands before the root.
+    pub(super) fn before_root(&self) -> &'a str {
+        let root = token::skip_space(self.text.as_bytes(), 0);
+        &self.text[..root.min(self.blanks)]
+    }
+
+    /// The unfinished item at the cut.
+    pub(super) fn unfinished_item(&self) -> &'a str {
+        &self.text[self.tail.min(self.blanks)..self.blanks]
+    }
+
+    /// The white space at the cut.
+    pub(super) fn blanks(&self) -> &'a str {
+        &self.text[self.blanks..]
+    }
+}
+
+/// How long the text is without what is held back at its end.
+fn settled_end(text: &str, scanner: &Scanner) -> usize {
+    match scanner.held_from() {
+        Some(held) => held + token::settled_len(&text[held..]),
+        None => text.len(),
+    }
+}
+
+/// Reads the items of a level, one after the other.
+#[derive(Clone)]
+pub(super) struct Items<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    end: usize,
+    is_object: bool,
+}
+
+impl Items<'_> {
+    /// Where the next item starts, if there is one.
+    pub(super) fn next_start(&mut self) -> Option<usize> {
+        while self.at < self.end
+            && matches!(self.bytes[self.at], b' ' | b'\t' | b'\n' | b'\r' | b',')
+        {
+            self.at += 1;
+        }
+        (self.at < self.end).then_some(self.at)
+    }
+}
+
+impl Iterator for Items<'_> {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        let start = self.next_start()?;
+        let value = if self.is_object {
+            token::member_value(self.bytes, start)
         } else {
             start
-        }
+        };
+        self.at = token::value_end(self.bytes, value);
+        Some(Item {
+            start,
+            value: value..self.at,
+        })
     }
 }
 
-/// One pass over the text.
-#[derive(Default)]
-struct Survey {
-    levels: Vec<Level>,
-    items: Vec<usize>,
-    last: Last,
-    /// Whether the key of the current member has come.
-    has_key: bool,
+/// How many items are read again at a time to go through them backwards.
+const BLOCK: usize = 1024;
+
+/// Reads the items of a level from the last to the first.
+///
+/// Items can only be found forwards, so they are read a second time in blocks, the last first.
+pub(super) struct Backwards<'a> {
+    items: Items<'a>,
+    /// Where each block starts that has not been read again.
+    blocks: Vec<usize>,
+    /// What is left of the current block.
+    block: Vec<Item>,
 }
 
-/// What the text ends with.
-#[derive(Default)]
-enum Last {
-    /// Structure: a bracket or a comma.
-    #[default]
-    Nothing,
-    /// A key, with or without its colon.
-    Member { item: usize },
-    /// A scalar.
-    Scalar { item: usize, span: Range<usize> },
-}
-
-impl Survey {
-    /// Surveys a text and returns its length without what is held back at the end.
-    fn run(&mut self, text: &str) -> usize {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            let start = at;
-            match bytes[at] {
-                b'{' | b'[' => {
-                    self.begin_value(start);
-                    self.last = Last::Nothing;
-                    self.has_key = false;
-                    self.levels.push(Level {
-                        open: start,
-                        first_item: self.items.len(),
-                    });
-                    at += 1;
-                }
-                b'}' | b']' => {
-                    self.close();
-                    at += 1;
-                }
-                b',' => {
-                    self.has_key = false;
-                    self.last = Last::Nothing;
-                    at += 1;
-                }
-                b' ' | b'\t' | b'\n' | b'\r' | b':' => at += 1,
-                b'"' => {
-                    let end = token::string_end(bytes, start);
-                    at = end.offset();
-                    if let StringEnd::Open(_) = end {
-                        at = start + 1 + token::settled_len(&text[start + 1..]);
-                    }
-                    if self.expects_key(bytes) {
-                        self.has_key = true;
-                        self.items.push(start);
-                        self.last = Last::Member { item: start };
-                    } else {
-                        self.scalar(start..at);
-                    }
-                    if let StringEnd::Open(_) = end {
-                        return at;
-                    }
-                }
-                _ => {
-                    at = token::word_end(bytes, start);
-                    self.scalar(start..at);
-                }
+impl<'a> Backwards<'a> {
+    fn new(items: Items<'a>) -> Self {
+        let mut blocks = Vec::new();
+        let mut block: Vec<Item> = Vec::new();
+        for item in items.clone() {
+            if block.len() == BLOCK {
+                blocks.push(block[0].start);
+                block.clear();
             }
+            block.push(item);
         }
-        bytes.len()
-    }
-
-    fn expects_key(&self, bytes: &[u8]) -> bool {
-        let inner = self.levels.last();
-        inner.is_some_and(|level| bytes[level.open] == b'{') && !self.has_key
-    }
-
-    fn scalar(&mut self, span: Range<usize>) {
-        let item = self.begin_value(span.start);
-        self.last = Last::Scalar { item, span };
-    }
-
-    /// Notes the item that a value belongs to and returns its start.
-    fn begin_value(&mut self, start: usize) -> usize {
-        if self.levels.is_empty() {
-            return start;
-        }
-        match self.items.last() {
-            Some(&member) if self.has_key => member,
-            _ => {
-                self.items.push(start);
-                start
-            }
+        Self {
+            items,
+            blocks,
+            block,
         }
     }
+}
 
-    fn close(&mut self) {
-        self.last = Last::Nothing;
-        self.has_key = false;
-        // A root that closed stays, with its items: it is all the path a complete document has.
-        if self.levels.len() > 1
-            && let Some(level) = self.levels.pop()
-        {
-            self.items.truncate(level.first_item);
+impl Iterator for Backwards<'_> {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        if self.block.is_empty() {
+            self.items.at = self.blocks.pop()?;
+            self.block.extend(self.items.clone());
         }
+        let item = self.block.pop()?;
+        self.items.end = item.start;
+        Some(item)
     }
 }

@@ -1,11 +1,11 @@
 //! Names siblings that are told by their number only.
 
-use super::outline::Outline;
+use super::outline::{Item, Level, Outline};
 
 /// Siblings that become one `<987 more objects>`.
 pub(super) struct Run<'a> {
     outline: &'a Outline<'a>,
-    level: usize,
+    is_object: bool,
     count: usize,
     /// What all of them are.
     noun: &'static str,
@@ -16,17 +16,17 @@ const VALUE: &str = "value";
 
 impl<'a> Run<'a> {
     /// A run at a level, with no sibling in it yet.
-    pub(super) fn new(outline: &'a Outline<'a>, level: usize) -> Self {
+    pub(super) fn new(outline: &'a Outline<'a>, level: &Level) -> Self {
         Self {
             outline,
-            level,
+            is_object: outline.is_object(level),
             count: 0,
             noun: VALUE,
         }
     }
 
     /// Takes in the next sibling.
-    pub(super) fn count(&mut self, item: usize) {
+    pub(super) fn count(&mut self, item: &Item) {
         let noun = self.noun_of(item);
         self.noun = match self.count {
             0 => noun,
@@ -36,12 +36,11 @@ impl<'a> Run<'a> {
         self.count += 1;
     }
 
-    fn noun_of(&self, item: usize) -> &'static str {
-        if self.outline.is_object(self.level) {
+    fn noun_of(&self, item: &Item) -> &'static str {
+        if self.is_object {
             return "member";
         }
-        let value = self.outline.item_value(self.level, item);
-        match self.outline.text.as_bytes()[value] {
+        match self.outline.text.as_bytes()[item.value.start] {
             b'{' => "object",
             b'[' => "array",
             b'"' => "string",

@@ -2,7 +2,7 @@
 
 use super::outline::{Outline, Scalar};
 use super::token::{self, Stop};
-use super::{CutValue, RenderOptions};
+use super::{CutValue, LEAST_LIMIT, RenderOptions};
 
 /// Less than this is not worth spending: what is left becomes nothing.
 const LEAST_LEFT: usize = 50;
@@ -20,6 +20,15 @@ pub(super) struct Spending {
     pub(super) summary: Option<Summary>,
 }
 
+impl Spending {
+    /// Whether everything is written as it is.
+    pub(super) fn is_all(&self) -> bool {
+        self.summary.is_none()
+            && self.oversized.is_empty()
+            && matches!(self.cut_value, Shown::Whole)
+    }
+}
+
 /// How much of a value is written.
 pub(super) enum Shown {
     /// All of it.
@@ -32,9 +41,9 @@ pub(super) enum Shown {
 
 /// The point at which summary mode began.
 pub(super) struct Summary {
-    /// The level it began at: above it only structure is written.
+    /// The bracket of the level it began at: above it only structure is written.
     pub(super) level: usize,
-    /// The item it began in: at its level, the items before it are hints.
+    /// Where the item starts that it began in: at its level, the items before it are hints.
     pub(super) item: usize,
     /// The offset it began at: within its item, what follows is hints.
     pub(super) at: usize,
@@ -52,7 +61,11 @@ pub(super) fn spend(
         None => Shown::Whole,
     };
     let mut oversized = Vec::new();
-    let summary = spend_beside_path(outline, measure, &mut purse, &mut oversized);
+    // A level takes a character at least, so that no more of them can be written than those.
+    let most_levels = options
+        .limit
+        .map_or(usize::MAX, |limit| limit.max(LEAST_LIMIT));
+    let summary = spend_beside_path(outline, most_levels, measure, &mut purse, &mut oversized);
     oversized.sort_unstable();
     Spending {
         spent: options.budget - purse.left - purse.forfeited,
@@ -93,22 +106,24 @@ fn spend_on_cut_value(
 /// Spends what is left on the items beside the path, the nearest first, and says where it ran out.
 fn spend_beside_path(
     outline: &Outline<'_>,
+    most_levels: usize,
     measure: &dyn Fn(&str) -> usize,
     purse: &mut Purse,
     oversized: &mut Vec<usize>,
 ) -> Option<Summary> {
-    let innermost = outline.depth().checked_sub(1)?;
+    let innermost = outline.levels().next()?;
     if purse.is_empty() {
         return Some(Summary {
-            level: innermost,
-            item: outline.beside(innermost).end,
+            level: innermost.open,
+            item: innermost.end,
             at: 0,
         });
     }
     let bytes = outline.text.as_bytes();
-    for level in (0..=innermost).rev() {
-        for item in outline.beside(level).rev() {
-            let (_, mut rest) = outline.item(level, item);
+    let levels = outline.levels().take(most_levels);
+    for level in levels.filter(|level| outline.has_items(level)) {
+        for item in outline.beside_backwards(&level) {
+            let mut rest = item.value;
             while let Some(span) = token::next_value(bytes, rest.clone(), Stop::Leaf) {
                 rest.start = span.end;
                 let leaf = Scalar::at(outline.text, span);
@@ -117,8 +132,8 @@ fn spend_beside_path(
                 }
                 if purse.is_empty() {
                     return Some(Summary {
-                        level,
-                        item,
+                        level: level.open,
+                        item: item.start,
                         at: rest.start,
                     });
                 }

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::outline::Outline;
 use super::spend::spend;
-use super::{CutValue, RenderOptions, characters, render_prefix, token};
+use super::{CutValue, RenderOptions, characters, render_outline};
+use crate::base::whole_characters;
+use crate::scan::Scanner;
 
 const DOCUMENT: &str = r#"{
   "document": {
@@ -36,6 +38,19 @@ fn options(budget: usize, cut_value: CutValue, limit: Option<usize>) -> RenderOp
         cut_value,
         limit,
     }
+}
+
+/// A valid JSON prefix without half a character, and the scanner that has read it.
+fn read(base: &[u8]) -> (&str, Scanner) {
+    let (text, _) = whole_characters(base).expect("it is a document up to its end");
+    let mut scanner = Scanner::new();
+    scanner.feed(text.as_bytes());
+    (text, scanner)
+}
+
+fn render_prefix(base: &[u8], options: &RenderOptions, measure: &dyn Fn(&str) -> usize) -> String {
+    let (text, scanner) = read(base);
+    render_outline(&Outline::of(text, &scanner), options, measure)
 }
 
 #[track_caller]
@@ -430,6 +445,37 @@ fn blanks_without_end_do_not_push_out_the_path() {
     );
 }
 
+#[test]
+fn blanks_in_a_string_are_its_content() {
+    let blanks = " ".repeat(1000);
+    let text = format!("{{\"a\": \"b{blanks}");
+    for mode in [CutValue::Keep, CutValue::Tail] {
+        let tail = " ".repeat(191);
+        let rendered = format!("{{\"a\": \"…{tail}");
+        check_limit(&text, 5000, mode, 200, &rendered);
+    }
+}
+
+#[test]
+fn siblings_beyond_number_are_spent_from_the_last() {
+    let numbers = 5_000;
+    let text = format!(
+        "[{}",
+        listed(0..numbers, |number| format!("{},", number + 1000))
+    );
+    // Four characters each, and what is less than fifty is forfeited.
+    let paid = (4 * 3_000 - 50) / 4 + 1;
+    let rendered = format!(
+        "[{}{}",
+        "<number>,".repeat(numbers - paid),
+        listed(numbers - paid..numbers, |number| format!(
+            "{},",
+            number + 1000
+        ))
+    );
+    check(&text, 4 * 3_000, CutValue::Hint, &rendered);
+}
+
 fn listed(numbers: Range<usize>, item: impl Fn(usize) -> String) -> String {
     numbers.map(item).collect()
 }
@@ -579,8 +625,8 @@ proptest! {
     #[test]
     fn never_spends_more_than_the_budget(document in documents(), mode in modes(), budget in 0..300_usize) {
         for end in 0..=document.len() {
-            let text = token::whole_characters(&document.as_bytes()[..end]);
-            let outline = Outline::of(&text);
+            let (text, scanner) = read(&document.as_bytes()[..end]);
+            let outline = Outline::of(text, &scanner);
             let spending = spend(&outline, &options(budget, mode, None), &characters);
             prop_assert!(spending.spent <= budget);
         }
@@ -598,8 +644,8 @@ proptest! {
     #[test]
     fn a_kept_cut_value_ends_the_text(document in documents(), budget in 0..100_usize) {
         for end in 0..=document.len() {
-            let text = token::whole_characters(&document.as_bytes()[..end]);
-            let outline = Outline::of(&text);
+            let (text, scanner) = read(&document.as_bytes()[..end]);
+            let outline = Outline::of(text, &scanner);
             let rendered = render_prefix(text.as_bytes(), &options(budget, CutValue::Keep, None), &characters);
             if let Some(value) = &outline.cut_value {
                 prop_assert!(rendered.ends_with(&outline.text[value.span.start..]));

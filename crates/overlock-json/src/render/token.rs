@@ -3,19 +3,9 @@
 //! Every function takes a start that its caller knows to be one, returns an
 //! offset no greater than the length of the text, and keeps no stack.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::{plain, vector};
-
-/// The text without half a character at its end.
-pub(super) fn whole_characters(bytes: &[u8]) -> Cow<'_, str> {
-    let end = match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        _ => bytes.len(),
-    };
-    String::from_utf8_lossy(&bytes[..end])
-}
 
 /// Where white space that begins at `at` ends.
 pub(super) fn skip_space(bytes: &[u8], at: usize) -> usize {

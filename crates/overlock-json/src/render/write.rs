@@ -2,36 +2,40 @@
 
 use std::ops::Range;
 
-use super::outline::Outline;
+use super::characters;
+use super::levels::Levels;
+use super::outline::{Item, Level, Outline};
 use super::spend::{Shown, Spending};
 use super::token::{self, Stop};
 
 /// What stands for the part of a value that was left out.
 pub(super) const MARK: &str = "…";
 
-/// A rendered document, and where its parts are in it.
-pub(super) struct Written {
-    pub(super) text: String,
-    /// One for each container on the path.
-    pub(super) levels: Vec<WrittenLevel>,
-    /// Where the unfinished item at the cut starts.
-    pub(super) tail: usize,
-    /// Where the value at the cut stands.
-    pub(super) cut_value: Option<Range<usize>>,
+/// Takes what is written, or how long it is.
+pub(super) trait Sink {
+    fn push_str(&mut self, text: &str);
 }
 
-/// A container on the path as it was written.
-pub(super) struct WrittenLevel {
-    /// Where its bracket stands.
-    pub(super) open: usize,
-    /// From the first item beside the path to the end of the last.
-    pub(super) beside: Range<usize>,
+impl Sink for String {
+    fn push_str(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
+
+/// How many characters were written.
+#[derive(Default)]
+pub(super) struct Length(pub(super) usize);
+
+impl Sink for Length {
+    fn push_str(&mut self, text: &str) {
+        self.0 += characters(text);
+    }
 }
 
 /// Writes the parts of one document.
 pub(super) struct Writer<'a> {
     pub(super) outline: &'a Outline<'a>,
-    spending: &'a Spending,
+    pub(super) spending: &'a Spending,
 }
 
 /// How an item beside the path is written.
@@ -53,58 +57,46 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the whole document.
-    pub(super) fn write(&self) -> Written {
+    pub(super) fn write(&self) -> String {
         let text = self.outline.text;
+        if self.spending.is_all() {
+            return text.to_owned();
+        }
         let mut out = String::new();
-        let mut levels = Vec::with_capacity(self.outline.depth());
         let mut at = 0;
-        for level in 0..self.outline.depth() {
-            let open = self.outline.open(level);
-            out.push_str(&text[at..open]);
-            at = open;
-            let written_open = out.len();
-            let mut beside = None;
-            for item in self.outline.beside(level) {
-                let (start, value) = self.outline.item(level, item);
-                out.push_str(&text[at..start]);
-                let first = beside.map_or(out.len(), |(first, _)| first);
-                self.write_item(level, item, &mut out);
-                beside = Some((first, out.len()));
-                at = value.end;
+        for level in self.levels_with_items() {
+            for item in self.outline.beside(&level) {
+                out.push_str(&text[at..item.start]);
+                self.write_item(&level, &item, &mut out);
+                at = item.value.end;
             }
-            let (first, end) = beside.unwrap_or((out.len(), out.len()));
-            levels.push(WrittenLevel {
-                open: written_open,
-                beside: first..end,
-            });
         }
         out.push_str(&text[at..self.outline.tail]);
-        let tail = out.len();
-        let cut_value = self.write_tail(&mut out);
-        Written {
-            text: out,
-            levels,
-            tail,
-            cut_value,
+        self.write_tail(&mut out);
+        out
+    }
+
+    /// The levels that have something beside the path, the root first.
+    fn levels_with_items(&self) -> Levels {
+        let mut levels = Levels::default();
+        for level in self.outline.levels() {
+            if self.outline.has_items(&level) {
+                levels.push(&level);
+            }
         }
+        levels
     }
 
     /// Writes an item beside the path.
-    pub(super) fn write_item(&self, level: usize, item: usize, out: &mut String) {
-        self.write_item_as(&self.treatment(level, item), level, item, out);
+    pub(super) fn write_item(&self, level: &Level, item: &Item, out: &mut impl Sink) {
+        self.write_item_as(&self.treatment(level, item), item, out);
     }
 
     /// Writes an item beside the path in another way than was decided.
-    pub(super) fn write_item_as(
-        &self,
-        treatment: &Treatment,
-        level: usize,
-        item: usize,
-        out: &mut String,
-    ) {
+    pub(super) fn write_item_as(&self, treatment: &Treatment, item: &Item, out: &mut impl Sink) {
         let text = self.outline.text;
-        let (start, value) = self.outline.item(level, item);
-        out.push_str(&text[start..value.start]);
+        let value = item.value.clone();
+        out.push_str(&text[item.start..value.start]);
         match *treatment {
             Treatment::Full => self.write_full(value, out),
             Treatment::FullUntil(middle) => {
@@ -119,15 +111,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn treatment(&self, level: usize, item: usize) -> Treatment {
+    fn treatment(&self, level: &Level, item: &Item) -> Treatment {
         let Some(summary) = &self.spending.summary else {
             return Treatment::Full;
         };
-        if level < summary.level {
+        if level.open < summary.level {
             Treatment::Structure
-        } else if level > summary.level || item > summary.item {
+        } else if level.open > summary.level || item.start > summary.item {
             Treatment::Full
-        } else if item < summary.item {
+        } else if item.start < summary.item {
             Treatment::Hint
         } else {
             Treatment::FullUntil(summary.at)
@@ -135,7 +127,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a span with hints in the place of its oversized values.
-    fn write_full(&self, span: Range<usize>, out: &mut String) {
+    fn write_full(&self, span: Range<usize>, out: &mut impl Sink) {
         let text = self.outline.text;
         let oversized = &self.spending.oversized;
         let first = oversized.partition_point(|&start| start < span.start);
@@ -152,7 +144,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a span with hints in the place of all its values.
-    fn write_hints(&self, span: Range<usize>, out: &mut String) {
+    fn write_hints(&self, span: Range<usize>, out: &mut impl Sink) {
         let text = self.outline.text;
         let mut rest = span;
         while let Some(value) = token::next_value(text.as_bytes(), rest.clone(), Stop::Value) {
@@ -163,23 +155,19 @@ impl<'a> Writer<'a> {
         out.push_str(&text[rest]);
     }
 
-    /// Writes the unfinished item at the cut, and says where its value is.
-    fn write_tail(&self, out: &mut String) -> Option<Range<usize>> {
+    /// Writes the unfinished item at the cut.
+    fn write_tail(&self, out: &mut String) {
         let text = self.outline.text;
         let Some(value) = &self.outline.cut_value else {
-            out.push_str(&text[self.outline.tail..]);
-            return None;
+            return out.push_str(&text[self.outline.tail..]);
         };
         out.push_str(&text[self.outline.tail..value.span.start]);
-        let start = out.len();
         self.write_cut_value(&self.spending.cut_value, out);
-        let written = start..out.len();
         out.push_str(&text[value.span.end..]);
-        Some(written)
     }
 
     /// Writes as much of the value at the cut as is to be shown.
-    pub(super) fn write_cut_value(&self, shown: &Shown, out: &mut String) {
+    pub(super) fn write_cut_value(&self, shown: &Shown, out: &mut impl Sink) {
         let text = self.outline.text;
         let Some(value) = &self.outline.cut_value else {
             return;

@@ -4,6 +4,7 @@
 //! one too many, or the right one with others missing before it.
 
 use super::fix::FixKind;
+use super::groups::{Group, Values};
 use super::look;
 use super::parser::{Expect, Parser};
 
@@ -37,14 +38,6 @@ impl Kind {
     }
 }
 
-/// A bracket that is written as `[` until it is known to hold one value alone.
-pub(super) struct Group {
-    pub(super) position: usize,
-    pub(super) values: usize,
-    pub(super) comma: bool,
-    pub(super) call: bool,
-}
-
 /// How far down the stack a bracket of the right kind is looked for.
 const REACH: usize = 64;
 
@@ -69,7 +62,7 @@ impl Parser<'_> {
         self.push(Kind::Round);
         self.groups.push(Group {
             position: self.opened,
-            values: 0,
+            values: Values::None,
             comma: false,
             call,
         });
@@ -83,7 +76,7 @@ impl Parser<'_> {
         if self.in_group()
             && let Some(group) = self.groups.last_mut()
         {
-            group.values += 1;
+            group.values = group.values.and_one();
         }
         if self.stack.is_empty() && self.documents == 1 {
             self.first_is_scalar = false;
@@ -101,7 +94,7 @@ impl Parser<'_> {
             }
             self.groups.push(Group {
                 position: self.opened,
-                values: 0,
+                values: Values::None,
                 comma: false,
                 call: false,
             });
@@ -145,25 +138,27 @@ impl Parser<'_> {
         self.expect = Expect::Value;
     }
 
-    /// `{"a": [1, 2, "b": 3}`: the last string is a key of the object around the array, which
+    /// `{"a": [1, 2, "b": 3}`: the last string is a key of the object around the arrays, which
     /// ended before the comma.
-    fn end_array_before_key(&mut self, comma: usize) {
-        self.pop();
-        self.draft.insert(comma, b"]", self.at);
-        self.member = comma + 1;
-        self.key_end = self.value_end + 1;
-        self.value_end = comma + 1;
+    fn end_arrays_before_key(&mut self, arrays: usize, comma: usize) {
+        for _ in 0..arrays {
+            self.pop();
+        }
+        self.draft.insert(comma, &vec![b']'; arrays], self.at);
+        self.member = comma + arrays;
+        self.key_end = self.value_end + arrays;
+        self.value_end = comma + arrays;
         self.expect = Expect::Colon;
     }
 
     /// `["key": value]` and `["key" => value]`: the object around the pair is missing.
     pub(super) fn pair_in_array(&mut self) {
         self.fix(FixKind::MissingBracket);
-        if let Some(comma) = self
-            .value_comma
-            .filter(|_| self.outer(1).is_some_and(Kind::has_keys))
-        {
-            return self.end_array_before_key(comma);
+        let open = self.stack.iter().rev().take(REACH);
+        let arrays = open.take_while(|&&kind| kind == Kind::Array).count();
+        let in_object = self.outer(arrays).is_some_and(Kind::has_keys);
+        if let Some(comma) = self.value_comma.filter(|_| in_object) {
+            return self.end_arrays_before_key(arrays, comma);
         }
         self.draft.insert(self.value_start, b"{", self.at);
         self.stack.push(Kind::Object);
@@ -354,11 +349,11 @@ impl Parser<'_> {
             Kind::Merged => None,
             Kind::Round | Kind::Double => {
                 let group = self.groups.pop()?;
-                if group.values == 1 && !group.comma {
+                if group.values == Values::One && !group.comma {
                     self.draft.patch(group.position, b' ', self.at);
                     return None;
                 }
-                if group.values == 0 && group.call {
+                if group.values == Values::None && group.call {
                     self.draft.truncate(group.position, self.at);
                     self.draft.replace(self.at, self.at, b"null");
                     self.value_end = self.draft.position(self.at);

@@ -11,8 +11,12 @@ pub(super) struct Draft<'t> {
     text: &'t [u8],
     out: Vec<u8>,
     copied: usize,
-    pub(super) fixes: Vec<Fix>,
+    fixes: Vec<Fix>,
+    last_fix: Option<FixKind>,
 }
+
+/// How many fixes are told: a text that needs more is noise, and the list must not outgrow it.
+const MOST_FIXES: usize = 1_000_000;
 
 /// A state of the draft to return to.
 #[derive(Clone, Copy)]
@@ -20,6 +24,7 @@ pub(super) struct Mark {
     out: usize,
     copied: usize,
     fixes: usize,
+    last_fix: Option<FixKind>,
 }
 
 impl<'t> Draft<'t> {
@@ -29,11 +34,20 @@ impl<'t> Draft<'t> {
             out: Vec::with_capacity(text.len() - start + 16),
             copied: start,
             fixes: Vec::new(),
+            last_fix: None,
         }
     }
 
     pub(super) fn fix(&mut self, kind: FixKind, offset: usize) {
-        self.fixes.push(Fix { kind, offset });
+        self.last_fix = Some(kind);
+        if self.fixes.len() < MOST_FIXES {
+            self.fixes.push(Fix { kind, offset });
+        }
+    }
+
+    /// What was fixed last.
+    pub(super) fn last_fix(&self) -> Option<FixKind> {
+        self.last_fix
     }
 
     /// The position of the byte `at` of the input.
@@ -95,6 +109,7 @@ impl<'t> Draft<'t> {
             out: self.out.len(),
             copied: self.copied,
             fixes: self.fixes.len(),
+            last_fix: self.last_fix,
         }
     }
 
@@ -103,6 +118,7 @@ impl<'t> Draft<'t> {
         self.out.truncate(mark.out);
         self.copied = mark.copied;
         self.fixes.truncate(mark.fixes);
+        self.last_fix = mark.last_fix;
     }
 
     pub(super) fn finish(self) -> (String, Vec<Fix>) {

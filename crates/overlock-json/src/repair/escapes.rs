@@ -5,10 +5,11 @@ use super::look::{self, Quote};
 use super::parser::{Ending, Expect, Parser, character_len};
 use super::scalars::escape_into;
 use super::strings::Reading;
+use super::verdict::Verdict;
 
 impl Parser<'_> {
     /// Reads an escape sequence. Says whether it ended the string.
-    pub(super) fn escape(&mut self, reading: &Reading) -> bool {
+    pub(super) fn escape(&mut self, reading: &mut Reading) -> bool {
         let at = self.at;
         let Some(&letter) = self.text.get(at + 1) else {
             return self.half_escape();
@@ -19,6 +20,17 @@ impl Parser<'_> {
             return false;
         }
         match letter {
+            b'"' if reading.escaped && self.may_end(at + 2, reading) => {
+                self.rewrite(1, b"");
+                self.at += 1;
+                true
+            }
+            b'\\' if self.text.get(at + 2) == Some(&b'"') && self.is_escaped_twice(reading) => {
+                reading.inner_quotes += 1;
+                self.rewrite(1, b"");
+                self.at += 2;
+                false
+            }
             b'"' if reading.stop.is_none() && self.backslash_is_text(at + 1, reading) => {
                 self.rewrite(1, b"\\\\");
                 self.at += 1;
@@ -140,6 +152,15 @@ impl Parser<'_> {
             && self.top_has_keys()
             && self.text.get(next) == Some(&b',')
             && look::quoted_key_ahead(self.text, look::skip_space(self.text, next + 1))
+    }
+
+    /// `\\\\"`: whether the quote after an escaped backslash is text, and was escaped once too often.
+    fn is_escaped_twice(&mut self, reading: &Reading) -> bool {
+        let at = self.at;
+        self.at += 2;
+        let verdict = self.judge(Quote::Double, 1, reading);
+        self.at = at;
+        reading.quote == Quote::Double && matches!(verdict, Verdict::Inner)
     }
 
     fn rewrite(&mut self, length: usize, bytes: &[u8]) {

@@ -10,7 +10,17 @@ use crate::plain;
 
 impl Parser<'_> {
     /// White space and comments between tokens.
+    #[inline]
     pub(super) fn skip_layout(&mut self) {
+        let space = usize::from(self.text.get(self.at) == Some(&b' '));
+        match self.text.get(self.at + space) {
+            Some(&byte) if PLAIN[usize::from(byte)] => self.at += space,
+            _ => self.skip_odd_layout(),
+        }
+    }
+
+    #[inline(never)]
+    fn skip_odd_layout(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 self.at = plain::skip_white_space(self.text, self.at);
@@ -113,6 +123,7 @@ impl Parser<'_> {
                     next += 1;
                 }
                 b' ' | b'\t' | b'\r' => next += 1,
+                b'-' if self.text[next..].starts_with(b"---\n") => next += 3,
                 b'\n' => {
                     separated = true;
                     next += 1;
@@ -168,7 +179,7 @@ static PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = b'!';
     while byte < 0x7F {
-        table[byte as usize] = !matches!(byte, b'/' | b'#' | b'<');
+        table[byte as usize] = !matches!(byte, b'/' | b'#' | b'<' | b'\\');
         byte += 1;
     }
     table

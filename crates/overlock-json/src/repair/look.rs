@@ -26,6 +26,7 @@ pub(super) enum Quote {
     Single,
     TypographicDouble,
     TypographicSingle,
+    Guillemet,
     Backtick,
 }
 
@@ -34,7 +35,11 @@ pub(super) fn quote_at(text: &[u8], at: usize) -> Option<(Quote, usize)> {
         b'"' => Some((Quote::Double, 1)),
         b'\'' => Some((Quote::Single, 1)),
         b'`' if !text[at..].starts_with(b"```") => Some((Quote::Backtick, 1)),
-        0xC2 if text.get(at + 1) == Some(&0xB4) => Some((Quote::Backtick, 2)),
+        0xC2 => match text.get(at + 1)? {
+            0xB4 => Some((Quote::Backtick, 2)),
+            0xAB | 0xBB => Some((Quote::Guillemet, 2)),
+            _ => None,
+        },
         0xE2 if text.get(at + 1) == Some(&0x80) => match text.get(at + 2)? {
             0x98..=0x9B => Some((Quote::TypographicSingle, 3)),
             0x9C..=0x9F => Some((Quote::TypographicDouble, 3)),
@@ -50,6 +55,7 @@ impl Quote {
         match self {
             Self::Double => other == Self::Double,
             Self::Single => other == Self::Single,
+            Self::Guillemet => other == Self::Guillemet,
             Self::TypographicDouble => matches!(other, Self::TypographicDouble | Self::Double),
             Self::TypographicSingle => matches!(other, Self::TypographicSingle | Self::Single),
             Self::Backtick => matches!(other, Self::Backtick | Self::Single),
@@ -63,10 +69,10 @@ pub(super) fn string_ahead(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let (quote, width) = quote_at(text, at)?;
     let mut end = at + width;
     let limit = text.len().min(end + FAR);
-    if quote == Quote::Double {
+    if matches!(quote, Quote::Double | Quote::Single) {
         // The usual case: nothing but plain text up to the closing quote.
-        let close = vector::string_stop(&text[..limit], end);
-        if text.get(close) == Some(&b'"') && close < limit {
+        let close = vector::string_stop_or(text[at], &text[..limit], end);
+        if close < limit && text[close] == text[at] {
             return Some((close, skip_space(text, close + 1)));
         }
     }
@@ -94,12 +100,27 @@ pub(super) fn quoted_key_ahead(text: &[u8], at: usize) -> bool {
 
 /// Whether a bare key with its colon begins at `at`.
 pub(super) fn bare_key_ahead(text: &[u8], at: usize) -> bool {
-    let length = word_len(text, at);
-    if length == 0 {
-        return false;
-    }
+    colon_after(text, at, name_byte)
+}
+
+/// Whether a bare key of one word or several, with its colon, begins at `at`.
+pub(super) fn bare_words_key_ahead(text: &[u8], at: usize) -> bool {
+    colon_after(text, at, |byte| name_byte(byte) || byte == b' ')
+}
+
+fn name_byte(byte: u8) -> bool {
+    word_byte(byte) || matches!(byte, b'.' | b'@' | b'*')
+}
+
+fn colon_after(text: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> bool {
+    let rest = &text[at.min(text.len())..];
+    let length = rest
+        .iter()
+        .take(FAR)
+        .take_while(|&&byte| belongs(byte))
+        .count();
     let next = skip_space(text, at + length);
-    text.get(next) == Some(&b':') && !text[next..].starts_with(b"://")
+    length > 0 && matches!(text.get(next), Some(b':' | b'=')) && !text[next..].starts_with(b"://")
 }
 
 /// Whether any key with its colon begins at `at`.
@@ -112,10 +133,12 @@ pub(super) fn word_len(text: &[u8], at: usize) -> usize {
     text[at.min(text.len())..]
         .iter()
         .take(FAR)
-        .take_while(|byte| {
-            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-') || **byte >= 0x80
-        })
+        .take_while(|&&byte| word_byte(byte))
         .count()
+}
+
+fn word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-') || byte >= 0x80
 }
 
 /// Whether a value that needs no quotes begins at `at` and ends where a value may end.
@@ -136,15 +159,15 @@ pub(super) fn plain_scalar_ahead(text: &[u8], at: usize) -> bool {
             });
     let next = skip_space(text, at + length);
     let follower = text.get(next);
-    fits && (matches!(
-        follower,
-        None | Some(b',' | b'}' | b']' | b'"' | b'/' | b')')
-    ) || text[at + length..next].contains(&b'\n'))
+    let apart = next > at + length;
+    fits && (matches!(follower, None | Some(b',' | b'}' | b']' | b'/' | b')'))
+        || follower == Some(&b'"') && apart
+        || text[at + length..next].contains(&b'\n'))
 }
 
 /// The JSON literal that a word means, here or in another language.
 pub(super) fn literal(word: &[u8]) -> Option<&'static str> {
-    const NAMES: [(&str, &str); 9] = [
+    const NAMES: [(&str, &str); 11] = [
         ("true", "true"),
         ("false", "false"),
         ("null", "null"),
@@ -154,7 +177,12 @@ pub(super) fn literal(word: &[u8]) -> Option<&'static str> {
         ("nan", "null"),
         ("infinity", "null"),
         ("-infinity", "null"),
+        ("inf", "null"),
+        ("-inf", "null"),
     ];
+    if word.len() < 3 || word.len() > 9 {
+        return None;
+    }
     let found = NAMES
         .iter()
         .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
@@ -170,11 +198,21 @@ pub(super) fn ellipsis_len(text: &[u8], at: usize) -> usize {
     if dots >= 3 { dots } else { 0 }
 }
 
-/// The length of a character that separates like white space, but not in JSON.
+/// The ASCII separator that a full-width one stands for; all of them take three bytes.
+pub(super) fn full_width(text: &[u8], at: usize) -> Option<u8> {
+    match text[at.min(text.len())..] {
+        [0xEF, 0xBC, 0x9A, ..] => Some(b':'),
+        [0xEF, 0xBC, 0x8C, ..] | [0xE3, 0x80, 0x81, ..] => Some(b','),
+        _ => None,
+    }
+}
+
+/// The length of what separates like white space, but not in JSON.
 pub(super) fn odd_space_len(text: &[u8], at: usize) -> usize {
     match text[at..] {
         [0x00..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F, ..] => 1,
-        [0xC2, 0xA0 | 0x85 | 0xAD, ..] => 2,
+        // Also a line break that was escaped along with the document around it.
+        [0xC2, 0xA0 | 0x85 | 0xAD, ..] | [b'\\', b'n' | b'r' | b't', ..] => 2,
         [0xE1, 0x9A, 0x80, ..]
         | [0xE1, 0xA0, 0x8E, ..]
         | [0xE2, 0x80, 0x80..=0x8F | 0xA8..=0xAF, ..]

@@ -8,12 +8,14 @@ mod brackets;
 mod draft;
 mod escapes;
 mod fix;
+mod groups;
 mod layout;
 mod look;
 mod numbers;
 mod parser;
 mod place;
 mod scalars;
+mod sound;
 mod strings;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,7 @@ use crate::scan::Scanner;
 use parser::{Beginning, Ending, Parser};
 use place::{Place, locate, obvious_place};
 use serde::{Deserialize, Serialize};
+use sound::checkpoint;
 
 /// What becomes of several documents in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +55,8 @@ pub struct RepairOptions {
 pub struct Repaired {
     /// Valid JSON.
     pub json: String,
-    /// What was changed, in the order of the text; nothing if the text was valid.
+    /// What was changed, in the order of the text; nothing if the text was valid. Of more than a
+    /// million changes only the first million are told.
     pub fixes: Vec<Fix>,
 }
 
@@ -74,15 +78,14 @@ pub fn repair<T: AsRef<[u8]> + ?Sized>(
     if text.trim_ascii().is_empty() {
         return Err(NoJson::Empty);
     }
-    if shifts.total() == 0 && is_valid(&text) {
-        let json = text.into_owned();
-        return Ok(Repaired {
-            json,
-            fixes: Vec::new(),
-        });
+    let scanner = scan(text.as_bytes());
+    if shifts.total() == 0
+        && let Some(repaired) = if_well_formed(&text, &scanner)
+    {
+        return Ok(repaired);
     }
     let (json, mut fixes) =
-        repair_text(&text, Ending::Close, options.several).ok_or(NoJson::Absent)?;
+        repair_text(&text, &scanner, Ending::Close, options.several).ok_or(NoJson::Absent)?;
     restore_offsets(&mut fixes, &shifts, FixKind::Encoding);
     Ok(Repaired { json, fixes })
 }
@@ -103,16 +106,51 @@ pub(crate) fn repair_open(region: &[u8]) -> (String, Vec<Fix>) {
     (json, fixes)
 }
 
-fn is_valid(text: &str) -> bool {
+fn scan(text: &[u8]) -> Scanner {
     let mut scanner = Scanner::new();
-    scanner.feed(text.as_bytes());
-    scanner.is_complete()
+    scanner.feed(text);
+    scanner
 }
 
-fn repair_text(text: &str, ending: Ending, several: Several) -> Option<(String, Vec<Fix>)> {
+/// The text as it is if it is valid, and closed if it is only cut.
+///
+/// A text that ends in a string is read with more care: its last quote may be what is missing.
+fn if_well_formed(text: &str, scanner: &Scanner) -> Option<Repaired> {
+    if scanner.is_complete() {
+        return Some(Repaired {
+            json: text.to_owned(),
+            fixes: Vec::new(),
+        });
+    }
+    if scanner.depth() == 0 || scanner.is_in_string() {
+        return None;
+    }
+    let closing = scanner.closing(false)?;
+    let mut json = String::with_capacity(closing.kept_len + closing.closers.len());
+    json.push_str(&text[..closing.kept_len]);
+    json.push_str(&closing.closers);
+    let truncated = Fix {
+        kind: FixKind::Truncated,
+        offset: text.len(),
+    };
+    Some(Repaired {
+        json,
+        fixes: vec![truncated],
+    })
+}
+
+fn repair_text(
+    text: &str,
+    scanner: &Scanner,
+    ending: Ending,
+    several: Several,
+) -> Option<(String, Vec<Fix>)> {
     let bytes = text.as_bytes();
     if let Some(place) = obvious_place(bytes) {
-        let parser = Parser::new(bytes, place.start, ending, several);
+        let mut parser = Parser::new(bytes, place.start, ending, several);
+        if let Some(checkpoint) = checkpoint(scanner, bytes) {
+            parser.resume(0, checkpoint);
+        }
         let outcome = parser.run(place.beginning)?;
         // Brackets after it may be the better document.
         let rest = &bytes[outcome.rest..];
@@ -132,16 +170,25 @@ fn repair_place(
 ) -> Option<(String, Vec<Fix>)> {
     let bytes = text.as_bytes();
     if let Some((inner, shifts)) = unescape(&text[place.start..place.limit]) {
-        let (json, mut fixes) = repair_text(&inner, ending, several)?;
+        let scanner = scan(inner.as_bytes());
+        let (json, mut fixes) = repair_text(&inner, &scanner, ending, several)?;
         restore_offsets(&mut fixes, &shifts, FixKind::Escaped);
         for fix in &mut fixes {
             fix.offset += place.start;
         }
         return Some((json, fixes));
     }
-    let parser = Parser::new(&bytes[..place.limit], place.start, ending, several);
+    let bytes = &bytes[..place.limit];
+    let mut parser = Parser::new(bytes, place.start, ending, several);
+    let document = &bytes[place.start..];
+    if place.beginning == Beginning::Value
+        && let Some(checkpoint) = checkpoint(&scan(document), document)
+    {
+        parser.resume(place.start, checkpoint);
+    }
     let outcome = parser.run(place.beginning)?;
-    Some((outcome.json, place.with_wrapping(bytes, outcome.fixes)))
+    let fixes = place.with_wrapping(text.as_bytes(), outcome.fixes);
+    Some((outcome.json, fixes))
 }
 
 /// The document without one level of escapes, if all of it is escaped: `{\"a\": 1}`.
@@ -189,6 +236,9 @@ fn unescape(text: &str) -> Option<(String, Shifts)> {
 
 /// Tells the fixes' offsets in the text before bytes were left out, and that they were.
 fn restore_offsets(fixes: &mut Vec<Fix>, shifts: &Shifts, kind: FixKind) {
+    if kind == FixKind::Encoding && shifts.total() == 0 {
+        return;
+    }
     for fix in fixes.iter_mut() {
         fix.offset = shifts.restore(fix.offset);
     }

@@ -3,6 +3,7 @@
 //! A number is never calculated with: its digits are kept, however many they are.
 
 /// The length of the JSON number at the start of `text`; 0 if there is none.
+#[inline]
 pub(super) fn number_len(text: &[u8]) -> usize {
     let digits = |from: usize| {
         text[from..]

@@ -6,10 +6,13 @@
 //! completed, never reordered, so every step moves forward and the whole is linear.
 
 use super::Several;
-use super::brackets::{Group, Kind, bracket_index};
+use super::brackets::{Kind, bracket_index};
 use super::draft::Draft;
 use super::fix::{Fix, FixKind};
+use super::groups::Groups;
 use super::look;
+use super::sound::Checkpoint;
+use std::cell::OnceCell;
 
 /// What becomes of a document that is still open where the text ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,16 @@ pub(super) enum Expect {
     Done,
 }
 
+/// A way of writing keys; whoever has taken to one goes on with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    Plain,
+    /// Without quotes.
+    Bare,
+    /// In two pairs of quotes.
+    Doubled,
+}
+
 pub(super) struct Parser<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
@@ -55,7 +68,7 @@ pub(super) struct Parser<'t> {
     pub(super) stack: Vec<Kind>,
     pub(super) expect: Expect,
     pub(super) ending: Ending,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Groups,
     /// How many brackets of each kind are open: curly, square, round.
     pub(super) open: [usize; 3],
     /// The comma after which nothing has come yet.
@@ -79,12 +92,13 @@ pub(super) struct Parser<'t> {
     pub(super) several: Several,
     pub(super) documents: usize,
     pub(super) first_is_scalar: bool,
-    /// Where the last double quote of the text is.
-    pub(super) last_quote: usize,
+    /// Where the last double quote of the text is, once that has been asked.
+    pub(super) last_quote: OnceCell<usize>,
     /// How many more bytes may be looked at in vain.
     pub(super) patience: usize,
     /// Where the last three quotes in a row are, once that has been asked.
     pub(super) last_triple: Option<usize>,
+    pub(super) keys: Keys,
     /// Where the text begins that was left out after the document.
     pub(super) rest: usize,
     /// If the bracket around everything was missing, its end says nothing of a cut.
@@ -100,7 +114,7 @@ impl<'t> Parser<'t> {
             stack: Vec::new(),
             expect: Expect::Value,
             ending,
-            groups: Vec::new(),
+            groups: Groups::default(),
             open: [0; 3],
             comma: None,
             comma_offset: 0,
@@ -115,11 +129,31 @@ impl<'t> Parser<'t> {
             several,
             documents: 1,
             first_is_scalar: false,
-            last_quote: text.iter().rposition(|&byte| byte == b'"').unwrap_or(0),
+            last_quote: OnceCell::new(),
             patience: text.len(),
             last_triple: None,
+            keys: Keys::Plain,
             rest: text.len(),
             beginning: Beginning::Value,
+        }
+    }
+
+    /// Begins at a checkpoint, counted from `origin`: what is before it is sound.
+    pub(super) fn resume(&mut self, origin: usize, checkpoint: Checkpoint) {
+        let start = self.at;
+        for &kind in &checkpoint.stack {
+            self.open[bracket_index(kind.closer())] += 1;
+        }
+        self.stack = checkpoint.stack;
+        self.at = origin + checkpoint.at;
+        self.opened = self.draft.position(origin + checkpoint.opener);
+        self.expect = checkpoint.expect;
+        let before = self.text[start..self.at].trim_ascii_end();
+        self.value_end = before.len();
+        if let Some(before) = before.strip_suffix(b",") {
+            self.comma = Some(before.len());
+            self.comma_offset = start + before.len();
+            self.value_end = before.trim_ascii_end().len();
         }
     }
 
@@ -132,21 +166,21 @@ impl<'t> Parser<'t> {
             self.beginning = Beginning::Members;
         }
         loop {
-            if self
-                .text
-                .get(self.at)
-                .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'"')
-            {
-                self.skip_layout();
-            }
+            self.skip_layout();
             if self.at >= self.text.len() {
                 break;
             }
             match self.expect {
-                Expect::Key => self.key(),
+                Expect::Key => self.member(),
                 Expect::Colon => self.colon(),
-                Expect::Value => self.value(),
-                Expect::After => self.after(),
+                Expect::Value => {
+                    self.value();
+                    self.plain_comma();
+                }
+                Expect::After => {
+                    self.after();
+                    self.plain_comma();
+                }
                 Expect::Done if self.value_is_string && self.byte() == b'+' => self.concatenation(),
                 Expect::Done => {
                     if !self.next_document() {
@@ -156,6 +190,26 @@ impl<'t> Parser<'t> {
             }
         }
         self.finish()
+    }
+
+    /// A key, and the colon and the value that stand right after it, as they nearly always do.
+    fn member(&mut self) {
+        self.key();
+        if self.expect == Expect::Colon && self.text.get(self.at) == Some(&b':') {
+            self.colon();
+            self.skip_layout();
+            if self.at < self.text.len() {
+                self.value();
+                self.plain_comma();
+            }
+        }
+    }
+
+    /// Takes the comma that stands right after a value, as it nearly always does.
+    fn plain_comma(&mut self) {
+        if self.expect == Expect::After && self.text.get(self.at) == Some(&b',') {
+            self.take_comma();
+        }
     }
 
     pub(super) fn byte(&self) -> u8 {
@@ -181,6 +235,11 @@ impl<'t> Parser<'t> {
 
     pub(super) fn top_has_keys(&self) -> bool {
         self.top().is_some_and(Kind::has_keys)
+    }
+
+    pub(super) fn last_quote(&self) -> usize {
+        let find = || self.text.iter().rposition(|&byte| byte == b'"');
+        *self.last_quote.get_or_init(|| find().unwrap_or(0))
     }
 
     /// How many brackets that `closer` would close are open.
@@ -216,6 +275,9 @@ impl<'t> Parser<'t> {
 
     fn key(&mut self) {
         let byte = self.byte();
+        if byte == b'"' {
+            return self.string_key();
+        }
         match byte {
             b'}' | b']' | b')' => self.closer(byte),
             b',' | b';' => self.drop_bytes(1, FixKind::ExtraComma),
@@ -230,19 +292,22 @@ impl<'t> Parser<'t> {
             b'\\' if self.text.get(self.at + 1) == Some(&b'"') => {
                 self.drop_bytes(1, FixKind::Escape);
             }
+            b'*' => self.drop_bytes(1, FixKind::StrayText),
             b'0'..=b'9' | b'-' if self.is_first() && self.is_set_ahead() => {
                 self.fix(FixKind::Brackets);
                 self.become_set();
                 self.expect = Expect::Value;
             }
-            _ if look::quote_at(self.text, self.at).is_some() => {
-                self.begin_member();
-                self.string(false);
-                self.end_key();
-            }
+            _ if look::quote_at(self.text, self.at).is_some() => self.string_key(),
             _ if look::ellipsis_len(self.text, self.at) > 0 => self.ellipsis(),
             _ => self.bare_key(),
         }
+    }
+
+    fn string_key(&mut self) {
+        self.begin_member();
+        self.string(false);
+        self.end_key();
     }
 
     pub(super) fn begin_member(&mut self) {
@@ -276,13 +341,15 @@ impl<'t> Parser<'t> {
                 } else {
                     1
                 };
-                self.fix(FixKind::Separator);
-                self.draft.replace(self.at, self.at + length, b":");
-                self.at += length;
+                self.replace_separator(length, b":");
                 self.expect = Expect::Value;
             }
             b',' | b'}' | b']' | b')' | b';' => self.key_without_value(byte),
-            b'.' | b'|' | b'>' | b'+' | b'\\' => self.drop_bytes(1, FixKind::StrayText),
+            b'.' | b'|' | b'>' | b'+' | b'*' | b'\\' => self.drop_bytes(1, FixKind::StrayText),
+            _ if look::full_width(self.text, self.at) == Some(b':') => {
+                self.replace_separator(3, b":");
+                self.expect = Expect::Value;
+            }
             _ => {
                 self.fix(FixKind::MissingColon);
                 self.draft.insert(self.key_end, b":", self.at);
@@ -295,11 +362,7 @@ impl<'t> Parser<'t> {
         let is_only = self.member == self.opened + 1;
         let next = look::skip_space(self.text, self.at + 1);
         let more_keys = byte == b',' && look::key_ahead(self.text, next);
-        let quoted = self
-            .draft
-            .fixes
-            .last()
-            .is_none_or(|fix| fix.kind != FixKind::UnquotedKey);
+        let quoted = self.draft.last_fix() != Some(FixKind::UnquotedKey);
         if is_only && quoted && !more_keys && matches!(byte, b',' | b'}') {
             self.fix(FixKind::Brackets);
             self.become_set();
@@ -318,8 +381,13 @@ impl<'t> Parser<'t> {
 
     fn value(&mut self) {
         let byte = self.byte();
+        if byte == b'"' {
+            return self.string_value();
+        }
+        if byte.is_ascii_alphanumeric() {
+            return self.scalar();
+        }
         match byte {
-            b'"' => self.string_value(),
             b'{' => self.open_value(Kind::Object),
             b'[' => self.open_value(Kind::Array),
             b'(' => self.open_group(0, false),
@@ -333,7 +401,7 @@ impl<'t> Parser<'t> {
             b'\\' if self.text.get(self.at + 1) == Some(&b'"') => {
                 self.drop_bytes(1, FixKind::Escape);
             }
-            b':' | b'>' | b')' | b'}' | b']' => self.drop_bytes(1, FixKind::StrayText),
+            b':' | b')' | b'}' | b']' => self.drop_bytes(1, FixKind::StrayText),
             b'`' if self.rest().starts_with(b"```") => self.fence(),
             _ if look::quote_at(self.text, self.at).is_some() => self.string_value(),
             _ if look::ellipsis_len(self.text, self.at) > 0 => self.ellipsis(),
@@ -371,18 +439,24 @@ impl<'t> Parser<'t> {
         };
     }
 
-    pub(super) fn after(&mut self) {
+    fn after(&mut self) {
         let byte = self.byte();
+        if matches!(byte, b'}' | b']') {
+            return self.closer(byte);
+        }
         match byte {
             b',' => self.take_comma(),
             b';' => {
-                self.fix(FixKind::Separator);
                 let position = self.draft.position(self.at);
-                self.draft.replace(self.at, self.at + 1, b",");
-                self.at += 1;
+                self.replace_separator(1, b",");
                 self.after_comma(position);
             }
-            b'}' | b']' | b')' => self.closer(byte),
+            0xE3 | 0xEF if look::full_width(self.text, self.at) == Some(b',') => {
+                let position = self.draft.position(self.at);
+                self.replace_separator(3, b",");
+                self.after_comma(position);
+            }
+            b')' => self.closer(byte),
             b'+' if self.value_is_string => self.concatenation(),
             b':' | b'=' if self.value_is_string && !self.top_has_keys() => self.pair_in_array(),
             b':' | b'=' | b'+' | b'>' | b'|' | b'\\' => self.drop_bytes(1, FixKind::StrayText),
@@ -399,6 +473,12 @@ impl<'t> Parser<'t> {
                 };
             }
         }
+    }
+
+    fn replace_separator(&mut self, length: usize, separator: &[u8]) {
+        self.fix(FixKind::Separator);
+        self.draft.replace(self.at, self.at + length, separator);
+        self.at += length;
     }
 
     fn take_comma(&mut self) {
@@ -470,12 +550,7 @@ impl<'t> Parser<'t> {
             return Some(self.outcome());
         }
         if !self.stack.is_empty() {
-            if self
-                .draft
-                .fixes
-                .last()
-                .is_none_or(|fix| fix.kind != FixKind::Truncated)
-            {
+            if self.draft.last_fix() != Some(FixKind::Truncated) {
                 self.fix(FixKind::Truncated);
             }
             let unfinished =

@@ -3,7 +3,7 @@
 use super::fix::{Fix, FixKind};
 use super::look;
 use super::parser::Beginning;
-use crate::extract::{Found, find, skip_wrapping};
+use crate::extract::{Found, begins_value, find, skip_wrapping};
 
 /// Where the document is and how it begins.
 pub(super) struct Place {
@@ -15,23 +15,17 @@ pub(super) struct Place {
 
 impl Place {
     /// Adds the fixes for what was left out around the document.
-    pub(super) fn with_wrapping(&self, text: &[u8], fixes: Vec<Fix>) -> Vec<Fix> {
-        let mut all = Vec::new();
+    pub(super) fn with_wrapping(&self, text: &[u8], mut fixes: Vec<Fix>) -> Vec<Fix> {
+        if let Some(offset) = self.fence {
+            let kind = FixKind::Fence;
+            fixes.insert(0, Fix { kind, offset });
+        }
         let before = &text[..self.fence.unwrap_or(self.start)];
         if !before.trim_ascii().is_empty() {
-            all.push(Fix {
-                kind: FixKind::Prose,
-                offset: 0,
-            });
+            let kind = FixKind::Prose;
+            fixes.insert(0, Fix { kind, offset: 0 });
         }
-        if let Some(offset) = self.fence {
-            all.push(Fix {
-                kind: FixKind::Fence,
-                offset,
-            });
-        }
-        all.extend(fixes);
-        all
+        fixes
     }
 }
 
@@ -67,7 +61,8 @@ pub(super) fn locate(text: &[u8]) -> Option<Place> {
         fence,
     };
     let first = *text.get(content)?;
-    let quoted = look::quote_at(text, content).is_some() || text[content..].starts_with(b"\\\"");
+    let quoted = (look::quote_at(text, content).is_some() || text[content..].starts_with(b"\\\""))
+        && !quotes_document(&text[content..limit]);
     if quoted && let Some(beginning) = root_string(&text[..limit], content) {
         return Some(whole(beginning));
     }
@@ -85,6 +80,14 @@ pub(super) fn locate(text: &[u8]) -> Option<Place> {
         || look::plain_scalar_ahead(&text[..limit], content)
         || is_odd_scalar(&text[content..limit]);
     plain.then(|| whole(Beginning::Value))
+}
+
+/// Whether a text is a document in quotes that belong to another language: `'{"a": 1}'`.
+fn quotes_document(text: &[u8]) -> bool {
+    let quotes = [&b"\"\"\""[..], b"'''", b"'", b"`"];
+    let inside = quotes.iter().find_map(|quote| text.strip_prefix(*quote));
+    let inside = inside.unwrap_or_default().trim_ascii_start();
+    matches!(inside, [opener @ (b'{' | b'['), rest @ ..] if begins_value(rest, *opener))
 }
 
 /// How far the document and what may follow it reach.

@@ -3,14 +3,19 @@
 use super::fix::FixKind;
 use super::look;
 use super::numbers::{number, number_len, number_prefix};
-use super::parser::{Ending, Parser};
+use super::parser::{Ending, Keys, Parser};
 use crate::extract::begins_value;
+use crate::vector;
 use std::fmt::Write;
 
 impl Parser<'_> {
     /// Reads a value that does not begin with a quote or a bracket.
     pub(super) fn scalar(&mut self) {
         self.value_start = self.draft.position(self.at);
+        if let Some(length) = plain_literal_len(self.rest()) {
+            self.at += length;
+            return self.complete_value(false);
+        }
         let number = number_len(self.rest());
         if number > 0 && self.number_ends(self.at + number) {
             return self.take_number(number);
@@ -30,8 +35,11 @@ impl Parser<'_> {
     }
 
     fn number_ends(&self, end: usize) -> bool {
+        if matches!(self.text.get(end), Some(b'}' | b']')) {
+            return true;
+        }
         match self.text.get(end) {
-            None | Some(b',' | b'}' | b']' | b'\n' | b'\r' | b')') => {
+            None | Some(b',' | b'\n' | b'\r' | b')') => {
                 !(self.text.get(end) == Some(&b',') && self.thousands_len(end) > 0)
             }
             Some(b' ' | b'\t') => {
@@ -50,7 +58,8 @@ impl Parser<'_> {
             }
             Some(b'/') => matches!(self.text.get(end + 1), Some(b'/' | b'*')),
             Some(b'"' | b';' | b'{' | b'[' | b'#') => true,
-            _ => false,
+            Some(b'\\') => look::odd_space_len(self.text, end) > 0,
+            _ => look::full_width(self.text, end).is_some(),
         }
     }
 
@@ -77,15 +86,9 @@ impl Parser<'_> {
         let end = self.at + length;
         if self.may_be_shortened(end) {
             // It might have had more digits.
-            self.draft.skip(self.at, end);
-            self.at = end;
-            return;
+            return self.leave_out(end);
         }
-        self.at = end;
-        self.complete_value(false);
-        if self.text.get(end) == Some(&b'"') && !self.opens_string(end) {
-            self.drop_bytes(1, FixKind::ExtraQuote);
-        }
+        self.end_scalar(end);
     }
 
     /// Whether the quote at `at` begins a string, rather than ends one that was not begun.
@@ -165,11 +168,34 @@ impl Parser<'_> {
                     at += 1;
                 }
                 b'`' if text[at..].starts_with(b"```") => break,
+                b'#' if at > self.at && text[at - 1] == b' ' && text.get(at + 1) == Some(&b' ') => {
+                    break;
+                }
+                b'\\' if self.is_escaped_break(at) => break,
+                b' ' if self.is_literal_in_row(at) => break,
+                0xE3 | 0xEF if look::full_width(text, at).is_some() => break,
                 _ => {}
             }
             at += 1;
         }
         text[self.at..at].trim_ascii_end().len()
+    }
+
+    /// Whether a line break that was escaped with the whole document ends a bare value.
+    fn is_escaped_break(&self, at: usize) -> bool {
+        let length = look::odd_space_len(self.text, at);
+        let next = self.text.get(at + length);
+        length > 0 && next.is_none_or(|byte| matches!(byte, b' ' | b'}' | b']' | b'"' | b'\\'))
+    }
+
+    /// `[true false]`: whether a literal of an array ends here and another value follows.
+    fn is_literal_in_row(&self, at: usize) -> bool {
+        let next = look::skip_space(self.text, at);
+        let word = look::word_len(self.text, next);
+        !self.top_has_keys()
+            && look::literal(&self.text[self.at..at]).is_some()
+            && (look::literal(&self.text[next..next + word]).is_some()
+                || look::plain_scalar_ahead(self.text, next))
     }
 
     /// Whether the comma at `at` ends a bare value.
@@ -186,54 +212,40 @@ impl Parser<'_> {
     }
 
     fn bare_value(&mut self, length: usize) {
-        let start = self.at;
-        let end = start + length;
-        let token = &self.text[start..end];
-        let at_end = end == self.text.len();
-        let inside = !self.stack.is_empty();
+        let end = self.at + length;
+        let token = &self.text[self.at..end];
         if let Some(json) = look::literal(token) {
-            if json.as_bytes() != token {
-                self.fix(FixKind::Literal);
-                self.draft.replace(start, end, json.as_bytes());
-            }
-        } else if let Some(number) = number(token) {
-            if self.may_be_shortened(end) {
-                self.draft.skip(start, end);
-                self.at = end;
-                return;
-            }
-            let legal_prefix = number_prefix(token);
-            if !(at_end && self.ending == Ending::StayOpen && legal_prefix) {
-                self.fix(FixKind::Number);
-                self.draft.replace(start, end, number.as_bytes());
-            }
-        } else if let Some(json) =
-            half_literal(token).filter(|_| self.text[end..].trim_ascii().is_empty())
-        {
-            if self.ending == Ending::Close || !at_end {
-                self.fix(FixKind::Truncated);
-                self.draft.replace(start, end, json.as_bytes());
-            }
-        } else if token.len() == 1 && matches!(token[0], b'-' | b'+' | b'.') {
-            if at_end && (self.ending == Ending::StayOpen && token == b"-") {
-                self.at = end;
-                return;
-            }
-            if at_end && inside {
-                self.draft.skip(start, end);
-                self.at = end;
-                return;
-            }
-            self.fix(FixKind::Number);
-            self.draft.replace(start, end, b"null");
-        } else {
-            self.quote(length, FixKind::UnquotedValue);
-            if at_end && self.ending == Ending::StayOpen {
-                self.reopen_string();
-            }
-            self.complete_value(true);
-            return;
+            return self.write_scalar(end, json.as_bytes(), FixKind::Literal);
         }
+        if let Some(number) = number(token) {
+            return self.odd_number(end, number.as_bytes());
+        }
+        let is_last = self.text[end..].trim_ascii().is_empty();
+        if let Some(json) = half_literal(token).filter(|_| is_last) {
+            let open = self.ending == Ending::StayOpen && end == self.text.len();
+            let written = if open { &json[..length] } else { json };
+            return self.write_scalar(end, written.as_bytes(), FixKind::Truncated);
+        }
+        if matches!(token, [b'-' | b'+' | b'.']) {
+            return self.sign_alone(end);
+        }
+        self.quote(length, FixKind::UnquotedValue);
+        if end == self.text.len() && self.ending == Ending::StayOpen {
+            self.reopen_string();
+        }
+        self.complete_value(true);
+    }
+
+    /// Writes the value that the input up to `end` stands for.
+    fn write_scalar(&mut self, end: usize, json: &[u8], kind: FixKind) {
+        if json != &self.text[self.at..end] {
+            self.fix(kind);
+            self.draft.replace(self.at, end, json);
+        }
+        self.end_scalar(end);
+    }
+
+    fn end_scalar(&mut self, end: usize) {
         self.at = end;
         self.complete_value(false);
         if self.text.get(end) == Some(&b'"') && !self.opens_string(end) {
@@ -241,19 +253,61 @@ impl Parser<'_> {
         }
     }
 
+    fn odd_number(&mut self, end: usize, json: &[u8]) {
+        let token = &self.text[self.at..end];
+        let open = self.ending == Ending::StayOpen && end == self.text.len();
+        if self.may_be_shortened(end) {
+            self.leave_out(end);
+        } else if open && number_prefix(token) {
+            self.end_scalar(end);
+        } else {
+            self.write_scalar(end, json, FixKind::Number);
+        }
+    }
+
+    /// A sign or a point with no digits.
+    fn sign_alone(&mut self, end: usize) {
+        let next = look::skip_space(self.text, end);
+        let at_end = end == self.text.len();
+        let inside = !self.stack.is_empty();
+        if at_end && self.ending == Ending::StayOpen && self.byte() == b'-' {
+            self.at = end;
+        } else if look::quote_at(self.text, next).is_some()
+            || matches!(self.text.get(next), Some(b'{' | b'['))
+        {
+            // The mark of an item in a list.
+            self.drop_bytes(1, FixKind::StrayText);
+        } else if at_end && inside || !inside && self.documents == 1 {
+            // Half a number says nothing, least of all if it is everything.
+            self.leave_out(end);
+        } else {
+            self.write_scalar(end, b"null", FixKind::Number);
+        }
+    }
+
+    fn leave_out(&mut self, end: usize) {
+        self.draft.skip(self.at, end);
+        self.at = end;
+    }
+
     /// Writes the next `length` bytes as a string.
     fn quote(&mut self, length: usize, kind: FixKind) {
-        let (start, end) = (self.at, self.at + length);
-        let mut json = String::with_capacity(length + 2);
-        json.push('"');
-        let token = std::str::from_utf8(&self.text[start..end])
-            .expect("bare words are cut at ASCII bytes and whole characters");
-        escape_into(&mut json, token);
-        json.push('"');
+        let end = self.at + length;
         let closes = self.text.get(end) == Some(&b'"') && !self.opens_other(end, kind);
         self.fix(if closes { FixKind::MissingQuote } else { kind });
-        self.at = if closes { end + 1 } else { end };
-        self.draft.replace(start, self.at, json.as_bytes());
+        self.draft.replace(self.at, self.at, b"\"");
+        loop {
+            self.at = vector::string_stop(&self.text[..end], self.at);
+            let Some(&byte) = self.text[..end].get(self.at) else {
+                break;
+            };
+            let mut escaped = String::new();
+            escape_into(&mut escaped, char::from(byte).encode_utf8(&mut [0; 4]));
+            self.draft.replace(self.at, self.at + 1, escaped.as_bytes());
+            self.at += 1;
+        }
+        self.at += usize::from(closes);
+        self.draft.replace(end, self.at, b"\"");
     }
 
     /// Whether the quote after bare words belongs to what follows them.
@@ -293,6 +347,7 @@ impl Parser<'_> {
                         | b'('
                         | b')'
                         | b';'
+                        | b'*'
                 ) || *byte == 0xE2
             })
             .map_or(text.len(), |length| self.at + length);
@@ -308,6 +363,7 @@ impl Parser<'_> {
             return self.drop_bytes(length, FixKind::StrayText);
         }
         self.begin_member();
+        self.keys = Keys::Bare;
         self.quote(length, FixKind::UnquotedKey);
         self.end_key();
         if self.at == text.len() && self.ending == Ending::StayOpen {
@@ -333,11 +389,26 @@ pub(super) fn escape_into(json: &mut String, text: &str) {
     }
 }
 
+/// The length of a literal as it should be, with what should follow it. Most are.
+fn plain_literal_len(text: &[u8]) -> Option<usize> {
+    let length = match text {
+        [b't', b'r', b'u', b'e', ..] | [b'n', b'u', b'l', b'l', ..] => 4,
+        [b'f', b'a', b'l', b's', b'e', ..] => 5,
+        _ => return None,
+    };
+    matches!(text.get(length)?, b',' | b'}' | b']').then_some(length)
+}
+
 /// The literal that a cut has shortened to `token`.
 fn half_literal(token: &[u8]) -> Option<&'static str> {
-    ["true", "false", "null"]
+    let json = ["true", "false", "null"]
         .into_iter()
-        .find(|literal| literal.as_bytes().starts_with(token))
+        .find(|literal| literal.as_bytes().starts_with(token));
+    // Fewer letters than three could as well begin a name.
+    let python = [("True", "true"), ("False", "false"), ("None", "null")]
+        .into_iter()
+        .find(|(literal, _)| token.len() > 2 && literal.as_bytes().starts_with(token));
+    json.or(python.map(|(_, json)| json))
 }
 
 /// The length of a regular expression between slashes on one line.

@@ -5,25 +5,39 @@
 //! out, the string is read once more and stopped where it should have ended, so
 //! every byte is read at most twice.
 
+use super::brackets::Kind;
 use super::draft::Mark;
 use super::fix::FixKind;
 use super::look::{self, Quote};
-use super::parser::{Ending, Expect, Parser};
+use super::parser::{Ending, Expect, Keys, Parser};
 use super::verdict::Verdict;
 use crate::vector;
+
+/// How often the quotes of a string are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    Once,
+    /// `""text""`
+    Twice,
+    /// As in Python: only three quotes end the string.
+    Thrice,
+}
 
 /// One reading of a string.
 pub(super) struct Reading {
     pub(super) quote: Quote,
+    /// Where the opening quote is.
+    pub(super) opening: usize,
     /// Where the text begins.
     pub(super) content: usize,
     /// Where the string must stop, if that is known.
     pub(super) stop: Option<usize>,
     pub(super) inner_quotes: usize,
-    /// The quotes are written twice: `""text""`.
-    pub(super) doubled: bool,
-    /// The quotes are written three times, as in Python: only three end the string.
-    pub(super) tripled: bool,
+    /// A quote in the text has opened a pair that none has closed yet: `the "word`.
+    pub(super) inside_quotes: bool,
+    /// The opening quote was escaped, so that an escaped one can end the string.
+    pub(super) escaped: bool,
+    pub(super) written: Written,
     /// Up to where the text is a document of its own, whose quotes were not escaped.
     pub(super) embedded: usize,
     /// The text is a Windows path, in which every backslash is meant.
@@ -56,11 +70,17 @@ impl Parser<'_> {
             }
             let reading = Reading {
                 quote,
+                opening: start,
                 content: self.at,
                 stop,
                 inner_quotes: 0,
-                doubled: false,
-                tripled,
+                inside_quotes: false,
+                escaped: start > 0 && self.text[start - 1] == b'\\',
+                written: if tripled {
+                    Written::Thrice
+                } else {
+                    Written::Once
+                },
                 embedded: self.embedded_end(),
                 path: is_windows_path(self.rest()),
             };
@@ -77,26 +97,43 @@ impl Parser<'_> {
 
     /// Takes a string that is as it should be, and is followed by what should follow. Most are.
     fn plain_string(&mut self) -> bool {
-        let start = self.at + 1;
-        if self.byte() != b'"' {
+        let (start, quote) = (self.at, self.byte());
+        if !matches!(quote, b'"' | b'\'') {
             return false;
         }
-        let end = vector::string_stop(self.text, start);
-        let Some([b'"', follower]) = self.text.get(end..end + 2) else {
+        let end = vector::string_stop_or(quote, self.text, start + 1);
+        let Some(&[close, follower]) = self.text.get(end..end + 2) else {
             return false;
         };
-        let next = look::skip_space(self.text, end + 2);
-        let fits = match follower {
-            b':' => self.expect == Expect::Key,
-            b',' if self.expect == Expect::Key => false,
-            b',' if self.top_has_keys() => look::quoted_key_ahead(self.text, next),
-            b',' => !self.stack.is_empty() && self.text.get(next) == Some(&b'"'),
+        if close != quote || !self.plainly_ends(follower, end + 2) {
+            return false;
+        }
+        if quote == b'\'' {
+            self.fix(FixKind::Quotes);
+            // Copied in one go: there are as many of these as there are strings.
+            let position = self.draft.position(start);
+            self.draft.patch(position, b'"', end);
+            self.draft.replace(end, end + 1, b"\"");
+        }
+        self.at = end + 1;
+        true
+    }
+
+    /// Whether a string ends before `follower` beyond doubt, with more of the document at `beyond`.
+    fn plainly_ends(&self, follower: u8, beyond: usize) -> bool {
+        if self.expect == Expect::Key {
+            return follower == b':';
+        }
+        let next = look::skip_space(self.text, beyond);
+        let quoted = matches!(self.text.get(next), Some(b'"' | b'\''));
+        match (follower, self.top()) {
+            (b',', Some(Kind::Object)) => quoted && look::quoted_key_ahead(self.text, next),
+            (b',', Some(Kind::Array)) => quoted,
+            (b'}', Some(Kind::Object)) | (b']', Some(Kind::Array)) => {
+                self.stack.len() > 1 && self.plainly_follows(next)
+            }
             _ => false,
-        };
-        if fits {
-            self.at = end + 1;
         }
-        fits
     }
 
     /// Whether three quotes begin a string here and three others can end it.
@@ -164,7 +201,7 @@ impl Parser<'_> {
             };
             match byte {
                 b'\\' => {
-                    if self.escape(&reading) {
+                    if self.escape(&mut reading) {
                         return None;
                     }
                 }
@@ -190,12 +227,16 @@ impl Parser<'_> {
     /// The next byte that needs a decision.
     fn next_special(&self, reading: &Reading) -> usize {
         let limit = reading.stop.unwrap_or(self.text.len());
-        let rest = &self.text[self.at.min(limit)..limit];
-        if reading.quote == Quote::Double {
-            return vector::string_stop(&self.text[..limit], self.at.min(limit));
+        let (text, at) = (&self.text[..limit], self.at.min(limit));
+        match reading.quote {
+            Quote::Double => return vector::string_stop(text, at),
+            Quote::Single => return vector::string_stop_or(b'\'', text, at),
+            Quote::TypographicDouble => return vector::string_stop_or(0xE2, text, at),
+            _ => {}
         }
+        let rest = &text[at..];
         let special = rest.iter().position(|&byte| SPECIAL[usize::from(byte)]);
-        special.map_or(limit, |length| self.at + length)
+        special.map_or(limit, |length| at + length)
     }
 
     fn end_string(&mut self, quote: Quote, width: usize, reading: &Reading) {
@@ -205,10 +246,10 @@ impl Parser<'_> {
             self.draft.replace(self.at, self.at + width, b"\"");
             self.at += width;
         }
-        if reading.tripled {
+        if reading.written == Written::Thrice {
             return self.drop_bytes(2, FixKind::ExtraQuote);
         }
-        if reading.doubled
+        if reading.written == Written::Twice
             && look::quote_at(self.text, self.at).is_some_and(|(other, _)| other == quote)
         {
             self.drop_bytes(width, FixKind::ExtraQuote);
@@ -227,13 +268,16 @@ impl Parser<'_> {
 
     fn inner_quote(&mut self, quote: Quote, width: usize, reading: &mut Reading) {
         let first = self.at == reading.content && quote == reading.quote;
-        if first && !reading.doubled && !reading.tripled && self.is_doubled(width) {
-            reading.doubled = true;
+        if first && reading.written == Written::Once && self.is_doubled(width) {
+            reading.written = Written::Twice;
             self.drop_bytes(width, FixKind::ExtraQuote);
             reading.content = self.at;
             return;
         }
         reading.inner_quotes += 1;
+        // An apostrophe or an inch mark opens nothing: a letter or a digit stands before it.
+        let opens = self.at == reading.content || !self.text[self.at - 1].is_ascii_alphanumeric();
+        reading.inside_quotes = !reading.inside_quotes && opens;
         if quote == Quote::Double {
             self.fix(FixKind::InnerQuote);
             self.draft.replace(self.at, self.at, b"\\");
@@ -242,15 +286,25 @@ impl Parser<'_> {
     }
 
     /// Whether the second of two quotes that begin a string is one too many, rather than text.
-    fn is_doubled(&self, width: usize) -> bool {
+    fn is_doubled(&mut self, width: usize) -> bool {
         let Some((end, beyond)) = look::string_ahead(self.text, self.at) else {
             return false;
         };
-        look::quote_at(self.text, end + width).is_some()
-            || matches!(
-                self.text.get(beyond),
-                None | Some(b',' | b'}' | b']' | b':')
-            )
+        if look::quote_at(self.text, end + width).is_some() {
+            // Whoever doubles the quotes of keys does so everywhere; else they are text.
+            if self.expect == Expect::Key {
+                self.keys = Keys::Doubled;
+            }
+            return self.keys == Keys::Doubled;
+        }
+        match self.text.get(beyond) {
+            None | Some(b'}' | b']' | b':') => true,
+            Some(b',') => {
+                let next = look::skip_space(self.text, beyond + 1);
+                look::quote_at(self.text, next).is_some() || look::key_ahead(self.text, next)
+            }
+            _ => false,
+        }
     }
 
     /// The text ends and no quote has ended the string.

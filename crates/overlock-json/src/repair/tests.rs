@@ -1,3 +1,5 @@
+mod answers;
+
 use super::{FixKind, RepairOptions, Repaired, Several, repair, repair_open};
 use crate::close::NoJson;
 use crate::scan::Scanner;
@@ -69,6 +71,13 @@ fn what_is_kept_keeps_its_formatting() {
 
 #[test]
 fn text_without_json_is_an_error() {
+    for text in ["-", ".", "+"] {
+        assert_eq!(
+            repair(text, &RepairOptions::default()),
+            Err(NoJson::Absent),
+            "{text}"
+        );
+    }
     for (text, error) in [
         ("", NoJson::Empty),
         (" \n", NoJson::Empty),
@@ -372,6 +381,53 @@ fn depth_and_repetition_cost_no_more_than_their_length() {
     }
 }
 
+#[test]
+fn a_slip_far_into_a_document_is_found_and_told() {
+    let record = r#"{"id": 7, "text": "a \"b\", {c", "tags": ["x", []]}"#;
+    let records = vec![record; 4_000].join(",\n");
+    for (slip, mended) in [
+        (",]", "]"),
+        (", {'a': 1}]", ", {\"a\": 1}]"),
+        (", {\"a\": [1, 2}]", ", {\"a\": [1, 2]}]"),
+        (", {\"a\": \"b \"c\" d\"}]", ", {\"a\": \"b \\\"c\\\" d\"}]"),
+        ("]}", "]"),
+        ("] That is all.", "]"),
+    ] {
+        let found = repaired(&format!("[{records}{slip}"));
+        assert_eq!(found.json, format!("[{records}{mended}"), "after {slip:?}");
+        assert!(
+            found.fixes.iter().all(|fix| fix.offset > records.len()),
+            "{slip:?}"
+        );
+    }
+}
+
+/// Documents full of what could be taken for structure.
+fn tricky() -> impl Strategy<Value = Value> {
+    let piece = proptest::sample::select(vec![
+        "word", "\"", "'", ", ", ": ", "{", "}", "[", "]", "//", "#", " ", "\n", "\\", "5\"", "`",
+        "“", "\": \"", "\", \"", "```", "...", "null", "é", "，", "+", "/* x */", "it's",
+    ]);
+    let text = proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat());
+    let leaf = prop_oneof![
+        text.prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        Just(Value::Null),
+        Just(Value::Bool(true)),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        let key = proptest::sample::select(vec!["name", "id", "a b", "x-y", "items", "text"]);
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 1..4).prop_map(Value::from),
+            proptest::collection::btree_map(key, inner, 1..4).prop_map(|members| members
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect()),
+        ]
+    })
+    .prop_filter("a container", |value| value.is_array() || value.is_object())
+}
+
 /// Pieces that JSON, and what is taken for it, is made of.
 fn malformed() -> impl Strategy<Value = String> {
     let piece = proptest::sample::select(vec![
@@ -396,6 +452,8 @@ fn malformed() -> impl Strategy<Value = String> {
         "12.5",
         "true",
         "nul",
+        "Tru",
+        "Non",
         "None",
         " ",
         "\n",
@@ -446,6 +504,20 @@ proptest! {
             prop_assert!(parsed.is_ok(), "{text:?} became {:?}", found.json);
             prop_assert!(found.fixes.iter().all(|fix| fix.offset <= text.len()));
         }
+    }
+
+    #[test]
+    fn one_slip_leaves_every_value_as_it_was(value in tricky(), indented in any::<bool>(), slip in 0..4_usize) {
+        let json = if indented { format!("{value:#}") } else { value.to_string() };
+        let (opener, rest) = json.split_at(1);
+        let (body, closer) = json.split_at(json.len() - 1);
+        let text = match slip {
+            0 => format!("{},{closer}", body.trim_end()),
+            1 => format!("{opener} // a note\n{rest}"),
+            2 => format!("{opener},{rest}"),
+            _ => format!("Here it is:\n```json\n{json}\n```\nDone."),
+        };
+        check(&text, &json);
     }
 
     #[test]

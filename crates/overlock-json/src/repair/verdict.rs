@@ -3,9 +3,10 @@
 //! It does where the grammar can go on after it. A string that already holds quotes
 //! is looked at more strictly: then what follows has to go on being JSON for longer.
 
+use super::fix::FixKind;
 use super::look::{self, Quote};
-use super::parser::{Expect, Parser};
-use super::strings::Reading;
+use super::parser::{Expect, Keys, Parser};
+use super::strings::{Reading, Written};
 use super::unclosed::bracket_balance;
 use crate::extract::begins_value;
 
@@ -24,7 +25,7 @@ impl Parser<'_> {
         if reading.stop.is_some() || self.at < reading.embedded {
             return Verdict::Inner;
         }
-        if reading.tripled {
+        if reading.written == Written::Thrice {
             let quotes = &self.text[self.at..];
             let same = |byte: &&u8| **byte == quotes[0];
             let ends =
@@ -35,25 +36,44 @@ impl Parser<'_> {
         if !reading.quote.ends_with(quote) {
             // `'name": 1` mixes its quotes.
             let next = look::skip_space(self.text, self.at + width);
-            let mixed = quote == Quote::Double && is_key && self.text.get(next) == Some(&b':');
+            let mixed = quote == Quote::Double
+                && match self.text.get(next) {
+                    Some(b':') => is_key && !self.own_quote_ends_key(reading),
+                    Some(b',') => {
+                        let key = look::skip_space(self.text, next + 1);
+                        reading.inner_quotes == 0
+                            && self.top_has_keys()
+                            && self.text.get(key) == Some(&b'"')
+                            && look::quoted_key_ahead(self.text, key)
+                    }
+                    _ => false,
+                };
             return if mixed { Verdict::End } else { Verdict::Inner };
         }
         let twice = look::quote_at(self.text, self.at + width).map(|(other, _)| other);
-        if reading.doubled && twice == Some(quote) {
+        if reading.written == Written::Twice && twice == Some(quote) {
             return Verdict::End;
         }
-        let ends = if is_key {
-            self.key_may_end(self.at + width, reading)
-        } else {
-            self.value_may_end(self.at + width, reading)
-        };
-        if ends {
+        if self.may_end(self.at + width, reading) {
             return Verdict::End;
         }
         match self.ended_before(reading) {
             Some(stop) => Verdict::EndedAt(stop),
             None => Verdict::Inner,
         }
+    }
+
+    /// Whether the grammar can go on at `after` if the string has ended before it.
+    pub(super) fn may_end(&self, after: usize, reading: &Reading) -> bool {
+        if self.expect == Expect::Key {
+            self.key_may_end(after, reading)
+        } else {
+            self.value_may_end(after, reading)
+        }
+    }
+
+    fn own_quote_ends_key(&self, reading: &Reading) -> bool {
+        look::quoted_key_ahead(self.text, reading.opening)
     }
 
     fn key_may_end(&self, after: usize, reading: &Reading) -> bool {
@@ -64,7 +84,10 @@ impl Parser<'_> {
         match byte {
             b':' | b'=' | b'{' | b'[' | b'/' | b'#' => true,
             b',' | b'}' | b']' => reading.inner_quotes == 0,
+            b'-' if self.text[next..].starts_with(b"->") => true,
             b'0'..=b'9' | b'-' => look::plain_scalar_ahead(self.text, next),
+            b'*' => self.text[next..].starts_with(b"**"),
+            _ if look::full_width(self.text, next) == Some(b':') => true,
             _ if self.at == reading.content && next == after => false,
             _ if look::quote_at(self.text, next).is_some() => {
                 // `{"a" "b"}` lacks a colon; `{""a"": 1}` and `{"a"": 1}` have a quote too many.
@@ -103,20 +126,28 @@ impl Parser<'_> {
                 (!in_object || self.line_break(after, next))
                     && begins_value(&self.text[next + 1..], byte)
             }
-            b'.' => look::ellipsis_len(self.text, next) > 0,
+            b'.' => look::ellipsis_len(self.text, next) > 0 || self.is_stray_before_key(next),
+            b'\\' => {
+                look::odd_space_len(self.text, next) > 0 && self.escaped_break_then_token(next)
+            }
+            0xE3 | 0xEF if look::full_width(self.text, next) == Some(b',') => {
+                let token = look::skip_space(self.text, next + 3);
+                !in_object || look::key_ahead(self.text, token) || self.full_width_key_ahead(token)
+            }
             b'0'..=b'9' | b'-' => !in_object && look::plain_scalar_ahead(self.text, next),
             _ if look::quote_at(self.text, next).is_some() => self.string_may_follow(after, next),
             _ => {
                 let broken = self.line_break(after, next);
                 let lonely = reading.inner_quotes == 0;
                 if in_object {
-                    broken && look::bare_key_ahead(self.text, next)
+                    (broken || lonely && self.keys == Keys::Bare)
+                        && look::bare_key_ahead(self.text, next)
                         || look::plain_scalar_ahead(self.text, next)
                         || self.is_stray_before_key(next)
-                        || lonely && next > after && self.words_then_end(next)
+                        || lonely && next > after && self.words_then_end(next, reading.quote)
                 } else {
                     look::plain_scalar_ahead(self.text, next)
-                        || lonely && next > after && self.words_then_end(next)
+                        || lonely && next > after && self.words_then_end(next, reading.quote)
                         || broken && reading.inner_quotes == 0 && self.bare_line_ahead(next)
                 }
             }
@@ -153,14 +184,14 @@ impl Parser<'_> {
                     }
                 }
                 _ => {
-                    look::bare_key_ahead(self.text, next)
+                    !reading.inside_quotes && look::bare_key_ahead(self.text, next)
                         || self.missing_opening_quote(next)
                         || self.is_stray_before_key(next)
+                        || !strict && self.key_looks_bare(next)
                 }
             };
         }
-        // Quotes inside a string come in pairs.
-        let strict = reading.inner_quotes % 2 == 1;
+        let strict = reading.inside_quotes;
         match byte {
             b'{' | b'[' => begins_value(&self.text[next + 1..], byte),
             b'(' | b'\\' => true,
@@ -173,7 +204,12 @@ impl Parser<'_> {
                     })
             }
             _ if look::plain_scalar_ahead(self.text, next) => true,
-            _ => !strict && (self.stack.is_empty() || self.bare_line_ahead(next)),
+            _ => {
+                !strict
+                    && (self.stack.is_empty()
+                        || self.bare_line_ahead(next)
+                        || self.unopened_element_ahead(next))
+            }
         }
     }
 
@@ -198,10 +234,10 @@ impl Parser<'_> {
         let Some(&byte) = self.text.get(at) else {
             return fits || !self.stack.is_empty();
         };
-        if fits && depth > 0 && reading.inner_quotes == 0 && self.plainly_follows(byte, at) {
+        if fits && depth > 0 && reading.inner_quotes == 0 && self.plainly_follows(at) {
             return true;
         }
-        let is_last = self.at == self.last_quote && !self.stack.is_empty();
+        let is_last = self.at == self.last_quote() && !self.stack.is_empty();
         let strict = reading.inner_quotes > 0 && !is_last || self.leaves_bracket_open(reading);
         if !fits {
             return !strict && (broken || matches!(byte, b',' | b'"' | b'/' | b'#'));
@@ -224,9 +260,8 @@ impl Parser<'_> {
             }
             b',' if strict => {
                 let next = look::skip_space(self.text, at + 1);
-                self.text
-                    .get(next)
-                    .is_none_or(|byte| !byte.is_ascii_alphabetic())
+                let word = self.text.get(next).is_some_and(u8::is_ascii_alphabetic);
+                !word || look::plain_scalar_ahead(self.text, next)
             }
             b',' | b'/' | b'#' | b';' | b'{' | b'[' | b'"' | b'\'' | b'.' | b'`' => true,
             _ => !strict || broken,
@@ -242,8 +277,11 @@ impl Parser<'_> {
         }
         let ahead = look::string_ahead(self.text, next);
         if self.top_has_keys() {
-            return ahead
-                .is_some_and(|(_, beyond)| matches!(self.text.get(beyond), Some(b':' | b'=')));
+            return ahead.is_some_and(|(_, beyond)| match self.text.get(beyond) {
+                Some(b':' | b'=') => true,
+                Some(_) => next > after && self.lacks_colon() && self.value_begins(beyond),
+                None => false,
+            });
         }
         if self.stack.is_empty() {
             return self.line_break(after, next);
@@ -256,10 +294,26 @@ impl Parser<'_> {
         })
     }
 
+    /// Whether there was no colon before this value, so that the next key may have none either.
+    fn lacks_colon(&self) -> bool {
+        self.draft.last_fix() == Some(FixKind::MissingColon)
+    }
+
+    fn value_begins(&self, at: usize) -> bool {
+        look::quote_at(self.text, at).is_some()
+            || look::plain_scalar_ahead(self.text, at)
+            || matches!(self.text.get(at), Some(b'{' | b'['))
+    }
+
     /// Whether a comma and the start of a value or key come at `at`, as they should.
-    fn plainly_follows(&self, byte: u8, at: usize) -> bool {
+    pub(super) fn plainly_follows(&self, at: usize) -> bool {
         let next = look::skip_space(self.text, at + 1);
-        byte == b',' && matches!(self.text.get(next), Some(b'"' | b'{' | b'['))
+        self.text.get(at) == Some(&b',')
+            && match self.text.get(next) {
+                Some(b'"' | b'{' | b'[') => true,
+                Some(_) => look::plain_scalar_ahead(self.text, next),
+                None => false,
+            }
     }
 
     /// Whether the string so far opens a bracket that it does not close: `"list [1, 2"] more"`.
@@ -270,12 +324,17 @@ impl Parser<'_> {
     }
 
     /// Bare words and then structure, with no quote between: the string is over and the words are stray.
-    fn words_then_end(&self, at: usize) -> bool {
+    fn words_then_end(&self, at: usize, own: Quote) -> bool {
         let rest = &self.text[at..];
         let words = rest.iter().take(100).position(|byte| {
             matches!(byte, b',' | b'}' | b']' | b'\n' | b'"' | b':' | b'{' | b'[')
         });
         let Some(words) = words else { return false };
+        let quoted =
+            |index| look::quote_at(self.text, at + index).is_some_and(|(quote, _)| quote == own);
+        if (0..words).any(quoted) {
+            return false;
+        }
         let next = look::skip_space(self.text, at + words + 1);
         match rest[words] {
             b'}' => self.top_has_keys(),
@@ -286,10 +345,31 @@ impl Parser<'_> {
         }
     }
 
-    /// One bare word and then a whole key: the word is stray, not part of the string.
+    /// One bare word or mark and then a whole key: it is stray, not part of the string.
     fn is_stray_before_key(&self, at: usize) -> bool {
-        let word = look::word_len(self.text, at);
-        word > 0 && look::quoted_key_ahead(self.text, look::skip_space(self.text, at + word))
+        let mark = matches!(self.text.get(at), Some(b'.' | b'|' | b';' | b'*'));
+        let stray = look::word_len(self.text, at).max(usize::from(mark));
+        stray > 0 && look::quoted_key_ahead(self.text, look::skip_space(self.text, at + stray))
+    }
+
+    /// Words with a colon after them, a key in bold type, or a word that the text ends in.
+    fn key_looks_bare(&self, at: usize) -> bool {
+        let rest = &self.text[at..];
+        let bold = rest.strip_prefix(b"**").map_or(0, |_| 2);
+        look::bare_words_key_ahead(self.text, at)
+            || bold > 0 && look::quote_at(self.text, at + bold).is_some()
+            || at + look::word_len(self.text, at) == self.text.len()
+    }
+
+    /// A line break that was escaped along with the document, and then structure.
+    fn escaped_break_then_token(&self, at: usize) -> bool {
+        let next = look::skip_space(self.text, at + 2);
+        matches!(self.text.get(next), Some(b'}' | b']' | b'"' | b'\\'))
+    }
+
+    fn full_width_key_ahead(&self, at: usize) -> bool {
+        look::string_ahead(self.text, at)
+            .is_some_and(|(_, beyond)| look::full_width(self.text, beyond) == Some(b':'))
     }
 
     /// Whether the bare text up to the next separator has no quote in it.
@@ -303,7 +383,10 @@ impl Parser<'_> {
 
     /// A key with no colon after it can still be a key, if a value follows it.
     fn key_looks_odd(&self, key: usize, beyond: usize) -> bool {
-        look::quote_at(self.text, beyond).is_some() && self.text[key..beyond].ends_with(b" ")
+        let key = &self.text[key..beyond];
+        let content = key.trim_ascii_end().strip_suffix(b"\"").unwrap_or(key);
+        look::quote_at(self.text, beyond).is_some() && key.ends_with(b" ")
+            || content.trim_ascii_end().ends_with(b":")
             || look::plain_scalar_ahead(self.text, beyond)
     }
 
@@ -313,6 +396,17 @@ impl Parser<'_> {
         word > 0
             && self.text.get(at + word) == Some(&b'"')
             && self.text.get(look::skip_space(self.text, at + word + 1)) == Some(&b':')
+    }
+
+    /// `element", …`: an element of an array that lacks its opening quote.
+    fn unopened_element_ahead(&self, at: usize) -> bool {
+        let word = look::word_len(self.text, at);
+        word > 0
+            && self.text.get(at + word) == Some(&b'"')
+            && matches!(
+                self.text.get(look::skip_space(self.text, at + word + 1)),
+                Some(b',' | b']')
+            )
     }
 
     fn line_break(&self, from: usize, to: usize) -> bool {

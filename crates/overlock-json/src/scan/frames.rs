@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::packed::{read_number, write_number};
+
 /// A kind of value that holds others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -21,6 +23,8 @@ pub(crate) struct Frame<'a> {
     pub container: Container,
     /// The byte of its `{` or `[`.
     pub opener: usize,
+    /// Where it begins as an element of its parent: at its key, if it has one.
+    pub element: usize,
     /// Where it stands in its parent; nothing for the root.
     pub coordinate: Option<Coordinate<'a>>,
 }
@@ -35,6 +39,20 @@ pub(crate) enum Coordinate<'a> {
 
 /// How many levels a shown pointer has at most; of a deeper one the middle is left out.
 const SHOWN_LEVELS: usize = 1_000;
+/// The depth at which the outer half of a shown pointer is known.
+const OUTER_DEPTH: usize = SHOWN_LEVELS / 2 + 1;
+
+/// The way from a container to one of its elements.
+struct Step<'a> {
+    /// How far apart their openers are.
+    distance: usize,
+    /// How far the opener is from where the element begins.
+    lead: usize,
+    coordinate: Coordinate<'a>,
+}
+
+/// The closers of as many arrays as a word of kinds tells of.
+const SQUARE_CLOSERS: &str = "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Frames {
@@ -44,6 +62,9 @@ pub(super) struct Frames {
     /// For each level but the outermost, where it stands in its parent: the parent's key and
     /// its length and distance, or the index; then the distance between the two openers.
     places: Vec<u8>,
+    /// How long `places` was at [`OUTER_DEPTH`], so that showing the outer levels of a deep
+    /// document does not take reading them all; nothing if it is not that deep.
+    outer_places: usize,
     /// In the innermost array, the index of the current item.
     index: usize,
     /// Where the innermost container opens.
@@ -107,8 +128,40 @@ impl Frames {
             Container::Array => self.kinds[word] &= !bit,
         }
         self.depth += 1;
+        if self.depth == OUTER_DEPTH {
+            self.outer_places = self.places.len();
+        }
         self.index = 0;
         self.opener = opener;
+    }
+
+    /// Opens `count` arrays, each the first item of the one before, the first of them at `opener`
+    /// under the same conditions as in [`Frames::push`].
+    pub(super) fn push_nested_arrays(
+        &mut self,
+        count: usize,
+        opener: usize,
+        element: usize,
+        key: &[u8],
+    ) {
+        /// What `push` would write for each of the others: the index and the distance.
+        const PLACE: [u8; 2] = [0, 1];
+        let Some(inner) = count.checked_sub(1) else {
+            return;
+        };
+        self.push(Container::Array, opener, element, key);
+        let len = self.places.len();
+        self.places.resize(len + inner * PLACE.len(), 0);
+        for place in self.places[len..].chunks_exact_mut(PLACE.len()) {
+            place.copy_from_slice(&PLACE);
+        }
+        // Bits beyond the innermost level are never set, so that new levels are arrays already.
+        if (self.depth + 1..=self.depth + inner).contains(&OUTER_DEPTH) {
+            self.outer_places = len + (OUTER_DEPTH - self.depth) * PLACE.len();
+        }
+        self.depth += inner;
+        self.kinds.resize(self.depth.div_ceil(64), 0);
+        self.opener += inner;
     }
 
     /// Closes the innermost container and says where its element began in its parent.
@@ -133,6 +186,9 @@ impl Frames {
             self.places.truncate(left);
         }
         // Equal texts must leave equal states, whatever was open before.
+        if self.depth < OUTER_DEPTH {
+            self.outer_places = 0;
+        }
         if self.depth.is_multiple_of(64) {
             self.kinds.truncate(self.depth / 64);
         } else {
@@ -141,27 +197,71 @@ impl Frames {
         element
     }
 
+    /// The innermost `levels` of them alone, as if the outermost of those were the root.
+    pub(super) fn of_innermost(&self, levels: usize) -> Self {
+        if levels >= self.depth {
+            return self.clone();
+        }
+        let mut outer = &self.places[..];
+        for level in (1..self.depth).rev().take(levels.saturating_sub(1)) {
+            self.read_step(level, &mut outer);
+        }
+        let mut kinds = vec![0; levels.div_ceil(64)];
+        for level in 0..levels {
+            if self.kind_at(self.depth - levels + level) == Container::Object {
+                kinds[level / 64] |= 1 << (level % 64);
+            }
+        }
+        Self {
+            depth: levels,
+            kinds,
+            places: self.places[outer.len()..].to_vec(),
+            // The way to the root is not known, and not asked for.
+            outer_places: 0,
+            ..*self
+        }
+    }
+
     pub(super) fn innermost_first(&self) -> impl Iterator<Item = Frame<'_>> {
-        let mut places = &self.places[..];
+        let mut steps = self.steps(self.depth, &self.places);
         let mut opener = self.opener;
         (0..self.depth).rev().map(move |level| {
-            let mut frame = Frame {
+            let step = steps.next();
+            let frame = Frame {
                 container: self.kind_at(level),
                 opener,
-                coordinate: None,
+                element: opener.saturating_sub(step.as_ref().map_or(0, |step| step.lead)),
+                coordinate: step.as_ref().map(|step| step.coordinate),
             };
-            if level > 0 {
-                opener = opener.saturating_sub(read_number(&mut places));
-                frame.coordinate = Some(match self.kind_at(level - 1) {
-                    Container::Object => {
-                        read_number(&mut places);
-                        Coordinate::Key(read_key(&mut places))
-                    }
-                    Container::Array => Coordinate::Index(read_number(&mut places)),
-                });
-            }
+            opener = opener.saturating_sub(step.map_or(0, |step| step.distance));
             frame
         })
+    }
+
+    /// The steps from level to level of the outermost `depth` levels, whose places end `places`,
+    /// innermost first.
+    fn steps<'a>(&'a self, depth: usize, mut places: &'a [u8]) -> impl Iterator<Item = Step<'a>> {
+        (1..depth)
+            .rev()
+            .map(move |level| self.read_step(level, &mut places))
+    }
+
+    /// Takes the step to a level off the end of `places`.
+    #[inline]
+    fn read_step<'a>(&self, level: usize, places: &mut &'a [u8]) -> Step<'a> {
+        let distance = read_number(places);
+        match self.kind_at(level - 1) {
+            Container::Object => Step {
+                distance,
+                lead: read_number(places),
+                coordinate: Coordinate::Key(read_key(places)),
+            },
+            Container::Array => Step {
+                distance,
+                lead: 0,
+                coordinate: Coordinate::Index(read_number(places)),
+            },
+        }
     }
 
     /// The JSON Pointer of the innermost container, or with `key` of the element being written
@@ -175,32 +275,36 @@ impl Frames {
             Container::Array => Coordinate::Index(self.index),
         });
         let levels = self.depth - 1 + last.iter().len();
-        let coordinates = last
-            .into_iter()
-            .chain(self.innermost_first().filter_map(|f| f.coordinate));
-        let mut segments = Vec::with_capacity(levels.min(SHOWN_LEVELS));
-        for (at, coordinate) in coordinates.enumerate() {
-            let shown =
-                levels <= SHOWN_LEVELS || at < SHOWN_LEVELS / 2 || at >= levels - SHOWN_LEVELS / 2;
-            if shown {
-                segments.push(segment(coordinate));
-            } else if at == SHOWN_LEVELS / 2 {
-                segments.push(format!("/… {} levels …", levels - SHOWN_LEVELS));
-            }
+        let steps = self.steps(self.depth, &self.places);
+        let inner = last.into_iter().chain(steps.map(|step| step.coordinate));
+        let mut segments: Vec<String>;
+        if levels <= SHOWN_LEVELS {
+            segments = inner.map(segment).collect();
+        } else {
+            segments = inner.take(SHOWN_LEVELS / 2).map(segment).collect();
+            segments.push(format!("/… {} levels …", levels - SHOWN_LEVELS));
+            let outer = self.places.get(..self.outer_places).unwrap_or_default();
+            let outer = self.steps(OUTER_DEPTH, outer);
+            segments.extend(outer.map(|step| segment(step.coordinate)));
         }
         segments.iter().rev().map(String::as_str).collect()
     }
 
     pub(super) fn write_closers(&self, closers: &mut String) {
         closers.reserve_exact(self.depth);
-        closers.extend(
-            (0..self.depth)
-                .rev()
-                .map(|level| match self.kind_at(level) {
-                    Container::Object => '}',
-                    Container::Array => ']',
-                }),
-        );
+        // A word of kinds at a time: one closer after the other takes seconds at a billion levels.
+        for (word, kinds) in self.kinds.iter().enumerate().rev() {
+            let levels = self.depth.saturating_sub(word * 64).min(64);
+            if *kinds == 0 {
+                closers.push_str(&SQUARE_CLOSERS[..levels]);
+            } else {
+                closers.extend(
+                    (0..levels)
+                        .rev()
+                        .map(|level| if kinds >> level & 1 == 1 { '}' } else { ']' }),
+                );
+            }
+        }
     }
 
     #[inline]
@@ -222,37 +326,6 @@ fn segment(coordinate: Coordinate<'_>) -> String {
     }
 }
 
-/// Appends `number` in groups of seven bits, so that it can be read from the end: a set high bit
-/// says that a more significant group stands before.
-#[inline]
-fn write_number(bytes: &mut Vec<u8>, number: usize) {
-    if number < 0x80 {
-        bytes.push(low_bits(number));
-        return;
-    }
-    let groups = (usize::BITS - number.leading_zeros()).div_ceil(7);
-    for group in (0..groups).rev() {
-        let more = if group + 1 == groups { 0 } else { 0x80 };
-        bytes.push(low_bits(number >> (7 * group)) | more);
-    }
-}
-
-/// Takes a number off the end. A state that was damaged in storage gives nonsense, not a panic.
-#[inline]
-fn read_number(bytes: &mut &[u8]) -> usize {
-    let mut number = 0_usize;
-    let mut shift = 0;
-    while let Some((byte, before)) = bytes.split_last() {
-        *bytes = before;
-        number |= usize::from(byte & 0x7F).unbounded_shl(shift);
-        shift += 7;
-        if byte & 0x80 == 0 {
-            break;
-        }
-    }
-    number
-}
-
 /// Takes a key and its length off the end.
 #[inline]
 fn read_key<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
@@ -262,7 +335,81 @@ fn read_key<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
     key
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "seven bits are kept")]
-fn low_bits(number: usize) -> u8 {
-    (number & 0x7F) as u8
+#[cfg(test)]
+mod tests {
+    use crate::scan::Scanner;
+
+    fn scanned(text: &str) -> Scanner {
+        let mut scanner = Scanner::new();
+        scanner.feed(text.as_bytes());
+        scanner
+    }
+
+    #[test]
+    fn a_run_of_brackets_is_the_same_in_one_piece_and_in_many() {
+        for levels in [
+            1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 500, 501, 502, 1500,
+        ] {
+            for before in ["", "{\"a\":", "[1,", "[[{\"a\":1,\"b\":"] {
+                for after in ["", "1", "]", "]]]],[", "{\"k\":[", "\"text"] {
+                    let text = format!("{before}{}{after}", "[".repeat(levels));
+                    let mut bytewise = Scanner::new();
+                    text.bytes().for_each(|byte| bytewise.feed(&[byte]));
+                    let whole = scanned(&text);
+                    assert_eq!(whole, bytewise, "{text}");
+                    assert_eq!(whole.cut(), bytewise.cut(), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_ends_of_a_deep_pointer_are_shown() {
+        let path = |text: &str| scanned(text).path();
+        let deep = format!("{{\"outer\":{}{{\"inner\":", "[".repeat(5_000));
+        let shown = format!(
+            "/outer{}/… 4002 levels …{}/inner",
+            "/0".repeat(499),
+            "/0".repeat(499)
+        );
+        assert_eq!(path(&deep), shown);
+        // Levels that have closed leave nothing behind.
+        let back = format!("{deep}1}}{}", "]".repeat(4_990));
+        assert_eq!(path(&back), format!("/outer{}", "/0".repeat(9)));
+        assert_eq!(
+            path(&format!("{back},2,3")),
+            format!("/outer{}/2", "/0".repeat(9))
+        );
+    }
+
+    #[test]
+    fn the_innermost_levels_are_enough_to_read_what_closes_fewer() {
+        let levels = 150;
+        let texts = [
+            "[".repeat(levels),
+            "{\"k\":[7,".repeat(levels / 2) + "\"half",
+        ];
+        for text in &texts {
+            let whole = scanned(text);
+            for known in [1, 2, 3, 64, 65, 100, levels - 1, levels, levels + 1] {
+                for rest in ["", "\"]", "]", "}", "[1,{\"a\":2}", "\"", "\",8]}", "]]]"] {
+                    let closes = rest
+                        .bytes()
+                        .filter(|byte| matches!(byte, b'}' | b']'))
+                        .count();
+                    if closes >= known {
+                        continue;
+                    }
+                    let (mut all, mut some) = (whole.clone(), whole.of_innermost(known));
+                    all.feed(rest.as_bytes());
+                    some.feed(rest.as_bytes());
+                    assert_eq!(some.offence(), all.offence(), "{rest} with {known}");
+                    assert_eq!(some.offset(), all.offset(), "{rest} with {known}");
+                    assert_eq!(some.elements(), all.elements(), "{rest} with {known}");
+                    let lost = all.depth() - some.depth();
+                    assert_eq!(lost, levels.saturating_sub(known), "{rest} with {known}");
+                }
+            }
+        }
+    }
 }

@@ -296,27 +296,39 @@ impl Scanner {
         }
     }
 
-    /// The scanner as it was before the escape sequence, or half a surrogate pair, in which
-    /// `text` ends.
-    pub(crate) fn without_half_escape(&self, text: &[u8]) -> Self {
-        let mut scanner = self.clone();
-        let Some(end) = scanner.held_from.take() else {
-            return scanner;
+    /// Goes back to before the escape sequence, or half a surrogate pair, in which `text` ends.
+    pub(crate) fn drop_half_escape(&mut self, text: &[u8]) {
+        let Some(end) = self.held_from.take() else {
+            return;
         };
-        scanner.state = match self.state {
+        self.state = match self.state {
             State::Key(_) => {
-                let written = scanner.key.len().saturating_sub(self.offset - end);
-                scanner.key.truncate(written);
+                let written = self.key.len().saturating_sub(self.offset - end);
+                self.key.truncate(written);
                 State::Key(Escape::No)
             }
             State::String(_) => State::String(Escape::No),
             other => other,
         };
-        scanner.offset = end;
-        for (tail, byte) in scanner.tail.iter_mut().rev().zip(text[..end].iter().rev()) {
+        self.offset = end;
+        for (tail, byte) in self.tail.iter_mut().rev().zip(text[..end].iter().rev()) {
             *tail = *byte;
         }
-        scanner
+    }
+
+    /// A scanner in the same state that knows of no more than the innermost `levels` containers:
+    /// enough to read what closes fewer of them, and cheap however deep the document is.
+    pub(crate) fn of_innermost(&self, levels: usize) -> Self {
+        Self {
+            frames: self.frames.of_innermost(levels),
+            key: self.key.clone(),
+            ..*self
+        }
+    }
+
+    /// Where the escape sequence or the surrogate pair begins that may still be unfinished.
+    pub(crate) fn held_from(&self) -> Option<usize> {
+        self.held_from
     }
 
     /// Where the string being read ends if half an escape or half a character must go.

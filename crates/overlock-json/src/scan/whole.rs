@@ -50,6 +50,10 @@ struct Held {
 impl<V: Visitor> Reader<'_, V> {
     /// Reads elements as long as they are whole and lawful. What it cannot read is left, with
     /// the state before it.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one loop over local state that calls would have to carry about"
+    )]
     pub(super) fn whole_elements(&mut self, state: State) -> State {
         let piece = self.piece;
         let offset = self.scanner.offset;
@@ -92,6 +96,21 @@ impl<V: Visitor> Reader<'_, V> {
                             self.release(&mut held);
                         }
                         let (opener, key) = (offset + found.value, found.key);
+                        let nested = nested_arrays(piece, found.value);
+                        if nested > MOST_HELD {
+                            self.release(&mut held);
+                            let key = &piece[key.0..key.1];
+                            let frames = &mut self.scanner.frames;
+                            frames.push_nested_arrays(nested, opener, element, key);
+                            (1..nested).for_each(|_| self.visitor.open(inner));
+                            container = inner;
+                            element = opener + nested - 1;
+                            rollback = opener + nested;
+                            previous = None;
+                            expect = Expect::First;
+                            at = found.value + nested;
+                            continue;
+                        }
                         held.push(Held {
                             container: inner,
                             opener,
@@ -162,6 +181,18 @@ impl<V: Visitor> Reader<'_, V> {
             self.scanner.frames.set_index(one.index);
         }
     }
+}
+
+/// How many arrays open one right inside the other from an opener on; one if it is an object's.
+#[inline]
+fn nested_arrays(piece: &[u8], at: usize) -> usize {
+    if piece.get(at + 1) != Some(&b'[') || piece[at] != b'[' {
+        return 1;
+    }
+    let rest = &piece[at..];
+    rest.iter()
+        .position(|&byte| byte != b'[')
+        .unwrap_or(rest.len())
 }
 
 fn closer(container: Container) -> u8 {

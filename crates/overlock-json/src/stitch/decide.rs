@@ -12,7 +12,7 @@ use crate::tokens::Tokens;
 /// An overlap of fewer characters proves nothing by itself.
 pub(super) const LONG_ENOUGH: usize = 8;
 /// An overlap must be longer by so many characters than another that gives another document.
-const CLEAR_LEAD: usize = 24;
+pub(super) const CLEAR_LEAD: usize = 24;
 /// In a string, one or two equal characters are a coincidence that happens all the time.
 const COINCIDENCE: usize = 2;
 /// A fragment of at least so many bytes that stands in the base as a whole is no news.
@@ -53,7 +53,7 @@ pub(super) fn decide<'f>(
             fragment: reading,
             scanned,
         };
-        match attempt.by_evidence(options.protocol) {
+        match attempt.by_evidence(options) {
             Err(Outcome::NoMatch(reason)) => mismatch = mismatch.or(Some(reason)),
             decision => return decision,
         }
@@ -82,14 +82,19 @@ impl<'f> Attempt<'_, 'f> {
     }
 
     /// Nothing says how the fragment begins: what it has in common with the base must tell.
-    fn by_evidence(&self, protocol: Protocol) -> Result<Join<'f>, Outcome> {
+    fn by_evidence(&self, options: &StitchOptions<'_>) -> Result<Join<'f>, Outcome> {
         let base_len = self.base.text().len();
         let exact = self.join(Outcome::Exact, base_len, "", 0, 0);
 
         let (restarts, falls_short) = self.restarts();
-        if protocol == Protocol::Prefill
+        if options.protocol == Protocol::Prefill
             && let Ok(exact) = exact
         {
+            let repeats = falls_short.is_some_and(|matched| matched >= CLEAR_LEAD)
+                && !self.is_period(0, self.fragment.len());
+            if repeats {
+                return Err(Outcome::Repeat);
+            }
             let is_clear = |restart: &Candidate<'_>| {
                 restart.join.outcome == Outcome::Resumed
                     && restart.matched >= CLEAR_LEAD
@@ -112,20 +117,24 @@ impl<'f> Attempt<'_, 'f> {
         }
         candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.matched));
 
-        if falls_short || self.is_repeat() {
+        if falls_short.is_some() || self.is_repeat() {
             return Err(Outcome::Repeat);
         }
         if candidates
             .first()
             .is_some_and(|best| best.matched >= LONG_ENOUGH)
         {
+            let expected = options.expected_overlap.filter(|text| !text.is_empty());
+            if let Some(asked) = expected.and_then(|text| self.with_more(&mut candidates, text)) {
+                return self.progress(asked.join);
+            }
             return self.choose(candidates, exact.is_ok());
         }
         if let Some(decision) = self.remainder() {
-            return decision;
+            return decision.and_then(|remainder| self.progress(remainder.join));
         }
         match exact {
-            Ok(exact) => self.by_position(exact, &candidates, protocol),
+            Ok(exact) => self.by_position(exact, &candidates, options.protocol),
             Err(offence) if candidates.is_empty() || self.stands_alone() => {
                 Err(Outcome::NoMatch(Mismatch::NotJson(offence)))
             }
@@ -145,6 +154,21 @@ impl<'f> Attempt<'_, 'f> {
         }
     }
 
+    /// The only candidate that has repeated what was asked for, and more before it.
+    fn with_more(
+        &self,
+        candidates: &mut Vec<Candidate<'f>>,
+        expected: &str,
+    ) -> Option<Candidate<'f>> {
+        let has_expected = |candidate: &Candidate<'_>| {
+            let repeated = &self.fragment[..candidate.from];
+            candidate.join.outcome == Outcome::Overlap && repeated.ends_with(expected)
+        };
+        let at = candidates.iter().position(has_expected)?;
+        let is_only = !candidates[at + 1..].iter().any(has_expected);
+        is_only.then(|| candidates.swap_remove(at))
+    }
+
     /// Takes the longest candidate if nothing speaks for another one.
     fn choose(
         &self,
@@ -156,6 +180,24 @@ impl<'f> Attempt<'_, 'f> {
             return Err(Outcome::Repeat);
         };
         let longer = best.matched;
+        // What begins like the base's end may also be a document with only the missing items.
+        let place = self.place_in_document(&best);
+        if let Some(Ok(remainder)) = self.remainder()
+            && self.place_in_document(&remainder) != place
+            && longer < remainder.matched + CLEAR_LEAD
+        {
+            return Err(Outcome::Ambiguous {
+                shorter: remainder.matched.min(longer),
+                longer: remainder.matched.max(longer),
+            });
+        }
+        let beginning = self.said_of_the_beginning();
+        if beginning > longer {
+            return Err(Outcome::Ambiguous {
+                shorter: longer,
+                longer: beginning,
+            });
+        }
         for rival in candidates {
             let lead = longer - rival.matched;
             let is_close = rival.matched >= LONG_ENOUGH && lead < CLEAR_LEAD;
@@ -178,10 +220,27 @@ impl<'f> Attempt<'_, 'f> {
         self.progress(best.join)
     }
 
+    /// How many characters of the base's very beginning the fragment begins with. If there are
+    /// more than it has of the base's end, it is a document begun anew that says something else.
+    fn said_of_the_beginning(&self) -> usize {
+        let said = Tokens::new(self.base.text(), 0, false)
+            .zip(Tokens::new(self.fragment, 0, false))
+            .take_while(|(known, again)| known == again && !known.endless && !again.endless)
+            .map(|(_, again)| again.characters())
+            .sum();
+        self.count(said);
+        said
+    }
+
     /// Takes the only short candidate, since no other join is lawful.
     fn choose_short(&self, candidates: Vec<Candidate<'f>>) -> Result<Join<'f>, Outcome> {
         let mut candidates = candidates.into_iter();
         match (candidates.next(), candidates.next()) {
+            (Some(only), None)
+                if self.base.scanner().is_in_string() && !self.leaves_the_string(&only.join) =>
+            {
+                Err(Outcome::NoMatch(Mismatch::NothingRepeated))
+            }
             (Some(only), None) => self.progress(only.join),
             (Some(longer), Some(shorter)) => Err(Outcome::Ambiguous {
                 shorter: shorter.matched,
@@ -200,7 +259,7 @@ impl<'f> Attempt<'_, 'f> {
         };
         // Half an escape that is only written anew is no news either.
         let rewrites = join.base_len < self.base.text().len();
-        let is_repeat = is_blank || rewrites && join.scanner.whole_text_end() <= join.base_len;
+        let is_repeat = is_blank || rewrites && join.end <= join.base_len;
         if is_repeat {
             Err(Outcome::Repeat)
         } else {
@@ -228,7 +287,7 @@ impl<'f> Attempt<'_, 'f> {
                 }
                 Err(Outcome::NoMatch(Mismatch::NothingRepeated))
             }
-            Some(Place::String | Place::Escape | Place::Key) if !self.leaves_the_string() => {
+            Some(Place::String | Place::Escape | Place::Key) if !self.leaves_the_string(&exact) => {
                 Err(Outcome::NoMatch(Mismatch::NothingRepeated))
             }
             Some(Place::String | Place::Escape | Place::Key) if repeated > COINCIDENCE => ambiguous,
@@ -241,11 +300,11 @@ impl<'f> Attempt<'_, 'f> {
         }
     }
 
-    /// Whether the fragment ends the string in which the base stops and goes on with structure.
-    /// Talk does not do that.
-    fn leaves_the_string(&self) -> bool {
-        let half_escape = &self.base.text()[self.base.scanner().whole_text_end()..];
-        let text = format!("{half_escape}{}", self.fragment);
+    /// Whether what a join adds ends the string in which the base stops and goes on with
+    /// structure. Talk does not do that.
+    fn leaves_the_string(&self, join: &Join<'_>) -> bool {
+        let half_escape = &self.base.text()[self.base.scanner().whole_text_end()..join.base_len];
+        let text = format!("{half_escape}{}", join.addition);
         let mut tokens = Tokens::new(&text, 0, true);
         let ends = tokens.next().is_some_and(|string| !string.endless);
         ends && tokens.next().is_some() && !unwrap::begins_with_talk(self.fragment)

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Base, whole_characters};
 use crate::extract::clean_encoding;
-use crate::scan::{Offence, OffenceKind, Scanner};
+use crate::scan::{Offence, OffenceKind};
 
 /// What the model was asked to begin its answer with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,7 +38,9 @@ pub enum Protocol {
 pub struct StitchOptions<'a> {
     /// What the model was asked to begin with.
     pub protocol: Protocol,
-    /// The very text the model was asked to repeat. A fragment that begins with it joins there.
+    /// The very text the model was asked to repeat at this seam, such as
+    /// [`Contexts::overlap_context`](crate::Contexts::overlap_context). A fragment that begins
+    /// with it joins there; a text that the base does not end with says nothing.
     pub expected_overlap: Option<&'a str>,
 }
 
@@ -177,7 +179,6 @@ pub fn stitch<T: AsRef<[u8]> + ?Sized>(
                 join.base_len,
                 [join.separator, join.addition],
                 half_character,
-                join.scanner,
             );
             seam
         }
@@ -191,7 +192,7 @@ pub fn stitch<T: AsRef<[u8]> + ?Sized>(
     }
 }
 
-/// A lawful way to join: what would be appended, and the scanner after it.
+/// A lawful way to join: what would be appended.
 struct Join<'f> {
     outcome: Outcome,
     /// How much of the base is kept: all but half an escape that the fragment writes anew.
@@ -200,7 +201,8 @@ struct Join<'f> {
     addition: &'f str,
     /// How many characters of the fragment the base has already.
     repeated: usize,
-    scanner: Scanner,
+    /// Where the text would end, without half an escape.
+    end: usize,
 }
 
 /// A join after something that the base and the fragment have in common.
@@ -234,14 +236,16 @@ impl<'f> Attempt<'_, 'f> {
         from: usize,
         repeated: usize,
     ) -> Result<Join<'f>, Offence> {
-        let start = if base_len == self.base.text().len() {
-            self.base.scanner().clone()
-        } else {
-            self.base
-                .scanner()
-                .without_half_escape(self.base.text().as_bytes())
-        };
         let mut addition = &self.fragment[from..];
+        // Each of these bytes may close a container that the base has opened, and no other.
+        let closers = addition
+            .bytes()
+            .filter(|byte| matches!(byte, b'}' | b']'))
+            .count();
+        let mut start = self.base.scanner().of_innermost(closers + 1);
+        if base_len < self.base.text().len() {
+            start.drop_half_escape(self.base.text().as_bytes());
+        }
         let mut scanner = start.clone();
         scanner.feed(separator.as_bytes());
         scanner.feed(addition.as_bytes());
@@ -262,7 +266,7 @@ impl<'f> Attempt<'_, 'f> {
             separator,
             addition,
             repeated,
-            scanner,
+            end: scanner.whole_text_end(),
         })
     }
 }

@@ -56,14 +56,13 @@ impl<'f> Attempt<'_, 'f> {
 }
 
 /// How many characters of an overlap count: an escape sequence is one, however it is spelled, and
-/// outside of strings white space is nothing.
+/// outside of strings so is a run of white space, and at the ends nothing.
 fn weight(overlap: &str, in_string: bool) -> usize {
     if in_string {
-        code_points(overlap).count()
-    } else {
-        overlap
-            .chars()
-            .filter(|character| !character.is_whitespace())
-            .count()
+        return code_points(overlap).count();
     }
+    let words = overlap
+        .split_whitespace()
+        .map(|word| word.chars().count() + 1);
+    words.sum::<usize>().saturating_sub(1)
 }

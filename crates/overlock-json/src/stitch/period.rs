@@ -4,10 +4,14 @@
 //! repetition again or the next one, and nothing in the two texts says which.
 
 use super::Attempt;
+use super::decide::LONG_ENOUGH;
 use crate::tokens::{Token, Tokens};
 
 /// The end of a period may differ: the last item of an array has no comma after it.
 const RAGGED_END: usize = 2;
+
+/// The last repetition may end early only if the piece has no more tokens than this.
+const SHORT_PIECE: usize = 8;
 
 /// How much of the base before the overlap is searched for the same once more.
 const WINDOW: usize = 32 * 1024;
@@ -23,12 +27,13 @@ impl Attempt<'_, '_> {
     }
 
     /// Whether the shorter overlap comes again in the longer one, with the same text after it
-    /// each time: then it is a refrain, and tells nothing of where one is.
+    /// each time: then it is a refrain, and tells nothing of where one is. A few characters come
+    /// again all the time.
     fn repeats_itself(&self, shorter: usize, longer: usize) -> bool {
         let fragment = self.fragment.as_bytes();
         let overlap = &self.fragment[..shorter];
         let mut at = 0;
-        while shorter > 0 && at < longer {
+        while shorter >= LONG_ENOUGH && at < longer {
             let next = self.fragment.ceil_char_boundary(at + 1);
             let Some(found) = self.fragment[next..].find(overlap) else {
                 return false;
@@ -83,7 +88,7 @@ impl Attempt<'_, '_> {
                 Some(next) if next == *token => same += 1,
                 // The last repetition is followed by the end of its container.
                 Some(next) if !next.is_mark("}]") => break,
-                _ => return same > 0,
+                _ => return same > 0 && (2 * same >= piece.len() || piece.len() <= SHORT_PIECE),
             }
         }
         same > 0 && same + 1 >= piece.len()

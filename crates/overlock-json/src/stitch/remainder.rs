@@ -3,18 +3,22 @@
 //! A model that is held to valid JSON cannot go on in the middle. It sends the remaining items
 //! as an array, or in the same wrapper as the base's: the keys on the way to the cut, repeated.
 
-use super::{Attempt, Candidate, Join, Outcome};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::decide::{CLEAR_LEAD, LONG_ENOUGH};
+use super::{Attempt, Candidate, Outcome};
 use crate::cut::Place;
 use crate::scan::{Container, Coordinate, Frame};
 use crate::strings::decode;
 use crate::tokens::{Token, TokenKind, Tokens};
 
 /// A wrapper deeper than this is not looked for.
-const DEEPEST_WRAPPER: usize = 64;
+const DEEPEST_WRAPPER: usize = 16;
 
 impl<'b, 'f> Attempt<'b, 'f> {
     /// The join of the items that were missing; nothing if the fragment is no such document.
-    pub(super) fn remainder(&self) -> Option<Result<Join<'f>, Outcome>> {
+    pub(super) fn remainder(&self) -> Option<Result<Candidate<'f>, Outcome>> {
         if self.base.scanner().depth() > DEEPEST_WRAPPER || !self.stands_alone() {
             return None;
         }
@@ -23,16 +27,22 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let arrays = (0..frames.len()).filter(|level| frames[*level].container == Container::Array);
         let mut found: Vec<Result<Candidate<'f>, Outcome>> = Vec::new();
         for level in arrays {
-            let innermost = level + 1 == frames.len();
             let wrapped = self.inside_wrapper(&frames[..=level]);
             let has_key = |frame: &Frame<'_>| matches!(frame.coordinate, Some(Coordinate::Key(_)));
             let is_tied = frames[..=level].iter().any(has_key);
             let blank = self.fragment.len() - self.fragment.trim_start().len();
-            let bare = self.fragment[blank..].starts_with('[') && innermost;
-            let readings = [(wrapped, is_tied), (bare.then_some(blank + 1), false)];
-            for (items, is_tied) in readings {
+            let bare = self.fragment[blank..].starts_with('[').then_some(blank + 1);
+            for (items, is_tied) in [(wrapped, is_tied), (bare, false)] {
                 let Some(items) = items else { continue };
                 found.extend(self.items_from(items, &frames, level, is_tied));
+            }
+            // A wrapper whose first item is the array's own first item leads nowhere further in.
+            let begins_anew = |items| {
+                let inner = frames.get(level + 1);
+                inner.is_some_and(|f| self.begins_anew(frames[level].opener, f.opener, items))
+            };
+            if wrapped.is_some_and(begins_anew) {
+                break;
             }
         }
         // Saying again what was cut is proof; where nothing was to be said again, two readings
@@ -42,8 +52,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let best = found.next()?;
         let place = |c: &Candidate<'_>| (c.join.separator, c.join.addition.as_ptr());
         let rival = found.find(|other| match (&best, other) {
-            (Ok(best), Ok(other)) => best.matched == other.matched && place(best) != place(other),
-            (Ok(best), Err(_)) => best.matched == 0,
+            (Ok(best), Ok(other)) => {
+                best.matched - other.matched < LONG_ENOUGH && place(best) != place(other)
+            }
+            (Ok(best), Err(_)) => best.matched < LONG_ENOUGH,
             (Err(_), _) => false,
         });
         Some(match (best, rival) {
@@ -51,8 +63,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 shorter: 0,
                 longer: 0,
             }),
-            (Ok(best), None) => self.progress(best.join),
-            (Err(outcome), _) => Err(outcome),
+            (best, _) => best,
         })
     }
 
@@ -106,6 +117,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
 
     /// Reads members up to the one of that name. Those before it must say what the base says.
     fn find_member(&self, tokens: &mut Tokens<'f>, parent: &Frame<'_>, key: &[u8]) -> Option<()> {
+        let mut members = None;
         loop {
             let name = tokens
                 .next()
@@ -116,8 +128,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
             }
             let (start, end) = read_value(tokens)?;
             let text = self.base.text();
-            let known = member_value(text, parent.opener, &name)?;
-            self.count(known.1 - parent.opener);
+            let members = members.get_or_insert_with(|| self.members_of(parent.opener));
+            let known = *members.get(&decode(name.raw.as_bytes()))?;
             if !Tokens::new(&text[..known.1], known.0, false).eq(Tokens::new(
                 &self.fragment[..end],
                 start,
@@ -127,6 +139,22 @@ impl<'b, 'f> Attempt<'b, 'f> {
             }
             tokens.next().filter(|token| token.is_mark(","))?;
         }
+    }
+
+    /// Where the values of the base's object that opens at a byte are, as far as they are whole.
+    /// All at once: looking each of them up from the start would take the square of the time.
+    fn members_of(&self, opener: usize) -> HashMap<Cow<'b, str>, (usize, usize)> {
+        let text = self.base.text();
+        self.count(text.len() - opener);
+        let mut tokens = Tokens::new(text, opener + 1, false);
+        let mut members = HashMap::new();
+        while let (Some(key), Some(_colon)) = (tokens.next(), tokens.next())
+            && let Some(value) = read_value(&mut tokens)
+        {
+            members.entry(decode(key.raw.as_bytes())).or_insert(value);
+            tokens.next();
+        }
+        members
     }
 
     /// Joins the items that begin at a byte of the fragment to the base's array at a level.
@@ -150,6 +178,19 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let open = frames.get(level + 1).map(|frame| frame.opener);
             let element = open.or(scanner.elements().0)?;
             let (from, base_len, matched) = self.compare_from(element, items).ok()?;
+            let array = frames[level].opener;
+            if !is_tied && !innermost && matched < LONG_ENOUGH {
+                return None;
+            }
+            let is_clear = matched >= CLEAR_LEAD;
+            if !is_clear && self.stands_in_array(array, element, items)
+                || self.begins_anew(array, element, items)
+            {
+                return Some(Err(Outcome::Ambiguous {
+                    shorter: 0,
+                    longer: matched,
+                }));
+            }
             if !is_tied && !self.begins_like(Tokens::new(text, element, false), items) {
                 return None;
             }
@@ -178,7 +219,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             };
             let end = text[..end].trim_end_matches([' ', '\n', '\r', '\t']).len();
             // The last item once more, or the first one: a repetition, or a document begun anew.
-            if same_as(start, end) || self.begins_anew(opener, first.start) {
+            if same_as(start, end) || self.begins_anew(opener, text.len(), first.start) {
                 return Some(Err(Outcome::Ambiguous {
                     shorter: 0,
                     longer: 0,
@@ -204,12 +245,49 @@ impl<'b, 'f> Attempt<'b, 'f> {
         }))
     }
 
+    /// Whether the item at a byte of the fragment is one of those that the base's array has had
+    /// before the one that was cut.
+    fn stands_in_array(&self, array: usize, cut: usize, item: usize) -> bool {
+        let text = &self.base.text()[..cut];
+        self.count(cut - array);
+        let mut again = Tokens::new(self.fragment, item, false);
+        let Some((start, end)) = read_value(&mut again) else {
+            return false;
+        };
+        let mut known = Tokens::new(text, array + 1, false);
+        while let Some((known_start, known_end)) = read_value(&mut known) {
+            let one = Tokens::new(&text[..known_end], known_start, false);
+            if one.eq(Tokens::new(&self.fragment[..end], start, false)) {
+                return true;
+            }
+            known.next();
+        }
+        false
+    }
+
     /// Whether the item at a byte of the fragment begins as the array's first item does, with
-    /// the same first member or the same value.
-    fn begins_anew(&self, array: usize, item: usize) -> bool {
-        let known = Tokens::new(self.base.text(), array + 1, false);
-        let item = Tokens::new(self.fragment, item, false);
-        known.zip(item).take(4).all(|(one, another)| one == another)
+    /// the same first member or the same value, and as the item that was cut does not.
+    fn begins_anew(&self, array: usize, cut: usize, item: usize) -> bool {
+        let text = self.base.text();
+        let Some(first) = Tokens::new(text, array + 1, false)
+            .next()
+            .filter(|first| first.start < cut)
+        else {
+            return false;
+        };
+        let head = match first.raw {
+            "{" if first.is_mark("{") => 4,
+            "[" if first.is_mark("[") => 2,
+            _ => 1,
+        };
+        let begins_as = |known: usize| {
+            let item = Tokens::new(self.fragment, item, false).take(head);
+            Tokens::new(text, known, false)
+                .zip(item)
+                .all(|(a, b)| a == b)
+        };
+        let is_whole = Tokens::new(text, cut, false).nth(head).is_some();
+        begins_as(first.start) && !(is_whole && begins_as(cut))
     }
 }
 
@@ -234,20 +312,5 @@ fn read_value(tokens: &mut Tokens<'_>) -> Option<(usize, usize)> {
             return Some((first.start, last.end));
         }
         last = tokens.next()?;
-    }
-}
-
-/// The value of a member of the object that opens at a byte.
-fn member_value(text: &str, opener: usize, name: &Token<'_>) -> Option<(usize, usize)> {
-    let mut tokens = Tokens::new(text, opener, false);
-    tokens.next()?;
-    loop {
-        let key = tokens.next()?;
-        tokens.next().filter(|token| token.is_mark(":"))?;
-        let value = read_value(&mut tokens)?;
-        if key == *name {
-            return Some(value);
-        }
-        tokens.next().filter(|token| token.is_mark(","))?;
     }
 }

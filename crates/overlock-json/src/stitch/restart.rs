@@ -13,6 +13,8 @@ use crate::tokens::{Token, TokenKind, Tokens, is_inside_string};
 
 /// Text said again is looked for in this many bytes at the end of the base.
 const WINDOW: usize = 16 * 1024;
+/// So many times the bytes may the base take to say the same, with its white space and escapes.
+const LONGEST_SPELLING: usize = 64;
 /// So many joins are tried for one reading of the fragment.
 const MOST_OFFERS: usize = 8;
 /// So many of the innermost and of the outermost containers are looked at for a restart.
@@ -22,8 +24,9 @@ const MOST_FRAMES: usize = 16;
 #[derive(Default)]
 struct Restarts<'f> {
     found: Vec<Candidate<'f>>,
-    /// The fragment begins again and ends before it comes to the cut.
-    falls_short: bool,
+    /// The fragment begins again with so many characters of the base and ends before it comes to
+    /// the cut.
+    falls_short: Option<usize>,
 }
 
 /// How a fragment that begins again departs from the base.
@@ -43,9 +46,9 @@ struct Tail<'b> {
 }
 
 impl<'b, 'f> Attempt<'b, 'f> {
-    /// Every way in which the fragment says the end of the base again, and whether it begins to
-    /// but ends before it comes to the cut.
-    pub(super) fn restarts(&self) -> (Vec<Candidate<'f>>, bool) {
+    /// Every way in which the fragment says the end of the base again, and how many characters it
+    /// repeats if it begins to but ends before it comes to the cut.
+    pub(super) fn restarts(&self) -> (Vec<Candidate<'f>>, Option<usize>) {
         let mut restarts = Restarts::default();
         let window = self.window_start();
         let tail = self.tail_from(window);
@@ -168,16 +171,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
     /// The fragment begins again at an open container. Those that opened in the window have been
     /// looked at, except for whether the fragment goes further than the base.
     fn restarts_of_containers(&self, window: usize, restarts: &mut Restarts<'f>) {
-        let openers: Vec<usize> = self
-            .base
-            .scanner()
-            .open_frames()
-            .map(|frame| frame.opener)
-            .collect();
-        let outermost = openers.len().saturating_sub(MOST_FRAMES);
-        for (at, opener) in openers.into_iter().enumerate() {
+        let scanner = self.base.scanner();
+        let outermost = scanner.depth().saturating_sub(MOST_FRAMES);
+        for (at, frame) in scanner.open_frames().enumerate() {
             if at < MOST_FRAMES || at >= outermost {
-                self.restart_at(opener, opener < window, restarts);
+                self.restart_at(frame.opener, frame.opener < window, restarts);
             }
         }
     }
@@ -194,7 +192,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 }));
             }
             Err(Difference::FallsShort { matched }) => {
-                restarts.falls_short |= matched >= LONG_ENOUGH;
+                let falls_short = Some(matched).filter(|matched| *matched >= LONG_ENOUGH);
+                restarts.falls_short = restarts.falls_short.max(falls_short);
             }
             Err(Difference::Other) => {}
         }
@@ -207,8 +206,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
         opener: usize,
         at: usize,
     ) -> Result<(usize, usize, usize), Difference> {
-        let ends_in_token = self.ends_in_token();
-        let mut base = Tokens::new(self.base.text(), opener, false).peekable();
+        // What the fragment cannot reach is not read, however long a string of the base is.
+        let text = self.base.text();
+        let reach = opener + WINDOW + LONGEST_SPELLING * (self.fragment.len() - at);
+        let reached = &text[..text.floor_char_boundary(reach)];
+        let is_all = reached.len() == text.len();
+        let ends_in_token = self.ends_in_token() || !is_all;
+        let mut base = Tokens::new(reached, opener, false).peekable();
         let mut again = Tokens::new(self.fragment, at, false);
         let (mut matched, mut end) = (0, at);
         let half = loop {
@@ -219,13 +223,16 @@ impl<'b, 'f> Attempt<'b, 'f> {
             self.count(token.end - token.start);
             match again.next() {
                 Some(other) if other == token && !other.endless => {
-                    matched += token.raw.chars().count();
+                    matched += other.characters();
                     end = other.end;
                 }
                 Some(other) if !other.endless => return Err(Difference::Other),
                 _ => return Err(Difference::FallsShort { matched }),
             }
         };
+        if !is_all {
+            return Err(Difference::Other);
+        }
         let from = self.after_half(half.as_ref(), again.next().as_ref(), end);
         matched += half.map_or(0, |half| self.half_characters(&half));
         Ok((
@@ -246,14 +253,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
         restarts: &mut Restarts<'f>,
     ) {
         let end = count.checked_sub(1).map_or(0, |last| tokens[last].end);
+        let said: usize = tokens[..count].iter().map(Token::characters).sum();
         let Some(from) = self.after_half(half, tokens.get(count), end) else {
-            restarts.falls_short |= count > 0 && count == tokens.len();
+            if count > 0 && count == tokens.len() {
+                restarts.falls_short = restarts.falls_short.max(Some(said));
+            }
             return;
         };
-        let said: usize = tokens[..count]
-            .iter()
-            .map(|token| token.raw.chars().count())
-            .sum();
         let matched = said + half.map_or(0, |half| self.half_characters(half));
         if matched == 0 {
             return;
@@ -262,6 +268,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             self.base
                 .scanner()
                 .open_frames()
+                .take_while(|frame| frame.opener >= start)
                 .any(|frame| frame.opener == start)
         });
         let outcome = if begins_container {
@@ -301,10 +308,12 @@ impl<'b, 'f> Attempt<'b, 'f> {
         };
         let again = again.filter(|again| again.kind == half.kind && !again.headless)?;
         if half.kind == TokenKind::Word {
-            return again
-                .raw
-                .starts_with(half.raw)
-                .then_some(again.start + half.raw.len());
+            // A number that is spelled in another way and means the same was whole already.
+            let is_respelled = !again.endless && again == half;
+            return match again.raw.strip_prefix(half.raw) {
+                Some(_) => Some(again.start + half.raw.len()),
+                None => is_respelled.then_some(again.end),
+            };
         }
         let mut at = 0;
         let mut characters = code_points(again.raw);
@@ -332,7 +341,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     /// How many characters of the base's half token can be said again.
     fn half_characters(&self, half: &Token<'b>) -> usize {
         match half.kind {
-            TokenKind::String => self.whole_content(half).chars().count(),
+            TokenKind::String => 1 + self.whole_content(half).chars().count(),
             _ => half.raw.chars().count(),
         }
     }

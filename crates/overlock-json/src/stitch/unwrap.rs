@@ -38,7 +38,10 @@ fn push_new<'a>(readings: &mut Vec<&'a str>, reading: &'a str) {
 pub(super) fn after_preamble(fragment: &str, expected: &str) -> Option<usize> {
     let window = &fragment[..fragment.floor_char_boundary(LONGEST_PREAMBLE + expected.len())];
     let at = window.find(expected)?;
-    (at <= LONGEST_PREAMBLE && is_preamble(&fragment[..at])).then_some(at)
+    let before = &fragment[..at];
+    // Whole lines of talk may have braces and quotes in them.
+    let is_talk = before.ends_with('\n') && begins_with_talk(before);
+    (at <= LONGEST_PREAMBLE && (is_talk || is_preamble(before))).then_some(at)
 }
 
 /// Whether a text reads like the words before a document, and not like a piece of one.

@@ -196,11 +196,21 @@ impl Question<'_> {
             .any(|len| before.as_bytes()[before.len() - len..] == after.as_bytes()[..len])
     }
 
-    /// The opener of a container, other than the root, that holds the cut.
+    /// The opener of a container, other than the root, that holds the cut and has said enough
+    /// for a reader to know it again.
     fn enclosing(&self) -> Option<usize> {
         let open = open_containers(&self.document[..self.cut]);
-        let inner = open.get(1..).filter(|inner| !inner.is_empty())?;
-        Some(inner[self.number % inner.len()])
+        let said = |opener: usize| {
+            self.document[opener..self.cut]
+                .chars()
+                .filter(|c| !c.is_whitespace())
+        };
+        let inner: Vec<usize> = open
+            .into_iter()
+            .skip(1)
+            .filter(|opener| said(*opener).count() >= 8)
+            .collect();
+        inner.get(self.number.checked_rem(inner.len())?).copied()
     }
 
     /// `{"key":[`, if the cut is right after a comma in an array that is a member of the root.

@@ -139,6 +139,126 @@ fn what_does_not_belong_is_refused() {
 }
 
 #[test]
+fn an_item_that_the_array_has_already_is_not_appended() {
+    let base = r#"{"items":[{"id":1,"name":"Ada"},{"id":"#;
+    let first_again = r#"{"items":[{"id":1,"name":"Ada"}]}"#;
+    check_stitch(base, first_again, "ambiguous", base);
+    let base = r#"{"rows":[[10,20],[30,40],[50,"#;
+    let begun_anew = r#"{"rows":[[10,20],[30]]}"#;
+    check_stitch(base, begun_anew, "no-match", base);
+}
+
+#[test]
+fn the_remaining_items_of_a_tree_are_not_taken_for_its_inside() {
+    let base = r#"{"name": "root", "children": [{"name": "a", "children": []}, {"name": ""#;
+    let rest = r#"{"name": "root", "children": [{"name": "b", "children": []}]}"#;
+    check_stitch(base, rest, "ambiguous", base);
+}
+
+#[test]
+fn the_cut_record_again_and_its_successors_may_come_as_an_array() {
+    check_stitch(
+        r#"{"items":[{"id":1},{"id":2,"name":"B"#,
+        r#"[{"id":2,"name":"Bob"},{"id":3,"name":"Eve"}]"#,
+        "remainder",
+        r#"{"items":[{"id":1},{"id":2,"name":"Bob"},{"id":3,"name":"Eve"}]"#,
+    );
+}
+
+#[test]
+fn a_list_in_a_refusal_is_not_the_end_of_a_cut_escape() {
+    let base = r#"{"url":"http:\/\/db:5432\"#;
+    let refusal = "Unfortunately it is too long.\n\n1. Split it\n2. Ask again";
+    check_stitch(base, refusal, "no-match", base);
+}
+
+#[test]
+fn a_number_at_the_cut_may_come_back_in_another_spelling() {
+    check_stitch(
+        r#"{"sensor": "kitchen", "values": [100"#,
+        r#"{"sensor": "kitchen", "values": [1e2, 7]}"#,
+        "resumed",
+        r#"{"sensor": "kitchen", "values": [100, 7]}"#,
+    );
+}
+
+#[test]
+fn a_prefilled_answer_that_begins_the_document_again_is_no_news() {
+    let base = r#"{"title": "The harbour", "chapters": [{"heading": "Morning"},"#;
+    let mut joined = Base::read(base).expect("the base is JSON");
+    let options = StitchOptions {
+        protocol: Protocol::Prefill,
+        ..StitchOptions::default()
+    };
+    let fragment = r#"{"title": "The harbour", "chapters": [{"head"#;
+    let seam = stitch(&mut joined, fragment, &options);
+    assert_eq!((seam.outcome, joined.text()), (Outcome::Repeat, base));
+}
+
+#[track_caller]
+fn check_asked(base: &str, fragment: &str, asked: &str, joined: &str) {
+    let mut base = Base::read(base).expect("the base is JSON");
+    let options = StitchOptions {
+        expected_overlap: Some(asked),
+        ..StitchOptions::default()
+    };
+    let seam = stitch(&mut base, fragment, &options);
+    assert_eq!((seam.outcome, base.text()), (Outcome::Overlap, joined));
+}
+
+#[test]
+fn more_than_the_asked_for_overlap_joins_after_it() {
+    check_asked(
+        "[[4, 5, 6], [4, 5, 6], [4, 5, 7], ",
+        "[4, 5, 7], [4, 5, 7]]",
+        "5, 7], ",
+        "[[4, 5, 6], [4, 5, 6], [4, 5, 7], [4, 5, 7]]",
+    );
+}
+
+#[test]
+fn talk_before_the_asked_for_overlap_may_have_braces_and_quotes() {
+    check_asked(
+        r#"{"rows": ["alpha", "be"#,
+        "Continuing the {rows} after \"alpha\", as asked:\n[\"alpha\", \"beta\"]}",
+        r#"["alpha", "be"#,
+        r#"{"rows": ["alpha", "beta"]}"#,
+    );
+}
+
+/// Comparisons that would cost the square of the text, or all of a large base.
+#[test]
+fn no_text_makes_stitching_slow() {
+    let mut members = String::new();
+    for number in 0..40_000 {
+        let _ = write!(members, "\"k{number}\":{number},");
+    }
+    let zeros = "0,".repeat(8_000);
+    let letters = "the quick brown fox. ".repeat(400_000);
+    let cases = [
+        (
+            format!("[{zeros}"),
+            format!("{zeros}{}]", "1".repeat(1_000_000)),
+        ),
+        (
+            format!("{{{members}\"items\":[{{\"id\":1}},"),
+            format!("{{{members}\"items\":[{{\"id\":2}}]}}"),
+        ),
+        (format!("[\"{letters}"), "[\"the quick\"]".to_owned()),
+    ];
+    for (base, fragment) in cases {
+        let mut base = Base::read(&base).expect("the base is JSON");
+        let seam = stitch(&mut base, &fragment, &StitchOptions::default());
+        assert!(
+            seam.scanned <= 40 * fragment.len() + 200_000,
+            "{} bytes for {}",
+            seam.scanned,
+            fragment.len()
+        );
+    }
+}
+
+#[test]
 fn a_character_cut_in_half_is_finished_by_the_next_fragment() {
     let document = r#"["日本語"]"#.as_bytes();
     for cut in 2..document.len() {

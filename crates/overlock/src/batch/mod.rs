@@ -8,6 +8,7 @@
 
 mod lines;
 mod object;
+mod progress;
 
 use std::io::{self, Read, Write};
 use std::num::NonZero;
@@ -22,6 +23,7 @@ use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use lines::{Chunk, Lines};
 pub(crate) use object::{Object, Refusal};
+use progress::Progress;
 
 /// Answers every line of `source`. A line that cannot be answered gets its error at its
 /// place, and the run ends [`Ending::Partial`].
@@ -60,6 +62,9 @@ struct Job {
 #[derive(Default)]
 struct Answers {
     lines: Vec<u8>,
+    /// How many there are, and how many bytes were asked.
+    count: usize,
+    bytes: usize,
     errors: usize,
     foreign_bytes: usize,
 }
@@ -99,6 +104,7 @@ fn work<R: Serialize>(
         let mut answers = Answers::default();
         match chunk {
             Chunk::Lines(lines) => {
+                answers.bytes = lines.len();
                 let lines = lines.strip_suffix(b"\n").unwrap_or(&lines);
                 for line in lines.split(|&byte| byte == b'\n') {
                     answers.take(line, answer);
@@ -127,6 +133,7 @@ impl Answers {
     }
 
     fn push(&mut self, result: &impl Serialize) {
+        self.count += 1;
         serde_json::to_writer(&mut self.lines, result)
             .expect("memory takes every byte, and every key is a string");
         self.lines.push(b'\n');
@@ -135,6 +142,7 @@ impl Answers {
 
 fn write(places: &Receiver<io::Result<Receiver<Answers>>>, name: &str) -> Result<Ending, Failure> {
     let mut results = Results::new();
+    let mut progress = Progress::new();
     let mut errors = 0;
     let mut foreign_bytes = 0;
     for place in places {
@@ -149,10 +157,12 @@ fn write(places: &Receiver<io::Result<Receiver<Answers>>>, name: &str) -> Result
         foreign_bytes += answers.foreign_bytes;
         results.write_all(&answers.lines)?;
         results.flush()?;
+        progress.add(answers.count, answers.bytes);
         if results.is_closed() {
             break;
         }
     }
+    drop(progress);
     if foreign_bytes > 0 {
         Notes::new().note(format_args!(
             "dropped {foreign_bytes} bytes that are not UTF-8 from {name}"

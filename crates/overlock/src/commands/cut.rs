@@ -1,8 +1,9 @@
 //! `overlock cut`: where and how a text stops.
 
 use clap::Args;
-use overlock_json::{Base, ContextOptions, Contexts, NoJson, delivered};
-use serde::Serialize;
+use overlock_json::{Base, ContextOptions};
+use serde::{Serialize, Serializer};
+use serde_json::value::to_raw_value;
 
 use super::{Form, no_json};
 use crate::batch::{self, Object};
@@ -31,12 +32,33 @@ pub(crate) struct Cut {
 }
 
 /// The answer to machines: everything a prompt for the rest may want.
+///
+/// The text of the document is in it several times, so that it is borrowed and not copied.
 #[derive(Serialize)]
-struct Answer {
-    #[serde(flatten)]
-    contexts: Contexts,
+struct Answer<'a> {
+    overlap_context: &'a str,
+    hierarchy_context: &'a str,
+    hierarchy_context_for_prompt: String,
+    complete_part: Closed<'a>,
+    parsing_success: bool,
+    cut: Option<overlock_json::Cut>,
+    cut_off_element: &'a str,
+    element_before_cutoff: &'a str,
     section_count: usize,
     delivered: String,
+}
+
+/// A document in two parts: what is kept of the text, and what closes it.
+#[derive(Default)]
+struct Closed<'a> {
+    kept: &'a str,
+    closers: String,
+}
+
+impl Serialize for Closed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}{}", self.kept, self.closers))
+    }
 }
 
 impl Cut {
@@ -46,7 +68,8 @@ impl Cut {
             let source = self.source.open(&mut notes)?;
             return batch::run(source, &self.source.name(), |mut object: Object| {
                 let text = object.text("text")?;
-                Ok(answer(&Base::read(&text)?)?)
+                let base = Base::read(&text)?;
+                Ok(to_raw_value(&answer(&base)).expect("every key of the answer is a string"))
             });
         }
         let text = self.source.read(&mut notes)?;
@@ -54,9 +77,8 @@ impl Cut {
         let base = Base::read(&text.bytes).map_err(refuse)?;
         let mut results = Results::new();
         if self.form.json {
-            let answer = answer(&base).map_err(refuse)?;
-            results.object(&answer)?;
-            return Ok(Ending::whole_if(answer.contexts.cut.is_none()));
+            results.object(&answer(&base))?;
+            return Ok(Ending::whole_if(base.is_complete()));
         }
         let drawing = CutDrawing::new(&text.bytes, &base);
         let lines = if results.is_terminal() {
@@ -71,12 +93,24 @@ impl Cut {
     }
 }
 
-fn answer(base: &Base<'_>) -> Result<Answer, NoJson> {
-    let contexts = base.contexts(&ContextOptions::default());
-    let delivered = delivered(base.text())?;
-    Ok(Answer {
-        contexts,
+fn answer<'a>(base: &'a Base<'_>) -> Answer<'a> {
+    let options = ContextOptions::default();
+    let delivered = base.delivered();
+    let closing = base.scanner().closing(false);
+    let elements = base.cut_elements();
+    Answer {
+        overlap_context: base.overlap_context(options.answer_chars),
+        hierarchy_context: base.text(),
+        hierarchy_context_for_prompt: base.render(&options.render),
+        parsing_success: closing.is_some(),
+        complete_part: closing.map_or(Closed::default(), |closing| Closed {
+            kept: &base.text()[..closing.kept_len],
+            closers: closing.closers,
+        }),
+        cut: base.cut(),
+        cut_off_element: elements.cut_off,
+        element_before_cutoff: elements.before,
         section_count: delivered.section_count(),
         delivered: delivered.lines().join("\n"),
-    })
+    }
 }

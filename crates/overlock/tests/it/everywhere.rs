@@ -76,20 +76,6 @@ fn a_file_and_standard_input_give_the_same_answer() {
 }
 
 #[test]
-fn one_million_levels_are_no_trouble() {
-    for text in ["[".repeat(1_000_000), "{\"a\":".repeat(1_000_000)] {
-        for name in READERS {
-            let arguments = match name {
-                "render" => &["render", "--limit", "1000"][..],
-                _ => &[name],
-            };
-            let run = overlock(arguments, &text);
-            assert!(run.code <= 1, "{name}: {}", run.stderr);
-        }
-    }
-}
-
-#[test]
 fn a_closed_pipe_is_not_an_error() {
     let text = format!("[{}", "\"a line of text\",\n".repeat(200_000));
     let file = TemporaryFile::new("pipe", &text);

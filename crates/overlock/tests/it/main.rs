@@ -16,5 +16,8 @@ mod batch;
 // What must hold for every command: bad files, closed pipes, help.
 mod everywhere;
 
+// A million levels: every command answers as it does for two.
+mod depth;
+
 // The demo: any seed, any document, the same document at the end.
 mod demo;

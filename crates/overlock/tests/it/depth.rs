@@ -1,0 +1,176 @@
+use crate::program::{Run, TemporaryFile, overlock};
+
+const LEVELS: usize = 1_000_000;
+
+/// A document that opens a million containers, and what its commands answer.
+struct Deep {
+    text: String,
+    place: &'static str,
+    closed: String,
+    /// What makes it whole.
+    rest: String,
+}
+
+fn documents() -> [Deep; 2] {
+    let (arrays, objects) = ("[".repeat(LEVELS), "{\"a\":".repeat(LEVELS));
+    let (square, curly) = ("]".repeat(LEVELS), "}".repeat(LEVELS));
+    [
+        Deep {
+            place: "container-start",
+            closed: format!("{arrays}{square}"),
+            rest: square,
+            text: arrays,
+        },
+        Deep {
+            place: "after-colon",
+            closed: format!("{}{{{curly}", &objects[..objects.len() - "{\"a\":".len()]),
+            rest: format!("1{curly}"),
+            text: objects,
+        },
+    ]
+}
+
+#[track_caller]
+fn run(arguments: &[&str], text: &str) -> Run {
+    let run = overlock(arguments, text);
+    assert!(run.code <= 1, "{arguments:?}: {}", run.stderr);
+    run
+}
+
+#[test]
+fn cut_shows_the_place_and_elides_the_path() {
+    for document in documents() {
+        let cut = run(&["cut"], &document.text);
+        assert!(
+            cut.stdout.contains(&format!("place: {}\n", document.place)),
+            "{}",
+            cut.stdout
+        );
+        assert!(cut.stdout.contains(" levels …/"), "{}", cut.stdout);
+        assert!(cut.stdout.len() < 20_000, "{}", cut.stdout.len());
+    }
+}
+
+#[test]
+fn cut_answers_machines_with_every_context() {
+    for document in documents() {
+        let answer = run(&["cut", "--json"], &document.text).json();
+        assert_eq!(answer["cut"]["place"], document.place);
+        assert!(answer["hierarchy_context"] == *document.text);
+        assert!(answer["hierarchy_context_for_prompt"] == *document.text);
+        assert!(answer["complete_part"] == *document.closed);
+        let path = answer["cut"]["path"].as_str().unwrap_or_default();
+        assert!(path.len() < 5_000, "{}", path.len());
+    }
+}
+
+#[test]
+fn close_and_repair_end_every_level() {
+    for document in documents() {
+        for name in ["close", "repair"] {
+            let closed = run(&[name], &document.text);
+            assert!(
+                (closed.code, &closed.stdout) == (0, &document.closed),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn render_writes_every_level_or_as_many_as_the_limit_allows() {
+    for document in documents() {
+        assert!(run(&["render"], &document.text).stdout == document.text);
+        let rendered = run(&["render", "--limit", "1000"], &document.text).stdout;
+        let (elision, inner) = rendered
+            .split_once(" levels …")
+            .expect("not all levels have room");
+        assert!(elision.starts_with("… 99"), "{rendered}");
+        assert!(document.text.ends_with(inner), "{rendered}");
+        let length = rendered.chars().count();
+        assert!((980..=1000).contains(&length), "{length}");
+    }
+}
+
+#[test]
+fn stitch_joins_at_the_innermost_level() {
+    for document in documents() {
+        let base = TemporaryFile::new(document.place, &document.text);
+        let arguments = ["stitch", "--protocol", "prefill", base.path(), "-"];
+        let joined = run(&arguments, &document.rest);
+        assert_eq!(joined.code, 0, "{}", joined.stderr);
+        assert!(joined.stdout == document.text.clone() + &document.rest);
+    }
+}
+
+#[test]
+fn what_is_deep_and_malformed_is_repaired_all_the_same() {
+    for (opener, end) in [
+        ("[", "x"),
+        ("[1,", "?"),
+        ("{'a':", ""),
+        ("(", ""),
+        ("{", ""),
+        ("[{\"a\":", "}"),
+        ("f(", ")"),
+    ] {
+        let text = opener.repeat(LEVELS) + end;
+        for arguments in [
+            &["cut"][..],
+            &["cut", "--json"],
+            &["close"],
+            &["repair"],
+            &["render"],
+            &["render", "--limit", "1000"],
+        ] {
+            run(arguments, &text);
+        }
+        let prose = format!("Here it is: {text}");
+        run(&["repair"], &prose);
+    }
+}
+
+/// Ten million levels in 250 MB: the text, the program, and 20 bytes a level at most.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_level_costs_a_few_bytes() {
+    use std::process::{Command, Stdio};
+
+    const MOST_KILOBYTES: usize = 250_000;
+    let brackets = TemporaryFile::new("brackets", "[".repeat(10_000_000));
+    let siblings = TemporaryFile::new("siblings", "[1,".repeat(5_000_000));
+    let malformed = TemporaryFile::new("malformed", "[".repeat(10_000_000) + "x");
+    let fragment = TemporaryFile::new("fragment", "[[1, 2], 3]]");
+    for file in [&brackets, &siblings, &malformed] {
+        for command in [
+            "cut FILE",
+            "cut --json FILE",
+            "close FILE",
+            "repair FILE",
+            "render FILE",
+            "render --limit 1000 FILE",
+            "stitch FILE FRAGMENT",
+        ] {
+            let command = command
+                .replace("FILE", file.path())
+                .replace("FRAGMENT", fragment.path());
+            let program = env!("CARGO_BIN_EXE_overlock");
+            let output = Command::new("sh")
+                .arg("-c")
+                .arg(format!(
+                    "ulimit -v {MOST_KILOBYTES} && '{program}' {command}"
+                ))
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .and_then(std::process::Child::wait_with_output)
+                .expect("there is a shell");
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                matches!(output.status.code(), Some(0 | 1)),
+                "{command}: {told}"
+            );
+        }
+    }
+}
