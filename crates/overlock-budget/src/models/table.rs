@@ -1,8 +1,9 @@
 //! Reads the built-in table.
 //!
-//! The table is TOML of one simple shape, an entry a line. That shape is read here in a fraction
-//! of a millisecond, once, and an entry only when it is asked for; a test compares the result with
-//! that of a full TOML parser, so nothing in the file can be misread or passed over.
+//! The table is TOML of one simple shape, an entry a line. Only the names are read at first, once,
+//! and an entry when it is asked for, so that a program which looks up one model does not wait for
+//! thousands; a test compares the result with that of a full TOML parser, so nothing in the file
+//! can be misread or passed over.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
