@@ -6,6 +6,7 @@ mod bench;
 mod count;
 mod documents;
 mod fuzz;
+mod models;
 mod shell;
 mod steps;
 mod test;
@@ -24,6 +25,7 @@ usage: cargo xtask <chore>
                    looks for inputs that break a law, N seconds a target (60)
   bench [--quick] [--data DIR] [--differences] [TABLE …]
                    measures the library beside its peers and prints the tables
+  models           draws the table of models again from the packages it comes from
 ";
 
 fn main() -> ExitCode {
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         "test" => test::run(rest),
         "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),
+        "models" => models::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

@@ -1,0 +1,270 @@
+//! Conversations of one letter a message, and the laws of trimming.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+struct Note {
+    role: Role,
+    tokens: u64,
+    calls: Vec<String>,
+    answers: Vec<String>,
+}
+
+impl Message for Note {
+    fn role(&self) -> Role {
+        self.role
+    }
+
+    fn calls(&self) -> Vec<&str> {
+        self.calls.iter().map(String::as_str).collect()
+    }
+
+    fn answers(&self) -> Vec<&str> {
+        self.answers.iter().map(String::as_str).collect()
+    }
+}
+
+/// Ten tokens for each message; a capital letter calls a tool, its lower case is the result.
+///
+/// `s` is a system prompt, `u` a question, `a` an answer, `t` a result that names no call.
+fn conversation(letters: &str) -> Vec<Note> {
+    let note = |letter: char| {
+        let id = vec![letter.to_ascii_lowercase().to_string()];
+        let (role, calls, answers) = match letter {
+            's' => (Role::System, vec![], vec![]),
+            'u' => (Role::User, vec![], vec![]),
+            'a' => (Role::Assistant, vec![], vec![]),
+            't' => (Role::Tool, vec![], vec![]),
+            letter if letter.is_ascii_uppercase() => (Role::Assistant, id, vec![]),
+            _ => (Role::Tool, vec![], id),
+        };
+        Note {
+            role,
+            tokens: 10,
+            calls,
+            answers,
+        }
+    };
+    letters.chars().map(note).collect()
+}
+
+/// Adds messages up, with some tokens more or less for each that is sent with others.
+#[derive(Default)]
+struct Counter {
+    joint: i64,
+    counted: Cell<usize>,
+}
+
+impl CountMessages<Note> for Counter {
+    fn message(&self, note: &Note, _limit: u64) -> u64 {
+        self.counted.set(self.counted.get() + 1);
+        note.tokens
+    }
+
+    fn conversation(&self, notes: &[&Note]) -> u64 {
+        let sum: u64 = notes.iter().map(|note| note.tokens).sum();
+        let joints = i64::try_from(notes.len()).expect("few notes") * self.joint;
+        sum.saturating_add_signed(joints)
+    }
+}
+
+#[track_caller]
+fn check(letters: &str, limit: u64, expected: &str) {
+    let messages = conversation(letters);
+    let trimmed = trim(&messages, limit, &Counter::default()).expect("it fits");
+    let places = |places: &[usize]| -> String {
+        let letters: Vec<char> = letters.chars().collect();
+        places.iter().map(|&place| letters[place]).collect()
+    };
+    assert_eq!(places(&trimmed.kept), expected, "{letters:?} in {limit}");
+    assert_eq!(trimmed.kept.len() + trimmed.dropped.len(), messages.len());
+}
+
+#[test]
+fn keeps_everything_that_fits() {
+    check("suauau", 60, "suauau");
+    check("", 0, "");
+}
+
+#[test]
+fn the_oldest_turns_go_first_and_whole() {
+    check("suauau", 59, "suau");
+    check("suauau", 40, "suau");
+    check("suauau", 39, "su");
+    check("suaaaau", 60, "su");
+}
+
+#[test]
+fn the_system_prompt_and_the_last_question_stay() {
+    check("suauau", 20, "su");
+    check("uasua", 20, "su");
+}
+
+#[test]
+fn a_tool_call_is_never_separated_from_its_result() {
+    check("suXxauau", 79, "suau");
+    // After the last question each call may go by itself.
+    check("suXxYya", 50, "suYya");
+    check("suXxYya", 49, "sua");
+    check("suXYxya", 60, "sua");
+    check("suXYxya", 70, "suXYxya");
+    check("suXtta", 50, "sua");
+}
+
+#[test]
+fn a_result_that_comes_after_the_next_question_holds_its_turn() {
+    check("suauXuxa", 60, "suXuxa");
+    check("suauXuxa", 59, "sua");
+}
+
+#[test]
+fn results_that_are_sent_as_the_user_are_no_questions() {
+    let mut messages = conversation("suXxa");
+    messages[3].role = Role::User;
+    let trimmed = trim(&messages, 30, &Counter::default()).expect("it fits");
+    assert_eq!(trimmed.kept, [0, 1, 4]);
+}
+
+#[test]
+fn refuses_if_what_always_stays_is_too_large() {
+    let messages = conversation("suau");
+    let error = trim(&messages, 15, &Counter::default()).expect_err("it does not fit");
+    assert_eq!(
+        error.to_string(),
+        "the system prompt (10 tokens) and the last question (10 tokens) are 5 tokens more than \
+         the limit of 15"
+    );
+}
+
+#[test]
+fn counts_only_what_is_kept_and_the_first_that_is_not() {
+    let messages = conversation(&"ua".repeat(1000));
+    let counter = Counter::default();
+    let trimmed = trim(&messages, 100, &counter).expect("it fits");
+    assert_eq!(trimmed.kept.len(), 10);
+    assert!(
+        counter.counted.get() <= 12,
+        "counted {}",
+        counter.counted.get()
+    );
+}
+
+#[track_caller]
+fn check_summary(lines: &[&str], limit: u64, expected: Option<&str>) {
+    let count = |text: &str| text.chars().count() as u64;
+    let summary = summarise(lines, limit, &count);
+    let text = summary.as_ref().map(|summary| summary.text.as_str());
+    assert_eq!(text, expected, "{lines:?} in {limit}");
+}
+
+#[test]
+fn tells_of_what_was_dropped_in_order_of_time() {
+    check_summary(&[], 100, None);
+    check_summary(
+        &["user: a", "assistant: b\nand more"],
+        100,
+        Some("[Earlier conversation (2 messages)]\nuser: a\nassistant: b"),
+    );
+    check_summary(
+        &["user: a rather long question", "tool: b"],
+        54,
+        Some("[Earlier conversation (2 messages, 1 omitted)]\ntool: b"),
+    );
+    check_summary(
+        &["user: a"],
+        47,
+        Some("[Earlier conversation (1 message)]\nuser: a"),
+    );
+    check_summary(&["user: a"], 20, None);
+}
+
+/// Conversations with system prompts anywhere, several calls at once, and results out of order.
+fn conversations() -> impl Strategy<Value = Vec<Note>> {
+    let letters = prop::sample::select("suuaatXYZxyz".chars().collect::<Vec<_>>());
+    prop::collection::vec((letters, 0..30_u64), 0..40).prop_map(|notes| {
+        let letters: String = notes.iter().map(|(letter, _)| *letter).collect();
+        let mut messages = conversation(&letters);
+        for (message, (_, tokens)) in messages.iter_mut().zip(notes) {
+            message.tokens = tokens;
+        }
+        messages
+    })
+}
+
+/// The pairs of the places of a call and of its result.
+fn pairs(messages: &[Note]) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
+    for (result, message) in messages.iter().enumerate() {
+        for answer in &message.answers {
+            let caller = messages[..result]
+                .iter()
+                .rposition(|caller| caller.calls.contains(answer));
+            pairs.extend(caller.map(|caller| (caller, result)));
+        }
+    }
+    pairs
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn what_stays_fits_and_is_whole(
+        messages in conversations(), limit in 0..400_u64, joint in -3..4_i64,
+    ) {
+        let counter = Counter { joint, ..Counter::default() };
+        let question = messages.iter().rposition(|note| note.role == Role::User);
+        let always = |place: usize| {
+            messages[place].role == Role::System || question == Some(place)
+        };
+        let Ok(trimmed) = trim(&messages, limit, &counter) else {
+            let required: Vec<_> = (0..messages.len()).filter(|&place| always(place)).collect();
+            prop_assert!(counter.conversation(&select(&messages, &required)) > limit);
+            return Ok(());
+        };
+        let kept: HashSet<usize> = trimmed.kept.iter().copied().collect();
+        prop_assert!(trimmed.tokens <= limit);
+        prop_assert_eq!(trimmed.tokens, counter.conversation(&select(&messages, &trimmed.kept)));
+        prop_assert!(trimmed.kept.is_sorted() && trimmed.dropped.is_sorted());
+        prop_assert!((0..messages.len()).all(|place| !always(place) || kept.contains(&place)));
+        for (call, result) in pairs(&messages) {
+            prop_assert_eq!(kept.contains(&call), kept.contains(&result));
+        }
+        // Of what may go, everything after the first that stays stays.
+        let free = |places: &[usize]| places.iter().copied().filter(|&place| !always(place)).collect::<Vec<_>>();
+        let oldest = free(&trimmed.kept).first().copied();
+        let newest = trimmed.dropped.last().copied();
+        prop_assert!(oldest.is_none() || newest < oldest);
+    }
+
+    #[test]
+    fn trimming_again_changes_nothing_and_more_room_keeps_more(
+        messages in conversations(), limit in 0..400_u64, more in 0..100_u64,
+    ) {
+        let counter = Counter::default();
+        let Ok(trimmed) = trim(&messages, limit, &counter) else {
+            return Ok(());
+        };
+        let rest: Vec<Note> = trimmed.kept.iter().map(|&place| messages[place].clone()).collect();
+        let again = trim(&rest, limit, &counter).expect("it fitted before");
+        prop_assert_eq!(again.dropped, Vec::<usize>::new());
+
+        let larger = trim(&messages, limit + more, &counter).expect("it fitted before");
+        prop_assert!(trimmed.kept.iter().all(|place| larger.kept.contains(place)));
+    }
+
+    #[test]
+    fn a_summary_is_within_its_limit(lines: Vec<String>, limit in 0..200_u64) {
+        let count = |text: &str| text.chars().count() as u64;
+        if let Some(summary) = summarise(&lines, limit, &count) {
+            prop_assert!(summary.tokens <= limit);
+            prop_assert_eq!(summary.tokens, count(&summary.text));
+            prop_assert_eq!(summary.text.matches('\n').count(), lines.len() - summary.omitted);
+        }
+    }
+}

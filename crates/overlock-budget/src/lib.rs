@@ -1,0 +1,41 @@
+//! The context budget.
+//!
+//! A model has one window for what it reads and what it says. This crate knows the windows,
+//! negotiates how long an answer may be, and decides who gives way when not everything fits.
+//!
+//! It is pure computation: no I/O, no clock, no tasks, no panic on any input. It counts nothing
+//! itself: what a text counts is passed in.
+//!
+//! ```
+//! use overlock_budget::{FlexOptions, How, Item, Models, flex};
+//!
+//! let models = Models::default();
+//! let found = models.find("openai/gpt-4-0613");
+//! assert_eq!((found.model.window, found.how), (8192, How::Alias));
+//!
+//! let items = [
+//!     Item { min: 900, ..Item::required("system prompt", 900) },
+//!     Item { priority: 60, shrink: 3, ..Item::droppable("history", 9000) },
+//!     Item { min: 500, max: Some(3000), priority: 30, shrink: 1, ..Item::required("answer", 3000) },
+//! ];
+//! let solution = flex(&items, &FlexOptions { window: found.model.window, gap: 50 })?;
+//! let given: Vec<_> = solution.shares.iter().map(|share| share.given).collect();
+//! assert_eq!(given, [900, 6742, 500]);
+//! # Ok::<(), overlock_budget::FlexError>(())
+//! ```
+
+// What a model can take.
+mod models;
+
+// How room is handed out.
+mod flex;
+mod history;
+mod negotiate;
+
+pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
+pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
+pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};
+pub use negotiate::{
+    ANSWER_FLOOR, Adjustment, History, MessageCountOptions, NegotiateOptions, Negotiation,
+    TOKENS_PER_MESSAGE, adjusted_max_tokens, safe_message_count,
+};

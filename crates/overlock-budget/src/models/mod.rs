@@ -1,0 +1,196 @@
+//! What can a model of this name take?
+//!
+//! There is one table, `models.toml`, and a caller's own entries above it. A name is looked up as
+//! it is, then without what hosts and releases add to it, then by its beginning; every answer says
+//! which of these it was, because a window that was guessed is worth less than one that is known.
+
+mod name;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use name::{bare, beginnings, plain_forms, tails};
+
+/// The window of a model that nothing is known about.
+pub const DEFAULT_WINDOW: u64 = 8192;
+
+/// What is known about a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// The tokens of its context window.
+    pub window: u64,
+    /// Whether the answer takes its room from the window.
+    pub sharing: Sharing,
+    /// How many tokens an answer may have at most; without one the window is the limit.
+    pub answer_cap: Option<u64>,
+    /// The encoding it counts with, or the family whose tokenizer file is needed; `None` where it
+    /// is not public or not known.
+    pub tokenizer: Option<Cow<'static, str>>,
+    /// Whether the caller may begin the answer.
+    pub prefill: bool,
+    /// Whether the answer can be held to JSON.
+    pub json: bool,
+    /// Whether it can call tools.
+    pub tools: bool,
+    /// The largest window that another source states; the smaller one is kept.
+    pub disputed: Option<u64>,
+}
+
+impl Default for Model {
+    /// The careful answer about a model that nothing is known about.
+    fn default() -> Self {
+        Self {
+            window: DEFAULT_WINDOW,
+            sharing: Sharing::Shared,
+            answer_cap: None,
+            tokenizer: None,
+            prefill: false,
+            json: false,
+            tools: false,
+            disputed: None,
+        }
+    }
+}
+
+/// Where the answer takes its room from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Input and answer share the window.
+    Shared,
+    /// The window is for the input alone; the answer has its own room, up to the answer cap.
+    Separate,
+}
+
+/// How an entry was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By the name as it was asked for.
+    Exact,
+    /// Without the host before it, or the date or `:latest` after it.
+    Alias,
+    /// By the longest beginning that is made of whole parts of the name.
+    Prefix,
+    /// Not at all.
+    Default,
+}
+
+impl How {
+    /// The name in messages and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Alias => "alias",
+            Self::Prefix => "prefix",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// The answer to a look-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The name of the entry, in lower case; `None` if there was none.
+    pub entry: Option<String>,
+    /// What is known.
+    pub model: Model,
+    /// How it was found.
+    pub how: How,
+}
+
+/// All models that are known: the built-in table with a caller's own entries above it.
+#[derive(Clone, Debug, Default)]
+pub struct Models {
+    /// Names are in lower case.
+    own: HashMap<String, Model>,
+}
+
+impl Models {
+    /// The built-in table with these entries above it.
+    ///
+    /// ```
+    /// use overlock_budget::{How, Model, Models};
+    ///
+    /// let mine = Model { window: 4096, ..Model::default() };
+    /// let models = Models::with_own([("my-llama".to_owned(), mine)]);
+    /// let found = models.find("ollama/my-llama:latest");
+    /// assert_eq!((found.model.window, found.how), (4096, How::Alias));
+    /// ```
+    pub fn with_own(entries: impl IntoIterator<Item = (String, Model)>) -> Self {
+        let lower = |(name, model): (String, Model)| (name.to_ascii_lowercase(), model);
+        Self {
+            own: entries.into_iter().map(lower).collect(),
+        }
+    }
+
+    /// What is known about a model, and how it was found.
+    ///
+    /// The closest name wins, and of two entries with the same name the caller's own. Upper and
+    /// lower case are the same.
+    ///
+    /// ```
+    /// use overlock_budget::{How, Models};
+    ///
+    /// let models = Models::default();
+    /// let found = models.find("openai/gpt-4o");
+    /// assert_eq!((found.model.window, found.how), (128_000, How::Alias));
+    /// // A beginning is made of whole parts: this has nothing to do with `gpt-4`.
+    /// assert_eq!(models.find("gpt-4of").how, How::Default);
+    /// ```
+    pub fn find(&self, name: &str) -> Found {
+        let name = name.to_ascii_lowercase();
+        if let Some(found) = self.get(&name, How::Exact) {
+            return found;
+        }
+        // Nothing longer than the longest entry can be one, which keeps a huge name cheap.
+        let longest = self.longest();
+        for tail in tails(&name, longest + name::LONGEST_ENDING) {
+            for form in plain_forms(tail) {
+                if let Some(found) = self.get(form, How::Alias) {
+                    return found;
+                }
+            }
+        }
+        let bare = bare(&name);
+        for beginning in beginnings(bare).filter(|beginning| beginning.len() <= longest) {
+            let end = name.len() - bare.len() + beginning.len();
+            for tail in tails(&name[..end], longest) {
+                if let Some(found) = self.get(tail, How::Prefix) {
+                    return found;
+                }
+            }
+        }
+        Found {
+            entry: None,
+            model: Model::default(),
+            how: How::Default,
+        }
+    }
+
+    /// Every entry with its name, in the order of the names.
+    pub fn all(&self) -> BTreeMap<String, Model> {
+        let built_in = table::names().filter_map(|name| Some((name.to_owned(), table::get(name)?)));
+        let own = self
+            .own
+            .iter()
+            .map(|(name, model)| (name.clone(), model.clone()));
+        built_in.chain(own).collect()
+    }
+
+    fn get(&self, name: &str, how: How) -> Option<Found> {
+        let model = self.own.get(name).cloned().or_else(|| table::get(name))?;
+        Some(Found {
+            entry: Some(name.to_owned()),
+            model,
+            how,
+        })
+    }
+
+    fn longest(&self) -> usize {
+        let own = self.own.keys().map(String::len).max().unwrap_or(0);
+        own.max(table::longest())
+    }
+}

@@ -1,0 +1,61 @@
+//! Takes the name of a model apart: the host before it, the release after it, its parts.
+//!
+//! All names here are in lower case.
+
+const LATEST: &str = ":latest";
+
+/// How much [`plain_forms`] takes off at most.
+pub(super) const LONGEST_ENDING: usize = LATEST.len() + "-2024-08-06".len();
+
+/// The name, and what is left of it after each host or folder before it, the longest first:
+/// `a/b/c`, `b/c`, `c`. Those of more than `limit` bytes are left out.
+pub(super) fn tails(name: &str, limit: usize) -> impl Iterator<Item = &str> {
+    let after_slashes = name.match_indices('/').map(|(slash, _)| slash + 1);
+    std::iter::once(0)
+        .chain(after_slashes)
+        .map(|start| &name[start..])
+        .filter(move |tail| tail.len() <= limit)
+}
+
+/// The name without any host.
+pub(super) fn bare(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// The name, the name without `:latest`, and that without its date.
+pub(super) fn plain_forms(name: &str) -> impl Iterator<Item = &str> {
+    let unpinned = name.strip_suffix(LATEST);
+    let undated = without_date(unpinned.unwrap_or(name));
+    [Some(name), unpinned, undated].into_iter().flatten()
+}
+
+/// The beginnings of a name that are made of whole parts, the longest first.
+///
+/// A dot does not end a part: `gpt-4` is no beginning of `gpt-4.1`.
+pub(super) fn beginnings(bare: &str) -> impl Iterator<Item = &str> {
+    bare.rmatch_indices(['-', ':', '@', '_'])
+        .map(|(separator, _)| &bare[..separator])
+        .filter(|beginning| !beginning.is_empty())
+}
+
+/// The name before `-2024-08-06`, `-20240806` or `@20240806`.
+fn without_date(name: &str) -> Option<&str> {
+    [("-", "-"), ("-", ""), ("@", "")]
+        .iter()
+        .find_map(|(before, between)| {
+            let (rest, day) = split_digits(name, 2)?;
+            let (rest, month) = split_digits(rest.strip_suffix(between)?, 2)?;
+            let (rest, year) = split_digits(rest.strip_suffix(between)?, 4)?;
+            let is_date = (1..=31).contains(&day)
+                && (1..=12).contains(&month)
+                && (2000..2100).contains(&year);
+            rest.strip_suffix(before).filter(|_| is_date)
+        })
+}
+
+/// The text before the last `count` characters, which must be digits, and their number.
+fn split_digits(text: &str, count: usize) -> Option<(&str, u32)> {
+    let (rest, digits) = text.split_at_checked(text.len().checked_sub(count)?)?;
+    let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    Some((rest, digits.parse().ok().filter(|_| all_digits)?))
+}

@@ -1,0 +1,191 @@
+//! Names as callers write them, and what must be found under each.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[track_caller]
+fn check(name: &str, entry: Option<&str>, how: How) {
+    let found = Models::default().find(name);
+    assert_eq!(
+        (found.entry.as_deref(), found.how),
+        (entry, how),
+        "finding {name:?}"
+    );
+}
+
+#[track_caller]
+fn check_window(name: &str, window: u64) {
+    let found = Models::default().find(name);
+    assert_eq!(
+        (found.model.window, found.how),
+        (window, How::Exact),
+        "finding {name:?}"
+    );
+}
+
+#[test]
+fn knows_the_documented_windows() {
+    check_window("gpt-4", 8192);
+    check_window("gpt-4-turbo", 128_000);
+    check_window("gpt-4o", 128_000);
+    check_window("gpt-3.5-turbo", 16_385);
+    check_window("claude-3-opus", 200_000);
+    check_window("claude-3-sonnet", 200_000);
+    check_window("claude-3-haiku", 200_000);
+    check_window("claude-3-5-sonnet", 200_000);
+    check_window("llama3.2:3b", 128_000);
+    check_window("llama3.1:70b", 128_000);
+    check_window("deepseek-coder:6.7b", 16_000);
+    check_window("qwen2.5:7b", 128_000);
+    check_window("mistral:7b", 32_768);
+    check_window("grok-3", 131_072);
+    check_window("deepseek-chat", 64_000);
+}
+
+#[test]
+fn knows_more_than_a_thousand_models() {
+    assert!(Models::default().all().len() > 1000);
+}
+
+#[test]
+fn finds_a_model_without_its_host() {
+    check("openai/gpt-4o", Some("gpt-4o"), How::Alias);
+    check(
+        "openrouter/openai/gpt-3.5-turbo",
+        Some("gpt-3.5-turbo"),
+        How::Alias,
+    );
+    check("OpenAI/GPT-4o", Some("gpt-4o"), How::Alias);
+    check("GPT-4o", Some("gpt-4o"), How::Exact);
+}
+
+#[test]
+fn finds_a_model_without_its_date_or_tag() {
+    check(
+        "claude-3-5-sonnet-20241022",
+        Some("claude-3-5-sonnet"),
+        How::Alias,
+    );
+    check("claude-3-opus@20240229", Some("claude-3-opus"), How::Alias);
+    check("gpt-4-turbo-2099-12-31", Some("gpt-4-turbo"), How::Alias);
+    check("mistral:7b:latest", Some("mistral:7b"), How::Alias);
+    check(
+        "anthropic/claude-3-haiku-20240307:latest",
+        Some("claude-3-haiku"),
+        How::Alias,
+    );
+}
+
+#[test]
+fn a_number_that_is_no_date_is_a_part_of_the_name() {
+    check("grok-3-20241399", Some("grok-3"), How::Prefix);
+    check("grok-3-2024-08-00", Some("grok-3"), How::Prefix);
+    check("grok-3-12345", Some("grok-3"), How::Prefix);
+}
+
+#[test]
+fn finds_the_longest_beginning_of_whole_parts() {
+    check("gpt-4-turbo-x-y", Some("gpt-4-turbo"), How::Prefix);
+    check("gpt-4-x", Some("gpt-4"), How::Prefix);
+    check("somebody/gpt-4-turbo-x", Some("gpt-4-turbo"), How::Prefix);
+    check(
+        "llama3.2:3b-instruct-q4_k_m",
+        Some("llama3.2:3b"),
+        How::Prefix,
+    );
+    check(
+        "claude-3-5-sonnet-x",
+        Some("claude-3-5-sonnet"),
+        How::Prefix,
+    );
+}
+
+#[test]
+fn never_takes_a_part_of_a_part() {
+    for name in [
+        "gpt-4o-2024-08-06",
+        "gpt-4o-mini-x",
+        "gpt-4.1-x",
+        "gpt-4o-x",
+        "openai/gpt-4o-mini-x",
+    ] {
+        let found = Models::default().find(name);
+        assert_ne!(found.entry.as_deref(), Some("gpt-4"), "finding {name:?}");
+        assert!(found.model.window >= 128_000, "finding {name:?}");
+    }
+    check("gpt-4oo", None, How::Default);
+    check("gpt", None, How::Default);
+}
+
+#[test]
+fn says_so_when_nothing_is_known() {
+    for name in [
+        "",
+        "/",
+        "-",
+        ":latest",
+        "nobody-has-heard-of-it",
+        "é-20240806",
+        "a/",
+    ] {
+        check(name, None, How::Default);
+    }
+    assert_eq!(Models::default().find("").model.window, DEFAULT_WINDOW);
+}
+
+fn of_window(window: u64) -> Model {
+    Model {
+        window,
+        ..Model::default()
+    }
+}
+
+#[test]
+fn an_entry_of_the_callers_own_stands_above_the_built_in_one() {
+    let models = Models::with_own([
+        ("GPT-4o".to_owned(), of_window(64_000)),
+        ("local/qwen".to_owned(), of_window(1000)),
+    ]);
+    let check = |name: &str, window, how| {
+        let found = models.find(name);
+        assert_eq!(
+            (found.model.window, found.how),
+            (window, how),
+            "finding {name:?}"
+        );
+    };
+    check("gpt-4o", 64_000, How::Exact);
+    check("openai/gpt-4o", 64_000, How::Alias);
+    check("gpt-4o-x", 64_000, How::Prefix);
+    check("local/qwen-7b", 1000, How::Prefix);
+    check("host/local/qwen:latest", 1000, How::Alias);
+    check("gpt-4", 8192, How::Exact);
+    assert_eq!(models.all()["gpt-4o"].window, 64_000);
+}
+
+#[test]
+fn a_huge_name_is_looked_up_as_fast_as_it_is_read() {
+    for part in ["-", "/", "a-", "a/", "/-", "2024-08-06"] {
+        check(&part.repeat(1 << 18), None, How::Default);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_name_has_an_answer(name in "\\PC{0,40}") {
+        let found = Models::default().find(&name);
+        prop_assert_eq!(found.entry.is_none(), found.how == How::Default);
+    }
+
+    #[test]
+    fn a_host_never_changes_what_is_found_by_name(
+        host in "[a-z]{1,8}zz", index: prop::sample::Index,
+    ) {
+        let models = Models::default();
+        let all = models.all();
+        let name = index.get(&all.keys().cloned().collect::<Vec<_>>()).clone();
+        let found = models.find(&format!("{host}/{name}"));
+        prop_assert_eq!((found.entry, found.how), (Some(name), How::Alias));
+    }
+}
