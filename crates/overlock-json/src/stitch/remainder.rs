@@ -173,6 +173,16 @@ impl<'b, 'f> Attempt<'b, 'f> {
             place,
             Place::ContainerStart | Place::AfterComma | Place::AfterValue
         );
+        let mut first = Tokens::new(self.fragment, items, false);
+        if first.next().is_some_and(|token| token.is_mark("{["))
+            && first.next().is_some_and(|token| token.is_mark("}]"))
+        {
+            // An empty item: one that was left out, or a document begun anew, cut and closed.
+            return Some(Err(Outcome::Ambiguous {
+                shorter: 0,
+                longer: 0,
+            }));
+        }
         if !innermost || !between {
             // The element that was cut must come again, and from there on go further.
             let open = frames.get(level + 1).map(|frame| frame.opener);

@@ -91,6 +91,15 @@ fn a_restart_goes_on_at_the_cut() {
 }
 
 #[test]
+fn an_empty_item_may_be_a_restart_that_was_closed_early() {
+    let base = r#"{"title":"T","items":[{"id":1},{"id":2},"#;
+    check_stitch(base, r#"{"title":"T","items":[{}]}"#, "ambiguous", base);
+    check_stitch(base, r#"{"items":[{},{"id":3}]}"#, "ambiguous", base);
+    let begun = r#"{"title":"T","items":[{"id":1},{"id":2},{"#;
+    check_stitch(begun, r#"{"title":"T","items":[{}]}"#, "ambiguous", begun);
+}
+
+#[test]
 fn the_remaining_items_are_appended() {
     check_stitch(
         r#"{"title":"T","items":[{"id":1},{"id":2},"#,
