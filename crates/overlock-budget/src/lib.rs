@@ -3,8 +3,7 @@
 //! A model has one window for what it reads and what it says. This crate knows the windows,
 //! negotiates how long an answer may be, and decides who gives way when not everything fits.
 //!
-//! It is pure computation: no I/O, no clock, no tasks, no panic on any input. It counts nothing
-//! itself: what a text counts is passed in.
+//! It is pure computation: no I/O, no clock, no tasks, no panic on any input.
 //!
 //! ```
 //! use overlock_budget::{FlexOptions, How, Item, Models, flex};
@@ -27,11 +26,15 @@
 // What a model can take.
 mod models;
 
+// What a text takes.
+mod count;
+
 // How room is handed out.
 mod flex;
 mod history;
 mod negotiate;
 
+pub use count::{Approximate, CountTokens, Keep, Provenance};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
 pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};
