@@ -37,7 +37,7 @@ mod negotiate;
 mod plan;
 
 pub use chat::{ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, RequestError};
-pub use count::{Approximate, CountTokens, Keep, Provenance};
+pub use count::{Approximate, CountTokens, Encoding, Keep, Provenance};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
 pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};

@@ -9,7 +9,7 @@ use super::image::{PictureCost, file, recording};
 use super::message::{ChatMessage, ChatRole};
 use super::request::ChatRequest;
 use super::tools::{CLOSING, OPENING, function_type, tool_name};
-use crate::count::{CountTokens, Provenance};
+use crate::count::{CountTokens, Encoding, Provenance};
 use crate::models::{Found, How};
 
 /// Counts requests for one model.
@@ -41,7 +41,7 @@ pub struct ChatCount {
 /// How messages are written down for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// As OpenAI's chat models have it.
+    /// As `OpenAI`'s chat models have it.
     Chat,
     /// As `gpt-oss` and its successors have it.
     Harmony,
@@ -61,18 +61,60 @@ const HARMONY_SYSTEM: &str = "You are ChatGPT, a large language model trained by
     # Valid channels: analysis, commentary, final. Channel must be included for every message.\n\
     Calls to these tools must go to the commentary channel: 'functions'.";
 
+impl ChatCounter<'static> {
+    /// Counts with what is built in for the model that was found.
+    ///
+    /// The tokenizers of most models are not built in. Another one stands in for them, which the
+    /// name of the counter says.
+    ///
+    /// ```
+    /// use overlock_budget::{ChatCounter, Models};
+    ///
+    /// let models = Models::default();
+    /// assert_eq!(ChatCounter::for_model(&models.find("gpt-4")).name(), "cl100k_base");
+    /// assert_eq!(
+    ///     ChatCounter::for_model(&models.find("llama3.2:3b")).name(),
+    ///     "o200k_base in place of llama3"
+    /// );
+    /// ```
+    pub fn for_model(found: &Found) -> Self {
+        let own = found.model.tokenizer.as_deref();
+        if let Some(encoding) = own.and_then(built_in) {
+            return Self::with_counter(found, encoding);
+        }
+        let name = own.unwrap_or("an unknown tokenizer");
+        Self {
+            name: format!("{} in place of {name}", STAND_IN.name()),
+            ..Self::new(found, STAND_IN, Provenance::Estimate)
+        }
+    }
+}
+
+/// Counts for models whose own tokenizer is not at hand.
+const STAND_IN: &Encoding = &Encoding::O200kBase;
+
+fn built_in(name: &str) -> Option<&'static Encoding> {
+    Encoding::ALL
+        .iter()
+        .find(|encoding| encoding.name() == name)
+}
+
 impl<'a> ChatCounter<'a> {
     /// Counts with this counter for the model that was found.
     ///
-    /// A figure is exact only if the counter is the tokenizer that the table names for a model
-    /// that was found by its own name.
+    /// A figure is exact if the counter is the encoding that the table names, and the model was
+    /// found by its own name. Another tokenizer than an encoding is taken to be the model's own,
+    /// since there is no other reason to bring one along; how its messages are written is then
+    /// not known.
     pub fn with_counter(found: &Found, tokens: &'a dyn CountTokens) -> Self {
-        let own = found.model.tokenizer.as_deref() == Some(tokens.name());
+        let own = found.model.tokenizer.as_deref();
+        let is_encoding = |name: &str| Encoding::from_name(name).is_some();
         let provenance = match found.how {
-            _ if !own || !tokens.is_exact() => Provenance::Estimate,
-            How::Exact | How::Alias => Provenance::Exact,
-            How::Prefix => Provenance::Calibrated,
-            How::Default => Provenance::Estimate,
+            _ if !tokens.is_exact() => Provenance::Estimate,
+            How::Exact | How::Alias if own == Some(tokens.name()) => Provenance::Exact,
+            How::Prefix if own == Some(tokens.name()) => Provenance::Calibrated,
+            _ if is_encoding(tokens.name()) || own.is_some_and(is_encoding) => Provenance::Estimate,
+            _ => Provenance::Calibrated,
         };
         Self::new(found, tokens, provenance)
     }

@@ -89,9 +89,8 @@ impl<'a> ChatMessage<'a> {
             _ => (None, &[][..]),
         };
         let parts = parts.iter().filter_map(|part| {
-            let key = match part.get("type")?.as_str()? {
-                key @ ("text" | "refusal") => key,
-                _ => return None,
+            let key @ ("text" | "refusal") = part.get("type")?.as_str()? else {
+                return None;
             };
             part.get(key)?.as_str()
         });

@@ -11,7 +11,7 @@ use super::message::{ChatMessage, ChatRole};
 /// Larger texts are no requests.
 const LARGEST: usize = 64 << 20;
 
-/// A chat completions request as OpenAI defines it, checked and otherwise as it came.
+/// A chat completions request as `OpenAI` defines it, checked and otherwise as it came.
 #[derive(Clone, Debug)]
 pub struct ChatRequest {
     /// The whole request; `messages` is a list of objects that is not empty.
@@ -122,6 +122,7 @@ impl ChatRequest {
     }
 
     /// Its messages, of which there is at least one.
+    #[expect(clippy::missing_panics_doc, reason = "the messages were checked")]
     pub fn messages(&self) -> impl ExactSizeIterator<Item = ChatMessage<'_>> + Clone {
         let messages = list(&self.whole, "messages").iter();
         messages

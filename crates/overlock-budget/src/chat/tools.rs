@@ -104,11 +104,11 @@ fn type_of(schema: &Value, indent: usize, out: &mut String) {
         out.push_str(name.rsplit('/').next().unwrap_or(name));
     } else if let Some(schemas) = list("anyOf").or_else(|| list("oneOf")) {
         joined(schemas, " | ", out, |schema, out| {
-            type_of(schema, indent, out)
+            type_of(schema, indent, out);
         });
     } else if let Some(schemas) = list("allOf") {
         joined(schemas, " & ", out, |schema, out| {
-            type_of(schema, indent, out)
+            type_of(schema, indent, out);
         });
     } else if let Some(types) = list("type") {
         joined(types, " | ", out, |name, out| {

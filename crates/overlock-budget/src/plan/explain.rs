@@ -43,27 +43,22 @@ fn explain_part(planned: &PlannedPart) -> String {
         ..
     } = planned;
     let at_least = if *at_least { "at least " } else { "" };
-    let mut line = format!(
-        "{}: {given} of {at_least}{asked} tokens, {change}",
-        part.name()
-    );
-    if *part == Part::Completion {
-        if given > share {
-            line.push_str(&format!(
-                "; {} that nothing whole fits into are its own",
-                given - share
-            ));
-        }
-    } else if given < share {
-        line.push_str(&format!(
-            "; of its share of {share}, whole pieces take {given}"
-        ));
-    }
-    if *dropped > 0 {
+    let rest = if *part == Part::Completion && given > share {
+        let more = given - share;
+        format!("; {more} more that nothing whole fits into")
+    } else if *part != Part::Completion && given < share {
+        format!("; whole pieces take {given} of its share of {share}")
+    } else {
+        String::new()
+    };
+    let stay = if *dropped > 0 {
         let all = kept + dropped;
-        line.push_str(&format!("; {kept} of {all} {} stay", pieces(*part)));
-    }
-    line
+        format!("; {kept} of {all} {} stay", pieces(*part))
+    } else {
+        String::new()
+    };
+    let name = part.name();
+    format!("{name}: {given} of {at_least}{asked} tokens, {change}{rest}{stay}")
 }
 
 fn pieces(part: Part) -> &'static str {

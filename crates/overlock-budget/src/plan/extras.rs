@@ -56,6 +56,6 @@ pub(super) fn summary_line(message: ChatMessage<'_>) -> String {
     format!("{}: {text}{dots}", message.role().name())
 }
 
-pub(super) fn system_message(text: String) -> Value {
+pub(super) fn system_message(text: &str) -> Value {
     json!({"role": "system", "content": text})
 }

@@ -131,6 +131,7 @@ impl Plan {
     }
 
     /// What became of a part.
+    #[expect(clippy::missing_panics_doc, reason = "a plan has every part")]
     pub fn part(&self, part: Part) -> &PlannedPart {
         let found = self.parts.iter().find(|planned| planned.part == part);
         found.expect("a plan has every part")

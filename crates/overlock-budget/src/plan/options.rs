@@ -87,7 +87,7 @@ pub enum AnswerKey {
     /// The one that everybody knows.
     #[default]
     MaxTokens,
-    /// The one that OpenAI's newer models insist on.
+    /// The one that `OpenAI`'s newer models insist on.
     MaxCompletionTokens,
 }
 
