@@ -231,9 +231,12 @@ impl<'a> ChatCounter<'a> {
             sum.text(self.tokens, name)?;
             sum.text(self.tokens, arguments)?;
         }
-        // The result is addressed to its call.
-        if message.role() == ChatRole::Tool {
-            sum.add(PER_CALL)?;
+        match message.role() {
+            // The result is addressed to its call.
+            ChatRole::Tool => sum.add(PER_CALL)?,
+            // The older form is sent under the name of its function alone.
+            ChatRole::Function => sum.tokens -= 2,
+            _ => {}
         }
         Some(sum.tokens)
     }

@@ -40,6 +40,12 @@ pub(super) struct Layout {
     truncated: Option<Inserted>,
 }
 
+impl Layout {
+    fn inserts(&self) -> bool {
+        self.summary.is_some() || self.truncated.is_some()
+    }
+}
+
 /// How far down the line one came.
 struct Walk {
     kept: Kept,
@@ -138,7 +144,7 @@ impl<'a> Planner<'a> {
                     } else {
                         reserve
                     };
-                    let tokens = self.measured.total(more, aside > 0).saturating_add(aside);
+                    let tokens = self.measured.total(more, false).saturating_add(aside);
                     if tokens <= walk.room {
                         walk.kept = more;
                         continue;
@@ -181,7 +187,7 @@ impl<'a> Planner<'a> {
                 before[part] = pieces;
             }
         }
-        let room = self.room.saturating_sub(self.measured.total(before, true));
+        let room = self.room.saturating_sub(self.measured.total(before, false));
         self.options.summary_tokens.min(room / 8)
     }
 
@@ -249,8 +255,8 @@ impl<'a> Planner<'a> {
     pub(super) fn finish(&self, layout: &Layout, solution: &Solution) -> Plan {
         let Layout { kept, .. } = *layout;
         let inserted = [&layout.summary, &layout.truncated].into_iter().flatten();
-        let input = inserted.clone().fold(
-            self.measured.total(kept, inserted.count() > 0),
+        let input = inserted.fold(
+            self.measured.total(kept, layout.inserts()),
             |sum, inserted| sum.saturating_add(inserted.tokens),
         );
         let (available, adjusted) = self.answer.settle(input, self.margin.tokens, self.options);
@@ -319,7 +325,7 @@ impl<'a> Planner<'a> {
         let tokens = |inserted: &Option<Inserted>| inserted.as_ref().map_or(0, |one| one.tokens);
         let all = Part::ALL.iter().enumerate();
         all.map(|(index, &part)| {
-            let mut figures = self.measured.figures(part, layout.kept);
+            let mut figures = self.measured.figures(part, layout.kept, layout.inserts());
             match part {
                 Part::History => figures.given += tokens(&layout.summary),
                 Part::Context => figures.given += tokens(&layout.truncated),

@@ -195,7 +195,7 @@ impl Measured {
 
     /// The tokens of all that must stay and of these pieces, sent together.
     pub(super) fn total(&self, kept: Kept, has_inserted: bool) -> u64 {
-        let has_system = self.has_system || has_inserted || kept[CONTEXT] > 0 || kept[MEMORIES] > 0;
+        let has_system = self.has_system_with(kept, has_inserted);
         let messages =
             [HISTORY, CONTEXT, MEMORIES].map(|part| self.pieces[part].tokens(kept[part]));
         let rest = [self.system.1, self.question.1, self.frame];
@@ -203,6 +203,10 @@ impl Measured {
             self.tools_tokens(kept[TOOLS], has_system),
             u64::saturating_add,
         )
+    }
+
+    fn has_system_with(&self, kept: Kept, has_inserted: bool) -> bool {
+        self.has_system || has_inserted || kept[CONTEXT] > 0 || kept[MEMORIES] > 0
     }
 
     fn tools_tokens(&self, kept: usize, has_system: bool) -> u64 {
@@ -264,7 +268,7 @@ impl Measured {
     }
 
     /// What a part takes of what it asks for, and how many of how many pieces that is.
-    pub(super) fn figures(&self, part: Part, kept: Kept) -> Figures {
+    pub(super) fn figures(&self, part: Part, kept: Kept, has_inserted: bool) -> Figures {
         let of = |index: usize, all: usize| Figures {
             asked: self.pieces[index].all(),
             at_least: !self.pieces[index].complete,
@@ -285,7 +289,8 @@ impl Measured {
             Part::Frame | Part::Completion => whole((1, self.frame)),
             Part::Tools => {
                 let all = self.tools_tokens(self.tools.len(), self.has_system);
-                let given = self.tools_tokens(kept[TOOLS], self.has_system);
+                let has_system = self.has_system_with(kept, has_inserted);
+                let given = self.tools_tokens(kept[TOOLS], has_system);
                 let figures = of(TOOLS, self.tools.len());
                 Figures {
                     asked: all,
@@ -316,7 +321,7 @@ impl Measured {
     ) -> Result<Solution, FlexError> {
         let none = [0; PARTS];
         let item = |part: Part| {
-            let figures = self.figures(part, none);
+            let figures = self.figures(part, none, false);
             Item::required(part.name(), figures.asked)
         };
         let flexible = |part: Part, index: usize| {
@@ -328,7 +333,7 @@ impl Measured {
                 required,
             } = self.options[index];
             // Tools that are named, and nothing else, are there without any piece.
-            let must = self.figures(part, none).given;
+            let must = self.figures(part, none, false).given;
             let asked = item(part);
             Item {
                 priority,
