@@ -170,27 +170,24 @@ impl<'a> ChatCounter<'a> {
 
     /// What a count of this request rests on, which costs no counting.
     pub fn provenance(&self, request: &ChatRequest) -> Provenance {
-        let schema = answer_schema(request).is_some();
-        let rest = if schema || !request.tools().is_empty() {
+        let has_tools = !request.tools().is_empty();
+        self.provenance_with(request, request.messages(), has_tools)
+    }
+
+    /// What a count rests on if only these messages are sent, and maybe no tools.
+    pub(crate) fn provenance_with<'m>(
+        &self,
+        request: &ChatRequest,
+        messages: impl Iterator<Item = ChatMessage<'m>>,
+        has_tools: bool,
+    ) -> Provenance {
+        let rest = if has_tools || answer_schema(request).is_some() {
             Provenance::Calibrated
         } else {
             Provenance::Exact
         };
-        let messages = request.messages().map(|message| {
-            let known = |part: &Value| matches!(kind(part), "text" | "refusal");
-            if !message.parts().iter().all(known) || message.members().contains_key("audio") {
-                return Provenance::Estimate;
-            }
-            let uses_tools = matches!(message.role(), ChatRole::Tool | ChatRole::Function)
-                || message.called().next().is_some();
-            if uses_tools {
-                return Provenance::Calibrated;
-            }
-            Provenance::Exact
-        });
-        self.provenance
-            .max(rest)
-            .max(messages.max().unwrap_or(rest))
+        let messages = messages.map(message_provenance).max();
+        self.provenance.max(rest).max(messages.unwrap_or(rest))
     }
 
     /// The tokens of a message.
@@ -201,11 +198,16 @@ impl<'a> ChatCounter<'a> {
     /// The tokens of a message, unless there are more than `limit`.
     pub(crate) fn message_up_to(&self, message: ChatMessage<'_>, limit: u64) -> Option<u64> {
         let mut sum = Sum { tokens: 0, limit };
-        sum.add(PER_MESSAGE + self.role(message.role()))?;
-        if self.format == Format::Harmony && message.role() == ChatRole::Assistant {
+        sum.add(self.role(message.role()))?;
+        sum.add(match message.role() {
+            // The result is addressed to its call.
+            ChatRole::Tool => PER_MESSAGE + PER_CALL,
+            // The older form is sent under the name of its function alone.
+            ChatRole::Function => PER_MESSAGE - 2,
             // The channel it speaks on.
-            sum.add(2)?;
-        }
+            ChatRole::Assistant if self.format == Format::Harmony => PER_MESSAGE + 2,
+            _ => PER_MESSAGE,
+        })?;
         for text in message.texts() {
             sum.text(self.tokens, text)?;
         }
@@ -230,13 +232,6 @@ impl<'a> ChatCounter<'a> {
             sum.add(PER_CALL)?;
             sum.text(self.tokens, name)?;
             sum.text(self.tokens, arguments)?;
-        }
-        match message.role() {
-            // The result is addressed to its call.
-            ChatRole::Tool => sum.add(PER_CALL)?,
-            // The older form is sent under the name of its function alone.
-            ChatRole::Function => sum.tokens -= 2,
-            _ => {}
         }
         Some(sum.tokens)
     }
@@ -316,6 +311,18 @@ impl<'a> ChatCounter<'a> {
         let place = ChatRole::ALL.iter().position(|one| *one == role);
         place.map_or(1, |place| self.roles[place])
     }
+}
+
+fn message_provenance(message: ChatMessage<'_>) -> Provenance {
+    let is_text = |part: &Value| matches!(kind(part), "text" | "refusal");
+    if !message.parts().iter().all(is_text) || message.members().contains_key("audio") {
+        return Provenance::Estimate;
+    }
+    let is_result = matches!(message.role(), ChatRole::Tool | ChatRole::Function);
+    if is_result || message.called().next().is_some() {
+        return Provenance::Calibrated;
+    }
+    Provenance::Exact
 }
 
 /// Whether the tools find a system prompt to stand in.

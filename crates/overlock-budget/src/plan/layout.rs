@@ -23,8 +23,8 @@ pub(super) struct Planner<'a> {
     messages: Vec<ChatMessage<'a>>,
     /// The places of the memories that are worth telling.
     memories: Vec<usize>,
-    provenance: Provenance,
-    margin: Margin,
+    /// What is left free as long as everything may be sent.
+    margin: u64,
     answer: Answer,
     measured: Measured,
     /// What there is besides the margin and the least that the answer needs.
@@ -68,13 +68,12 @@ impl<'a> Planner<'a> {
         counter: &'a ChatCounter<'a>,
         options: &'a PlanOptions,
     ) -> Self {
-        let provenance = counter.provenance(request);
-        let margin = margin(provenance, counter, options);
+        let margin = margin(counter.provenance(request), options);
         let answer = Answer::of(request, options);
         let messages: Vec<ChatMessage> = request.messages().collect();
         let memories = choose_memories(extras.memories, &options.memory);
         let parts = part_options(options);
-        let reserved = answer.reserved(options).saturating_add(margin.tokens);
+        let reserved = answer.reserved(options).saturating_add(margin);
         let room = options.window.saturating_sub(reserved);
         let measured = Measured::of(request, &messages, extras, &memories, counter, parts, room);
         Self {
@@ -85,7 +84,6 @@ impl<'a> Planner<'a> {
             parts,
             messages,
             memories,
-            provenance,
             margin,
             answer,
             measured,
@@ -95,8 +93,31 @@ impl<'a> Planner<'a> {
 
     /// The shares of a flexbox, or why there are none.
     pub(super) fn flex(&self) -> Result<Solution, FlexError> {
-        self.measured
-            .flex(&self.answer, self.margin.tokens, self.options)
+        self.measured.flex(&self.answer, self.margin, self.options)
+    }
+
+    /// Only what must stay, if that fits with the margin that it needs by itself.
+    pub(super) fn bare(&self) -> Option<(Layout, Solution)> {
+        let layout = Layout {
+            kept: self.measured.required(),
+            summary: None,
+            truncated: None,
+        };
+        let margin = margin(self.provenance_of(layout.kept), self.options);
+        let solution = self
+            .measured
+            .flex(&self.answer, margin, self.options)
+            .ok()?;
+        Some((layout, solution))
+    }
+
+    /// What the count of all that is sent rests on.
+    fn provenance_of(&self, kept: Kept) -> Provenance {
+        let places = self.measured.kept_messages(kept[HISTORY]).into_iter();
+        let messages = places.map(|place| self.messages[place]);
+        let has_tools = !self.measured.kept_tools(kept[TOOLS]).is_empty();
+        self.counter
+            .provenance_with(self.request, messages, has_tools)
     }
 
     pub(super) fn layout(&self) -> Layout {
@@ -259,7 +280,9 @@ impl<'a> Planner<'a> {
             self.measured.total(kept, layout.inserts()),
             |sum, inserted| sum.saturating_add(inserted.tokens),
         );
-        let (available, adjusted) = self.answer.settle(input, self.margin.tokens, self.options);
+        let provenance = self.provenance_of(kept);
+        let margin = margin(provenance, self.options);
+        let (available, adjusted) = self.answer.settle(input, margin, self.options);
         let parts = self.parts_of(layout, solution, adjusted);
         let kept_messages = self.measured.kept_messages(kept[HISTORY]);
         let dropped_messages = self.measured.dropped_messages(kept[HISTORY]);
@@ -267,9 +290,12 @@ impl<'a> Planner<'a> {
         Plan {
             window: self.options.window,
             sharing: self.options.sharing,
-            margin: self.margin.clone(),
+            margin: Margin {
+                tokens: margin,
+                reason: self.margin_reason(provenance),
+            },
             counter: self.counter.name().to_owned(),
-            provenance: self.provenance,
+            provenance,
             input_token_count: input,
             available,
             requested: self.answer.requested,
@@ -295,6 +321,18 @@ impl<'a> Planner<'a> {
             kept_messages,
             dropped_messages,
         }
+    }
+
+    fn margin_reason(&self, provenance: Provenance) -> String {
+        if self.options.margin.is_some() {
+            return "that was asked for".to_owned();
+        }
+        let is = match provenance {
+            Provenance::Exact => "exact",
+            Provenance::Calibrated => "calibrated",
+            Provenance::Estimate => "an estimate",
+        };
+        format!("the count by `{}` is {is}", self.counter.name())
     }
 
     fn insertions(&self, layout: &Layout) -> Vec<Insertion> {
@@ -380,20 +418,6 @@ fn is_system(message: &ChatMessage) -> bool {
     message.role().in_history() == Role::System
 }
 
-fn margin(provenance: Provenance, counter: &ChatCounter, options: &PlanOptions) -> Margin {
-    let is = match provenance {
-        Provenance::Exact => "exact",
-        Provenance::Calibrated => "calibrated",
-        Provenance::Estimate => "an estimate",
-    };
-    match options.margin {
-        Some(tokens) => Margin {
-            tokens,
-            reason: "that was asked for".to_owned(),
-        },
-        None => Margin {
-            tokens: provenance.margin(),
-            reason: format!("the count by `{}` is {is}", counter.name()),
-        },
-    }
+fn margin(provenance: Provenance, options: &PlanOptions) -> u64 {
+    options.margin.unwrap_or(provenance.margin())
 }

@@ -393,8 +393,12 @@ impl Conversation {
         let question = match units.question() {
             Some(question) => vec![question],
             // A request must have something to answer.
-            None if !free_units.is_empty() => units.free(free_units.remove(0)).collect(),
-            None => Vec::new(),
+            None => {
+                let says = |unit: &Range<usize>| units.free(unit.clone()).next().is_some();
+                let newest = free_units.iter().position(says);
+                let newer = free_units.drain(..newest.map_or(0, |newest| newest + 1));
+                newer.flat_map(|unit| units.free(unit)).collect()
+            }
         };
         let system = (0..messages.len())
             .filter(|&place| messages[place].role().in_history() == Role::System)

@@ -187,6 +187,12 @@ pub fn plan(
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
     let planner = Planner::new(request, extras, counter, options);
-    let solution = planner.flex()?;
-    Ok(planner.finish(&planner.layout(), &solution))
+    match planner.flex() {
+        Ok(solution) => Ok(planner.finish(&planner.layout(), &solution)),
+        // Without what may go the count may rest on firmer ground, and need less of a margin.
+        Err(refused) => match planner.bare() {
+            Some((layout, solution)) => Ok(planner.finish(&layout, &solution)),
+            None => Err(refused.into()),
+        },
+    }
 }
