@@ -6,7 +6,7 @@ use overlock_budget::{ContextBlock, CountTokens, Keep, Memory, PlanOptions, Shar
 use serde_json::{Value, json};
 
 /// A word is a token.
-pub struct Words;
+pub(crate) struct Words;
 
 impl CountTokens for Words {
     fn name(&self) -> &'static str {
@@ -31,33 +31,33 @@ impl CountTokens for Words {
 
 /// A request, what is added to it, and what it is planned with.
 #[derive(Clone, Debug, Default)]
-pub struct Sketch {
+pub(crate) struct Sketch {
     /// Who speaks, and the words that are said. `s`, `u` and `a` are the roles; a capital calls a
     /// tool and its lower case is the result; `F` and `f` are the older form of both.
-    pub messages: Vec<(u8, u8)>,
+    pub(crate) messages: Vec<(u8, u8)>,
     /// The words that describe each tool.
-    pub tools: Vec<u8>,
+    pub(crate) tools: Vec<u8>,
     /// The tool that must be called.
-    pub named: Option<u8>,
+    pub(crate) named: Option<u8>,
     /// Whether the answer is held to a schema.
-    pub schema: bool,
+    pub(crate) schema: bool,
     /// Importance in tenths, age in days, words.
-    pub memories: Vec<(u8, u8, u8)>,
+    pub(crate) memories: Vec<(u8, u8, u8)>,
     /// The words of each block.
-    pub context: Vec<u8>,
-    pub requested: Option<u16>,
-    pub window: u16,
-    pub cap: Option<u16>,
-    pub separate: bool,
-    pub grow: bool,
-    pub truncate: bool,
-    pub trim: Trim,
+    pub(crate) context: Vec<u8>,
+    pub(crate) requested: Option<u16>,
+    pub(crate) window: u16,
+    pub(crate) cap: Option<u16>,
+    pub(crate) separate: bool,
+    pub(crate) grow: bool,
+    pub(crate) truncate: bool,
+    pub(crate) trim: Trim,
 }
 
-pub const LETTERS: &[u8] = b"suuaaXYZxyzFf";
+pub(crate) const LETTERS: &[u8] = b"suuaaXYZxyzFf";
 
 impl Sketch {
-    pub fn request(&self) -> Value {
+    pub(crate) fn request(&self) -> Value {
         let messages: Vec<Value> = self.messages.iter().map(message).collect();
         let mut whole = json!({"model": "words", "messages": messages});
         if !self.tools.is_empty() {
@@ -80,7 +80,10 @@ impl Sketch {
     }
 
     /// The memories and the context, whose texts are these.
-    pub fn extras<'a>(&self, texts: &'a [String]) -> (Vec<Memory<'a>>, Vec<ContextBlock<'a>>) {
+    pub(crate) fn extras<'a>(
+        &self,
+        texts: &'a [String],
+    ) -> (Vec<Memory<'a>>, Vec<ContextBlock<'a>>) {
         let (memories, context) = texts.split_at(self.memories.len());
         let memory = |(text, (importance, age, _)): (&'a String, &(u8, u8, u8))| Memory {
             text,
@@ -95,14 +98,14 @@ impl Sketch {
         (memories.collect(), context.collect())
     }
 
-    pub fn texts(&self) -> Vec<String> {
+    pub(crate) fn texts(&self) -> Vec<String> {
         let memories = self.memories.iter().map(|(_, _, count)| words(*count));
         memories
             .chain(self.context.iter().map(|count| words(*count)))
             .collect()
     }
 
-    pub fn options(&self) -> PlanOptions {
+    pub(crate) fn options(&self) -> PlanOptions {
         PlanOptions {
             window: self.window.into(),
             sharing: if self.separate {
