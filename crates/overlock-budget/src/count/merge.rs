@@ -213,7 +213,8 @@ impl<const N: usize> Scan<N> {
         for (place, bytes) in piece.array_windows::<2>().enumerate() {
             pairs[place] = pair(merges.rank_of_bytes(bytes[0], bytes[1]), place);
         }
-        let mut starts = u64::MAX >> (64 - piece.len());
+        let unused = u64::BITS.saturating_sub(piece.len() as u32);
+        let mut starts = u64::MAX.checked_shr(unused).unwrap_or(0);
         let looked_at = piece.len().next_multiple_of(LANES);
         loop {
             let least = least(&pairs[..looked_at]);

@@ -8,9 +8,14 @@ mod approximate;
 mod encoding;
 
 // What tokenizers are made of.
+mod byte_pair;
 mod classes;
 mod merge;
 mod split;
+mod truncate;
+
+#[cfg(test)]
+mod nasty;
 
 pub use approximate::Approximate;
 pub use encoding::Encoding;
