@@ -35,6 +35,8 @@ mod history;
 mod negotiate;
 
 pub use count::{Approximate, CountTokens, Keep, Provenance};
+#[cfg(feature = "tokenizer-files")]
+pub use count::{TokenizerFile, TokenizerFileError};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
 pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};

@@ -5,8 +5,12 @@
 //! sent is counted as it is sent, and nothing here cuts a text without counting the piece again.
 
 mod approximate;
+#[cfg(feature = "tokenizer-files")]
+mod file;
 
 pub use approximate::Approximate;
+#[cfg(feature = "tokenizer-files")]
+pub use file::{TokenizerFile, TokenizerFileError};
 
 /// Counts the tokens of texts.
 ///
