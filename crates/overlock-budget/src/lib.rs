@@ -26,7 +26,8 @@
 // What a model can take.
 mod models;
 
-// What a text takes.
+// What a text takes, and a chat.
+mod chat;
 mod count;
 
 // How room is handed out.
@@ -34,6 +35,8 @@ mod flex;
 mod history;
 mod negotiate;
 
+#[cfg(feature = "tokenizer-files")]
+pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions};
 pub use count::{Approximate, CountTokens, Keep, Provenance};
 #[cfg(feature = "tokenizer-files")]
 pub use count::{TokenizerFile, TokenizerFileError};
