@@ -5,10 +5,17 @@
 //! sent is counted as it is sent, and nothing here cuts a text without counting the piece again.
 
 mod approximate;
+mod encoding;
 #[cfg(feature = "tokenizer-files")]
 mod file;
 
+// What tokenizers are made of.
+mod classes;
+mod merge;
+mod split;
+
 pub use approximate::Approximate;
+pub use encoding::Encoding;
 #[cfg(feature = "tokenizer-files")]
 pub use file::{TokenizerFile, TokenizerFileError};
 
