@@ -65,10 +65,13 @@ impl Vocabulary {
         let pairs: Vec<u64> = merges.iter().map(|merge| merge >> RANK_BITS).collect();
         let merges_layout = perfect::lay_out(&pairs.iter().map(|key| hash::mix(*key)).collect::<Vec<_>>());
 
-        let mut single = vec![0; 256];
+        let mut single = vec![0; 1 << 8];
+        let mut double = vec![u32::MAX; 1 << 16];
         for (bytes, rank) in &self.tokens {
-            if let [byte] = bytes[..] {
-                single[usize::from(byte)] = *rank;
+            match bytes[..] {
+                [byte] => single[usize::from(byte)] = *rank,
+                [left, right] => double[usize::from(left) << 8 | usize::from(right)] = *rank,
+                _ => {}
             }
         }
 
@@ -86,6 +89,7 @@ impl Vocabulary {
             ("merges.seeds", seeds(&merges_layout)),
             ("merges", slots(&merges_layout, |key| merges[key].to_le_bytes(), [0xFF; 8])),
             ("bytes", single.iter().flat_map(|rank| rank.to_le_bytes()).collect()),
+            ("two_bytes", double.iter().flat_map(|rank| rank.to_le_bytes()).collect()),
             ("longest", vec![u8::try_from(longest).expect("just checked")]),
         ]
     }

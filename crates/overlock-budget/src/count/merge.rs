@@ -12,21 +12,24 @@ use std::collections::BinaryHeap;
 
 /// What merges with what.
 pub(crate) trait Merges {
-    /// When a merge happens and what it makes. The least is merged first.
-    type Merge: Copy + Ord;
-
-    /// No merge, above all others.
-    const NONE: Self::Merge;
-
     /// The token that is this byte.
     fn byte(&self, byte: u8) -> u32;
 
-    /// The merge of two tokens, if they merge.
-    fn merge(&self, left: u32, right: u32) -> Self::Merge;
+    /// The rank of the merge of two tokens; [`NO_MERGE`] if they do not merge.
+    fn rank(&self, left: u32, right: u32) -> u32;
 
-    /// The token that a merge makes.
-    fn merged(merge: Self::Merge) -> u32;
+    /// The rank of the merge of two bytes, which may be known more directly.
+    #[inline]
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32 {
+        self.rank(self.byte(left), self.byte(right))
+    }
+
+    /// The token that the merge of a rank makes.
+    fn merged(&self, rank: u32) -> u32;
 }
+
+/// The rank of two tokens that do not merge.
+pub(crate) const NO_MERGE: u32 = u32::MAX;
 
 /// A token and where it ends in its piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +40,20 @@ pub(crate) struct Token {
 
 /// Up to this many bytes the obvious way is the fastest.
 const SHORT: usize = 64;
+/// Most pieces that are no token have at most this many bytes.
+const WORD: usize = 16;
 /// How many bytes of a long piece are merged at once, at first.
 const WINDOW: usize = 64;
 
 /// The number of tokens of a piece, unless there are more than `limit`.
 pub(crate) fn count_up_to<M: Merges>(merges: &M, piece: &[u8], limit: u64) -> Option<u64> {
     if piece.len() <= SHORT {
-        let count = Scan::new(merges, piece).len as u64;
+        let starts = if piece.len() <= WORD {
+            Scan::<WORD>::new(merges, piece).starts
+        } else {
+            Scan::<SHORT>::new(merges, piece).starts
+        };
+        let count = u64::from(starts.count_ones());
         return (count <= limit).then_some(count);
     }
     let mut tokens = Tokens::new(merges, piece);
@@ -65,10 +75,13 @@ pub(crate) fn encode_into<M: Merges>(
     tokens: &mut Vec<Token>,
 ) {
     if piece.len() <= SHORT {
-        let scan = Scan::new(merges, piece);
-        let ends = scan.starts[..scan.len].iter().skip(1).map(|start| usize::from(*start));
-        let ends = ends.chain([piece.len()]).take(scan.len);
-        tokens.extend(scan.ids.iter().zip(ends).map(|(id, end)| Token { id: *id, end: start + end }));
+        let Scan { ids, mut starts } = Scan::<SHORT>::new(merges, piece);
+        while starts != 0 {
+            let id = ids[starts.trailing_zeros() as usize % SHORT];
+            starts &= starts - 1;
+            let end = piece.len().min(starts.trailing_zeros() as usize);
+            tokens.push(Token { id, end: start + end });
+        }
     } else {
         heap(merges, piece, start, tokens);
     }
@@ -180,48 +193,69 @@ impl<M: Merges> Iterator for Tokens<'_, M> {
 }
 
 /// A short piece, merged by looking at all pairs for the least.
-struct Scan {
-    ids: [u32; SHORT],
-    starts: [u8; SHORT],
-    len: usize,
+struct Scan<const N: usize> {
+    /// The token of the part that begins at a place.
+    ids: [u32; N],
+    /// A bit for every place where a part begins.
+    starts: u64,
 }
 
-impl Scan {
+impl<const N: usize> Scan<N> {
     #[inline]
     fn new<M: Merges>(merges: &M, piece: &[u8]) -> Self {
-        let mut ids = [0; SHORT];
-        let mut starts = [0; SHORT];
-        let mut ranks = [M::NONE; SHORT];
-        let mut len = piece.len().min(SHORT);
-        for (at, byte) in piece.iter().enumerate().take(len) {
-            ids[at] = merges.byte(*byte);
-            starts[at] = at as u8;
-            if at > 0 {
-                ranks[at - 1] = merges.merge(ids[at - 1], ids[at]);
-            }
+        let mut ids = [0; N];
+        for (id, byte) in ids.iter_mut().zip(piece) {
+            *id = merges.byte(*byte);
         }
-        while len > 1 {
-            let (mut at, mut least) = (0, ranks[0]);
-            for (place, rank) in ranks[..len - 1].iter().enumerate().skip(1) {
-                if *rank < least {
-                    (at, least) = (place, *rank);
-                }
-            }
-            if least == M::NONE {
+        // The rank and the place of every pair in one number: the least is the one to merge.
+        let mut pairs = [u64::MAX; N];
+        let pair = |rank: u32, place: usize| u64::from(rank) << 32 | place as u64;
+        for (place, bytes) in piece.array_windows::<2>().enumerate() {
+            pairs[place] = pair(merges.rank_of_bytes(bytes[0], bytes[1]), place);
+        }
+        let mut starts = u64::MAX >> (64 - piece.len());
+        let looked_at = piece.len().next_multiple_of(LANES);
+        loop {
+            let least = least(&pairs[..looked_at]);
+            let rank = (least >> 32) as u32;
+            if rank == NO_MERGE {
                 break;
             }
-            ids[at] = M::merged(least);
-            ids.copy_within(at + 2..len, at + 1);
-            starts.copy_within(at + 2..len, at + 1);
-            ranks.copy_within(at + 1..len - 1, at);
-            len -= 1;
-            ranks[at] = if at + 1 < len { merges.merge(ids[at], ids[at + 1]) } else { M::NONE };
-            if at > 0 {
-                ranks[at - 1] = merges.merge(ids[at - 1], ids[at]);
+            let left = least as usize % N;
+            let after = starts & (u64::MAX << left << 1);
+            let right = after.trailing_zeros() as usize % N;
+            let after = after & (after - 1);
+            starts &= !(1 << right);
+            pairs[right] = u64::MAX;
+            ids[left] = merges.merged(rank);
+            pairs[left] = if after == 0 {
+                u64::MAX
+            } else {
+                let next = after.trailing_zeros() as usize % N;
+                pair(merges.rank(ids[left], ids[next]), left)
+            };
+            let before = starts & !(u64::MAX << left);
+            if before != 0 {
+                let previous = before.ilog2() as usize % N;
+                pairs[previous] = pair(merges.rank(ids[previous], ids[left]), previous);
             }
         }
-        Self { ids, starts, len }
+        Self { ids, starts }
     }
+}
+
+/// So many numbers are compared side by side.
+const LANES: usize = 4;
+
+#[inline]
+fn least(pairs: &[u64]) -> u64 {
+    let mut lanes = [u64::MAX; LANES];
+    for pairs in pairs.as_chunks::<LANES>().0 {
+        for (lane, pair) in lanes.iter_mut().zip(pairs) {
+            *lane = (*lane).min(*pair);
+        }
+    }
+    lanes[0].min(lanes[1]).min(lanes[2].min(lanes[3]))
 }
 
 /// A longer piece: the pairs wait in a heap, and the parts know their neighbours.
@@ -230,35 +264,36 @@ fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Toke
     let mut ids: Vec<u32> = piece.iter().map(|byte| merges.byte(*byte)).collect();
     // Where the part ends that begins at a place, and where the one before it begins.
     let mut ends: Vec<usize> = (1..=piece.len()).collect();
-    let mut befores: Vec<usize> = (0..piece.len()).map(|at| at.wrapping_sub(1)).collect();
+    let mut befores: Vec<usize> = (0..piece.len()).map(|at| at.saturating_sub(1)).collect();
     let mut pairs = BinaryHeap::new();
-    for at in 1..piece.len() {
-        let merge = merges.merge(ids[at - 1], ids[at]);
-        if merge != M::NONE {
-            pairs.push(Reverse((merge, at - 1)));
+    for (at, bytes) in piece.array_windows::<2>().enumerate() {
+        let rank = merges.rank_of_bytes(bytes[0], bytes[1]);
+        if rank != NO_MERGE {
+            pairs.push(Reverse((rank, at)));
         }
     }
-    while let Some(Reverse((merge, left))) = pairs.pop() {
+    while let Some(Reverse((rank, left))) = pairs.pop() {
         let right = ends[left];
         // A pair that changed since it was put here is no longer there, or waits elsewhere.
-        if ids[left] == GONE || right == piece.len() || merges.merge(ids[left], ids[right]) != merge {
+        if ids[left] == GONE || right == piece.len() || merges.rank(ids[left], ids[right]) != rank {
             continue;
         }
         let end = ends[right];
-        ids[left] = M::merged(merge);
+        ids[left] = merges.merged(rank);
         ids[right] = GONE;
         ends[left] = end;
-        if let Some(before) = befores.get_mut(end) {
-            *before = left;
-            let merge = merges.merge(ids[left], ids[end]);
-            if merge != M::NONE {
-                pairs.push(Reverse((merge, left)));
+        if end < piece.len() {
+            befores[end] = left;
+            let rank = merges.rank(ids[left], ids[end]);
+            if rank != NO_MERGE {
+                pairs.push(Reverse((rank, left)));
             }
         }
-        if let Some(before) = befores.get(left).copied().filter(|_| left > 0) {
-            let merge = merges.merge(ids[before], ids[left]);
-            if merge != M::NONE {
-                pairs.push(Reverse((merge, before)));
+        if left > 0 {
+            let before = befores[left];
+            let rank = merges.rank(ids[before], ids[left]);
+            if rank != NO_MERGE {
+                pairs.push(Reverse((rank, before)));
             }
         }
     }

@@ -4,7 +4,7 @@
 //! Every look-up compares whole keys, so no text, however it is made, is taken for another.
 
 use super::hash;
-use crate::count::merge::Merges;
+use crate::count::merge::{Merges, NO_MERGE};
 
 /// The tokens of one vocabulary, as the build script lays them out.
 pub(super) struct Table {
@@ -19,6 +19,8 @@ pub(super) struct Table {
     merges: Perfect<8>,
     /// The tokens of one byte.
     bytes: &'static [[u8; 4]],
+    /// The tokens of two bytes, or [`NO_MERGE`].
+    two_bytes: &'static [[u8; 4]],
     /// The length of the longest token.
     pub(super) longest: usize,
 }
@@ -38,6 +40,7 @@ macro_rules! table {
             long_text: part!($name, "long.text"),
             merges: perfect!($name, "merges", 8),
             bytes: part!($name, "bytes").as_chunks().0,
+            two_bytes: part!($name, "two_bytes").as_chunks().0,
             longest: part!($name, "longest")[0] as usize,
         }
     };
@@ -114,19 +117,13 @@ impl Table {
         self.long_text.get(start..start + len) == Some(piece)
     }
 
-    /// The token of two tokens; [`Self::NO_TOKEN`] if they make none.
+    /// The token that two tokens make, if any.
     #[inline]
-    fn merge_of(&self, left: u32, right: u32) -> u32 {
+    fn merge(&self, left: u32, right: u32) -> Option<u32> {
         let pair = u64::from(left) << RANK_BITS | u64::from(right);
         let merge = u64::from_le_bytes(self.merges.slot(hash::mix(pair)));
-        if merge >> RANK_BITS == pair {
-            merge as u32 & ((1 << RANK_BITS) - 1)
-        } else {
-            Self::NO_TOKEN
-        }
+        (merge >> RANK_BITS == pair).then_some(merge as u32 & ((1 << RANK_BITS) - 1))
     }
-
-    const NO_TOKEN: u32 = u32::MAX;
 }
 
 impl<const N: usize> Perfect<N> {
@@ -146,23 +143,26 @@ pub(super) struct Ranks {
 }
 
 impl Merges for Ranks {
-    type Merge = u32;
-
-    const NONE: u32 = Table::NO_TOKEN;
-
     #[inline]
     fn byte(&self, byte: u8) -> u32 {
         u32::from_le_bytes(self.table.bytes[usize::from(byte)])
     }
 
     #[inline]
-    fn merge(&self, left: u32, right: u32) -> u32 {
-        let token = self.table.merge_of(left, right);
-        if token < self.end { token } else { Self::NONE }
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        let token = self.table.merge(left, right);
+        token.filter(|token| *token < self.end).unwrap_or(NO_MERGE)
     }
 
     #[inline]
-    fn merged(merge: u32) -> u32 {
-        merge
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32 {
+        let token = self.table.two_bytes[usize::from(left) << 8 | usize::from(right)];
+        let token = u32::from_le_bytes(token);
+        if token < self.end { token } else { NO_MERGE }
+    }
+
+    #[inline]
+    fn merged(&self, rank: u32) -> u32 {
+        rank
     }
 }
