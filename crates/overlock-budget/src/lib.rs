@@ -37,7 +37,11 @@ mod negotiate;
 mod plan;
 
 pub use chat::{ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, RequestError};
+#[cfg(feature = "tokenizer-files")]
+pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions};
 pub use count::{Approximate, CountTokens, Encoding, Keep, Provenance};
+#[cfg(feature = "tokenizer-files")]
+pub use count::{TokenizerFile, TokenizerFileError};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
 pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};

@@ -9,6 +9,8 @@ mod depth;
 mod image;
 mod message;
 mod request;
+#[cfg(feature = "tokenizer-files")]
+mod template;
 mod tools;
 
 #[cfg(test)]
@@ -17,6 +19,8 @@ mod tests;
 pub use count::{ChatCount, ChatCounter};
 pub use message::{ChatMessage, ChatRole};
 pub use request::{ChatRequest, RequestError};
+#[cfg(feature = "tokenizer-files")]
+pub use template::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions};
 
 pub(crate) use count::has_system;
 pub(crate) use tools::{chosen_names, tool_name};

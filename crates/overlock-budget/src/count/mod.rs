@@ -6,6 +6,8 @@
 
 mod approximate;
 mod encoding;
+#[cfg(feature = "tokenizer-files")]
+mod file;
 
 // What tokenizers are made of.
 mod byte_pair;
@@ -19,6 +21,8 @@ mod nasty;
 
 pub use approximate::Approximate;
 pub use encoding::Encoding;
+#[cfg(feature = "tokenizer-files")]
+pub use file::{TokenizerFile, TokenizerFileError};
 
 /// Counts the tokens of texts.
 ///

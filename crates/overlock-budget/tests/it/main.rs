@@ -1,5 +1,8 @@
-//! The budget at its door, with requests as programs send them.
+//! The budget at its door: requests as programs send them, and judges from outside.
 
+// What others count, which `cargo xtask test` asks them for.
+#[cfg(feature = "tokenizer-files")]
+mod judges;
 // The laws of plans, over requests of every shape and a million of them.
 mod planning;
 // Requests that are only sketched.

@@ -1,0 +1,227 @@
+//! What is the longest part of a text that counts at most so many tokens?
+//!
+//! Counts neither add up nor grow with the text, so no search by halves finds the longest part. At
+//! the [places](super::places) where counts do add up they also grow, which leaves one stretch
+//! between two places to search. A short stretch is tried at every length, the longest first. A
+//! long one, such as a text of one letter, would cost its square that way: there the likely
+//! lengths are found by counting only the end of the part, and the longest of them that holds up
+//! when the whole part is counted is taken.
+
+use super::{CountTokens, Keep, TokenizerFile, piece_size};
+
+/// A stretch up to this many bytes is tried at every length.
+const SHORT: usize = 256;
+
+/// How much of a long stretch is counted at a time to find out roughly where the limit lies.
+const STRIDE: usize = 4096;
+
+/// How much before a cut is counted to see what the cut does.
+const TAIL: usize = 512;
+
+/// How many likely lengths are counted in full before the safe one is taken.
+const TRIES: usize = 16;
+
+pub(super) fn longest<'text>(
+    counter: &TokenizerFile,
+    text: &'text str,
+    tokens: u64,
+    keep: Keep,
+) -> &'text str {
+    let text = Kept { text, keep };
+    let (sure, room) = whole_stretches(counter, text, tokens);
+    let stretch = text.between(sure, text.next_place(counter, sure));
+    let longest = sure + longest_in_stretch(counter, stretch, room);
+    // Both have been counted in pieces. What is given is what holds up as it would be sent.
+    let lengths = [longest, sure];
+    let mut parts = lengths.into_iter().map(|length| text.part(length));
+    parts
+        .find(|part| counter.count_up_to(part, tokens).is_some())
+        .unwrap_or("")
+}
+
+/// A text seen from the end that stays: every length is measured from there.
+#[derive(Clone, Copy)]
+struct Kept<'text> {
+    text: &'text str,
+    keep: Keep,
+}
+
+impl<'text> Kept<'text> {
+    fn len(self) -> usize {
+        self.text.len()
+    }
+
+    /// What is kept of a text when so many bytes are.
+    fn part(self, length: usize) -> &'text str {
+        self.between(0, length).text
+    }
+
+    fn between(self, from: usize, to: usize) -> Self {
+        let text = match self.keep {
+            Keep::Start => &self.text[from..to],
+            Keep::End => &self.text[self.len() - to..self.len() - from],
+        };
+        Self { text, ..self }
+    }
+
+    fn is_boundary(self, length: usize) -> bool {
+        match self.keep {
+            Keep::Start => self.text.is_char_boundary(length),
+            Keep::End => self.text.is_char_boundary(self.len() - length),
+        }
+    }
+
+    /// The nearest length at or below this one that cuts no character.
+    fn floor(self, length: usize) -> usize {
+        let lengths = (0..=length.min(self.len())).rev();
+        lengths
+            .take(4)
+            .find(|length| self.is_boundary(*length))
+            .unwrap_or(0)
+    }
+
+    /// The length at the first place beyond this one, or all of it.
+    fn next_place(self, counter: &TokenizerFile, from: usize) -> usize {
+        let rest = self.between(from, self.len());
+        let place = match self.keep {
+            Keep::Start => counter.places.at_or_after(rest.text, 1),
+            Keep::End => {
+                let place = counter.places.at_or_before(rest.text, 1);
+                place.map(|place| rest.len() - place)
+            }
+        };
+        place.map_or(self.len(), |place| from + place)
+    }
+}
+
+/// The length up to the last place at which there is room, and the room left there.
+///
+/// It ends earlier before a long stretch, which is not counted whole only to see that it is long.
+fn whole_stretches(counter: &TokenizerFile, text: Kept<'_>, tokens: u64) -> (usize, u64) {
+    let mut sure = 0;
+    let mut room = tokens;
+    let mut size = piece_size(tokens);
+    while sure < text.len() {
+        let next = text.next_place(counter, sure);
+        if next - sure > STRIDE {
+            break;
+        }
+        let mut end = next;
+        while end - sure < size && end < text.len() {
+            let beyond = text.next_place(counter, end);
+            if beyond - end > STRIDE {
+                break;
+            }
+            end = beyond;
+        }
+        let counted = counter.whole(text.between(sure, end).text);
+        if counted <= room {
+            sure = end;
+            room -= counted;
+        } else if end == next {
+            break;
+        } else {
+            size = size.min(end - sure) / 2;
+        }
+    }
+    (sure, room)
+}
+
+/// The longest length of a stretch without places that counts at most `room`.
+fn longest_in_stretch(counter: &TokenizerFile, stretch: Kept<'_>, room: u64) -> usize {
+    let fits = |length: &usize| counter.whole(stretch.part(*length)) <= room;
+    if stretch.len() <= SHORT {
+        let mut lengths = (1..=stretch.len()).rev();
+        return lengths
+            .find(|length| stretch.is_boundary(*length) && fits(length))
+            .unwrap_or(0);
+    }
+    let sure = approach(counter, stretch, room);
+    let mut likely = likely_lengths(counter, stretch, sure, room);
+    likely.sort_unstable();
+    let mut tries = likely.into_iter().rev().take(TRIES);
+    tries.find(fits).unwrap_or(sure.length)
+}
+
+/// A length whose part has been counted whole.
+#[derive(Clone, Copy)]
+struct Counted {
+    length: usize,
+    tokens: u64,
+}
+
+/// A length that fits, not far below the longest one.
+fn approach(counter: &TokenizerFile, stretch: Kept<'_>, room: u64) -> Counted {
+    let mut sure = Counted {
+        length: 0,
+        tokens: 0,
+    };
+    let mut allowance = room;
+    for _ in 0..TRIES {
+        let length = stride_on(counter, stretch, sure.length, allowance);
+        if length == sure.length {
+            break;
+        }
+        let tokens = counter.whole(stretch.part(length));
+        if tokens <= room {
+            sure = Counted { length, tokens };
+            allowance = room - tokens;
+        } else {
+            // The strides came out too cheap, by as much as they are now charged with.
+            allowance = allowance.saturating_sub(tokens - room).min(allowance / 2);
+        }
+    }
+    sure
+}
+
+/// The length that whole strides reach from `from` if their counts added up.
+fn stride_on(counter: &TokenizerFile, stretch: Kept<'_>, from: usize, allowance: u64) -> usize {
+    let mut at = from;
+    let mut left = allowance;
+    while at < stretch.len() {
+        let next = stretch.floor(at + STRIDE);
+        let counted = counter.whole(stretch.between(at, next).text);
+        if counted > left {
+            break;
+        }
+        left -= counted;
+        at = next;
+    }
+    at
+}
+
+/// The lengths beyond a counted one that fit if the last few tokens alone decide.
+fn likely_lengths(
+    counter: &TokenizerFile,
+    stretch: Kept<'_>,
+    sure: Counted,
+    room: u64,
+) -> Vec<usize> {
+    let mut near = sure;
+    let mut step = 2 * STRIDE;
+    while step > TAIL / 8 {
+        let length = stretch.floor(near.length + step);
+        let tokens = tokens_by_tail(counter, stretch, near, length);
+        if length > near.length && tokens <= room {
+            near = Counted { length, tokens };
+        } else {
+            step /= 2;
+        }
+    }
+    // A longer part has all tokens but the last in common with one that is at most a token shorter,
+    // so where a token's length of parts does not fit, none beyond them does.
+    let reach = near.length + 2 * step + counter.longest_token.min(STRIDE);
+    let lengths = near.length..=reach.min(stretch.len());
+    lengths
+        .filter(|length| stretch.is_boundary(*length))
+        .filter(|length| tokens_by_tail(counter, stretch, near, *length) <= room)
+        .collect()
+}
+
+/// What a longer part counts if it differs from a counted one only near the end of that one.
+fn tokens_by_tail(counter: &TokenizerFile, stretch: Kept<'_>, near: Counted, length: usize) -> u64 {
+    let from = stretch.floor(near.length.saturating_sub(TAIL));
+    let before = counter.whole(stretch.between(from, near.length).text);
+    let after = counter.whole(stretch.between(from, length).text);
+    near.tokens.saturating_add(after).saturating_sub(before)
+}
