@@ -36,9 +36,11 @@ mod history;
 mod negotiate;
 mod plan;
 
-pub use chat::{ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, RequestError};
+pub use chat::{
+    ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, CountChats, RequestError,
+};
 #[cfg(feature = "tokenizer-files")]
-pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions};
+pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions, Rendered};
 pub use count::{Approximate, CountTokens, Encoding, Keep, Provenance};
 #[cfg(feature = "tokenizer-files")]
 pub use count::{TokenizerFile, TokenizerFileError};

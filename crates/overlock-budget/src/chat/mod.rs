@@ -8,6 +8,8 @@ mod count;
 mod depth;
 mod image;
 mod message;
+#[cfg(feature = "tokenizer-files")]
+mod rendered;
 mod request;
 #[cfg(feature = "tokenizer-files")]
 mod template;
@@ -16,8 +18,10 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
-pub use count::{ChatCount, ChatCounter};
+pub use count::{ChatCount, ChatCounter, CountChats};
 pub use message::{ChatMessage, ChatRole};
+#[cfg(feature = "tokenizer-files")]
+pub use rendered::Rendered;
 pub use request::{ChatRequest, RequestError};
 #[cfg(feature = "tokenizer-files")]
 pub use template::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions};

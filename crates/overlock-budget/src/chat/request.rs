@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::depth::{DEEPEST, Refused, shallow_object};
-use super::message::{ChatMessage, ChatRole};
+use super::message::{ChatMessage, ChatRole, Facts};
 
 /// Larger texts are no requests.
 const LARGEST: usize = 64 << 20;
@@ -17,7 +17,7 @@ pub struct ChatRequest {
     /// The whole request; `messages` is a list of objects that is not empty.
     whole: Map<String, Value>,
     /// One for each message.
-    roles: Vec<ChatRole>,
+    facts: Vec<Facts>,
     /// Where the length of the answer is asked for, and what is asked.
     requested: Option<(&'static str, u64)>,
 }
@@ -106,12 +106,12 @@ impl ChatRequest {
             Refused::Deep => RequestError::TooDeep { limit: DEEPEST },
             Refused::NoObject(value) => wrong("the request", &value, "an object"),
         })?;
-        let roles = check_messages(&whole)?;
+        let facts = check_messages(&whole)?;
         check_tools(&whole)?;
         let requested = requested(&whole)?;
         Ok(Self {
             whole,
-            roles,
+            facts,
             requested,
         })
     }
@@ -125,14 +125,13 @@ impl ChatRequest {
     #[expect(clippy::missing_panics_doc, reason = "the messages were checked")]
     pub fn messages(&self) -> impl ExactSizeIterator<Item = ChatMessage<'_>> + Clone {
         let messages = list(&self.whole, "messages").iter();
-        messages
-            .zip(&self.roles)
-            .map(|(message, role)| ChatMessage {
-                role: *role,
-                members: message
-                    .as_object()
-                    .expect("messages were checked to be objects"),
-            })
+        messages.zip(&self.facts).map(|(message, facts)| {
+            let members = message.as_object();
+            ChatMessage::new(
+                *facts,
+                members.expect("messages were checked to be objects"),
+            )
+        })
     }
 
     /// Its tools, or the older functions.
@@ -180,7 +179,7 @@ fn list<'a>(members: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     }
 }
 
-fn check_messages(whole: &Map<String, Value>) -> Result<Vec<ChatRole>, RequestError> {
+fn check_messages(whole: &Map<String, Value>) -> Result<Vec<Facts>, RequestError> {
     const EXPECTED: &str = "a list of messages, at least one";
     let messages = match whole.get("messages") {
         None => return Err(missing("messages", EXPECTED)),
@@ -200,7 +199,7 @@ fn check_messages(whole: &Map<String, Value>) -> Result<Vec<ChatRole>, RequestEr
         .collect()
 }
 
-fn check_message(message: &Value, place: &str) -> Result<ChatRole, RequestError> {
+fn check_message(message: &Value, place: &str) -> Result<Facts, RequestError> {
     let Some(members) = message.as_object() else {
         return Err(wrong_at(place, message, "an object"));
     };
@@ -224,7 +223,7 @@ fn check_message(message: &Value, place: &str) -> Result<ChatRole, RequestError>
             "the name of the function it answers for",
         )?;
     }
-    Ok(role)
+    Ok(Facts::of(role, members))
 }
 
 fn check_role(members: &Map<String, Value>, place: &str) -> Result<ChatRole, RequestError> {

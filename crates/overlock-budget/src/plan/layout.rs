@@ -6,7 +6,7 @@ use super::line::{self, CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Step, TOOLS};
 use super::measure::{Answer, Figures, Measured, part_options};
 use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
 use super::rewrite::{Insertion, Rewrite};
-use super::{Margin, Plan, PlannedPart};
+use super::{Margin, Plan, PlanError, PlannedPart};
 use crate::chat::{ChatCounter, ChatMessage, ChatRequest, ChatRole};
 use crate::count::{Keep, Provenance};
 use crate::flex::{Change, FlexError, Solution};
@@ -32,7 +32,7 @@ pub(super) struct Planner<'a> {
 }
 
 /// What is in the prompt.
-pub(super) struct Layout {
+struct Layout {
     kept: Kept,
     /// Tells of the messages that go.
     summary: Option<Inserted>,
@@ -67,6 +67,7 @@ impl<'a> Planner<'a> {
         extras: &'a Extras<'a>,
         counter: &'a ChatCounter<'a>,
         options: &'a PlanOptions,
+        correction: i64,
     ) -> Self {
         let margin = margin(counter.provenance(request), options);
         let answer = Answer::of(request, options);
@@ -75,7 +76,9 @@ impl<'a> Planner<'a> {
         let parts = part_options(options);
         let reserved = answer.reserved(options).saturating_add(margin);
         let room = options.window.saturating_sub(reserved);
-        let measured = Measured::of(request, &messages, extras, &memories, counter, parts, room);
+        let mut measured =
+            Measured::of(request, &messages, extras, &memories, counter, parts, room);
+        measured.frame = measured.frame.saturating_add_signed(correction);
         Self {
             request,
             extras,
@@ -91,13 +94,44 @@ impl<'a> Planner<'a> {
         }
     }
 
+    pub(super) fn plan(&self) -> Result<Plan, PlanError> {
+        match self.flex() {
+            Ok(solution) => Ok(self.finish(&self.layout(), &solution)),
+            // Without what may go the count may rest on firmer ground, and need less of a margin.
+            Err(refused) => match self.bare() {
+                Some((layout, solution)) => Ok(self.finish(&layout, &solution)),
+                None => Err(refused.into()),
+            },
+        }
+    }
+
+    /// Corrects a plan by what its request counts as a whole; tells whether it still fits.
+    pub(super) fn recount(&self, plan: &mut Plan, tokens: u64) -> bool {
+        let planned = plan.input_token_count.cast_signed();
+        let correction = tokens.cast_signed().saturating_sub(planned);
+        let (available, adjusted) = self.answer.settle(tokens, plan.margin.tokens, self.options);
+        plan.input_token_count = tokens;
+        plan.available = available;
+        plan.adjusted_max_tokens = adjusted;
+        plan.adjustment = self.answer.adjustment(adjusted);
+        plan.rewrite.answer = adjusted;
+        for part in &mut plan.parts {
+            match part.part {
+                Part::Frame => part.given = part.given.saturating_add_signed(correction),
+                Part::Completion => part.given = adjusted,
+                _ => {}
+            }
+        }
+        plan.fits() && adjusted >= self.answer.reserved(self.options)
+    }
+
     /// The shares of a flexbox, or why there are none.
-    pub(super) fn flex(&self) -> Result<Solution, FlexError> {
+    fn flex(&self) -> Result<Solution, FlexError> {
         self.measured.flex(&self.answer, self.margin, self.options)
     }
 
     /// Only what must stay, if that fits with the margin that it needs by itself.
-    pub(super) fn bare(&self) -> Option<(Layout, Solution)> {
+    fn bare(&self) -> Option<(Layout, Solution)> {
         let layout = Layout {
             kept: self.measured.required(),
             summary: None,
@@ -120,7 +154,7 @@ impl<'a> Planner<'a> {
             .provenance_with(self.request, messages, has_tools)
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    fn layout(&self) -> Layout {
         let mut walk = self.walk(0);
         let is_summarised = self.options.trim == Trim::Summary && !self.keeps_history(&walk);
         if is_summarised {
@@ -273,7 +307,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The plan with all its figures.
-    pub(super) fn finish(&self, layout: &Layout, solution: &Solution) -> Plan {
+    fn finish(&self, layout: &Layout, solution: &Solution) -> Plan {
         let Layout { kept, .. } = *layout;
         let inserted = [&layout.summary, &layout.truncated].into_iter().flatten();
         let input = inserted.fold(

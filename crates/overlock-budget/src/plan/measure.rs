@@ -92,7 +92,7 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
 pub(super) struct Measured {
     system: (usize, u64),
     question: (usize, u64),
-    frame: u64,
+    pub(super) frame: u64,
     has_system: bool,
     /// What tools take together if they have to bring a system message, and if there is one.
     tools_frame: [u64; 2],

@@ -10,6 +10,7 @@ mod layout;
 mod line;
 mod measure;
 mod options;
+mod recount;
 mod rewrite;
 
 #[cfg(test)]
@@ -24,7 +25,6 @@ use crate::count::Provenance;
 use crate::flex::{Change, FlexError, Help};
 use crate::models::Sharing;
 use crate::negotiate::Adjustment;
-use layout::Planner;
 use rewrite::Rewrite;
 
 /// A request that fits, and how it came to.
@@ -186,13 +186,5 @@ pub fn plan(
     counter: &ChatCounter,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
-    let planner = Planner::new(request, extras, counter, options);
-    match planner.flex() {
-        Ok(solution) => Ok(planner.finish(&planner.layout(), &solution)),
-        // Without what may go the count may rest on firmer ground, and need less of a margin.
-        Err(refused) => match planner.bare() {
-            Some((layout, solution)) => Ok(planner.finish(&layout, &solution)),
-            None => Err(refused.into()),
-        },
-    }
+    recount::plan(request, extras, counter, options)
 }
