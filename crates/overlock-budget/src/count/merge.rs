@@ -101,6 +101,8 @@ pub(crate) struct Tokens<'a, M> {
     piece: &'a [u8],
     /// Where the window begins.
     begun: usize,
+    /// How many bytes a window has: more once that was necessary.
+    len: usize,
     /// The tokens of the window. Those before `sure` are tokens of the piece, those before `at` were
     /// handed out.
     window: Vec<Token>,
@@ -116,6 +118,7 @@ impl<'a, M: Merges> Tokens<'a, M> {
             merges,
             piece,
             begun: 0,
+            len: WINDOW,
             window: Vec::with_capacity(WINDOW),
             at: 0,
             sure: 0,
@@ -128,7 +131,7 @@ impl<'a, M: Merges> Tokens<'a, M> {
 
     /// Fills the next window, which begins at a place.
     fn next_from(&mut self, begin: usize) {
-        let end = self.piece.len().min(begin + WINDOW);
+        let end = self.piece.len().min(begin + self.len);
         self.next.clear();
         encode_into(self.merges, &self.piece[begin..end], begin, &mut self.next);
     }
@@ -138,23 +141,22 @@ impl<'a, M: Merges> Tokens<'a, M> {
         self.begun = self.sure.checked_sub(1).map_or(0, |last| self.window[last].end);
         std::mem::swap(&mut self.window, &mut self.next);
         self.at = 0;
-        let mut len = WINDOW;
         loop {
-            let end = self.piece.len().min(self.begun + len);
+            let end = self.piece.len().min(self.begun + self.len);
             if end == self.piece.len() {
                 self.sure = self.window.len();
                 return;
             }
             // Far from the end of the window its tokens are most likely those of the piece.
             for quarters in [3, 2, 1] {
-                let border = self.begun + len * quarters / 4;
+                let border = self.begun + self.len * quarters / 4;
                 self.sure = self.window.partition_point(|token| token.end <= border);
                 if self.sure > 0 && self.joins() {
                     return;
                 }
             }
-            len *= 2;
-            let end = self.piece.len().min(self.begun + len);
+            self.len *= 4;
+            let end = self.piece.len().min(self.begun + self.len);
             self.window.clear();
             encode_into(self.merges, &self.piece[self.begun..end], self.begun, &mut self.window);
         }
