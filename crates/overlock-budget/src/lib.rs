@@ -34,7 +34,7 @@ mod flex;
 mod history;
 mod negotiate;
 
-pub use count::{Approximate, CountTokens, Encoding, Keep, Provenance};
+pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
 pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};

@@ -5,6 +5,7 @@
 //! sent is counted as it is sent, and nothing here cuts a text without counting the piece again.
 
 mod approximate;
+mod cache;
 mod encoding;
 
 // What tokenizers are made of.
@@ -18,6 +19,7 @@ mod truncate;
 mod nasty;
 
 pub use approximate::Approximate;
+pub use cache::Cached;
 pub use encoding::Encoding;
 
 /// Counts the tokens of texts.
