@@ -5,6 +5,7 @@
 //! sent is counted as it is sent, and nothing here cuts a text without counting the piece again.
 
 mod approximate;
+mod cache;
 mod encoding;
 #[cfg(feature = "tokenizer-files")]
 mod file;
@@ -20,6 +21,7 @@ mod truncate;
 mod nasty;
 
 pub use approximate::Approximate;
+pub use cache::Cached;
 pub use encoding::Encoding;
 #[cfg(feature = "tokenizer-files")]
 pub use file::{TokenizerFile, TokenizerFileError};

@@ -351,7 +351,7 @@ impl<'a, T: BytePair> Tails<'a, T> {
             return tokens.unwrap_or(u64::MAX);
         }
         let (merges, text) = (self.tokenizer.merges(), self.text.as_bytes());
-        self.tail(start, end).count(merges, text, start)
+        self.tail(start, end).count(merges, &text[..end], start)
     }
 
     /// The long piece that ends at a place and may begin at another.
@@ -363,14 +363,22 @@ impl<'a, T: BytePair> Tails<'a, T> {
 
 /// A piece whose beginning is open.
 struct Tail {
-    /// The borders of its tokens, both ends included.
+    /// The borders of its tokens if it begins where it was first seen to, both ends included.
     borders: Vec<usize>,
+    /// The tokens from other places on.
+    counts: HashMap<usize, u64>,
 }
+
+/// From this many bytes on, it is worth while to use what was found out about the same bytes.
+const REPEATED: usize = 2048;
 
 impl Tail {
     fn new(merges: &impl Merges, text: &[u8], start: usize, end: usize) -> Self {
         let ends = Tokens::new(merges, &text[start..end]).map(|token| start + token.end);
-        Self { borders: [start].into_iter().chain(ends).collect() }
+        Self {
+            borders: [start].into_iter().chain(ends).collect(),
+            counts: HashMap::new(),
+        }
     }
 
     /// Where the last so many tokens begin.
@@ -379,32 +387,66 @@ impl Tail {
         self.borders[(self.borders.len() - 1).saturating_sub(tokens)]
     }
 
-    /// The tokens of the piece if it begins at a place.
-    fn count(&self, merges: &impl Merges, text: &[u8], place: usize) -> u64 {
-        let last = self.borders.len() - 1;
-        let next = self.borders.partition_point(|border| *border < place);
-        if self.borders[next] == place {
-            return (last - next) as u64;
-        }
-        let mut near = NEAR;
-        let mut rest = Vec::new();
-        loop {
-            let kept = last.min(next + near);
-            let joint = self.borders[kept];
-            rest.clear();
-            encode_into(merges, &text[place..joint], place, &mut rest);
-            if kept == last || self.joins(merges, text, kept, place, &rest) {
-                return (rest.len() + last - kept) as u64;
+    /// The tokens of the piece, which ends with the text, if it begins at a place.
+    ///
+    /// Tokens from another place on often meet a border soon, and are the same from there on. In a
+    /// long run of one character they never do; but there they are those of the beginning again.
+    fn count(&mut self, merges: &impl Merges, text: &[u8], place: usize) -> u64 {
+        let mut met = Vec::new();
+        let (mut at, mut count) = (place, 0);
+        let mut tokens = Tokens::new(merges, &text[place..]);
+        let mut begun = place;
+        let rest = loop {
+            if let Some(rest) = self.known(at) {
+                break rest;
             }
-            near *= 2;
-        }
+            met.push((at, count));
+            if let Some((kept, joint)) = self.repeated(merges, text, at) {
+                count += kept;
+                (at, begun) = (joint, joint);
+                tokens = Tokens::new(merges, &text[joint..]);
+            } else if let Some(token) = tokens.next() {
+                count += 1;
+                at = begun + token.end;
+            } else {
+                break 0;
+            }
+        };
+        let total = count + rest;
+        self.counts.extend(met.into_iter().map(|(at, before)| (at, total - before)));
+        total
     }
 
-    /// Whether the tokens from a border on may follow others, which begin at a place.
-    fn joins(&self, merges: &impl Merges, text: &[u8], kept: usize, place: usize, rest: &[Token]) -> bool {
-        let joint = self.borders[kept];
-        let start = rest.len().checked_sub(2).map_or(place, |before| rest[before].end);
-        (kept > 0 && self.borders[kept - 1] == start)
-            || may_meet(merges, &text[start..joint], &text[joint..self.borders[kept + 1]])
+    fn known(&self, place: usize) -> Option<u64> {
+        if let Ok(border) = self.borders.binary_search(&place) {
+            return Some((self.borders.len() - 1 - border) as u64);
+        }
+        self.counts.get(&place).copied()
     }
+
+    /// How many tokens from a place on are those of the beginning again, and where they end.
+    fn repeated(&self, merges: &impl Merges, text: &[u8], place: usize) -> Option<(u64, usize)> {
+        let start = self.borders[0];
+        let same = same_bytes(&text[start..], &text[place..]);
+        if same < REPEATED {
+            return None;
+        }
+        let within = self.borders.partition_point(|border| *border <= start + same);
+        let kept = within.checked_sub(1 + NEAR)?;
+        let joint = place + self.borders[kept] - start;
+        let first = joint + Tokens::new(merges, &text[joint..]).next()?.end;
+        let before = place + self.borders[kept.checked_sub(1)?] - start;
+        let may_join = first == place + self.borders[kept + 1] - start
+            || may_meet(merges, &text[before..joint], &text[joint..first]);
+        may_join.then_some((kept as u64, joint))
+    }
+}
+
+/// How many bytes two texts begin with alike.
+fn same_bytes(one: &[u8], other: &[u8]) -> usize {
+    const BLOCK: usize = 64;
+    let blocks = one.as_chunks::<BLOCK>().0.iter().zip(other.as_chunks::<BLOCK>().0);
+    let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
+    let rest = one[same..].iter().zip(&other[same..]);
+    same + rest.take_while(|(one, other)| one == other).count()
 }

@@ -7,6 +7,8 @@ mod tests;
 
 use std::fmt;
 
+pub(crate) use self::hash::mix_two;
+
 use self::table::{CL100K, O200K, P50K, R50K, Ranks};
 use super::byte_pair::{self, BytePair};
 use super::split::Pattern;
