@@ -276,20 +276,24 @@ impl<'a> ChatCounter<'a> {
             ChatRole::Assistant if self.format == Format::Harmony => PER_MESSAGE + 2,
             _ => PER_MESSAGE,
         })?;
-        for text in message.texts() {
-            sum.text(self.tokens, text)?;
+        let member = |key: &str| message.members().get(key);
+        match member("content") {
+            Some(Value::String(text)) => sum.text(self.tokens, text)?,
+            Some(Value::Array(parts)) => {
+                for part in parts {
+                    self.add_part(part, &mut sum)?;
+                }
+            }
+            _ => {}
         }
-        for part in message.parts() {
-            let beyond = self.beyond_text(part);
-            let other = || self.tokens.count_up_to(&part.to_string(), sum.left());
-            sum.add(beyond.or_else(other)?)?;
-        }
-        let member = |key: &str| message.members().get(key).and_then(Value::as_str);
-        if let Some(name) = member("name") {
+        if let Some(Value::String(name)) = member("name") {
             sum.add(PER_NAME)?;
             sum.text(self.tokens, name)?;
         }
-        if let Some(refusal) = member("refusal") {
+        if message.role() != ChatRole::Assistant {
+            return Some(sum.tokens);
+        }
+        if let Some(Value::String(refusal)) = member("refusal") {
             sum.text(self.tokens, refusal)?;
         }
         for (name, arguments) in message.called() {
@@ -298,6 +302,18 @@ impl<'a> ChatCounter<'a> {
             sum.text(self.tokens, arguments)?;
         }
         Some(sum.tokens)
+    }
+
+    fn add_part(&self, part: &Value, sum: &mut Sum) -> Option<()> {
+        let tokens = match (part_type(part), self.beyond_text(part)) {
+            (key @ ("text" | "refusal"), _) => {
+                let text = part.get(key).and_then(Value::as_str);
+                return sum.text(self.tokens, text.unwrap_or_default());
+            }
+            (_, Some(tokens)) => tokens,
+            (_, None) => self.tokens.count_up_to(&part.to_string(), sum.left())?,
+        };
+        sum.add(tokens)
     }
 
     /// The tokens of a part that are not text, if it is one that is known.

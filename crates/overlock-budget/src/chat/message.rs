@@ -164,8 +164,9 @@ impl<'a> ChatMessage<'a> {
                 (None, None) => ("", ""),
             }
         });
-        let older = self.members.get("function_call");
-        let older = older.filter(|call| call.is_object());
+        let is_model = self.facts.role == ChatRole::Assistant;
+        let older = is_model.then(|| self.members.get("function_call"));
+        let older = older.flatten().filter(|call| call.is_object());
         calls.chain(older.map(move |call| of(call, "arguments")))
     }
 
@@ -175,6 +176,9 @@ impl<'a> ChatMessage<'a> {
     }
 
     fn tool_calls(&self) -> &'a [Value] {
+        if self.facts.role != ChatRole::Assistant {
+            return &[];
+        }
         match self.members.get("tool_calls") {
             Some(Value::Array(calls)) => calls,
             _ => &[],
@@ -188,9 +192,6 @@ impl Message for ChatMessage<'_> {
     }
 
     fn calls(&self) -> Vec<&str> {
-        if self.facts.role != ChatRole::Assistant {
-            return Vec::new();
-        }
         let calls = self.tool_calls().iter();
         calls.filter_map(|call| call.get("id")?.as_str()).collect()
     }

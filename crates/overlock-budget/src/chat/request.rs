@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::depth::{DEEPEST, Refused, shallow_object};
 use super::message::{ChatMessage, ChatRole, Facts};
+use crate::history::Units;
 
 /// Larger texts are no requests.
 const LARGEST: usize = 64 << 20;
@@ -18,6 +19,8 @@ pub struct ChatRequest {
     whole: Map<String, Value>,
     /// One for each message.
     facts: Vec<Facts>,
+    /// Which messages stay or go together.
+    units: Units,
     /// Where the length of the answer is asked for, and what is asked.
     requested: Option<(&'static str, u64)>,
 }
@@ -109,11 +112,15 @@ impl ChatRequest {
         let facts = check_messages(&whole)?;
         check_tools(&whole)?;
         let requested = requested(&whole)?;
-        Ok(Self {
+        let mut request = Self {
             whole,
             facts,
+            units: Units::default(),
             requested,
-        })
+        };
+        let messages: Vec<ChatMessage> = request.messages().collect();
+        request.units = Units::of(&messages);
+        Ok(request)
     }
 
     /// The model it is for, if it says so.
@@ -152,6 +159,10 @@ impl ChatRequest {
     /// The whole request as it came, to be sent.
     pub fn into_value(self) -> Value {
         Value::Object(self.whole)
+    }
+
+    pub(crate) fn units(&self) -> &Units {
+        &self.units
     }
 
     /// Where the length of the answer is asked for.

@@ -26,7 +26,7 @@ pub(super) struct Planner<'a> {
     /// What is left free as long as everything may be sent.
     margin: u64,
     answer: Answer,
-    measured: Measured,
+    measured: Measured<'a>,
     /// What there is besides the margin and the least that the answer needs.
     room: u64,
 }
@@ -147,7 +147,7 @@ impl<'a> Planner<'a> {
 
     /// What the count of all that is sent rests on.
     fn provenance_of(&self, kept: Kept) -> Provenance {
-        let places = self.measured.kept_messages(kept[HISTORY]).into_iter();
+        let places = self.measured.kept_messages(kept[HISTORY]);
         let messages = places.map(|place| self.messages[place]);
         let has_tools = !self.measured.kept_tools(kept[TOOLS]).is_empty();
         self.counter
@@ -248,8 +248,8 @@ impl<'a> Planner<'a> {
 
     fn summary(&self, walk: &Walk) -> Option<Inserted> {
         let dropped = self.measured.dropped_messages(walk.kept[HISTORY]);
-        let line = |place: &usize| summary_line(self.messages[*place]);
-        let lines: Vec<String> = dropped.iter().map(line).collect();
+        let lines = dropped.map(|place| summary_line(self.messages[place]));
+        let lines: Vec<String> = lines.collect();
         let around = self.counter.text_message(ChatRole::System, "");
         let left = walk
             .room
@@ -318,8 +318,8 @@ impl<'a> Planner<'a> {
         let margin = margin(provenance, self.options);
         let (available, adjusted) = self.answer.settle(input, margin, self.options);
         let parts = self.parts_of(layout, solution, adjusted);
-        let kept_messages = self.measured.kept_messages(kept[HISTORY]);
-        let dropped_messages = self.measured.dropped_messages(kept[HISTORY]);
+        let kept_messages: Vec<usize> = self.measured.kept_messages(kept[HISTORY]).collect();
+        let dropped_messages: Vec<usize> = self.measured.dropped_messages(kept[HISTORY]).collect();
         let is_system = |place: &usize| is_system(&self.messages[*place]);
         Plan {
             window: self.options.window,

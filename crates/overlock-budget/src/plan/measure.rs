@@ -89,7 +89,7 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
 }
 
 /// Every part of a prompt, counted as far as it can matter.
-pub(super) struct Measured {
+pub(super) struct Measured<'a> {
     system: (usize, u64),
     question: (usize, u64),
     pub(super) frame: u64,
@@ -102,16 +102,17 @@ pub(super) struct Measured {
     tools: Vec<usize>,
     pub(super) pieces: [Pieces; PARTS],
     options: [PartOptions; PARTS],
-    units: Units,
+    units: &'a Units,
     /// Where the history begins if none, one, two … of its units stay.
     starts: Vec<usize>,
+    messages: usize,
     blocks: usize,
     memories: usize,
 }
 
-impl Measured {
+impl<'a> Measured<'a> {
     pub(super) fn of(
-        request: &ChatRequest,
+        request: &'a ChatRequest,
         messages: &[ChatMessage],
         extras: &Extras,
         memories: &[usize],
@@ -123,7 +124,7 @@ impl Measured {
             let tokens = places.iter().map(|&place| counter.message(messages[place]));
             (places.len(), tokens.fold(0, u64::saturating_add))
         };
-        let conversation = Conversation::of(messages);
+        let conversation = Conversation::of(request.units(), messages);
         let system = count(&conversation.system);
         let question = count(&conversation.question);
         let frame = counter.frame(request);
@@ -188,6 +189,7 @@ impl Measured {
             options,
             starts: conversation.starts(messages.len()),
             units: conversation.units,
+            messages: messages.len(),
             blocks: extras.context.len(),
             memories: memories.len(),
         }
@@ -238,14 +240,12 @@ impl Measured {
         self.starts.get(pieces).copied().unwrap_or(0)
     }
 
-    pub(super) fn kept_messages(&self, pieces: usize) -> Vec<usize> {
-        self.units.kept_from(self.history_start(pieces)).collect()
+    pub(super) fn kept_messages(&self, pieces: usize) -> impl Iterator<Item = usize> {
+        self.units.kept_from(self.history_start(pieces))
     }
 
-    pub(super) fn dropped_messages(&self, pieces: usize) -> Vec<usize> {
-        self.units
-            .dropped_before(self.history_start(pieces))
-            .collect()
+    pub(super) fn dropped_messages(&self, pieces: usize) -> impl Iterator<Item = usize> {
+        self.units.dropped_before(self.history_start(pieces))
     }
 
     pub(super) fn question_place(&self) -> Option<usize> {
@@ -300,10 +300,10 @@ impl Measured {
                 }
             }
             Part::History => {
-                let kept_messages = self.kept_messages(kept[HISTORY]).len();
+                let dropped = self.dropped_messages(kept[HISTORY]).count();
                 Figures {
-                    kept: kept_messages - self.system.0 - self.question.0,
-                    dropped: self.dropped_messages(kept[HISTORY]).len(),
+                    kept: self.messages - dropped - self.system.0 - self.question.0,
+                    dropped,
                     ..of(HISTORY, self.pieces[HISTORY].len())
                 }
             }
@@ -378,17 +378,16 @@ pub(super) struct Figures {
 }
 
 /// The messages of a request by what becomes of them.
-struct Conversation {
+struct Conversation<'a> {
     system: Vec<usize>,
     question: Vec<usize>,
-    units: Units,
+    units: &'a Units,
     /// The units that may go, the newest first.
     free_units: Vec<Range<usize>>,
 }
 
-impl Conversation {
-    fn of(messages: &[ChatMessage]) -> Self {
-        let units = Units::of(messages);
+impl<'a> Conversation<'a> {
+    fn of(units: &'a Units, messages: &[ChatMessage]) -> Self {
         let mut free_units: Vec<Range<usize>> = units.newest_first().collect();
         let question = match units.question() {
             Some(question) => vec![question],
