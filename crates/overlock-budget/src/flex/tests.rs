@@ -439,7 +439,7 @@ fn in_a_browser(items: &[Item], window: u64) -> Vec<f32> {
     use taffy::prelude::*;
 
     // What a browser takes from an item is in proportion to its size as well, so weights are
-    // divided by it. All figures here are small enough to be floats.
+    // divided by it; and it takes less than all if weights are less than one together.
     #[expect(clippy::cast_precision_loss, reason = "sizes are small")]
     let float = |number: u64| number as f32;
     let mut tree: TaffyTree = TaffyTree::new();
@@ -447,7 +447,7 @@ fn in_a_browser(items: &[Item], window: u64) -> Vec<f32> {
         let style = Style {
             flex_basis: length(float(item.basis)),
             flex_grow: float(item.grow.into()),
-            flex_shrink: float(item.shrink.into()) / float(item.basis.max(1)),
+            flex_shrink: 1000.0 * float(item.shrink.into()) / float(item.basis.max(1)),
             min_size: Size {
                 width: length(float(item.min)),
                 height: auto(),

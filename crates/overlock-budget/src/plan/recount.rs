@@ -51,11 +51,11 @@ pub(super) fn plan(
         if let Some(best) = best.take_if(|_| is_enough) {
             return Ok(best);
         }
-        // What is too much is set aside, and more of it every time, so that this ends.
-        let step = if fits {
-            difference
-        } else {
-            difference.max(1).saturating_mul(1 << rounds.min(60))
+        // What is too much is set aside; in the end more of it every time, so that this ends.
+        let step = match rounds.checked_sub(ENOUGH) {
+            _ if fits => difference,
+            None => difference.max(1),
+            Some(late) => difference.max(1).saturating_mul(2 << late.min(60)),
         };
         correction = correction.saturating_add(step);
     }
