@@ -389,15 +389,14 @@ struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     fn of(units: &'a Units, messages: &[ChatMessage]) -> Self {
         let mut free_units: Vec<Range<usize>> = units.newest_first().collect();
-        let question = match units.question() {
-            Some(question) => vec![question],
+        let question = if let Some(question) = units.question() {
+            vec![question]
+        } else {
             // A request must have something to answer.
-            None => {
-                let says = |unit: &Range<usize>| units.free(unit.clone()).next().is_some();
-                let newest = free_units.iter().position(says);
-                let newer = free_units.drain(..newest.map_or(0, |newest| newest + 1));
-                newer.flat_map(|unit| units.free(unit)).collect()
-            }
+            let says = |unit: &Range<usize>| units.free(unit.clone()).next().is_some();
+            let newest = free_units.iter().position(says);
+            let newer = free_units.drain(..newest.map_or(0, |newest| newest + 1));
+            newer.flat_map(|unit| units.free(unit)).collect()
         };
         let system = (0..messages.len())
             .filter(|&place| messages[place].role().in_history() == Role::System)

@@ -37,8 +37,8 @@ pub(super) fn plan(
             return Planner::new(request, extras, &counter, options, 0).plan();
         };
 
-        let planned = plan.input_token_count.cast_signed();
-        let difference = tokens.cast_signed().saturating_sub(planned);
+        let foreseen = plan.input_token_count.cast_signed();
+        let difference = tokens.cast_signed().saturating_sub(foreseen);
         let fits = planner.recount(&mut plan, tokens);
         if fits
             && best

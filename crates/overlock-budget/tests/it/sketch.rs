@@ -31,6 +31,10 @@ impl CountTokens for Words {
 
 /// A request, what is added to it, and what it is planned with.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "every switch is drawn by itself"
+)]
 pub(crate) struct Sketch {
     /// Who speaks, and the words that are said. `s`, `u` and `a` are the roles; a capital calls a
     /// tool and its lower case is the result; `F` and `f` are the older form of both.
@@ -58,7 +62,7 @@ pub(crate) const LETTERS: &[u8] = b"suuaaXYZxyzFf";
 
 impl Sketch {
     pub(crate) fn request(&self) -> Value {
-        let messages: Vec<Value> = self.messages.iter().map(message).collect();
+        let messages: Vec<Value> = self.messages.iter().copied().map(message).collect();
         let mut whole = json!({"model": "words", "messages": messages});
         if !self.tools.is_empty() {
             let tools = self.tools.iter().enumerate();
@@ -125,7 +129,7 @@ impl Sketch {
     }
 }
 
-fn message(&(letter, count): &(u8, u8)) -> Value {
+fn message((letter, count): (u8, u8)) -> Value {
     let id = (letter.to_ascii_lowercase() as char).to_string();
     let text = words(count);
     let call = |name: &str| json!({"name": name, "arguments": text});
