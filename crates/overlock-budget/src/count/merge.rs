@@ -80,7 +80,10 @@ pub(crate) fn encode_into<M: Merges>(
             let id = ids[starts.trailing_zeros() as usize % SHORT];
             starts &= starts - 1;
             let end = piece.len().min(starts.trailing_zeros() as usize);
-            tokens.push(Token { id, end: start + end });
+            tokens.push(Token {
+                id,
+                end: start + end,
+            });
         }
     } else {
         heap(merges, piece, start, tokens);
@@ -138,7 +141,10 @@ impl<'a, M: Merges> Tokens<'a, M> {
 
     /// Goes on to the next window, and finds out how many of its tokens are sure.
     fn step(&mut self) {
-        self.begun = self.sure.checked_sub(1).map_or(0, |last| self.window[last].end);
+        self.begun = self
+            .sure
+            .checked_sub(1)
+            .map_or(0, |last| self.window[last].end);
         std::mem::swap(&mut self.window, &mut self.next);
         self.at = 0;
         loop {
@@ -158,7 +164,12 @@ impl<'a, M: Merges> Tokens<'a, M> {
             self.len *= 4;
             let end = self.piece.len().min(self.begun + self.len);
             self.window.clear();
-            encode_into(self.merges, &self.piece[self.begun..end], self.begun, &mut self.window);
+            encode_into(
+                self.merges,
+                &self.piece[self.begun..end],
+                self.begun,
+                &mut self.window,
+            );
         }
     }
 
@@ -173,8 +184,14 @@ impl<'a, M: Merges> Tokens<'a, M> {
         if self.window.get(self.sure) == Some(follower) {
             return true;
         }
-        let start = last.checked_sub(1).map_or(self.begun, |before| self.window[before].end);
-        may_meet(self.merges, &self.piece[start..border], &self.piece[border..follower.end])
+        let start = last
+            .checked_sub(1)
+            .map_or(self.begun, |before| self.window[before].end);
+        may_meet(
+            self.merges,
+            &self.piece[start..border],
+            &self.piece[border..follower.end],
+        )
     }
 }
 
@@ -184,7 +201,11 @@ impl<M: Merges> Iterator for Tokens<'_, M> {
     #[inline]
     fn next(&mut self) -> Option<Token> {
         if self.at == self.sure {
-            if self.window.last().is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len()) {
+            if self
+                .window
+                .last()
+                .is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len())
+            {
                 return None;
             }
             self.step();
@@ -215,8 +236,7 @@ impl<const N: usize> Scan<N> {
         for (place, bytes) in piece.array_windows::<2>().enumerate() {
             pairs[place] = pair(merges.rank_of_bytes(bytes[0], bytes[1]), place);
         }
-        let unused = u64::BITS.saturating_sub(piece.len() as u32);
-        let mut starts = u64::MAX.checked_shr(unused).unwrap_or(0);
+        let mut starts = piece.iter().fold(0_u64, |starts, _| starts << 1 | 1);
         let looked_at = piece.len().next_multiple_of(LANES);
         loop {
             let least = least(&pairs[..looked_at]);
@@ -224,7 +244,7 @@ impl<const N: usize> Scan<N> {
             if rank == NO_MERGE {
                 break;
             }
-            let left = least as usize % N;
+            let left = (least & 0xFF) as usize % N;
             let after = starts & (u64::MAX << left << 1);
             let right = after.trailing_zeros() as usize % N;
             let after = after & (after - 1);
@@ -304,7 +324,10 @@ fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Toke
     }
     let mut at = 0;
     while at < piece.len() {
-        tokens.push(Token { id: ids[at], end: start + ends[at] });
+        tokens.push(Token {
+            id: ids[at],
+            end: start + ends[at],
+        });
         at = ends[at];
     }
 }
@@ -345,7 +368,9 @@ mod tests {
             };
             let mut ranks = HashMap::new();
             for (rank, (left, right)) in (0..).zip(&pairs) {
-                ranks.entry((token(*left, rank), token(*right, rank))).or_insert(rank);
+                ranks
+                    .entry((token(*left, rank), token(*right, rank)))
+                    .or_insert(rank);
             }
             Made { ranks }
         })
@@ -355,10 +380,15 @@ mod tests {
     fn merged_plainly(merges: &Made, piece: &[u8]) -> Vec<Token> {
         let mut tokens: Vec<Token> = (1..)
             .zip(piece)
-            .map(|(end, byte)| Token { id: merges.byte(*byte), end })
+            .map(|(end, byte)| Token {
+                id: merges.byte(*byte),
+                end,
+            })
             .collect();
         loop {
-            let ranks = tokens.array_windows::<2>().map(|[left, right]| merges.rank(left.id, right.id));
+            let ranks = tokens
+                .array_windows::<2>()
+                .map(|[left, right]| merges.rank(left.id, right.id));
             let Some((at, rank)) = ranks.enumerate().min_by_key(|(_, rank)| *rank) else {
                 return tokens;
             };
@@ -366,7 +396,10 @@ mod tests {
                 return tokens;
             }
             let right = tokens.remove(at + 1);
-            tokens[at] = Token { id: merges.merged(rank), end: right.end };
+            tokens[at] = Token {
+                id: merges.merged(rank),
+                end: right.end,
+            };
         }
     }
 
