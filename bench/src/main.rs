@@ -6,6 +6,7 @@
 
 mod clock;
 mod closing;
+mod counting;
 mod documents;
 mod nesting;
 mod outside;
@@ -19,6 +20,7 @@ mod table;
 mod tokens;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
@@ -44,12 +46,13 @@ const TABLES: &[(&str, Table)] = &[
     ("stitching", stitching::run),
     ("repair", repairing::run),
     ("suites", suites::run),
+    ("counting", counting::run),
 ];
 
 const HELP: &str = "\
 usage: cargo xtask bench [--quick] [--data DIR] [--differences] [TABLE …]
 
-tables: scan, fragments, closing, nesting, stitching, repair, suites (all of them if none is named)
+tables: scan, fragments, closing, nesting, stitching, repair, suites, counting (all of them if none is named)
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)
@@ -57,11 +60,17 @@ tables: scan, fragments, closing, nesting, stitching, repair, suites (all of the
 ";
 
 fn main() -> Result<()> {
+    let begun = Instant::now();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [command, peer, shape, levels] = arguments.as_slice()
         && command == nesting::CHILD
     {
         return nesting::close_in_this_process(peer, shape, levels.parse()?);
+    }
+    if let [command, counter, path] = arguments.as_slice()
+        && command == counting::CHILD
+    {
+        return counting::count_in_this_process(begun, counter, path);
     }
     let Some(options) = parse(&arguments)? else {
         print!("{HELP}");

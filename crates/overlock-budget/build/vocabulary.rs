@@ -36,7 +36,7 @@ impl Vocabulary {
     pub(crate) fn tables(&self) -> Vec<(&'static str, Vec<u8>)> {
         let bytes = self.tokens.iter().map(|(bytes, _)| bytes.as_slice());
         let longest = bytes.clone().map(<[u8]>::len).max().unwrap_or(0);
-        assert!(longest <= usize::from(u8::MAX));
+        let longest = u8::try_from(longest).expect("no token is so long");
 
         let short: Vec<u64> = bytes
             .clone()
@@ -120,10 +120,7 @@ impl Vocabulary {
                 "two_bytes",
                 double.iter().flat_map(|rank| rank.to_le_bytes()).collect(),
             ),
-            (
-                "longest",
-                vec![u8::try_from(longest).expect("just checked")],
-            ),
+            ("longest", vec![longest]),
         ]
     }
 
@@ -182,8 +179,7 @@ fn two_words(bytes: &[u8]) -> [u64; 2] {
     let mut words = [0; 16];
     words[..bytes.len()].copy_from_slice(bytes);
     words[15] = u8::try_from(bytes.len()).expect("the token is of medium length");
-    let words = u128::from_le_bytes(words);
-    [words as u64, (words >> 64) as u64]
+    hash::words(&words)
 }
 
 fn both(words: [u64; 2]) -> [u8; 16] {

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::mem::size_of;
 use std::sync::{Mutex, PoisonError};
 
-use super::encoding::mix_two;
+use super::encoding::{mix_two, words};
 use super::{CountTokens, Keep};
 
 /// A counter that remembers what it counted, within a bound on the bytes it holds.
@@ -78,11 +78,6 @@ impl<C: CountTokens> Cached<C> {
         let [low, high] = words(&last);
         mix_two(mix_two(lanes[0], low), lanes[1] ^ high)
     }
-}
-
-fn words(block: &[u8; 16]) -> [u64; 2] {
-    let block = u128::from_le_bytes(*block);
-    [block as u64, (block >> 64) as u64]
 }
 
 impl<C: CountTokens> CountTokens for Cached<C> {
@@ -161,7 +156,12 @@ impl Shelf {
         }
         self.held += size;
         self.places.insert(digest, self.entries.len());
-        self.entries.push(Entry { digest, text: text.into(), count, asked_for: false });
+        self.entries.push(Entry {
+            digest,
+            text: text.into(),
+            count,
+            asked_for: false,
+        });
     }
 
     /// Takes an entry away; the last one takes its place.
@@ -232,7 +232,10 @@ mod tests {
         let text = (0..6_usize, 0..4_usize, 0..200_u64);
         vec(text, 1..80).prop_map(|texts| {
             let text = |which: usize, size: usize| format!("message {which} ").repeat(3 + 7 * size);
-            texts.into_iter().map(|(which, size, limit)| (text(which, size), limit)).collect()
+            texts
+                .into_iter()
+                .map(|(which, size, limit)| (text(which, size), limit))
+                .collect()
         })
     }
 

@@ -236,8 +236,7 @@ impl<const N: usize> Scan<N> {
         for (place, bytes) in piece.array_windows::<2>().enumerate() {
             pairs[place] = pair(merges.rank_of_bytes(bytes[0], bytes[1]), place);
         }
-        let unused = u64::BITS.saturating_sub(piece.len() as u32);
-        let mut starts = u64::MAX.checked_shr(unused).unwrap_or(0);
+        let mut starts = piece.iter().fold(0_u64, |starts, _| starts << 1 | 1);
         let looked_at = piece.len().next_multiple_of(LANES);
         loop {
             let least = least(&pairs[..looked_at]);
@@ -245,7 +244,7 @@ impl<const N: usize> Scan<N> {
             if rank == NO_MERGE {
                 break;
             }
-            let left = least as usize % N;
+            let left = (least & 0xFF) as usize % N;
             let after = starts & (u64::MAX << left << 1);
             let right = after.trailing_zeros() as usize % N;
             let after = after & (after - 1);
@@ -369,7 +368,9 @@ mod tests {
             };
             let mut ranks = HashMap::new();
             for (rank, (left, right)) in (0..).zip(&pairs) {
-                ranks.entry((token(*left, rank), token(*right, rank))).or_insert(rank);
+                ranks
+                    .entry((token(*left, rank), token(*right, rank)))
+                    .or_insert(rank);
             }
             Made { ranks }
         })
@@ -379,10 +380,15 @@ mod tests {
     fn merged_plainly(merges: &Made, piece: &[u8]) -> Vec<Token> {
         let mut tokens: Vec<Token> = (1..)
             .zip(piece)
-            .map(|(end, byte)| Token { id: merges.byte(*byte), end })
+            .map(|(end, byte)| Token {
+                id: merges.byte(*byte),
+                end,
+            })
             .collect();
         loop {
-            let ranks = tokens.array_windows::<2>().map(|[left, right]| merges.rank(left.id, right.id));
+            let ranks = tokens
+                .array_windows::<2>()
+                .map(|[left, right]| merges.rank(left.id, right.id));
             let Some((at, rank)) = ranks.enumerate().min_by_key(|(_, rank)| *rank) else {
                 return tokens;
             };
@@ -390,7 +396,10 @@ mod tests {
                 return tokens;
             }
             let right = tokens.remove(at + 1);
-            tokens[at] = Token { id: merges.merged(rank), end: right.end };
+            tokens[at] = Token {
+                id: merges.merged(rank),
+                end: right.end,
+            };
         }
     }
 

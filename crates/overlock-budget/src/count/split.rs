@@ -246,9 +246,18 @@ mod tests {
     use fancy_regex::Regex;
     use proptest::prelude::*;
 
-    const GPT_4: Pattern = Pattern::Words { digits: 3, whole_ending: true };
-    const LLAMA_3: Pattern = Pattern::Words { digits: 3, whole_ending: false };
-    const QWEN: Pattern = Pattern::Words { digits: 1, whole_ending: false };
+    const GPT_4: Pattern = Pattern::Words {
+        digits: 3,
+        whole_ending: true,
+    };
+    const LLAMA_3: Pattern = Pattern::Words {
+        digits: 3,
+        whole_ending: false,
+    };
+    const QWEN: Pattern = Pattern::Words {
+        digits: 1,
+        whole_ending: false,
+    };
 
     const EXPRESSIONS: [(Pattern, &str); 5] = [
         (

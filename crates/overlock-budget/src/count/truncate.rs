@@ -80,14 +80,21 @@ impl<T: BytePair> Beginning<'_, T> {
         let text = self.text;
         let is_place = |place: &usize| text.is_char_boundary(*place);
         if high.saturating_sub(low) <= FEW && high - border <= 4 * FEW {
-            let fits = |place: &usize| {
-                count_up_to(self.tokenizer, &text[border..*place], limit).is_some()
-            };
+            let fits =
+                |place: &usize| count_up_to(self.tokenizer, &text[border..*place], limit).is_some();
             return (low + 1..=high).rev().filter(is_place).find(fits);
         }
         let tokenizer = self.tokenizer;
-        let mut heads = Heads { tokenizer, text, end: high, heads: HashMap::new() };
-        let middle = heads.head(border).place_of(limit).clamp(low + 1, high.max(low + 1));
+        let mut heads = Heads {
+            tokenizer,
+            text,
+            end: high,
+            by_start: HashMap::new(),
+        };
+        let middle = heads
+            .head(border)
+            .place_of(limit)
+            .clamp(low + 1, high.max(low + 1));
         let (mut best, mut failures) = (None, 0);
         for place in middle..=high {
             let whole = heads.head(border).count(place);
@@ -95,7 +102,11 @@ impl<T: BytePair> Beginning<'_, T> {
             if split <= limit && is_place(&place) {
                 best = Some(place);
             }
-            failures = if whole.min(split) > limit { failures + 1 } else { 0 };
+            failures = if whole.min(split) > limit {
+                failures + 1
+            } else {
+                0
+            };
             // A character more, because a piece may begin within it.
             if failures > self.tokenizer.longest() + char::MAX.len_utf8() {
                 break;
@@ -113,14 +124,16 @@ struct Heads<'a, T: BytePair> {
     tokenizer: &'a T,
     text: &'a str,
     end: usize,
-    heads: HashMap<usize, Head<'a, T::Merges>>,
+    by_start: HashMap<usize, Head<'a, T::Merges>>,
 }
 
 impl<'a, T: BytePair> Heads<'a, T> {
     /// The piece that begins at a place.
     fn head(&mut self, start: usize) -> &mut Head<'a, T::Merges> {
         let bytes = &self.text.as_bytes()[..self.end];
-        self.heads.entry(start).or_insert_with(|| Head::new(self.tokenizer.merges(), bytes, start))
+        self.by_start
+            .entry(start)
+            .or_insert_with(|| Head::new(self.tokenizer.merges(), bytes, start))
     }
 
     /// The tokens of the text from a border up to a place, split as if it ended there.
@@ -153,7 +166,13 @@ struct Head<'a, M> {
 impl<'a, M: Merges> Head<'a, M> {
     fn new(merges: &'a M, text: &'a [u8], start: usize) -> Self {
         let tokens = Tokens::new(merges, &text[start..]);
-        Self { merges, text, start, tokens, ends: Vec::new() }
+        Self {
+            merges,
+            text,
+            start,
+            tokens,
+            ends: Vec::new(),
+        }
     }
 
     /// Where so many tokens end.
@@ -168,7 +187,10 @@ impl<'a, M: Merges> Head<'a, M> {
     fn count(&mut self, place: usize) -> u64 {
         while self.ends.last().is_none_or(|end| *end < place) && self.go_on() {}
         let before = self.ends.partition_point(|end| *end <= place);
-        if before.checked_sub(1).is_some_and(|last| self.ends[last] == place) {
+        if before
+            .checked_sub(1)
+            .is_some_and(|last| self.ends[last] == place)
+        {
             return before as u64;
         }
         let mut near = NEAR;
@@ -201,7 +223,9 @@ impl<'a, M: Merges> Head<'a, M> {
 
     /// Where the first so many tokens end.
     fn border(&self, tokens: usize) -> usize {
-        tokens.checked_sub(1).map_or(self.start, |last| self.ends[last])
+        tokens
+            .checked_sub(1)
+            .map_or(self.start, |last| self.ends[last])
     }
 
     fn go_on(&mut self) -> bool {
@@ -224,7 +248,10 @@ impl<T: BytePair> Ending<'_, T> {
         let (mut end, mut count) = (self.text.len(), 0);
         while end > 0 {
             let borders = (1..end).rev();
-            let start = borders.into_iter().find(|at| pattern.is_border(self.text, *at)).unwrap_or(0);
+            let start = borders
+                .into_iter()
+                .find(|at| pattern.is_border(self.text, *at))
+                .unwrap_or(0);
             let Some(tokens) = count_up_to(self.tokenizer, &self.text[start..end], limit - count)
             else {
                 return self.first_within(start, end, limit - count);
@@ -241,8 +268,12 @@ impl<T: BytePair> Ending<'_, T> {
         let text = &self.text[..border];
         let is_place = |place: &usize| text.is_char_boundary(*place);
         if border - low <= FEW {
-            let fits = |place: &usize| count_up_to(self.tokenizer, &text[*place..], limit).is_some();
-            return (low + 1..border).filter(is_place).find(fits).unwrap_or(border);
+            let fits =
+                |place: &usize| count_up_to(self.tokenizer, &text[*place..], limit).is_some();
+            return (low + 1..border)
+                .filter(is_place)
+                .find(fits)
+                .unwrap_or(border);
         }
         let mut tails = Tails::new(self.tokenizer, text, low);
         let middle = tails.place_of(limit).clamp(low + 1, border);
@@ -253,7 +284,11 @@ impl<T: BytePair> Ending<'_, T> {
             if split <= limit && is_place(&place) {
                 best = Some(place);
             }
-            failures = if whole.min(split) > limit { failures + 1 } else { 0 };
+            failures = if whole.min(split) > limit {
+                failures + 1
+            } else {
+                0
+            };
             if failures > self.tokenizer.longest() + char::MAX.len_utf8() {
                 break;
             }
@@ -276,7 +311,7 @@ struct Tails<'a, T> {
     /// One more than the tokens from a place on; nothing is known where there is a zero.
     counts: Vec<u64>,
     /// Long pieces, by where they end.
-    tails: HashMap<usize, Tail>,
+    by_end: HashMap<usize, Tail>,
 }
 
 impl<'a, T: BytePair> Tails<'a, T> {
@@ -289,7 +324,14 @@ impl<'a, T: BytePair> Tails<'a, T> {
         }
         let mut counts = vec![0; text.len() - low + 1];
         counts[text.len() - low] = 1;
-        Self { tokenizer, text, low, starts, counts, tails: HashMap::new() }
+        Self {
+            tokenizer,
+            text,
+            low,
+            starts,
+            counts,
+            by_end: HashMap::new(),
+        }
     }
 
     /// Where so many tokens begin, if the text is split from `low` on.
@@ -337,7 +379,8 @@ impl<'a, T: BytePair> Tails<'a, T> {
             at = end;
         }
         for (start, end) in pieces.into_iter().rev() {
-            self.counts[start - self.low] = self.counts[end - self.low] + self.count_piece(start, end);
+            self.counts[start - self.low] =
+                self.counts[end - self.low] + self.count_piece(start, end);
         }
         self.counts[place - self.low] - 1
     }
@@ -357,7 +400,9 @@ impl<'a, T: BytePair> Tails<'a, T> {
     /// The long piece that ends at a place and may begin at another.
     fn tail(&mut self, start: usize, end: usize) -> &mut Tail {
         let (merges, text) = (self.tokenizer.merges(), self.text.as_bytes());
-        self.tails.entry(end).or_insert_with(|| Tail::new(merges, text, start, end))
+        self.by_end
+            .entry(end)
+            .or_insert_with(|| Tail::new(merges, text, start, end))
     }
 }
 
@@ -413,7 +458,8 @@ impl Tail {
             }
         };
         let total = count + rest;
-        self.counts.extend(met.into_iter().map(|(at, before)| (at, total - before)));
+        self.counts
+            .extend(met.into_iter().map(|(at, before)| (at, total - before)));
         total
     }
 
@@ -431,7 +477,9 @@ impl Tail {
         if same < REPEATED {
             return None;
         }
-        let within = self.borders.partition_point(|border| *border <= start + same);
+        let within = self
+            .borders
+            .partition_point(|border| *border <= start + same);
         let kept = within.checked_sub(1 + NEAR)?;
         let joint = place + self.borders[kept] - start;
         let first = joint + Tokens::new(merges, &text[joint..]).next()?.end;
@@ -445,7 +493,11 @@ impl Tail {
 /// How many bytes two texts begin with alike.
 fn same_bytes(one: &[u8], other: &[u8]) -> usize {
     const BLOCK: usize = 64;
-    let blocks = one.as_chunks::<BLOCK>().0.iter().zip(other.as_chunks::<BLOCK>().0);
+    let blocks = one
+        .as_chunks::<BLOCK>()
+        .0
+        .iter()
+        .zip(other.as_chunks::<BLOCK>().0);
     let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
     let rest = one[same..].iter().zip(&other[same..]);
     same + rest.take_while(|(one, other)| one == other).count()

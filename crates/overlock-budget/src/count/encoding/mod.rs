@@ -1,4 +1,4 @@
-//! How many tokens is a text to an OpenAI model?
+//! How many tokens is a text to a GPT?
 
 mod hash;
 mod table;
@@ -7,14 +7,24 @@ mod tests;
 
 use std::fmt;
 
-pub(crate) use self::hash::mix_two;
+pub(crate) use self::hash::{mix_two, words};
 
 use self::table::{CL100K, O200K, P50K, R50K, Ranks};
 use super::byte_pair::{self, BytePair};
 use super::split::Pattern;
 use super::{CountTokens, Keep, truncate};
 
-/// An encoding of OpenAI, built in: it counts exactly what `tiktoken` counts for ordinary text.
+/// An encoding that `tiktoken` knows, built in: it counts exactly what `tiktoken` counts for
+/// ordinary text.
+///
+/// ```
+/// use overlock_budget::{CountTokens, Encoding, Keep};
+///
+/// let encoding = Encoding::O200kBase;
+/// assert_eq!(encoding.count("Hello, world!"), 4);
+/// assert_eq!(encoding.count_up_to("Hello, world!", 3), None);
+/// assert_eq!(encoding.truncate_to("Hello, world!", 3, Keep::Start), "Hello, world");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// `o200k_base`: GPT-4o, GPT-4.1, GPT-5 and the o-series.
@@ -31,12 +41,19 @@ pub enum Encoding {
 
 impl Encoding {
     /// All encodings, the newest first.
-    pub const ALL: [Self; 5] =
-        [Self::O200kBase, Self::O200kHarmony, Self::Cl100kBase, Self::P50kBase, Self::R50kBase];
+    pub const ALL: [Self; 5] = [
+        Self::O200kBase,
+        Self::O200kHarmony,
+        Self::Cl100kBase,
+        Self::P50kBase,
+        Self::R50kBase,
+    ];
 
     /// The encoding of a name, such as `cl100k_base`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|encoding| encoding.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|encoding| encoding.name() == name)
     }
 
     /// The name that `tiktoken` has for it.
@@ -90,7 +107,10 @@ impl BytePair for Encoding {
     fn pattern(&self) -> Pattern {
         match self {
             Self::O200kBase | Self::O200kHarmony => Pattern::Cased,
-            Self::Cl100kBase => Pattern::Words { digits: 3, whole_ending: true },
+            Self::Cl100kBase => Pattern::Words {
+                digits: 3,
+                whole_ending: true,
+            },
             Self::P50kBase | Self::R50kBase => Pattern::Plain,
         }
     }

@@ -92,16 +92,14 @@ impl Table {
             return self.contains_long(&text[start..end]);
         }
         // Sixteen bytes are read at once where there are as many.
-        let bytes = match text.get(start..start + 16) {
-            Some(bytes) => bytes.try_into().unwrap_or([0; 16]),
-            None => {
-                let mut bytes = [0; 16];
-                bytes[..len].copy_from_slice(&text[start..end]);
-                bytes
-            }
+        let bytes = if let Some(bytes) = text[start..].first_chunk() {
+            *bytes
+        } else {
+            let mut bytes = [0; 16];
+            bytes[..len].copy_from_slice(&text[start..end]);
+            bytes
         };
-        let words = u128::from_le_bytes(bytes);
-        let (low, high) = (words as u64, (words >> 64) as u64);
+        let [low, high] = hash::words(&bytes);
         let tag = (len as u64) << 56;
         if len < MEDIUM {
             let key = low & !(u64::MAX << (8 * len)) | tag;
@@ -127,7 +125,7 @@ impl Table {
     fn merge(&self, left: u32, right: u32) -> Option<u32> {
         let pair = u64::from(left) << RANK_BITS | u64::from(right);
         let merge = u64::from_le_bytes(self.merges.slot(hash::mix(pair)));
-        (merge >> RANK_BITS == pair).then_some(merge as u32 & ((1 << RANK_BITS) - 1))
+        (merge >> RANK_BITS == pair).then_some((merge & ((1 << RANK_BITS) - 1)) as u32)
     }
 }
 
@@ -146,10 +144,22 @@ pub(crate) struct Ranks {
     end: u32,
 }
 
-pub(super) static O200K: Ranks = Ranks { table: &O200K_TABLE, end: NO_MERGE };
-pub(super) static CL100K: Ranks = Ranks { table: &CL100K_TABLE, end: NO_MERGE };
-pub(super) static P50K: Ranks = Ranks { table: &P50K_TABLE, end: NO_MERGE };
-pub(super) static R50K: Ranks = Ranks { table: &P50K_TABLE, end: 50_256 };
+pub(super) static O200K: Ranks = Ranks {
+    table: &O200K_TABLE,
+    end: NO_MERGE,
+};
+pub(super) static CL100K: Ranks = Ranks {
+    table: &CL100K_TABLE,
+    end: NO_MERGE,
+};
+pub(super) static P50K: Ranks = Ranks {
+    table: &P50K_TABLE,
+    end: NO_MERGE,
+};
+pub(super) static R50K: Ranks = Ranks {
+    table: &P50K_TABLE,
+    end: 50_256,
+};
 
 impl Merges for Ranks {
     #[inline]

@@ -35,7 +35,11 @@ fn every_token_counts_as_tiktoken_counts_it() {
                 continue;
             };
             let expected = oracle.encode_ordinary(&token).len() as u64;
-            assert_eq!(encoding.count(&token), expected, "{encoding} counts {token:?}");
+            assert_eq!(
+                encoding.count(&token),
+                expected,
+                "{encoding} counts {token:?}"
+            );
         }
     }
 }
@@ -49,9 +53,65 @@ fn what_looks_like_a_control_token_is_text() {
 
 #[test]
 fn a_long_run_counts_as_tiktoken_counts_it() {
-    for unit in ["a", "=", " ", "\n", "-", "\u{1f600}", "\u{65e5}", "1", "ab", "xyz", "\u{65e5}A", " \n"] {
+    for unit in [
+        "a",
+        "=",
+        " ",
+        "\n",
+        "-",
+        "\u{1f600}",
+        "\u{65e5}",
+        "1",
+        "ab",
+        "xyz",
+        "\u{65e5}A",
+        " \n",
+    ] {
         check(&unit.repeat(700));
         check(&format!("{}!", unit.repeat(1003)));
+    }
+}
+
+#[test]
+fn a_hundred_thousand_bytes_of_one_character_count_as_tiktoken_counts_them() {
+    for unit in ["a", "=", "\u{1f600}", "\u{65e5}", "1"] {
+        check(&unit.repeat(100_000 / unit.len()));
+    }
+}
+
+#[test]
+fn millions_of_one_character_count_in_proportion() {
+    // Whole tokens of every length that such runs have, and whole groups of digits.
+    const PART: usize = 3 << 18;
+    for unit in ["a", "=", " ", "\n", "1"] {
+        for encoding in [Encoding::O200kBase, Encoding::R50kBase] {
+            let part = unit.repeat(PART);
+            let expected = 6 * encoding.count(&part);
+            assert_eq!(
+                encoding.count(&part.repeat(6)),
+                expected,
+                "{encoding} counts {unit:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn long_runs_are_truncated_to_the_longest_part_that_fits() {
+    for unit in ["a", "=", " ", " \n", "\u{65e5}", "\u{65e5}A"] {
+        let text = format!("x{}y", unit.repeat(700 / unit.len()));
+        for encoding in Encoding::ALL {
+            let tokens = encoding.count(&text) / 2;
+            for keep in [Keep::Start, Keep::End] {
+                let part = encoding.truncate_to(&text, tokens, keep);
+                let expected = longest_part(encoding, &text, tokens, keep);
+                assert_eq!(
+                    part.len(),
+                    expected.len(),
+                    "{encoding} keeps the {keep:?} of {unit:?}"
+                );
+            }
+        }
     }
 }
 
@@ -85,15 +145,18 @@ fn check_truncation(text: &str, tokens: u64) {
         for keep in [Keep::Start, Keep::End] {
             let part = encoding.truncate_to(text, tokens, keep);
             let expected = longest_part(encoding, text, tokens, keep);
-            assert_eq!(part, expected, "{encoding} keeps {tokens} tokens at the {keep:?} of {text:?}");
+            assert_eq!(
+                part, expected,
+                "{encoding} keeps {tokens} tokens at the {keep:?} of {text:?}"
+            );
         }
     }
 }
 
 #[test]
 fn truncation_keeps_the_longest_part_that_fits() {
-    proptest!(ProptestConfig::with_cases(1000), |(text in nasty_text(30), share in 0.0..1.1)| {
-        let tokens = (Encoding::Cl100kBase.count(&text) as f64 * share) as u64;
+    proptest!(ProptestConfig::with_cases(1000), |(text in nasty_text(30), hundredths in 0..110_u64)| {
+        let tokens = Encoding::Cl100kBase.count(&text) * hundredths / 100;
         check_truncation(&text, tokens);
     });
 }
