@@ -37,7 +37,7 @@ mod negotiate;
 
 #[cfg(feature = "tokenizer-files")]
 pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions};
-pub use count::{Approximate, CountTokens, Encoding, Keep, Provenance};
+pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance};
 #[cfg(feature = "tokenizer-files")]
 pub use count::{TokenizerFile, TokenizerFileError};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};

@@ -80,10 +80,7 @@ pub(crate) fn encode_into<M: Merges>(
             let id = ids[starts.trailing_zeros() as usize % SHORT];
             starts &= starts - 1;
             let end = piece.len().min(starts.trailing_zeros() as usize);
-            tokens.push(Token {
-                id,
-                end: start + end,
-            });
+            tokens.push(Token { id, end: start + end });
         }
     } else {
         heap(merges, piece, start, tokens);
@@ -104,6 +101,8 @@ pub(crate) struct Tokens<'a, M> {
     piece: &'a [u8],
     /// Where the window begins.
     begun: usize,
+    /// How many bytes a window has: more once that was necessary.
+    len: usize,
     /// The tokens of the window. Those before `sure` are tokens of the piece, those before `at` were
     /// handed out.
     window: Vec<Token>,
@@ -119,6 +118,7 @@ impl<'a, M: Merges> Tokens<'a, M> {
             merges,
             piece,
             begun: 0,
+            len: WINDOW,
             window: Vec::with_capacity(WINDOW),
             at: 0,
             sure: 0,
@@ -131,43 +131,34 @@ impl<'a, M: Merges> Tokens<'a, M> {
 
     /// Fills the next window, which begins at a place.
     fn next_from(&mut self, begin: usize) {
-        let end = self.piece.len().min(begin + WINDOW);
+        let end = self.piece.len().min(begin + self.len);
         self.next.clear();
         encode_into(self.merges, &self.piece[begin..end], begin, &mut self.next);
     }
 
     /// Goes on to the next window, and finds out how many of its tokens are sure.
     fn step(&mut self) {
-        self.begun = self
-            .sure
-            .checked_sub(1)
-            .map_or(0, |last| self.window[last].end);
+        self.begun = self.sure.checked_sub(1).map_or(0, |last| self.window[last].end);
         std::mem::swap(&mut self.window, &mut self.next);
         self.at = 0;
-        let mut len = WINDOW;
         loop {
-            let end = self.piece.len().min(self.begun + len);
+            let end = self.piece.len().min(self.begun + self.len);
             if end == self.piece.len() {
                 self.sure = self.window.len();
                 return;
             }
             // Far from the end of the window its tokens are most likely those of the piece.
             for quarters in [3, 2, 1] {
-                let border = self.begun + len * quarters / 4;
+                let border = self.begun + self.len * quarters / 4;
                 self.sure = self.window.partition_point(|token| token.end <= border);
                 if self.sure > 0 && self.joins() {
                     return;
                 }
             }
-            len *= 2;
-            let end = self.piece.len().min(self.begun + len);
+            self.len *= 4;
+            let end = self.piece.len().min(self.begun + self.len);
             self.window.clear();
-            encode_into(
-                self.merges,
-                &self.piece[self.begun..end],
-                self.begun,
-                &mut self.window,
-            );
+            encode_into(self.merges, &self.piece[self.begun..end], self.begun, &mut self.window);
         }
     }
 
@@ -182,14 +173,8 @@ impl<'a, M: Merges> Tokens<'a, M> {
         if self.window.get(self.sure) == Some(follower) {
             return true;
         }
-        let start = last
-            .checked_sub(1)
-            .map_or(self.begun, |before| self.window[before].end);
-        may_meet(
-            self.merges,
-            &self.piece[start..border],
-            &self.piece[border..follower.end],
-        )
+        let start = last.checked_sub(1).map_or(self.begun, |before| self.window[before].end);
+        may_meet(self.merges, &self.piece[start..border], &self.piece[border..follower.end])
     }
 }
 
@@ -199,11 +184,7 @@ impl<M: Merges> Iterator for Tokens<'_, M> {
     #[inline]
     fn next(&mut self) -> Option<Token> {
         if self.at == self.sure {
-            if self
-                .window
-                .last()
-                .is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len())
-            {
+            if self.window.last().is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len()) {
                 return None;
             }
             self.step();
@@ -234,7 +215,8 @@ impl<const N: usize> Scan<N> {
         for (place, bytes) in piece.array_windows::<2>().enumerate() {
             pairs[place] = pair(merges.rank_of_bytes(bytes[0], bytes[1]), place);
         }
-        let mut starts = u64::MAX >> (64 - piece.len());
+        let unused = u64::BITS.saturating_sub(piece.len() as u32);
+        let mut starts = u64::MAX.checked_shr(unused).unwrap_or(0);
         let looked_at = piece.len().next_multiple_of(LANES);
         loop {
             let least = least(&pairs[..looked_at]);
@@ -281,49 +263,130 @@ fn least(pairs: &[u64]) -> u64 {
 
 /// A longer piece: the pairs wait in a heap, and the parts know their neighbours.
 fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Token>) {
-    const GONE: u32 = u32::MAX;
     let mut ids: Vec<u32> = piece.iter().map(|byte| merges.byte(*byte)).collect();
-    // Where the part ends that begins at a place, and where the one before it begins.
+    // Of the part that begins at a place: where it ends, where the one before it begins, and the
+    // rank of its merge with the one after it.
     let mut ends: Vec<usize> = (1..=piece.len()).collect();
     let mut befores: Vec<usize> = (0..piece.len()).map(|at| at.saturating_sub(1)).collect();
-    let mut pairs = BinaryHeap::new();
+    let mut ranks = vec![NO_MERGE; piece.len()];
+    let mut pairs = BinaryHeap::with_capacity(piece.len());
     for (at, bytes) in piece.array_windows::<2>().enumerate() {
-        let rank = merges.rank_of_bytes(bytes[0], bytes[1]);
-        if rank != NO_MERGE {
-            pairs.push(Reverse((rank, at)));
+        ranks[at] = merges.rank_of_bytes(bytes[0], bytes[1]);
+        if ranks[at] != NO_MERGE {
+            pairs.push(Reverse((ranks[at], at)));
         }
     }
     while let Some(Reverse((rank, left))) = pairs.pop() {
-        let right = ends[left];
         // A pair that changed since it was put here is no longer there, or waits elsewhere.
-        if ids[left] == GONE || right == piece.len() || merges.rank(ids[left], ids[right]) != rank {
+        if ranks[left] != rank {
             continue;
         }
+        let right = ends[left];
         let end = ends[right];
         ids[left] = merges.merged(rank);
-        ids[right] = GONE;
+        ranks[right] = NO_MERGE;
         ends[left] = end;
+        ranks[left] = NO_MERGE;
         if end < piece.len() {
             befores[end] = left;
-            let rank = merges.rank(ids[left], ids[end]);
-            if rank != NO_MERGE {
-                pairs.push(Reverse((rank, left)));
+            ranks[left] = merges.rank(ids[left], ids[end]);
+            if ranks[left] != NO_MERGE {
+                pairs.push(Reverse((ranks[left], left)));
             }
         }
         if left > 0 {
             let before = befores[left];
-            let rank = merges.rank(ids[before], ids[left]);
-            if rank != NO_MERGE {
-                pairs.push(Reverse((rank, before)));
+            ranks[before] = merges.rank(ids[before], ids[left]);
+            if ranks[before] != NO_MERGE {
+                pairs.push(Reverse((ranks[before], before)));
             }
         }
     }
     let mut at = 0;
     while at < piece.len() {
-        tokens.push(Token {
-            id: ids[at],
-            end: start + ends[at],
-        });
+        tokens.push(Token { id: ids[at], end: start + ends[at] });
         at = ends[at];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// Merges made up at random: not sensible, but deterministic.
+    #[derive(Debug)]
+    struct Made {
+        ranks: HashMap<(u32, u32), u32>,
+    }
+
+    impl Merges for Made {
+        fn byte(&self, byte: u8) -> u32 {
+            u32::from(byte)
+        }
+
+        fn rank(&self, left: u32, right: u32) -> u32 {
+            self.ranks.get(&(left, right)).copied().unwrap_or(NO_MERGE)
+        }
+
+        fn merged(&self, rank: u32) -> u32 {
+            256 + rank
+        }
+    }
+
+    /// Every merge takes two of the bytes `0..3` and of the merges before it.
+    fn made() -> impl Strategy<Value = Made> {
+        vec((any::<u32>(), any::<u32>()), 1..60).prop_map(|pairs| {
+            let token = |number: u32, rank: u32| match number % (rank + 3) {
+                byte @ 0..3 => byte,
+                merge => 256 + merge - 3,
+            };
+            let mut ranks = HashMap::new();
+            for (rank, (left, right)) in (0..).zip(&pairs) {
+                ranks.entry((token(*left, rank), token(*right, rank))).or_insert(rank);
+            }
+            Made { ranks }
+        })
+    }
+
+    /// The tokens found by merging as the definition says.
+    fn merged_plainly(merges: &Made, piece: &[u8]) -> Vec<Token> {
+        let mut tokens: Vec<Token> = (1..)
+            .zip(piece)
+            .map(|(end, byte)| Token { id: merges.byte(*byte), end })
+            .collect();
+        loop {
+            let ranks = tokens.array_windows::<2>().map(|[left, right]| merges.rank(left.id, right.id));
+            let Some((at, rank)) = ranks.enumerate().min_by_key(|(_, rank)| *rank) else {
+                return tokens;
+            };
+            if rank == NO_MERGE {
+                return tokens;
+            }
+            let right = tokens.remove(at + 1);
+            tokens[at] = Token { id: merges.merged(rank), end: right.end };
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn every_way_of_merging_makes_the_same_tokens(
+            merges in made(),
+            piece in vec(0..3_u8, 0..700),
+        ) {
+            let expected = merged_plainly(&merges, &piece);
+            prop_assert_eq!(Tokens::new(&merges, &piece).collect::<Vec<_>>(), &expected[..]);
+            prop_assert_eq!(count_up_to(&merges, &piece, u64::MAX), Some(expected.len() as u64));
+            let mut tokens = Vec::new();
+            encode_into(&merges, &piece, 0, &mut tokens);
+            prop_assert_eq!(&tokens[..], &expected[..]);
+            tokens.clear();
+            heap(&merges, &piece, 0, &mut tokens);
+            prop_assert_eq!(&tokens[..], &expected[..]);
+        }
     }
 }

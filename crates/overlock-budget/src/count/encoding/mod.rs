@@ -2,13 +2,17 @@
 
 mod hash;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
-use self::table::{CL100K, O200K, P50K, Ranks};
-use super::merge;
+pub(crate) use self::hash::mix_two;
+
+use self::table::{CL100K, O200K, P50K, R50K, Ranks};
+use super::byte_pair::{self, BytePair};
 use super::split::Pattern;
-use super::{CountTokens, Keep};
+use super::{CountTokens, Keep, truncate};
 
 /// An encoding of OpenAI, built in: it counts exactly what `tiktoken` counts for ordinary text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,19 +31,12 @@ pub enum Encoding {
 
 impl Encoding {
     /// All encodings, the newest first.
-    pub const ALL: [Self; 5] = [
-        Self::O200kBase,
-        Self::O200kHarmony,
-        Self::Cl100kBase,
-        Self::P50kBase,
-        Self::R50kBase,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::O200kBase, Self::O200kHarmony, Self::Cl100kBase, Self::P50kBase, Self::R50kBase];
 
     /// The encoding of a name, such as `cl100k_base`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|encoding| encoding.name() == name)
+        Self::ALL.into_iter().find(|encoding| encoding.name() == name)
     }
 
     /// The name that `tiktoken` has for it.
@@ -53,35 +50,12 @@ impl Encoding {
         }
     }
 
-    fn pattern(self) -> Pattern {
+    fn ranks(self) -> &'static Ranks {
         match self {
-            Self::O200kBase | Self::O200kHarmony => Pattern::Cased,
-            Self::Cl100kBase => Pattern::Words {
-                digits: 3,
-                whole_ending: true,
-            },
-            Self::P50kBase | Self::R50kBase => Pattern::Plain,
-        }
-    }
-
-    fn ranks(self) -> Ranks {
-        match self {
-            Self::O200kBase | Self::O200kHarmony => Ranks {
-                table: &O200K,
-                end: u32::MAX,
-            },
-            Self::Cl100kBase => Ranks {
-                table: &CL100K,
-                end: u32::MAX,
-            },
-            Self::P50kBase => Ranks {
-                table: &P50K,
-                end: u32::MAX,
-            },
-            Self::R50kBase => Ranks {
-                table: &P50K,
-                end: 50_256,
-            },
+            Self::O200kBase | Self::O200kHarmony => &O200K,
+            Self::Cl100kBase => &CL100K,
+            Self::P50kBase => &P50K,
+            Self::R50kBase => &R50K,
         }
     }
 }
@@ -96,37 +70,42 @@ impl CountTokens for Encoding {
     }
 
     fn count_up_to(&self, text: &str, limit: u64) -> Option<u64> {
-        let (pattern, ranks) = (self.pattern(), self.ranks());
-        let bytes = text.as_bytes();
-        let (mut start, mut count) = (0, 0);
-        while start < text.len() {
-            let end = pattern.end(text, start);
-            if end - start == 1 || self.is_token(bytes, start, end) {
-                count += 1;
-            } else {
-                count += merge::count_up_to(&ranks, &bytes[start..end], limit - count)?;
-            }
-            if count > limit {
-                return None;
-            }
-            start = end;
-        }
-        Some(count)
+        byte_pair::count_up_to(self, text, limit)
     }
 
     fn truncate_to<'text>(&self, text: &'text str, tokens: u64, keep: Keep) -> &'text str {
-        todo!()
+        truncate::truncate_to(self, text, tokens, keep)
     }
 }
 
-impl Encoding {
+impl BytePair for Encoding {
+    type Merges = Ranks;
+
     #[inline]
-    fn is_token(self, text: &[u8], start: usize, end: usize) -> bool {
+    fn merges(&self) -> &Ranks {
+        self.ranks()
+    }
+
+    #[inline]
+    fn pattern(&self) -> Pattern {
+        match self {
+            Self::O200kBase | Self::O200kHarmony => Pattern::Cased,
+            Self::Cl100kBase => Pattern::Words { digits: 3, whole_ending: true },
+            Self::P50kBase | Self::R50kBase => Pattern::Plain,
+        }
+    }
+
+    #[inline]
+    fn is_token(&self, text: &[u8], start: usize, end: usize) -> bool {
         // Spaces in a row are all that the larger of the two vocabularies has and the smaller has not.
-        if self == Self::R50kBase && text[start..end].starts_with(b"  ") {
+        if *self == Self::R50kBase && text[start..end].starts_with(b"  ") {
             return false;
         }
         self.ranks().table.contains(text, start, end)
+    }
+
+    fn longest(&self) -> usize {
+        self.ranks().table.longest
     }
 }
 

@@ -61,20 +61,15 @@ macro_rules! part {
         #[repr(align(64))]
         struct Aligned<const N: usize>([u8; N]);
         const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".", $part));
-        static ALIGNED: Aligned<{ BYTES.len() }> = Aligned(*include_bytes!(concat!(
-            env!("OUT_DIR"),
-            "/",
-            $name,
-            ".",
-            $part
-        )));
+        static ALIGNED: Aligned<{ BYTES.len() }> =
+            Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".", $part)));
         &ALIGNED.0
     }};
 }
 
-pub(super) static P50K: Table = table!("p50k");
-pub(super) static CL100K: Table = table!("cl100k");
-pub(super) static O200K: Table = table!("o200k");
+static P50K_TABLE: Table = table!("p50k");
+static CL100K_TABLE: Table = table!("cl100k");
+static O200K_TABLE: Table = table!("o200k");
 
 /// The length from which on a token takes two words.
 const MEDIUM: usize = 8;
@@ -139,13 +134,17 @@ impl<const N: usize> Perfect<N> {
     }
 }
 
-/// The merges of a table up to a rank: a smaller vocabulary may be the beginning of a larger one.
-#[derive(Clone, Copy)]
-pub(super) struct Ranks {
+/// The ranks of a table up to one of them: a smaller vocabulary may be the beginning of a larger.
+pub(crate) struct Ranks {
     pub(super) table: &'static Table,
     /// The rank from which on there are no tokens.
-    pub(super) end: u32,
+    end: u32,
 }
+
+pub(super) static O200K: Ranks = Ranks { table: &O200K_TABLE, end: NO_MERGE };
+pub(super) static CL100K: Ranks = Ranks { table: &CL100K_TABLE, end: NO_MERGE };
+pub(super) static P50K: Ranks = Ranks { table: &P50K_TABLE, end: NO_MERGE };
+pub(super) static R50K: Ranks = Ranks { table: &P50K_TABLE, end: 50_256 };
 
 impl Merges for Ranks {
     #[inline]

@@ -1,0 +1,51 @@
+//! How many tokens does a tokenizer make of a text that splits it and merges the bytes of each piece?
+
+use super::merge::{self, Merges};
+use super::split::Pattern;
+
+/// A tokenizer by byte-pair encoding. Every token but the bytes is made by a merge.
+pub(crate) trait BytePair {
+    /// What merges within a piece.
+    type Merges: Merges;
+
+    /// The merges.
+    fn merges(&self) -> &Self::Merges;
+
+    /// How a text is split into pieces.
+    fn pattern(&self) -> Pattern;
+
+    /// Whether a part of a text is a single token.
+    fn is_token(&self, text: &[u8], start: usize, end: usize) -> bool;
+
+    /// The number of bytes in the longest token.
+    fn longest(&self) -> usize;
+}
+
+/// The tokens of a text, unless there are more than `limit`.
+#[inline]
+pub(crate) fn count_up_to(tokenizer: &impl BytePair, text: &str, limit: u64) -> Option<u64> {
+    let pattern = tokenizer.pattern();
+    let (mut start, mut count) = (0, 0);
+    while start < text.len() {
+        let end = pattern.end(text, start);
+        count += count_piece(tokenizer, text, start, end, limit - count)?;
+        start = end;
+    }
+    Some(count)
+}
+
+/// The tokens of one piece of a text, unless there are more than `limit`.
+#[inline]
+pub(crate) fn count_piece(
+    tokenizer: &impl BytePair,
+    text: &str,
+    start: usize,
+    end: usize,
+    limit: u64,
+) -> Option<u64> {
+    let text = text.as_bytes();
+    if end - start == 1 || tokenizer.is_token(text, start, end) {
+        return (limit > 0).then_some(1);
+    }
+    merge::count_up_to(tokenizer.merges(), &text[start..end], limit)
+}
