@@ -5,7 +5,7 @@
 
 /// All of them, the same every time.
 pub(crate) fn all() -> Vec<String> {
-    let mut random = Random(0x5eed_0f_7e57);
+    let mut random = Random(0x5eed);
     let mut texts: Vec<String> = vec![String::new()];
     texts.extend(
         PIECES

@@ -114,10 +114,10 @@ fn whole_stretches(counter: &TokenizerFile, text: Kept<'_>, tokens: u64) -> (usi
             }
             end = beyond;
         }
-        let counted = counter.whole(text.between(sure, end).text);
-        if counted <= room {
+        let taken = counter.whole(text.between(sure, end).text);
+        if taken <= room {
             sure = end;
-            room -= counted;
+            room -= taken;
         } else if end == next {
             break;
         } else {
@@ -180,11 +180,11 @@ fn stride_on(counter: &TokenizerFile, stretch: Kept<'_>, from: usize, allowance:
     let mut left = allowance;
     while at < stretch.len() {
         let next = stretch.floor(at + STRIDE);
-        let counted = counter.whole(stretch.between(at, next).text);
-        if counted > left {
+        let taken = counter.whole(stretch.between(at, next).text);
+        if taken > left {
             break;
         }
-        left -= counted;
+        left -= taken;
         at = next;
     }
     at
@@ -197,31 +197,46 @@ fn likely_lengths(
     sure: Counted,
     room: u64,
 ) -> Vec<usize> {
-    let mut near = sure;
+    let mut near = Tail::new(counter, stretch, sure);
     let mut step = 2 * STRIDE;
     while step > TAIL / 8 {
-        let length = stretch.floor(near.length + step);
-        let tokens = tokens_by_tail(counter, stretch, near, length);
-        if length > near.length && tokens <= room {
-            near = Counted { length, tokens };
+        let length = stretch.floor(near.end.length + step);
+        let tokens = near.tokens(counter, stretch, length);
+        if length > near.end.length && tokens <= room {
+            near = Tail::new(counter, stretch, Counted { length, tokens });
         } else {
             step /= 2;
         }
     }
     // A longer part has all tokens but the last in common with one that is at most a token shorter,
     // so where a token's length of parts does not fit, none beyond them does.
-    let reach = near.length + 2 * step + counter.longest_token.min(STRIDE);
-    let lengths = near.length..=reach.min(stretch.len());
+    let reach = near.end.length + 2 * step + counter.longest_token.min(STRIDE);
+    let lengths = near.end.length..=reach.min(stretch.len());
     lengths
         .filter(|length| stretch.is_boundary(*length))
-        .filter(|length| tokens_by_tail(counter, stretch, near, *length) <= room)
+        .filter(|length| near.tokens(counter, stretch, *length) <= room)
         .collect()
 }
 
-/// What a longer part counts if it differs from a counted one only near the end of that one.
-fn tokens_by_tail(counter: &TokenizerFile, stretch: Kept<'_>, near: Counted, length: usize) -> u64 {
-    let from = stretch.floor(near.length.saturating_sub(TAIL));
-    let before = counter.whole(stretch.between(from, near.length).text);
-    let after = counter.whole(stretch.between(from, length).text);
-    near.tokens.saturating_add(after).saturating_sub(before)
+/// The end of a part whose tokens are known, from which longer parts are counted.
+struct Tail {
+    from: usize,
+    end: Counted,
+    /// What the tail counts alone.
+    alone: u64,
+}
+
+impl Tail {
+    fn new(counter: &TokenizerFile, stretch: Kept<'_>, end: Counted) -> Self {
+        let from = stretch.floor(end.length.saturating_sub(TAIL));
+        let alone = counter.whole(stretch.between(from, end.length).text);
+        Self { from, end, alone }
+    }
+
+    /// What a longer part counts if it differs from this one only in the tail.
+    fn tokens(&self, counter: &TokenizerFile, stretch: Kept<'_>, length: usize) -> u64 {
+        let longer = counter.whole(stretch.between(self.from, length).text);
+        let before = self.end.tokens.saturating_sub(self.alone);
+        before.saturating_add(longer)
+    }
 }
