@@ -80,7 +80,10 @@ pub(crate) fn encode_into<M: Merges>(
             let id = ids[starts.trailing_zeros() as usize % SHORT];
             starts &= starts - 1;
             let end = piece.len().min(starts.trailing_zeros() as usize);
-            tokens.push(Token { id, end: start + end });
+            tokens.push(Token {
+                id,
+                end: start + end,
+            });
         }
     } else {
         heap(merges, piece, start, tokens);
@@ -138,7 +141,10 @@ impl<'a, M: Merges> Tokens<'a, M> {
 
     /// Goes on to the next window, and finds out how many of its tokens are sure.
     fn step(&mut self) {
-        self.begun = self.sure.checked_sub(1).map_or(0, |last| self.window[last].end);
+        self.begun = self
+            .sure
+            .checked_sub(1)
+            .map_or(0, |last| self.window[last].end);
         std::mem::swap(&mut self.window, &mut self.next);
         self.at = 0;
         loop {
@@ -158,7 +164,12 @@ impl<'a, M: Merges> Tokens<'a, M> {
             self.len *= 4;
             let end = self.piece.len().min(self.begun + self.len);
             self.window.clear();
-            encode_into(self.merges, &self.piece[self.begun..end], self.begun, &mut self.window);
+            encode_into(
+                self.merges,
+                &self.piece[self.begun..end],
+                self.begun,
+                &mut self.window,
+            );
         }
     }
 
@@ -173,8 +184,14 @@ impl<'a, M: Merges> Tokens<'a, M> {
         if self.window.get(self.sure) == Some(follower) {
             return true;
         }
-        let start = last.checked_sub(1).map_or(self.begun, |before| self.window[before].end);
-        may_meet(self.merges, &self.piece[start..border], &self.piece[border..follower.end])
+        let start = last
+            .checked_sub(1)
+            .map_or(self.begun, |before| self.window[before].end);
+        may_meet(
+            self.merges,
+            &self.piece[start..border],
+            &self.piece[border..follower.end],
+        )
     }
 }
 
@@ -184,7 +201,11 @@ impl<M: Merges> Iterator for Tokens<'_, M> {
     #[inline]
     fn next(&mut self) -> Option<Token> {
         if self.at == self.sure {
-            if self.window.last().is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len()) {
+            if self
+                .window
+                .last()
+                .is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len())
+            {
                 return None;
             }
             self.step();
@@ -303,7 +324,10 @@ fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Toke
     }
     let mut at = 0;
     while at < piece.len() {
-        tokens.push(Token { id: ids[at], end: start + ends[at] });
+        tokens.push(Token {
+            id: ids[at],
+            end: start + ends[at],
+        });
         at = ends[at];
     }
 }

@@ -41,12 +41,19 @@ pub enum Encoding {
 
 impl Encoding {
     /// All encodings, the newest first.
-    pub const ALL: [Self; 5] =
-        [Self::O200kBase, Self::O200kHarmony, Self::Cl100kBase, Self::P50kBase, Self::R50kBase];
+    pub const ALL: [Self; 5] = [
+        Self::O200kBase,
+        Self::O200kHarmony,
+        Self::Cl100kBase,
+        Self::P50kBase,
+        Self::R50kBase,
+    ];
 
     /// The encoding of a name, such as `cl100k_base`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|encoding| encoding.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|encoding| encoding.name() == name)
     }
 
     /// The name that `tiktoken` has for it.
