@@ -4,6 +4,7 @@ mod close;
 mod completions;
 mod cut;
 mod demo;
+mod fit;
 mod models;
 mod render;
 mod repair;
@@ -20,8 +21,8 @@ use crate::output::Results;
 /// Keeps language-model calls whole
 ///
 /// Finds where JSON was cut, closes and repairs it, shows it under a budget, and
-/// stitches the pieces of a long answer into one document. Counts tokens and
-/// knows what models can take.
+/// stitches the pieces of a long answer into one document. Counts tokens, knows what
+/// models can take, and fits requests into their windows.
 #[derive(Debug, Parser)]
 #[command(
     name = "overlock",
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Stitch(stitch::Stitch),
     Tokens(tokens::Tokens),
     Models(models::Models),
+    Fit(fit::Fit),
     Demo(demo::Demo),
     Completions(completions::Completions),
 }
@@ -57,6 +59,7 @@ impl Command {
             Self::Stitch(stitch) => stitch.run(),
             Self::Tokens(tokens) => tokens.run(),
             Self::Models(models) => models.run(),
+            Self::Fit(fit) => fit.run(),
             Self::Demo(demo) => demo.run(),
             Self::Completions(completions) => completions.run(),
         }
