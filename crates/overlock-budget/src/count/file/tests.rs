@@ -279,6 +279,24 @@ fn a_long_text_of_one_letter_is_counted_and_truncated() {
 }
 
 #[test]
+fn a_long_stretch_that_fits_is_followed_by_what_comes_after_it() {
+    let text = format!(
+        "the end {} then the end {}",
+        "a".repeat(5000),
+        "a".repeat(5000)
+    );
+    let middle = format!("the end {} then the end", "a".repeat(5000));
+    for counter in TOKENIZERS.iter() {
+        let all = counter.count(&text);
+        for keep in [Keep::Start, Keep::End] {
+            assert_eq!(counter.truncate_to(&text, all, keep), text);
+        }
+        let part = counter.truncate_to(&text, counter.count(&middle), Keep::Start);
+        assert!(part.len() >= middle.len());
+    }
+}
+
+#[test]
 fn control_tokens_in_a_text_are_text() {
     for counter in TOKENIZERS.iter() {
         assert!(counter.count("<|end|>") > 1);
