@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::places::{KNOWN_PATTERNS, Places};
 use super::*;
@@ -326,6 +326,10 @@ fn check_refused(json: &str, message: &str) {
 fn says_why_a_file_is_no_tokenizer() {
     check_refused("", "the tokenizer file is not JSON");
     check_refused("{\"model\": ", "the tokenizer file is not JSON");
+    check_refused(
+        "{\"model\": {}, \"decoder\": {\"a\": }}",
+        "the tokenizer file is not JSON",
+    );
     check_refused("[]", "the file is JSON but not a tokenizer: ");
     check_refused("{}", "the file is JSON but not a tokenizer: ");
     check_refused(
