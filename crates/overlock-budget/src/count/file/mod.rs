@@ -10,6 +10,10 @@ mod truncate;
 #[cfg(test)]
 mod tests;
 
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tokenizers::models::ModelWrapper;
 use tokenizers::{
     AddedVocabulary, Model, NormalizedString, Normalizer, NormalizerWrapper, OffsetReferential,
@@ -88,8 +92,10 @@ pub enum TokenizerFileError {
 impl TokenizerFile {
     /// Reads the content of a `tokenizer.json`.
     pub fn new(json: impl AsRef<[u8]>) -> Result<Self, TokenizerFileError> {
-        let json = json.as_ref();
-        let tokenizer = Tokenizer::from_bytes(json).map_err(|error| why_unread(json, &*error))?;
+        let needed: Needed<'_> = serde_json::from_slice(json.as_ref())
+            .map_err(|error| why_unread(json.as_ref(), error))?;
+        let needed = serde_json::to_vec(&needed).map_err(not_a_tokenizer)?;
+        let tokenizer = Tokenizer::from_bytes(needed).map_err(not_a_tokenizer)?;
         check_model(tokenizer.get_model())?;
         let in_chat = tokenizer.get_added_vocabulary().clone();
         let mut in_text = in_chat.clone();
@@ -228,12 +234,32 @@ impl Normalizer for Unmark<'_> {
     }
 }
 
-fn why_unread(json: &[u8], error: &dyn std::error::Error) -> TokenizerFileError {
-    match serde_json::from_slice::<serde::de::IgnoredAny>(json) {
+/// What of a file is needed to count.
+///
+/// The rest, such as how tokens become text again, is left out: its reader panics on what it does
+/// not expect. For the same reason the small parts are read here first.
+#[derive(Deserialize, Serialize)]
+struct Needed<'file> {
+    #[serde(default)]
+    added_tokens: Vec<Value>,
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    pre_tokenizer: Value,
+    #[serde(borrow)]
+    model: &'file RawValue,
+}
+
+fn why_unread(json: &[u8], error: serde_json::Error) -> TokenizerFileError {
+    match serde_json::from_slice::<IgnoredAny>(json) {
         Err(source) => TokenizerFileError::Json { source },
-        Ok(_) => TokenizerFileError::NoTokenizer {
-            reason: error.to_string(),
-        },
+        Ok(_) => not_a_tokenizer(error),
+    }
+}
+
+fn not_a_tokenizer(error: impl ToString) -> TokenizerFileError {
+    TokenizerFileError::NoTokenizer {
+        reason: error.to_string(),
     }
 }
 

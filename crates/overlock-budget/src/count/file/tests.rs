@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::places::{KNOWN_PATTERNS, Places};
 use super::*;
@@ -279,6 +279,24 @@ fn a_long_text_of_one_letter_is_counted_and_truncated() {
 }
 
 #[test]
+fn a_long_stretch_that_fits_is_followed_by_what_comes_after_it() {
+    let text = format!(
+        "the end {} then the end {}",
+        "a".repeat(5000),
+        "a".repeat(5000)
+    );
+    let middle = format!("the end {} then the end", "a".repeat(5000));
+    for counter in TOKENIZERS.iter() {
+        let all = counter.count(&text);
+        for keep in [Keep::Start, Keep::End] {
+            assert_eq!(counter.truncate_to(&text, all, keep), text);
+        }
+        let part = counter.truncate_to(&text, counter.count(&middle), Keep::Start);
+        assert!(part.len() >= middle.len());
+    }
+}
+
+#[test]
 fn control_tokens_in_a_text_are_text() {
     for counter in TOKENIZERS.iter() {
         assert!(counter.count("<|end|>") > 1);
@@ -308,6 +326,10 @@ fn check_refused(json: &str, message: &str) {
 fn says_why_a_file_is_no_tokenizer() {
     check_refused("", "the tokenizer file is not JSON");
     check_refused("{\"model\": ", "the tokenizer file is not JSON");
+    check_refused(
+        "{\"model\": {}, \"decoder\": {\"a\": }}",
+        "the tokenizer file is not JSON",
+    );
     check_refused("[]", "the file is JSON but not a tokenizer: ");
     check_refused("{}", "the file is JSON but not a tokenizer: ");
     check_refused(

@@ -21,6 +21,9 @@ const TAIL: usize = 512;
 /// How many likely lengths are counted in full before the safe one is taken.
 const TRIES: usize = 16;
 
+/// How many bytes may be counted only to see whether a guess was too high.
+const WORTH: usize = 1 << 20;
+
 pub(super) fn longest<'text>(
     counter: &TokenizerFile,
     text: &'text str,
@@ -28,9 +31,18 @@ pub(super) fn longest<'text>(
     keep: Keep,
 ) -> &'text str {
     let text = Kept { text, keep };
-    let (sure, room) = whole_stretches(counter, text, tokens);
-    let stretch = text.between(sure, text.next_place(counter, sure));
-    let longest = sure + longest_in_stretch(counter, stretch, room);
+    let (mut sure, mut room) = (0, tokens);
+    let longest = loop {
+        (sure, room) = whole_stretches(counter, text, sure, room);
+        let stretch = text.between(sure, text.next_place(counter, sure));
+        let length = longest_in_stretch(counter, stretch, room);
+        if length < stretch.len() || stretch.len() == 0 {
+            break sure + length;
+        }
+        // A long stretch that fits after all.
+        room = room.saturating_sub(counter.whole(stretch.text));
+        sure += length;
+    };
     // Both have been counted in pieces. What is given is what holds up as it would be sent.
     let lengths = [longest, sure];
     let mut parts = lengths.into_iter().map(|length| text.part(length));
@@ -97,8 +109,13 @@ impl<'text> Kept<'text> {
 /// The length up to the last place at which there is room, and the room left there.
 ///
 /// It ends earlier before a long stretch, which is not counted whole only to see that it is long.
-fn whole_stretches(counter: &TokenizerFile, text: Kept<'_>, tokens: u64) -> (usize, u64) {
-    let mut sure = 0;
+fn whole_stretches(
+    counter: &TokenizerFile,
+    text: Kept<'_>,
+    from: usize,
+    tokens: u64,
+) -> (usize, u64) {
+    let mut sure = from;
     let mut room = tokens;
     let mut size = piece_size(tokens);
     while sure < text.len() {
@@ -137,13 +154,27 @@ fn longest_in_stretch(counter: &TokenizerFile, stretch: Kept<'_>, room: u64) -> 
             .unwrap_or(0);
     }
     let sure = approach(counter, stretch, room);
-    let mut likely = likely_lengths(counter, stretch, sure, room);
-    likely.sort_unstable();
-    let mut tries = likely.into_iter().rev().take(TRIES);
-    tries.find(fits).unwrap_or(sure.length)
+    // A guess may be one too high, so lengths that seem just too long are tried as well, as often
+    // as it costs little.
+    let mut doubtful = (WORTH / stretch.len()).clamp(2, TRIES);
+    let mut tries = TRIES;
+    for guess in likely_lengths(counter, stretch, sure, room).iter().rev() {
+        let left = if guess.tokens > room {
+            &mut doubtful
+        } else {
+            &mut tries
+        };
+        if *left > 0 {
+            *left -= 1;
+            if fits(&guess.length) {
+                return guess.length;
+            }
+        }
+    }
+    sure.length
 }
 
-/// A length whose part has been counted whole.
+/// A length, and what its part counts.
 #[derive(Clone, Copy)]
 struct Counted {
     length: usize,
@@ -190,13 +221,13 @@ fn stride_on(counter: &TokenizerFile, stretch: Kept<'_>, from: usize, allowance:
     at
 }
 
-/// The lengths beyond a counted one that fit if the last few tokens alone decide.
+/// The lengths beyond a counted one that fit, or nearly, if the last few tokens alone decide.
 fn likely_lengths(
     counter: &TokenizerFile,
     stretch: Kept<'_>,
     sure: Counted,
     room: u64,
-) -> Vec<usize> {
+) -> Vec<Counted> {
     let mut near = Tail::new(counter, stretch, sure);
     let mut step = 2 * STRIDE;
     while step > TAIL / 8 {
@@ -214,7 +245,11 @@ fn likely_lengths(
     let lengths = near.end.length..=reach.min(stretch.len());
     lengths
         .filter(|length| stretch.is_boundary(*length))
-        .filter(|length| near.tokens(counter, stretch, *length) <= room)
+        .map(|length| Counted {
+            length,
+            tokens: near.tokens(counter, stretch, length),
+        })
+        .filter(|guess| guess.tokens <= room.saturating_add(1) || guess.length == stretch.len())
         .collect()
 }
 
