@@ -28,14 +28,21 @@ pub(crate) fn count_up_to(tokenizer: &impl BytePair, text: &str, limit: u64) -> 
     let (mut start, mut count) = (0, 0);
     while start < text.len() {
         let end = pattern.end(text, start);
-        count += count_piece(tokenizer, text, start, end, limit - count)?;
+        if is_one_token(tokenizer, text, start, end) {
+            count += 1;
+        } else {
+            let piece = &text.as_bytes()[start..end];
+            count += merge::count_up_to(tokenizer.merges(), piece, limit - count)?;
+        }
+        if count > limit {
+            return None;
+        }
         start = end;
     }
     Some(count)
 }
 
 /// The tokens of one piece of a text, unless there are more than `limit`.
-#[inline]
 pub(crate) fn count_piece(
     tokenizer: &impl BytePair,
     text: &str,
@@ -43,9 +50,13 @@ pub(crate) fn count_piece(
     end: usize,
     limit: u64,
 ) -> Option<u64> {
-    let text = text.as_bytes();
-    if end - start == 1 || tokenizer.is_token(text, start, end) {
+    if is_one_token(tokenizer, text, start, end) {
         return (limit > 0).then_some(1);
     }
-    merge::count_up_to(tokenizer.merges(), &text[start..end], limit)
+    merge::count_up_to(tokenizer.merges(), &text.as_bytes()[start..end], limit)
+}
+
+#[inline]
+fn is_one_token(tokenizer: &impl BytePair, text: &str, start: usize, end: usize) -> bool {
+    end - start == 1 || tokenizer.is_token(text.as_bytes(), start, end)
 }

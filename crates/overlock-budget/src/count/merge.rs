@@ -154,8 +154,8 @@ impl<'a, M: Merges> Tokens<'a, M> {
                 return;
             }
             // Far from the end of the window its tokens are most likely those of the piece.
-            for quarters in [3, 2, 1] {
-                let border = self.begun + self.len * quarters / 4;
+            for eighths in [7, 4, 2] {
+                let border = self.begun + self.len * eighths / 8;
                 self.sure = self.window.partition_point(|token| token.end <= border);
                 if self.sure > 0 && self.joins() {
                     return;
@@ -236,7 +236,10 @@ impl<const N: usize> Scan<N> {
         for (place, bytes) in piece.array_windows::<2>().enumerate() {
             pairs[place] = pair(merges.rank_of_bytes(bytes[0], bytes[1]), place);
         }
-        let mut starts = piece.iter().fold(0_u64, |starts, _| starts << 1 | 1);
+        let mut starts = match piece.len() {
+            len @ 0..64 => (1_u64 << len) - 1,
+            _ => u64::MAX,
+        };
         let looked_at = piece.len().next_multiple_of(LANES);
         loop {
             let least = least(&pairs[..looked_at]);
