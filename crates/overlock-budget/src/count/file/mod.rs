@@ -257,9 +257,9 @@ fn why_unread(json: &[u8], error: serde_json::Error) -> TokenizerFileError {
     }
 }
 
-fn not_a_tokenizer(error: impl ToString) -> TokenizerFileError {
+fn not_a_tokenizer(error: impl Into<tokenizers::Error>) -> TokenizerFileError {
     TokenizerFileError::NoTokenizer {
-        reason: error.to_string(),
+        reason: error.into().to_string(),
     }
 }
 
