@@ -31,8 +31,7 @@ pub(crate) fn count_up_to(tokenizer: &impl BytePair, text: &str, limit: u64) -> 
         if is_one_token(tokenizer, text, start, end) {
             count += 1;
         } else {
-            let piece = &text.as_bytes()[start..end];
-            count += merge::count_up_to(tokenizer.merges(), piece, limit - count)?;
+            count += count_parts(tokenizer, text, start, end, limit - count)?;
         }
         if count > limit {
             return None;
@@ -53,7 +52,24 @@ pub(crate) fn count_piece(
     if is_one_token(tokenizer, text, start, end) {
         return (limit > 0).then_some(1);
     }
-    merge::count_up_to(tokenizer.merges(), &text.as_bytes()[start..end], limit)
+    count_parts(tokenizer, text, start, end, limit)
+}
+
+/// The tokens of a piece that is not one of them, unless there are more than `limit`.
+fn count_parts(
+    tokenizer: &impl BytePair,
+    text: &str,
+    start: usize,
+    end: usize,
+    limit: u64,
+) -> Option<u64> {
+    let piece = &text.as_bytes()[start..end];
+    // That a huge piece has too many tokens is known without a look at it.
+    if piece.len() as u64 / tokenizer.longest().max(1) as u64 > limit {
+        return None;
+    }
+    let count = merge::count(tokenizer.merges(), piece);
+    (count <= limit).then_some(count)
 }
 
 #[inline]

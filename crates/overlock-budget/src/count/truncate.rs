@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use super::Keep;
 use super::byte_pair::{BytePair, count_piece, count_up_to};
 use super::classes::{SPACE, run};
-use super::merge::{Merges, Token, Tokens, encode_into, may_meet};
+use super::merge::{Merges, Token, Tokens, WINDOW, encode_into, fold, may_meet};
 
 /// The longest part of a text, from one end of it, that counts at most `tokens`.
 pub(crate) fn truncate_to<'text>(
@@ -85,6 +85,11 @@ impl<T: BytePair> Beginning<'_, T> {
             return (low + 1..=high).rev().filter(is_place).find(fits);
         }
         let tokenizer = self.tokenizer;
+        // Further on there are too many tokens for certain.
+        let longest = u64::try_from(tokenizer.longest()).unwrap_or(u64::MAX);
+        let most = limit.saturating_add(1).saturating_mul(longest);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let high = high.min(border.saturating_add(most)).max(low + 1).min(high);
         let mut heads = Heads {
             tokenizer,
             text,
@@ -129,7 +134,7 @@ struct Heads<'a, T: BytePair> {
 
 impl<'a, T: BytePair> Heads<'a, T> {
     /// The piece that begins at a place.
-    fn head(&mut self, start: usize) -> &mut Head<'a, T::Merges> {
+    fn head(&mut self, start: usize) -> &Head<'a, T::Merges> {
         let bytes = &self.text.as_bytes()[..self.end];
         self.by_start
             .entry(start)
@@ -158,34 +163,29 @@ struct Head<'a, M> {
     merges: &'a M,
     text: &'a [u8],
     start: usize,
-    tokens: Tokens<'a, M>,
-    /// The ends of the tokens met so far.
+    /// The ends of its tokens if it goes on to the end of the text.
     ends: Vec<usize>,
 }
 
 impl<'a, M: Merges> Head<'a, M> {
     fn new(merges: &'a M, text: &'a [u8], start: usize) -> Self {
-        let tokens = Tokens::new(merges, &text[start..]);
+        let ends = ends(merges, text, start);
         Self {
             merges,
             text,
             start,
-            tokens,
-            ends: Vec::new(),
+            ends,
         }
     }
 
     /// Where so many tokens end.
-    fn place_of(&mut self, tokens: u64) -> usize {
+    fn place_of(&self, tokens: u64) -> usize {
         let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
-        while self.ends.len() < tokens && self.go_on() {}
-        let last = self.ends.len().min(tokens).checked_sub(1);
-        last.map_or(self.start, |last| self.ends[last])
+        self.border(self.ends.len().min(tokens))
     }
 
     /// The tokens of the piece if it ends at a place.
-    fn count(&mut self, place: usize) -> u64 {
-        while self.ends.last().is_none_or(|end| *end < place) && self.go_on() {}
+    fn count(&self, place: usize) -> u64 {
         let before = self.ends.partition_point(|end| *end <= place);
         if before
             .checked_sub(1)
@@ -226,12 +226,6 @@ impl<'a, M: Merges> Head<'a, M> {
         tokens
             .checked_sub(1)
             .map_or(self.start, |last| self.ends[last])
-    }
-
-    fn go_on(&mut self) -> bool {
-        let token = self.tokens.next();
-        self.ends.extend(token.map(|token| self.start + token.end));
-        token.is_some()
     }
 }
 
@@ -410,8 +404,8 @@ impl<'a, T: BytePair> Tails<'a, T> {
 struct Tail {
     /// The borders of its tokens if it begins where it was first seen to, both ends included.
     borders: Vec<usize>,
-    /// The tokens from other places on.
-    counts: HashMap<usize, u64>,
+    /// From other places on: the end of the first token, and the number of tokens.
+    others: HashMap<usize, (usize, u64)>,
 }
 
 /// From this many bytes on, it is worth while to use what was found out about the same bytes.
@@ -419,10 +413,11 @@ const REPEATED: usize = 2048;
 
 impl Tail {
     fn new(merges: &impl Merges, text: &[u8], start: usize, end: usize) -> Self {
-        let ends = Tokens::new(merges, &text[start..end]).map(|token| start + token.end);
+        let mut borders = vec![start];
+        borders.extend(ends(merges, &text[..end], start));
         Self {
-            borders: [start].into_iter().chain(ends).collect(),
-            counts: HashMap::new(),
+            borders,
+            others: HashMap::new(),
         }
     }
 
@@ -433,45 +428,80 @@ impl Tail {
     }
 
     /// The tokens of the piece, which ends with the text, if it begins at a place.
+    fn count(&mut self, merges: &impl Merges, text: &[u8], place: usize) -> u64 {
+        if let Some((_, count)) = self.known(place) {
+            return count;
+        }
+        let mut window = WINDOW;
+        loop {
+            if let Some(count) = self.try_count(merges, text, place, window) {
+                return count;
+            }
+            window *= 16;
+        }
+    }
+
+    /// The same with a window of so many bytes, if that is enough.
     ///
     /// Tokens from another place on often meet a border soon, and are the same from there on. In a
     /// long run of one character they never do; but there they are those of the beginning again.
-    fn count(&mut self, merges: &impl Merges, text: &[u8], place: usize) -> u64 {
+    fn try_count(
+        &mut self,
+        merges: &impl Merges,
+        text: &[u8],
+        place: usize,
+        window: usize,
+    ) -> Option<u64> {
         let mut met = Vec::new();
-        let (mut at, mut count) = (place, 0);
-        let mut tokens = Tokens::new(merges, &text[place..]);
+        let (mut before, mut at, mut count) = (place, place, 0);
+        let mut tokens = Tokens::new(merges, &text[place..], window);
         let mut begun = place;
         let rest = loop {
-            if let Some(rest) = self.known(at) {
+            if let Some((first, rest)) = self.known(at)
+                && (rest == 0 || may_meet(merges, &text[before..at], &text[at..first]))
+            {
                 break rest;
             }
-            met.push((at, count));
-            if let Some((kept, joint)) = self.repeated(merges, text, at) {
-                count += kept;
-                (at, begun) = (joint, joint);
-                tokens = Tokens::new(merges, &text[joint..]);
+            if let Some(repeated) = self.repeated(merges, text, before, at, window) {
+                met.push((at, repeated.first, count));
+                count += repeated.tokens;
+                (before, at, begun) = (repeated.last, repeated.end, repeated.end);
+                tokens = Tokens::new(merges, &text[begun..], window);
             } else if let Some(token) = tokens.next() {
+                met.push((at, begun + token.end, count));
                 count += 1;
-                at = begun + token.end;
+                (before, at) = (at, begun + token.end);
             } else {
-                break 0;
+                return None;
             }
         };
         let total = count + rest;
-        self.counts
-            .extend(met.into_iter().map(|(at, before)| (at, total - before)));
-        total
+        let met = met
+            .into_iter()
+            .map(|(at, first, before)| (at, (first, total - before)));
+        self.others.extend(met);
+        Some(total)
     }
 
-    fn known(&self, place: usize) -> Option<u64> {
+    /// The end of the first token from a place on, and the number of tokens.
+    fn known(&self, place: usize) -> Option<(usize, u64)> {
         if let Ok(border) = self.borders.binary_search(&place) {
-            return Some((self.borders.len() - 1 - border) as u64);
+            let last = self.borders.len() - 1;
+            return Some((self.borders[last.min(border + 1)], (last - border) as u64));
         }
-        self.counts.get(&place).copied()
+        self.others.get(&place).copied()
     }
 
-    /// How many tokens from a place on are those of the beginning again, and where they end.
-    fn repeated(&self, merges: &impl Merges, text: &[u8], place: usize) -> Option<(u64, usize)> {
+    /// The tokens from a place on that are those of the beginning again, if they are many and may
+    /// follow the token before them.
+    fn repeated(
+        &self,
+        merges: &impl Merges,
+        text: &[u8],
+        before: usize,
+        place: usize,
+        window: usize,
+    ) -> Option<Repeated> {
         let start = self.borders[0];
         let same = same_bytes(&text[start..], &text[place..]);
         if same < REPEATED {
@@ -480,14 +510,40 @@ impl Tail {
         let within = self
             .borders
             .partition_point(|border| *border <= start + same);
-        let kept = within.checked_sub(1 + NEAR)?;
-        let joint = place + self.borders[kept] - start;
-        let first = joint + Tokens::new(merges, &text[joint..]).next()?.end;
-        let before = place + self.borders[kept.checked_sub(1)?] - start;
-        let may_join = first == place + self.borders[kept + 1] - start
-            || may_meet(merges, &text[before..joint], &text[joint..first]);
-        may_join.then_some((kept as u64, joint))
+        let kept = within.checked_sub(1 + NEAR).filter(|kept| *kept > 0)?;
+        let there = |border: usize| place + self.borders[border] - start;
+        let (last, end) = (there(kept - 1), there(kept));
+        let next = end + Tokens::new(merges, &text[end..], window).next()?.end;
+        let may_follow =
+            before == place || may_meet(merges, &text[before..place], &text[place..there(1)]);
+        let may_go_on =
+            next == there(kept + 1) || may_meet(merges, &text[last..end], &text[end..next]);
+        (may_follow && may_go_on).then(|| Repeated {
+            first: there(1),
+            last,
+            end,
+            tokens: kept as u64,
+        })
     }
+}
+
+/// Tokens that are those of the beginning of their piece again.
+struct Repeated {
+    /// Where the first of them ends.
+    first: usize,
+    /// Where the last of them begins.
+    last: usize,
+    /// Where the last of them ends.
+    end: usize,
+    tokens: u64,
+}
+
+/// Where the tokens end of the piece that goes from a place on to the end of a text.
+fn ends(merges: &impl Merges, text: &[u8], start: usize) -> Vec<usize> {
+    fold(merges, &text[start..], Vec::new(), |mut ends, token| {
+        ends.push(start + token.end);
+        ends
+    })
 }
 
 /// How many bytes two texts begin with alike.

@@ -73,6 +73,17 @@ fn a_long_run_counts_as_tiktoken_counts_it() {
 }
 
 #[test]
+fn a_token_longer_than_what_is_merged_at_once_is_found() {
+    for unit in ["/", "=", "-", "*", " ", "\n", "#", "_"] {
+        for len in 50..200 {
+            check(&unit.repeat(len));
+            check(&format!(" {}", unit.repeat(len)));
+            check(&format!("a{}b", unit.repeat(len)));
+        }
+    }
+}
+
+#[test]
 fn a_hundred_thousand_bytes_of_one_character_count_as_tiktoken_counts_them() {
     for unit in ["a", "=", "\u{1f600}", "\u{65e5}", "1"] {
         check(&unit.repeat(100_000 / unit.len()));
