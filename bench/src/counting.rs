@@ -54,11 +54,17 @@ const COUNTERS: &[Counter] = &[
     },
     Counter {
         name: "tiktoken (goliajp)",
-        count: |text| tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text)),
+        count: |text| {
+            tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text))
+        },
     },
     Counter {
         name: "splintr",
-        count: |text| SPLINTR.as_ref().map_or(0, |tokenizer| tokenizer.encode_raw(text).len()),
+        count: |text| {
+            SPLINTR
+                .as_ref()
+                .map_or(0, |tokenizer| tokenizer.encode_raw(text).len())
+        },
     },
 ];
 
@@ -99,7 +105,10 @@ fn speed(options: &Options, texts: &[(&str, String)]) {
         let messages = texts.iter().map(|(_, text)| {
             let messages = chunks(text, 200);
             let time = best_of(runs, || {
-                messages.iter().map(|message| (counter.count)(message)).sum::<usize>()
+                messages
+                    .iter()
+                    .map(|message| (counter.count)(message))
+                    .sum::<usize>()
             });
             let each = time.as_secs_f64() / messages.len() as f64;
             format!("{:.2} µs", each * 1e6)
@@ -109,7 +118,12 @@ fn speed(options: &Options, texts: &[(&str, String)]) {
             let time = best_of(runs, || (counter.count)(text));
             shown_rate(rate(text.len(), time))
         });
-        table.row([counter.name.to_owned()].into_iter().chain(messages).chain(whole));
+        table.row(
+            [counter.name.to_owned()]
+                .into_iter()
+                .chain(messages)
+                .chain(whole),
+        );
     }
     table.print("Counting");
 }
@@ -123,13 +137,24 @@ fn first(texts: &[(&str, String)]) -> Result<()> {
         "then 1 MB English, first seen",
         "memory",
     ]);
-    for counter in COUNTERS.iter().filter(|counter| counter.name != REMEMBERING) {
-        let output = Command::new(std::env::current_exe()?).arg(CHILD).arg(counter.name).arg(&path).output()?;
+    for counter in COUNTERS
+        .iter()
+        .filter(|counter| counter.name != REMEMBERING)
+    {
+        let output = Command::new(std::env::current_exe()?)
+            .arg(CHILD)
+            .arg(counter.name)
+            .arg(&path)
+            .output()?;
         if !output.status.success() {
             bail!("`{}` ended with {}", counter.name, output.status);
         }
         let cells = String::from_utf8(output.stdout)?;
-        table.row([counter.name.to_owned()].into_iter().chain(cells.lines().map(str::to_owned)));
+        table.row(
+            [counter.name.to_owned()]
+                .into_iter()
+                .chain(cells.lines().map(str::to_owned)),
+        );
     }
     fs::remove_file(&path)?;
     table.print("The first count");
@@ -163,13 +188,22 @@ fn agreement(options: &Options, texts: &[(&str, String)]) {
     let mut hard: Vec<String> = (0..wanted)
         .map(|_| (0..random.below(40)).map(|_| random.pick(HARD)).collect())
         .collect();
-    hard.extend(texts.iter().flat_map(|(_, text)| chunks(text, 500)).map(str::to_owned));
+    hard.extend(
+        texts
+            .iter()
+            .flat_map(|(_, text)| chunks(text, 500))
+            .map(str::to_owned),
+    );
     let mut table = Table::new(["the same count as tiktoken-rs", "texts", "other counts"]);
     for counter in COUNTERS {
         let others = hard.iter().filter(|text| {
             (counter.count)(text) != tiktoken_rs::o200k_base_singleton().count_ordinary(text)
         });
-        table.row([counter.name.to_owned(), hard.len().to_string(), others.count().to_string()]);
+        table.row([
+            counter.name.to_owned(),
+            hard.len().to_string(),
+            others.count().to_string(),
+        ]);
     }
     table.print("Agreement");
 }
@@ -186,7 +220,7 @@ fn chunks(mut text: &str, size: usize) -> Vec<&str> {
 }
 
 /// A text of about `size` bytes out of parts.
-fn shuffled<T: AsRef<str>>(parts: &[T], between: &str, size: usize) -> String {
+pub(crate) fn shuffled<T: AsRef<str>>(parts: &[T], between: &str, size: usize) -> String {
     let mut random = Random::new(1);
     let mut text = String::with_capacity(size + 1000);
     while text.len() < size {
@@ -197,9 +231,14 @@ fn shuffled<T: AsRef<str>>(parts: &[T], between: &str, size: usize) -> String {
 }
 
 /// The sentences in the documents of this repository.
-fn english() -> Result<Vec<String>> {
+pub(crate) fn english() -> Result<Vec<String>> {
     let mut sentences = Vec::new();
-    for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"] {
+    for name in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+    ] {
         let text = fs::read_to_string(name).with_context(|| format!("could not read `{name}`"))?;
         sentences.extend(text.split_inclusive(". ").map(str::to_owned));
     }
@@ -211,7 +250,9 @@ fn code() -> Result<Vec<String>> {
     let mut folders = vec![Path::new("crates").to_owned()];
     let mut lines = Vec::new();
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).with_context(|| format!("could not list `{}`", folder.display()))? {
+        for entry in fs::read_dir(&folder)
+            .with_context(|| format!("could not list `{}`", folder.display()))?
+        {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
@@ -249,8 +290,62 @@ const CJK: &[&str] = &[
 ];
 
 const HARD: &[&str] = &[
-    "a", "the", " world", "HTML", "camelCase", "'s", "'S", "'ſ", "'re", "'lL", "''", "0", "42", "123", "٣", "²", "Ⅷ",
-    " ", "  ", "\t", "\n", "\r\n", " \n", "\u{85}", "\u{a0}", "\u{3000}", "\u{200b}", ".", "!", "/", "==", "---", "_",
-    "<|endoftext|>", "<|im_start|>", "é", "e\u{301}", "\u{301}", "ǅ", "ʰ", "ß", "日", "本語", "。", "カタ", "한국", "ال",
-    "न्", "กิ", "α", "Ω", "я", "Ж", "😀", "👨\u{200d}👩", "🇩🇪", "𐐀", "𠀀",
+    "a",
+    "the",
+    " world",
+    "HTML",
+    "camelCase",
+    "'s",
+    "'S",
+    "'ſ",
+    "'re",
+    "'lL",
+    "''",
+    "0",
+    "42",
+    "123",
+    "٣",
+    "²",
+    "Ⅷ",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\r\n",
+    " \n",
+    "\u{85}",
+    "\u{a0}",
+    "\u{3000}",
+    "\u{200b}",
+    ".",
+    "!",
+    "/",
+    "==",
+    "---",
+    "_",
+    "<|endoftext|>",
+    "<|im_start|>",
+    "é",
+    "e\u{301}",
+    "\u{301}",
+    "ǅ",
+    "ʰ",
+    "ß",
+    "日",
+    "本語",
+    "。",
+    "カタ",
+    "한국",
+    "ال",
+    "न्",
+    "กิ",
+    "α",
+    "Ω",
+    "я",
+    "Ж",
+    "😀",
+    "👨\u{200d}👩",
+    "🇩🇪",
+    "𐐀",
+    "𠀀",
 ];

@@ -8,6 +8,7 @@ mod clock;
 mod closing;
 mod counting;
 mod documents;
+mod fitting;
 mod nesting;
 mod outside;
 mod peers;
@@ -47,12 +48,14 @@ const TABLES: &[(&str, Table)] = &[
     ("repair", repairing::run),
     ("suites", suites::run),
     ("counting", counting::run),
+    ("fitting", fitting::run),
 ];
 
 const HELP: &str = "\
 usage: cargo xtask bench [--quick] [--data DIR] [--differences] [TABLE …]
 
-tables: scan, fragments, closing, nesting, stitching, repair, suites, counting (all of them if none is named)
+tables: scan, fragments, closing, nesting, stitching, repair, suites, counting,
+        fitting (all of them if none is named)
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)
