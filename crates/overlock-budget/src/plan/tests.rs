@@ -366,13 +366,53 @@ fn explains_every_figure() {
             "system prompt: 10 of 10 tokens, as wanted",
             "last user message: 10 of 10 tokens, as wanted",
             "frame: 3 of 3 tokens, as wanted",
-            "history: 20 of at least 26 tokens, shrank by 1 (weight 3 of 3); whole pieces take 20 \
-             of its share of 25; 2 of 4 messages stay",
+            "history: 20 of at least 26 tokens, shrank by at least 6 (weight 3 of 3); whole messages \
+             take 20 of its share of 25; 2 of 4 messages stay",
             "completion: 20 of 20 tokens, as wanted",
             "answer: 20 requested, 25 available in the window, 20 given (granted)",
-            "what stands in the way most is `completion`, which holds 20 and gives no more",
+            "what stands in the way most is `completion`, which keeps at least 20",
         ]
     );
+}
+
+#[test]
+fn an_explanation_tells_of_what_was_given() {
+    let explain = |letters: &str, asked: u64, options: &PlanOptions| {
+        let request = request(json!({"messages": conversation(letters), "max_tokens": asked}));
+        let plan = planned(&request, &Extras::default(), options);
+        let completion = plan.part(Part::Completion);
+        (completion.given, completion.explanation())
+    };
+    let options = |room| PlanOptions {
+        answer_floor: 5,
+        ..options(room)
+    };
+    // The messages that stay leave more than the least that an answer needs.
+    assert_eq!(
+        explain("suauau", 20, &options(32)),
+        (
+            12,
+            "shrank by 8 (weight 1 of 1); 5 are its share, 7 more are what others leave".into()
+        )
+    );
+    assert_eq!(
+        explain("su", 20, &options(25)),
+        (5, "shrank by 15 (weight 1 of 1), to its minimum".into())
+    );
+    let capped = PlanOptions {
+        answer_cap: Some(12),
+        ..options(100)
+    };
+    assert_eq!(
+        explain("su", 20, &capped),
+        (12, "8 less than asked, since the model says no more".into())
+    );
+    let growing = PlanOptions {
+        grow: true,
+        ..options(100)
+    };
+    let (given, told) = explain("su", 20, &growing);
+    assert_eq!(told, format!("grew by {} (weight 1 of 1)", given - 20));
 }
 
 /// Two tokens for each message that nobody foresees.

@@ -216,7 +216,7 @@ fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
         kept: part.kept,
         dropped: part.dropped,
         dropped_names: &part.dropped_names,
-        explanation: part.change.to_string(),
+        explanation: part.explanation(),
     }
 }
 
@@ -280,7 +280,7 @@ fn told(part: &PlannedPart) -> String {
     // Whole pieces that went say more than the share they did not fit into, and of the answer the
     // last line of the calculation tells.
     if part.dropped == 0 && part.given != part.asked && part.part != Part::Completion {
-        told.push(part.change.to_string());
+        told.push(part.explanation());
     }
     told.join("; ")
 }
