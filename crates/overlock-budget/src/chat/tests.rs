@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::count::{CountTokens, Encoding, Keep, Provenance};
 use crate::models::Models;
 
 #[track_caller]
@@ -286,4 +287,42 @@ fn counts_what_the_provider_counts() {
         {"role": "function", "name": "do_stuff", "content": "{}"},
     ]);
     check(result, json!(null), 15);
+}
+
+/// A tokenizer that somebody brings along under the name of its family.
+struct Brought;
+
+impl CountTokens for Brought {
+    fn name(&self) -> &'static str {
+        "llama3"
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    fn count_up_to(&self, text: &str, limit: u64) -> Option<u64> {
+        Encoding::O200kBase.count_up_to(text, limit)
+    }
+
+    fn truncate_to<'text>(&self, text: &'text str, tokens: u64, keep: Keep) -> &'text str {
+        Encoding::O200kBase.truncate_to(text, tokens, keep)
+    }
+}
+
+#[test]
+fn the_name_of_a_family_does_not_make_a_chat_exact() {
+    let hello = request(json!({"messages": [{"role": "user", "content": "Hi"}]}));
+    let check = |model: &str, tokens: &dyn CountTokens, expected| {
+        let found = Models::default().find(model);
+        let counter = ChatCounter::with_counter(&found, tokens);
+        assert_eq!(counter.provenance(&hello), expected, "{model}");
+    };
+    check("llama3.2:3b", &Brought, Provenance::Calibrated);
+    check("claude-3-opus", &Brought, Provenance::Calibrated);
+    check("gpt-4o", &Brought, Provenance::Estimate);
+    check("gpt-4o", &Encoding::O200kBase, Provenance::Exact);
+    check("gpt-4o-x", &Encoding::O200kBase, Provenance::Calibrated);
+    check("gpt-4", &Encoding::O200kBase, Provenance::Estimate);
+    check("llama3.2:3b", &Encoding::O200kBase, Provenance::Estimate);
 }

@@ -6,12 +6,12 @@ use super::*;
 use crate::count::{CountTokens, Keep};
 use crate::models::{Found, How, Model};
 
-/// A word is a token.
+/// A word is a token. It goes by the name of an encoding, since only these count chats exactly.
 struct Words;
 
 impl CountTokens for Words {
     fn name(&self) -> &'static str {
-        "words"
+        "cl100k_base"
     }
 
     fn is_exact(&self) -> bool {
@@ -35,7 +35,7 @@ fn counter() -> ChatCounter<'static> {
     let found = Found {
         entry: Some("words".to_owned()),
         model: Model {
-            tokenizer: Some("words".into()),
+            tokenizer: Some("cl100k_base".into()),
             ..Model::default()
         },
         how: How::Exact,
@@ -362,7 +362,7 @@ fn explains_every_figure() {
     assert_eq!(
         plan.explanation(),
         [
-            "window: 118 tokens, of which 50 are left free because the count by `words` is exact",
+            "window: 118 tokens, of which 50 are left free because the count by `cl100k_base` is exact",
             "system prompt: 10 of 10 tokens, as wanted",
             "last user message: 10 of 10 tokens, as wanted",
             "frame: 3 of 3 tokens, as wanted",
