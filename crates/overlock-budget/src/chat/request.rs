@@ -109,6 +109,7 @@ impl ChatRequest {
             Refused::Deep => RequestError::TooDeep { limit: DEEPEST },
             Refused::NoObject(value) => wrong("the request", &value, "an object"),
         })?;
+        check_model(&whole)?;
         let facts = check_messages(&whole)?;
         check_tools(&whole)?;
         let requested = requested(&whole)?;
@@ -187,6 +188,13 @@ fn list<'a>(members: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     match members.get(key) {
         Some(Value::Array(values)) => values,
         _ => &[],
+    }
+}
+
+fn check_model(whole: &Map<String, Value>) -> Result<(), RequestError> {
+    match whole.get("model") {
+        None | Some(Value::Null | Value::String(_)) => Ok(()),
+        Some(other) => Err(wrong_at("model", other, "the name of a model")),
     }
 }
 

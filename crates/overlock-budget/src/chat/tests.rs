@@ -47,6 +47,10 @@ fn says_what_a_request_must_be() {
         "`messages` is missing: it must be a list of messages, at least one",
     );
     check_refused(
+        r#"{"model": 4, "messages": [{"role": "user", "content": "Hi"}]}"#,
+        "`model` is `4`, but must be the name of a model",
+    );
+    check_refused(
         r#"{"messages": []}"#,
         "`messages` is empty, but must be a list of messages, at least one",
     );

@@ -39,21 +39,24 @@ impl PlannedPart {
         let Self {
             part, share, given, ..
         } = *self;
-        let all = self.kept + self.dropped;
-        let mut told = self.told_change();
+        let mut told = vec![self.told_change()];
         if part == Part::Completion && given > share && given < self.asked {
             let more = given - share;
-            told += &format!("; {share} are its share, {more} more are what others leave");
-        } else if part != Part::Completion && self.dropped > 0 && given < share {
-            told += &format!(
-                "; whole {} take {given} of its share of {share}",
-                pieces(part)
-            );
+            told.push(format!(
+                "{share} are its share, {more} more are what others leave"
+            ));
+        }
+        if self.dropped > 0 && given < share {
+            let pieces = pieces(part);
+            told.push(format!(
+                "whole {pieces} take {given} of its share of {share}"
+            ));
         }
         if self.dropped > 0 {
-            told += &format!("; {} of {all} {} stay", self.kept, pieces(part));
+            let all = self.kept + self.dropped;
+            told.push(format!("{} of {all} {} stay", self.kept, pieces(part)));
         }
-        told
+        told.join("; ")
     }
 
     /// What it has more or less than it asked for, and why.

@@ -12,6 +12,7 @@ mod measure;
 mod options;
 mod recount;
 mod rewrite;
+mod text;
 
 #[cfg(test)]
 mod tests;
@@ -153,6 +154,14 @@ impl Plan {
     /// and in the length of the answer.
     pub fn rewrite(&self, request: ChatRequest) -> serde_json::Value {
         self.rewrite.apply(request)
+    }
+
+    /// The text of the request as it is to be sent, with all that stays as it was written.
+    ///
+    /// It must be the text of the one that was planned. Nothing comes back if a key is in it
+    /// twice, since what was counted is then only one of the two: see [`Plan::rewrite`].
+    pub fn rewrite_text(&self, text: &str) -> Option<String> {
+        self.rewrite.apply_to_text(text)
     }
 }
 

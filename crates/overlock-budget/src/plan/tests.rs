@@ -415,6 +415,34 @@ fn an_explanation_tells_of_what_was_given() {
     assert_eq!(told, format!("grew by {} (weight 1 of 1)", given - 20));
 }
 
+#[test]
+fn what_stays_of_a_text_stays_as_it_was_written() {
+    let rewrite = |text: &str, room: u64| {
+        let request = ChatRequest::from_json(text).expect("it is a request");
+        planned(&request, &Extras::default(), &options(room)).rewrite_text(text)
+    };
+    let message = |text: &str| format!(r#"{{"role": "user", "content": "{text}", "k": 1E5}}"#);
+    let (old, new) = (message("a b c d \\u0065"), message(r"\/ \u0069"));
+    let text = |messages: &str, answer: &str| {
+        format!(
+            "{{\n  \"seed\": 1e3,\n  \"messages\": [ {messages} ],\n  \
+             \"big\": [1.50, -0.0, 12345678901234567890123]{answer}\n}}\n"
+        )
+    };
+    let both = format!("{old} , {new}");
+    let asked = ",\n  \"max_tokens\": 10";
+    let whole = text(&both, asked);
+    assert_eq!(rewrite(&whole, 30).as_ref(), Some(&whole));
+    assert_eq!(rewrite(&whole, 16), Some(text(&new, asked)));
+    assert_eq!(
+        rewrite(&text(&both, ""), 6 + 9 + 500),
+        Some(text(&both, ",\n  \"max_tokens\": 500"))
+    );
+    // Which of the two was counted, the text does not say.
+    let twice = r#"{"messages": [], "messages": [{"role": "user", "content": "a"}]}"#;
+    assert_eq!(rewrite(twice, 505), None);
+}
+
 /// Two tokens for each message that nobody foresees.
 struct Surprising;
 

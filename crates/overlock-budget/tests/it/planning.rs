@@ -211,6 +211,7 @@ fn check_messages(case: &Case, plan: &Plan) {
 /// What is sent counts what was planned, and planning it again changes nothing.
 fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     let rewritten = plan.rewrite(case.request.clone());
+    check_text(case, plan, &rewritten);
     let request = ChatRequest::from_value(rewritten.clone()).expect("a plan is a request");
     assert_eq!(case.counter.count(&request).tokens, plan.input_token_count);
     assert_eq!(request.requested(), Some(plan.adjusted_max_tokens));
@@ -219,6 +220,20 @@ fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     let again = again.expect("a plan fits");
     assert!(again.dropped_messages.is_empty());
     assert_eq!(again.rewrite(request), rewritten);
+}
+
+/// Rewritten as a text it is the same request, however it was written.
+fn check_text(case: &Case, plan: &Plan, rewritten: &Value) {
+    let request = Value::Object(case.request.members().clone());
+    let text = plan.rewrite_text(&request.to_string());
+    assert_eq!(text, Some(rewritten.to_string()));
+    let spaced = format!(" {request:#}\n");
+    let text = plan.rewrite_text(&spaced).expect("no key is there twice");
+    let read: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(read, *rewritten);
+    if request == *rewritten {
+        assert_eq!(text, spaced);
+    }
 }
 
 /// A larger window keeps all that a smaller one did.

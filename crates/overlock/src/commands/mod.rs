@@ -92,5 +92,5 @@ fn no_json(reason: NoJson, name: &str, form: &Form) -> Failure {
 fn parse_tokens(argument: &str) -> Result<u64, String> {
     argument
         .parse()
-        .map_err(|_| "must be a whole number from 0 on".into())
+        .map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
 }

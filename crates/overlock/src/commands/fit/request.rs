@@ -8,7 +8,7 @@ use overlock_budget::{
 };
 use overlock_json::clean_encoding;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::extras::Owned;
 use super::{Fit, no_model, refusal};
@@ -43,7 +43,7 @@ struct Answer<'a> {
     exact: bool,
     blocker: Option<&'a str>,
     parts: Vec<AnswerPart<'a>>,
-    request: &'a Value,
+    request: Box<RawValue>,
 }
 
 #[derive(Serialize)]
@@ -64,11 +64,13 @@ pub(super) struct Asked<'a> {
     pub(super) model: &'a str,
     pub(super) found: &'a Found,
     pub(super) request: &'a ChatRequest,
+    /// The request as it came.
+    text: &'a str,
     pub(super) counter: &'a ChatCounter<'a>,
 }
 
 pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Ending, Failure> {
-    let request = read(fit, notes)?;
+    let (text, request) = read(fit, notes)?;
     let extras = Owned::read(fit, notes)?;
     let named = fit.model.as_deref().or(request.model());
     let Some(model) = named.or(config.budget.model.as_deref()) else {
@@ -100,6 +102,7 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
         model,
         found: &found,
         request: &request,
+        text: &text,
         counter: &chat,
     };
     let mut options = fit.plan_options(&found.model, config);
@@ -123,23 +126,28 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
     }
 }
 
-fn read(fit: &Fit, notes: &mut Notes) -> Result<ChatRequest, Failure> {
-    let text = Source::from(fit.request.clone()).read(notes)?;
-    let read = ChatRequest::from_json(&clean_encoding(&text.bytes).text);
+/// The request, and its text.
+fn read(fit: &Fit, notes: &mut Notes) -> Result<(String, ChatRequest), Failure> {
+    let source = Source::from(fit.request.clone()).read(notes)?;
+    let text = clean_encoding(&source.bytes).text;
+    // An editor on Windows may have left a mark that is no part of the text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let read = ChatRequest::from_json(text);
     let request = read.and_then(|request| match fit.max_tokens {
         Some(tokens) => with_length(request, tokens),
         None => Ok(request),
     });
-    request.map_err(|source| {
+    let request = request.map_err(|error| {
         if fit.json {
             // The failure that follows says the same; one that cannot be written adds nothing.
-            let _ = Results::new().object(&Refusal::bad_request(source.to_string()));
+            let _ = Results::new().object(&Refusal::bad_request(error.to_string()));
         }
         Failure::Request {
-            name: text.name,
-            source,
+            name: source.name,
+            source: error,
         }
-    })
+    })?;
+    Ok((text.to_owned(), request))
 }
 
 /// The same request, as if it had asked for an answer of this length.
@@ -156,7 +164,7 @@ fn with_length(request: ChatRequest, tokens: u64) -> Result<ChatRequest, Request
 }
 
 fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<Ending, Failure> {
-    let rewritten = plan.rewrite(asked.request.clone());
+    let rewritten = rewritten(asked, plan);
     let mut results = Results::new();
     if fit.json {
         results.object(&Answer {
@@ -179,14 +187,13 @@ fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<En
             exact: plan.provenance == Provenance::Exact,
             blocker: plan.blocker.as_deref(),
             parts: plan.parts.iter().map(answer_part).collect(),
-            request: &rewritten,
+            request: on_one_line(&rewritten),
         })?;
         return Ok(Ending::Whole);
     }
     let lines = drawing(asked, plan).lines(draw::terminal_width());
     if let Some(path) = &fit.output {
-        let text = format!("{rewritten}\n");
-        fs::write(path, text).map_err(|source| Failure::OutputUnwritable {
+        fs::write(path, &rewritten).map_err(|source| Failure::OutputUnwritable {
             path: path.clone(),
             source,
         })?;
@@ -199,12 +206,28 @@ fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<En
             notes.hint("-o FILE keeps the fitted request, and so does `> FILE`");
         }
     } else {
-        results.object(&rewritten)?;
+        results.document(&[rewritten.as_bytes()])?;
         for line in lines {
             notes.line(line);
         }
     }
     Ok(Ending::Whole)
+}
+
+/// The request as it is to be sent, written as it came, with a line break at its end.
+fn rewritten(asked: &Asked, plan: &Plan) -> String {
+    let text = plan.rewrite_text(asked.text);
+    let mut text = text.unwrap_or_else(|| plan.rewrite(asked.request.clone()).to_string());
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// In JSON a line break is only ever between two values.
+fn on_one_line(json: &str) -> Box<RawValue> {
+    let line = json.replace(['\n', '\r'], "");
+    RawValue::from_string(line).expect("what was read as JSON and rewritten is JSON")
 }
 
 fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
