@@ -105,6 +105,21 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Every part, if all goes that may.
+    pub(super) fn least(&self) -> Vec<PlannedPart> {
+        let layout = Layout {
+            kept: self.measured.required(),
+            summary: None,
+            truncated: None,
+        };
+        let nothing = Solution {
+            shares: Vec::new(),
+            unused: 0,
+            blocker: None,
+        };
+        self.parts_of(&layout, &nothing, self.answer.floor)
+    }
+
     /// Corrects a plan by what its request counts as a whole; tells whether it still fits.
     pub(super) fn recount(&self, plan: &mut Plan, tokens: u64) -> bool {
         let planned = plan.input_token_count.cast_signed();

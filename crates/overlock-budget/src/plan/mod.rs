@@ -165,6 +165,18 @@ impl Plan {
     }
 }
 
+/// Every part of a request that was refused, at the least it can be brought down to.
+///
+/// As a template writes them together they may take something else than their sum.
+pub fn least_parts(
+    request: &ChatRequest,
+    extras: &Extras,
+    counter: &ChatCounter,
+    options: &PlanOptions,
+) -> Vec<PlannedPart> {
+    layout::Planner::new(request, extras, counter, options, 0).least()
+}
+
 /// Plans a request.
 ///
 /// For every plan: input, answer and margin are within the window; the system prompt and the last

@@ -421,6 +421,40 @@ fn what_cannot_fit_is_refused_with_what_would_help() {
 }
 
 #[test]
+fn the_figures_of_a_refusal_add_up() {
+    let words = "word ".repeat(9000);
+    let tool = json!({"type": "function", "function": {"name": "f", "description": words}});
+    let question = json!({"role": "user", "content": "Hi"});
+    for request in [
+        json!({"messages": [{"role": "system", "content": words}, question]}),
+        // Without a question there must be something else to answer.
+        json!({"messages": [{"role": "assistant", "content": words}]}),
+        // A tool that must be called cannot go.
+        json!({"messages": [question], "tools": [tool],
+               "tool_choice": {"type": "function", "function": {"name": "f"}}}),
+    ] {
+        let run = overlock(
+            &["fit", "--json", "--model", "gpt-4", "--trim", "oldest"],
+            request.to_string(),
+        );
+        let answer = run.json();
+        assert_eq!(run.code, 1, "{answer}");
+        let number = |key: &str| answer[key].as_i64().expect("a number");
+        let (input, margin) = (number("input_token_count"), number("margin"));
+        assert_eq!(number("available"), 8192 - input - margin, "{answer}");
+        assert_eq!(
+            number("overflow"),
+            input + margin + number("adjusted_max_tokens") - 8192,
+            "{answer}"
+        );
+        let parts = answer["parts"].as_array().expect("a list").iter();
+        let given = parts.filter(|part| part["name"] != json!("completion"));
+        let given: i64 = given.filter_map(|part| part["given"].as_i64()).sum();
+        assert_eq!(given, input, "{answer}");
+    }
+}
+
+#[test]
 fn without_trimming_a_long_conversation_is_refused() {
     let run = overlock(&["fit", "--trim", "off"], long_request().to_string());
     assert_eq!((run.code, &*run.stdout), (1, ""));

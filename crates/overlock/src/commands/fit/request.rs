@@ -47,7 +47,7 @@ struct Answer<'a> {
 }
 
 #[derive(Serialize)]
-struct AnswerPart<'a> {
+pub(super) struct AnswerPart<'a> {
     name: &'static str,
     asked: u64,
     /// Whether it asked for even more, which was not counted.
@@ -64,6 +64,7 @@ pub(super) struct Asked<'a> {
     pub(super) model: &'a str,
     pub(super) found: &'a Found,
     pub(super) request: &'a ChatRequest,
+    pub(super) extras: &'a Extras<'a>,
     /// The request as it came.
     text: &'a str,
     pub(super) counter: &'a ChatCounter<'a>,
@@ -98,20 +99,21 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
         });
     }
     let chat = counter.of_requests(&found, template.as_ref());
-    let asked = Asked {
-        model,
-        found: &found,
-        request: &request,
-        text: &text,
-        counter: &chat,
-    };
-    let mut options = fit.plan_options(&found.model, config);
-    options.requested = fit.max_tokens.unwrap_or(options.requested);
     let extras = Extras {
         memories: &extras.memories(),
         context: &extras.context(),
         tool_importance: &[],
     };
+    let asked = Asked {
+        model,
+        found: &found,
+        request: &request,
+        extras: &extras,
+        text: &text,
+        counter: &chat,
+    };
+    let mut options = fit.plan_options(&found.model, config);
+    options.requested = fit.max_tokens.unwrap_or(options.requested);
     match plan(&request, &extras, &chat, &options) {
         Ok(plan) => answer(fit, &asked, &plan, notes),
         Err(error) => {
@@ -230,7 +232,7 @@ fn on_one_line(json: &str) -> Box<RawValue> {
     RawValue::from_string(line).expect("what was read as JSON and rewritten is JSON")
 }
 
-fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
+pub(super) fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
     AnswerPart {
         name: part.part.name(),
         asked: part.asked,
