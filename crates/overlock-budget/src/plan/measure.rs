@@ -26,13 +26,17 @@ pub(super) struct Answer {
     pub(super) floor: u64,
     /// What it has at most.
     max: u64,
+    /// What the model can say.
     cap: u64,
 }
 
 impl Answer {
     pub(super) fn of(request: &ChatRequest, options: &PlanOptions) -> Self {
         let requested = request.requested().unwrap_or(options.requested);
-        let cap = options.answer_cap.unwrap_or(u64::MAX);
+        let cap = options.answer_cap.unwrap_or(match options.sharing {
+            Sharing::Shared => u64::MAX,
+            Sharing::Separate => options.window,
+        });
         let wanted = requested.min(cap);
         Self {
             requested,
@@ -55,7 +59,7 @@ impl Answer {
     pub(super) fn settle(&self, input: u64, margin: u64, options: &PlanOptions) -> (u64, u64) {
         let available = match options.sharing {
             Sharing::Shared => options.window.saturating_sub(input.saturating_add(margin)),
-            Sharing::Separate => options.answer_cap.unwrap_or(options.window),
+            Sharing::Separate => self.cap,
         };
         (available, self.max.min(available))
     }
@@ -84,6 +88,15 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
     if options.trim == Trim::Off {
         parts[TOOLS].required = true;
         parts[HISTORY].required = true;
+    }
+    // What must stay has no bounds.
+    for part in parts.iter_mut().filter(|part| part.required) {
+        *part = PartOptions {
+            shrink: 0,
+            min: 0,
+            max: None,
+            ..*part
+        };
     }
     parts
 }
@@ -137,16 +150,20 @@ impl<'a> Measured<'a> {
         let required = required.into_iter().fold(0, u64::saturating_add);
         let room = room.saturating_sub(required);
         // Whatever must stay is counted to its end, and so is what shares its priority with
-        // others, since it gives way in proportion to what all of it takes.
+        // others, since it gives way in proportion to what all of it takes. Whether a piece is
+        // within the bounds of its part must not depend on the room.
         let limit = |part: usize| {
-            let priority = options[part].priority;
-            let alone = options
-                .iter()
-                .filter(|one| one.priority == priority)
-                .count()
-                == 1;
-            if alone && !options[part].required {
-                room
+            let PartOptions {
+                priority,
+                min,
+                max,
+                required,
+                ..
+            } = options[part];
+            let mut peers = options.iter().filter(|one| one.priority == priority);
+            let is_alone = peers.nth(1).is_none();
+            if is_alone && !required {
+                room.max(min).max(max.unwrap_or(0))
             } else {
                 u64::MAX
             }
@@ -288,7 +305,8 @@ impl<'a> Measured<'a> {
             Part::Question => whole(self.question),
             Part::Frame | Part::Completion => whole((1, self.frame)),
             Part::Tools => {
-                let all = self.tools_tokens(self.tools.len(), self.has_system);
+                let brought = self.has_system_with(self.required(), false);
+                let all = self.tools_tokens(self.tools.len(), brought);
                 let has_system = self.has_system_with(kept, has_inserted);
                 let given = self.tools_tokens(kept[TOOLS], has_system);
                 let figures = of(TOOLS, self.tools.len());
@@ -319,11 +337,8 @@ impl<'a> Measured<'a> {
         gap: u64,
         options: &PlanOptions,
     ) -> Result<Solution, FlexError> {
-        let none = [0; PARTS];
-        let item = |part: Part| {
-            let figures = self.figures(part, none, false);
-            Item::required(part.name(), figures.asked)
-        };
+        let figures = |part: Part| self.figures(part, self.required(), false);
+        let item = |part: Part| Item::required(part.name(), figures(part).asked);
         let flexible = |part: Part, index: usize| {
             let PartOptions {
                 priority,
@@ -332,16 +347,27 @@ impl<'a> Measured<'a> {
                 max,
                 required,
             } = self.options[index];
-            // Tools that are named, and nothing else, are there without any piece.
-            let must = self.figures(part, none, false).given;
-            let asked = item(part);
-            Item {
+            // Tools that are named must stay, and only the others may go.
+            let must = figures(part).given;
+            let whole = item(part);
+            let item = Item {
                 priority,
-                shrink: if required { 0 } else { shrink },
-                min: min.max(must).min(asked.basis),
-                max: Some(max.unwrap_or(u64::MAX).max(must)).filter(|max| *max < u64::MAX),
-                droppable: !required && must == 0,
-                ..asked
+                max: max.map(|max| max.max(must)),
+                ..whole
+            };
+            if required || must > 0 {
+                Item {
+                    shrink: shrink.max(1),
+                    min: must,
+                    ..item
+                }
+            } else {
+                Item {
+                    shrink,
+                    min: min.min(whole.basis),
+                    droppable: true,
+                    ..item
+                }
             }
         };
         let mut items = vec![
@@ -424,7 +450,7 @@ fn order_tools(request: &ChatRequest, extras: &Extras) -> (Vec<usize>, Vec<usize
     let chosen = chosen_names(request);
     let tools = request.tools();
     let is_named =
-        |place: &usize| tool_name(&tools[*place]).is_some_and(|name| chosen.contains(&name));
+        |place: &usize| tool_name(&tools[*place]).is_some_and(|name| chosen.contains(name));
     let (named, mut others): (Vec<usize>, Vec<usize>) = (0..tools.len()).partition(is_named);
     let importance = |place: usize| extras.tool_importance.get(place).copied().unwrap_or(0.0);
     others.sort_by(|&one, &other| importance(other).total_cmp(&importance(one)));
