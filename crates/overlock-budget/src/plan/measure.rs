@@ -105,7 +105,7 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
 pub(super) struct Measured<'a> {
     system: (usize, u64),
     question: (usize, u64),
-    pub(super) frame: u64,
+    frame: u64,
     has_system: bool,
     /// What tools take together if they have to bring a system message, and if there is one.
     tools_frame: [u64; 2],
@@ -210,6 +210,12 @@ impl<'a> Measured<'a> {
             blocks: extras.context.len(),
             memories: memories.len(),
         }
+    }
+
+    /// Takes into account what a template writes besides, or leaves out.
+    pub(super) fn correct(&mut self, correction: i64) {
+        let figures = [&mut self.frame, &mut self.question.1, &mut self.system.1];
+        correct(figures, correction);
     }
 
     /// The tokens of all that must stay and of these pieces, sent together.
@@ -391,6 +397,18 @@ impl<'a> Measured<'a> {
         }
         let window = options.window;
         flex(&items, &FlexOptions { window, gap })
+    }
+}
+
+/// Corrects the first of some figures, and the next where it would be less than nothing.
+pub(super) fn correct<'f>(figures: impl IntoIterator<Item = &'f mut u64>, correction: i64) {
+    let mut left = correction;
+    for figure in figures {
+        let corrected = figure.saturating_add_signed(left);
+        left = left
+            .saturating_add_unsigned(*figure)
+            .saturating_sub_unsigned(corrected);
+        *figure = corrected;
     }
 }
 
