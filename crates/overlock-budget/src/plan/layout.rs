@@ -78,9 +78,9 @@ impl<'a> Planner<'a> {
         let parts = part_options(options);
         let reserved = answer.reserved(options).saturating_add(margin);
         let room = options.window.saturating_sub(reserved);
-        let counted = room.saturating_add_signed(correction.saturating_neg());
+        let corrected = room.saturating_add_signed(correction.saturating_neg());
         let mut measured = Measured::of(
-            request, &messages, extras, &memories, counter, parts, counted,
+            request, &messages, extras, &memories, counter, parts, corrected,
         );
         measured.correct(correction);
         Self {

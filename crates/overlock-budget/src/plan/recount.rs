@@ -29,9 +29,8 @@ pub(super) fn plan(
     loop {
         rounds += 1;
         let planner = Planner::new(request, extras, counter, options, correction);
-        let mut plan = match planner.plan() {
-            Ok(plan) => plan,
-            Err(_) => return best.map_or_else(|| least(request, extras, counter, options), Ok),
+        let Ok(mut plan) = planner.plan() else {
+            return best.map_or_else(|| least(request, extras, counter, options), Ok);
         };
         let Some(tokens) = whole(plan.rewrite(request.clone()), counter) else {
             return without_template(request, extras, counter, options);
@@ -60,7 +59,8 @@ pub(super) fn plan(
     }
 }
 
-/// Only what must stay, which is refused only if it is counted as it would be sent.
+/// Only what must stay, counted as it would be sent: corrections that come from more than that say
+/// nothing about whether it fits.
 fn least(
     request: &ChatRequest,
     extras: &Extras,

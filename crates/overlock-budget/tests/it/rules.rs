@@ -8,8 +8,11 @@ use proptest::prelude::*;
 use crate::planning::{Case, check_messages, counter, select, sketches};
 use crate::sketch::{Sketch, Words};
 
+/// Where the rules of a part are.
+type RulesOf = fn(&PlanOptions) -> &PartOptions;
+
 /// Parts made of pieces, with what rules them.
-const PIECES: [(Part, fn(&PlanOptions) -> &PartOptions); 4] = [
+const PIECES: [(Part, RulesOf); 4] = [
     (Part::Tools, |options| &options.tools),
     (Part::History, |options| &options.history),
     (Part::Context, |options| &options.context),
