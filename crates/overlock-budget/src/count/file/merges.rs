@@ -16,19 +16,14 @@ struct Merging<'file> {
     #[serde(borrow)]
     vocab: Option<&'file RawValue>,
     #[serde(borrow)]
-    merges: Option<Vec<Merge<'file>>>,
+    merges: Option<&'file RawValue>,
     #[serde(borrow)]
-    continuing_subword_prefix: Option<Cow<'file, str>>,
+    continuing_subword_prefix: Option<Text<'file>>,
 }
 
-/// Two tokens that become one.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Merge<'file> {
-    Pair(#[serde(borrow)] [Cow<'file, str>; 2]),
-    /// The older form, with a space between them.
-    Line(#[serde(borrow)] Cow<'file, str>),
-}
+/// A text that is copied only if it must be.
+#[derive(Deserialize, PartialEq, Eq, Hash)]
+struct Text<'file>(#[serde(borrow)] Cow<'file, str>);
 
 /// Says what is wrong with the merges of a model.
 pub(super) fn check(model: &RawValue) -> Result<(), tokenizers::Error> {
@@ -36,24 +31,26 @@ pub(super) fn check(model: &RawValue) -> Result<(), tokenizers::Error> {
     let (Some(vocab), Some(merges)) = (merging.vocab, merging.merges) else {
         return Ok(());
     };
-    let vocab: HashMap<Cow<'_, str>, IgnoredAny> = serde_json::from_str(vocab.get())?;
-    let longest = vocab.keys().map(|token| token.len()).max().unwrap_or(0);
-    let prefix = merging
-        .continuing_subword_prefix
-        .map_or(0, |prefix| prefix.len());
-    for merge in &merges {
-        let (left, right) = match merge {
-            Merge::Pair([left, right]) => (&**left, &**right),
-            Merge::Line(line) if line.starts_with("#version") => continue,
-            // The reader says itself what is no merge.
-            Merge::Line(line) => line.split_once(' ').unwrap_or_default(),
-        };
-        let is_made = right
-            .get(prefix..)
-            .is_some_and(|rest| left.len() + rest.len() <= longest);
-        if !is_made {
-            return Err(format!("no token is made of `{left}` and `{right}`").into());
+    let vocab: HashMap<Text<'_>, IgnoredAny> = serde_json::from_str(vocab.get())?;
+    let longest = vocab.keys().map(|token| token.0.len()).max().unwrap_or(0);
+    let prefix = merging.continuing_subword_prefix;
+    let prefix = prefix.map_or(0, |prefix| prefix.0.len());
+    let check = |left: &str, right: &str| {
+        let rest = right.get(prefix..);
+        if rest.is_some_and(|rest| left.len() + rest.len() <= longest) {
+            return Ok(());
         }
+        Err(format!("no token is made of `{left}` and `{right}`").into())
+    };
+    if let Ok(pairs) = serde_json::from_str::<Vec<[Text<'_>; 2]>>(merges.get()) {
+        return pairs
+            .iter()
+            .try_for_each(|[left, right]| check(&left.0, &right.0));
     }
-    Ok(())
+    // The older form, with a space between the two.
+    let lines: Vec<Text<'_>> = serde_json::from_str(merges.get())?;
+    let merges = lines.iter().filter(|line| !line.0.starts_with("#version"));
+    merges
+        .filter_map(|line| line.0.split_once(' '))
+        .try_for_each(|(left, right)| check(left, right))
 }
