@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// What says how a model merges; the models that do not have no merges.
@@ -31,7 +30,7 @@ pub(super) fn check(model: &RawValue) -> Result<(), tokenizers::Error> {
     let (Some(vocab), Some(merges)) = (merging.vocab, merging.merges) else {
         return Ok(());
     };
-    let vocab: HashMap<Text<'_>, IgnoredAny> = serde_json::from_str(vocab.get())?;
+    let vocab: HashMap<Text<'_>, u32> = serde_json::from_str(vocab.get())?;
     let longest = vocab.keys().map(|token| token.0.len()).max().unwrap_or(0);
     let prefix = merging.continuing_subword_prefix;
     let prefix = prefix.map_or(0, |prefix| prefix.0.len());
