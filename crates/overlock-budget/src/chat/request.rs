@@ -73,6 +73,9 @@ pub enum RequestError {
     /// The length of the answer is asked for twice.
     #[error("`max_tokens` and `max_completion_tokens` are both set, but only one of them may be")]
     TwoLengths,
+    /// There are tools in the newer and in the older form.
+    #[error("`tools` and `functions` are both set, but only one of them may be")]
+    TwoToolLists,
 }
 
 impl ChatRequest {
@@ -171,8 +174,9 @@ impl ChatRequest {
         self.requested.map(|(key, _)| key)
     }
 
+    /// Where the tools are; only one of the two lists has any.
     pub(crate) fn tools_key(&self) -> &'static str {
-        if self.whole.contains_key("tools") {
+        if list(&self.whole, "functions").is_empty() {
             "tools"
         } else {
             "functions"
@@ -365,6 +369,9 @@ fn check_tools(whole: &Map<String, Value>) -> Result<(), RequestError> {
         for (index, tool) in tools.iter().enumerate() {
             check_tool(tool, &format!("{key}[{index}]"), inner)?;
         }
+    }
+    if !list(whole, "tools").is_empty() && !list(whole, "functions").is_empty() {
+        return Err(RequestError::TwoToolLists);
     }
     Ok(())
 }

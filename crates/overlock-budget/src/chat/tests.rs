@@ -147,6 +147,44 @@ fn says_what_tools_must_be() {
 }
 
 #[test]
+fn tools_are_in_one_of_two_lists() {
+    let messages = r#""messages": [{"role": "user", "content": "Hi"}]"#;
+    let older = r#""functions": [{"name": "add"}]"#;
+    check_refused(
+        &format!(r#"{{{messages}, {older}, "tools": [{{"type": "web_search"}}]}}"#),
+        "`tools` and `functions` are both set, but only one of them may be",
+    );
+    let counter = ChatCounter::for_model(&Models::default().find("gpt-4"));
+    let count = |rest: &str| {
+        let request = ChatRequest::from_json(&format!("{{{messages}, {older}{rest}}}"));
+        counter.count(&request.expect("it is a request")).tools
+    };
+    assert!(count("") > 0);
+    assert_eq!(count(r#", "tools": null"#), count(""));
+    assert_eq!(count(r#", "tools": []"#), count(""));
+}
+
+/// Tools whose schema nests objects of this type in each other.
+fn nested(kind: &Value) -> ChatRequest {
+    let object =
+        |inner: Value| json!({"type": kind, "properties": {"x": inner}, "required": ["x"]});
+    let parameters = (0..50).fold(json!({"type": "string"}), |inner, _| object(inner));
+    request(json!({
+        "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": parameters}}],
+    }))
+}
+
+#[test]
+fn a_type_that_is_named_twice_counts_once() {
+    let counter = ChatCounter::for_model(&Models::default().find("gpt-4"));
+    let once = counter.count(&nested(&json!("object")));
+    assert_eq!(counter.count(&nested(&json!(["object", "object"]))), once);
+    let with_null = counter.count(&nested(&json!(["object", "null", "object"])));
+    assert!((once.tokens + 49..once.tokens * 2).contains(&with_null.tokens));
+}
+
+#[test]
 fn says_what_the_length_of_an_answer_must_be() {
     let check = |length: &str, found: &str| {
         let text = r#"{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": "#;

@@ -174,15 +174,16 @@ pub fn least_parts(
     counter: &ChatCounter,
     options: &PlanOptions,
 ) -> Vec<PlannedPart> {
-    layout::Planner::new(request, extras, counter, options, 0).least()
+    layout::Planner::new(request, extras, counter, options, 0).least_parts()
 }
 
 /// Plans a request.
 ///
 /// For every plan: input, answer and margin are within the window; the system prompt and the last
 /// question are there; no tool call is separated from its result; nothing goes while something of
-/// lower priority could give way for it; a larger window keeps all that a smaller one did; and it
-/// is refused only if what must stay does not fit at its smallest.
+/// lower priority could give way for it; a larger window keeps all that a smaller one did, unless
+/// gaps are filled or a template writes the chat; and it is refused only if what must stay does not
+/// fit at its smallest.
 ///
 /// ```
 /// use overlock_budget::{

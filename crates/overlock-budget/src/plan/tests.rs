@@ -1,5 +1,6 @@
 //! Plans that can be checked by hand, and the laws of all plans.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -454,14 +455,57 @@ impl crate::chat::CountChats for Surprising {
     }
 }
 
-#[test]
-fn what_a_template_writes_is_counted_as_a_whole() {
+/// Words only, besides some tokens for every message of the model and others for all of them.
+struct Verbose {
+    each: u64,
+    once: u64,
+}
+
+impl crate::chat::CountChats for Verbose {
+    fn count_chat(&self, messages: &Value, _: Option<&Value>) -> Option<u64> {
+        let messages = messages.as_array()?;
+        let words = messages.iter().map(|message| message["content"].as_str());
+        let words = words.map(|text| Some(Words.count(text?)));
+        let words: u64 = words.sum::<Option<u64>>()?;
+        let answers = messages.iter().filter(|one| one["role"] == "assistant");
+        let answers = answers.count() as u64;
+        Some(words + self.each * answers + self.once * answers.min(1))
+    }
+}
+
+fn written_by(template: &dyn crate::chat::CountChats) -> ChatCounter<'_> {
     let found = Found {
         entry: None,
         model: Model::default(),
         how: How::Exact,
     };
-    let counter = ChatCounter::with_template(&found, &Words, &Surprising);
+    ChatCounter::with_template(&found, &Words, template)
+}
+
+#[test]
+fn what_a_template_writes_is_refused_only_if_it_is_too_large_as_a_whole() {
+    let verbose = Verbose { each: 0, once: 100 };
+    let counter = written_by(&verbose);
+    let request = request(json!({"messages": conversation("ssssuauau"), "max_tokens": 0}));
+    let window = |room: u64| PlanOptions {
+        window: 50 + room,
+        ..PlanOptions::default()
+    };
+    let plan = |room: u64| plan(&request, &Extras::default(), &counter, &window(room));
+    for room in 30..200_u64 {
+        let plan = plan(room).expect("it fits");
+        assert!(plan.fits());
+        assert_eq!(plan.kept_messages.len() > 5, room >= 142, "{room}");
+        let parts = plan.parts.iter().map(|part| part.given);
+        assert_eq!(parts.sum::<u64>(), plan.input_token_count);
+    }
+    let error = plan(29).expect_err("it does not fit").to_string();
+    assert!(error.contains("needs 30 tokens"), "{error}");
+}
+
+#[test]
+fn what_a_template_writes_is_counted_as_a_whole() {
+    let counter = written_by(&Surprising);
     for room in 24..200 {
         let letters = "s".to_owned() + &"ua".repeat(6) + "u";
         let request = request(json!({"messages": conversation(&letters), "max_tokens": 0}));
@@ -479,5 +523,31 @@ fn what_a_template_writes_is_counted_as_a_whole() {
         );
         let sent = ChatRequest::from_value(plan.rewrite(request)).expect("it is a request");
         assert_eq!(counter.count(&sent).tokens, plan.input_token_count);
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_laws_hold_for_every_template(
+        letters in "[sua]{0,12}u", each in 0..60_u64, once in 0..300_u64, room in 0..300_u64,
+    ) {
+        let verbose = Verbose { each, once };
+        let counter = written_by(&verbose);
+        let request = request(json!({"messages": conversation(&letters), "max_tokens": 10}));
+        let options = PlanOptions {
+            window: 50 + room,
+            ..PlanOptions::default()
+        };
+        let systems = letters.matches('s').count() as u64;
+        let least = 6 * (systems + 1) + 10;
+        let plan = plan(&request, &Extras::default(), &counter, &options);
+        prop_assert_eq!(plan.is_ok(), least <= room);
+        let Ok(plan) = plan else {
+            return Ok(());
+        };
+        prop_assert!(plan.fits());
+        let sent = ChatRequest::from_value(plan.rewrite(request)).expect("it is a request");
+        prop_assert_eq!(counter.count(&sent).tokens, plan.input_token_count);
+        prop_assert!(plan.adjusted_max_tokens == 10);
     }
 }

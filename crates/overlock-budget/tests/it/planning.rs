@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::sketch::{LETTERS, Sketch, Words};
 
-fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
+pub(crate) fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
     let found = Found {
         entry: None,
         model: Model {
@@ -22,14 +22,14 @@ fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
 }
 
 /// A sketch that is ready to be planned again and again.
-struct Case<'a> {
-    request: ChatRequest,
-    extras: Extras<'a>,
-    counter: &'a ChatCounter<'a>,
+pub(crate) struct Case<'a> {
+    pub(crate) request: ChatRequest,
+    pub(crate) extras: Extras<'a>,
+    pub(crate) counter: &'a ChatCounter<'a>,
 }
 
 impl Case<'_> {
-    fn plan(&self, options: &PlanOptions) -> Result<Plan, PlanError> {
+    pub(crate) fn plan(&self, options: &PlanOptions) -> Result<Plan, PlanError> {
         plan(&self.request, &self.extras, self.counter, options)
     }
 
@@ -48,7 +48,7 @@ impl Case<'_> {
     }
 
     /// The places of all that a plan must keep.
-    fn required(&self) -> (Vec<usize>, Vec<usize>) {
+    pub(crate) fn required(&self) -> (Vec<usize>, Vec<usize>) {
         let roles: Vec<ChatRole> = self.request.messages().map(|one| one.role()).collect();
         let question = roles.iter().rposition(|role| *role == ChatRole::User);
         let messages = (0..roles.len())
@@ -61,7 +61,7 @@ impl Case<'_> {
     }
 }
 
-fn select(list: &mut Value, places: &[usize]) {
+pub(crate) fn select(list: &mut Value, places: &[usize]) {
     let list = list.as_array_mut().expect("it is a list");
     *list = places.iter().map(|&place| list[place].clone()).collect();
 }
@@ -177,7 +177,7 @@ fn check_figures(plan: &Plan, options: &PlanOptions) {
 }
 
 /// What always stays is there, and no call is without its result.
-fn check_messages(case: &Case, plan: &Plan) {
+pub(crate) fn check_messages(case: &Case, plan: &Plan) {
     let kept: HashSet<usize> = plan.kept_messages.iter().copied().collect();
     assert!(plan.kept_messages.is_sorted() && plan.dropped_messages.is_sorted());
     let all = plan.kept_messages.len() + plan.dropped_messages.len();
@@ -303,7 +303,7 @@ impl<'a> CountMessages<ChatMessage<'a>> for Sum<'a> {
     }
 }
 
-fn sketches() -> impl Strategy<Value = Sketch> {
+pub(crate) fn sketches() -> impl Strategy<Value = Sketch> {
     let letters = prop::sample::select(LETTERS);
     let messages = prop::collection::vec((letters, 0..40_u8), 1..20);
     let tools = prop::collection::vec(0..40_u8, 0..6);
