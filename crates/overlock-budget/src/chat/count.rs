@@ -234,14 +234,14 @@ impl<'a> ChatCounter<'a> {
     /// What a count of this request rests on, which costs no counting.
     pub fn provenance(&self, request: &ChatRequest) -> Provenance {
         let has_tools = !request.tools().is_empty();
-        self.provenance_with(request, request.messages(), has_tools)
+        self.provenance_with(request, request.provenance(), has_tools)
     }
 
-    /// What a count rests on if only these messages are sent, and maybe no tools.
-    pub(crate) fn provenance_with<'m>(
+    /// What a count rests on if messages are sent that rest on this, and maybe no tools.
+    pub(crate) fn provenance_with(
         &self,
         request: &ChatRequest,
-        messages: impl Iterator<Item = ChatMessage<'m>>,
+        messages: Provenance,
         has_tools: bool,
     ) -> Provenance {
         let rest = if has_tools || answer_schema(request).is_some() {
@@ -249,8 +249,7 @@ impl<'a> ChatCounter<'a> {
         } else {
             Provenance::Exact
         };
-        let messages = messages.map(|message| message.provenance()).max();
-        let parts = rest.max(messages.unwrap_or(rest));
+        let parts = rest.max(messages);
         match (self.template, parts) {
             // A template writes tools and calls as well as any text.
             (Some(_), Provenance::Calibrated) => self.provenance,
@@ -276,30 +275,32 @@ impl<'a> ChatCounter<'a> {
             ChatRole::Assistant if self.format == Format::Harmony => PER_MESSAGE + 2,
             _ => PER_MESSAGE,
         })?;
-        let member = |key: &str| message.members().get(key);
-        match member("content") {
-            Some(Value::String(text)) => sum.text(self.tokens, text)?,
-            Some(Value::Array(parts)) => {
-                for part in parts {
-                    self.add_part(part, &mut sum)?;
+        let is_model = message.role() == ChatRole::Assistant;
+        // Members are few, and gone through sooner than one of them is looked up.
+        for (key, value) in message.members() {
+            match (key.as_str(), value) {
+                ("content", Value::String(text)) => sum.text(self.tokens, text)?,
+                ("content", Value::Array(parts)) => {
+                    for part in parts {
+                        self.add_part(part, &mut sum)?;
+                    }
                 }
+                ("name", Value::String(name)) => {
+                    sum.add(PER_NAME)?;
+                    sum.text(self.tokens, name)?;
+                }
+                ("refusal", Value::String(refusal)) if is_model => {
+                    sum.text(self.tokens, refusal)?;
+                }
+                _ => {}
             }
-            _ => {}
         }
-        if let Some(Value::String(name)) = member("name") {
-            sum.add(PER_NAME)?;
-            sum.text(self.tokens, name)?;
-        }
-        if message.role() != ChatRole::Assistant {
-            return Some(sum.tokens);
-        }
-        if let Some(Value::String(refusal)) = member("refusal") {
-            sum.text(self.tokens, refusal)?;
-        }
-        for (name, arguments) in message.called() {
-            sum.add(PER_CALL)?;
-            sum.text(self.tokens, name)?;
-            sum.text(self.tokens, arguments)?;
+        if message.calls_anything() {
+            for (name, arguments) in message.called() {
+                sum.add(PER_CALL)?;
+                sum.text(self.tokens, name)?;
+                sum.text(self.tokens, arguments)?;
+            }
         }
         Some(sum.tokens)
     }

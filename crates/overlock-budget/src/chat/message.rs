@@ -75,7 +75,8 @@ pub struct ChatMessage<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     role: ChatRole,
-    provenance: Provenance,
+    pub(super) provenance: Provenance,
+    calls_anything: bool,
 }
 
 impl Facts {
@@ -84,13 +85,15 @@ impl Facts {
         let mut facts = Self {
             role,
             provenance: Provenance::Exact,
+            calls_anything: false,
         };
         let message = ChatMessage { facts, members };
         let is_text = |part: &Value| matches!(part_type(part), "text" | "refusal");
         let is_result = matches!(role, ChatRole::Tool | ChatRole::Function);
+        facts.calls_anything = message.called().next().is_some();
         if !message.parts().iter().all(is_text) || members.contains_key("audio") {
             facts.provenance = Provenance::Estimate;
-        } else if is_result || message.called().next().is_some() {
+        } else if is_result || facts.calls_anything {
             facts.provenance = Provenance::Calibrated;
         }
         facts
@@ -113,8 +116,13 @@ impl<'a> ChatMessage<'a> {
     }
 
     /// What a count of it rests on at best.
-    pub(super) fn provenance(&self) -> Provenance {
+    pub(crate) fn provenance(&self) -> Provenance {
         self.facts.provenance
+    }
+
+    /// Whether it calls a function.
+    pub(super) fn calls_anything(&self) -> bool {
+        self.facts.calls_anything
     }
 
     /// The message as it came.

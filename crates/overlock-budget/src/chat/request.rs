@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::depth::{DEEPEST, Refused, shallow_object};
 use super::message::{ChatMessage, ChatRole, Facts};
+use crate::count::Provenance;
 use crate::history::Units;
 
 /// Larger texts are no requests.
@@ -19,6 +20,8 @@ pub struct ChatRequest {
     whole: Map<String, Value>,
     /// One for each message.
     facts: Vec<Facts>,
+    /// What a count of all messages rests on at best.
+    provenance: Provenance,
     /// Which messages stay or go together.
     units: Units,
     /// Where the length of the answer is asked for, and what is asked.
@@ -116,8 +119,10 @@ impl ChatRequest {
         let facts = check_messages(&whole)?;
         check_tools(&whole)?;
         let requested = requested(&whole)?;
+        let provenances = facts.iter().map(|facts| facts.provenance);
         let mut request = Self {
             whole,
+            provenance: provenances.max().unwrap_or(Provenance::Exact),
             facts,
             units: Units::default(),
             requested,
@@ -163,6 +168,11 @@ impl ChatRequest {
     /// The whole request as it came, to be sent.
     pub fn into_value(self) -> Value {
         Value::Object(self.whole)
+    }
+
+    /// What a count of its messages rests on at best.
+    pub(super) fn provenance(&self) -> Provenance {
+        self.provenance
     }
 
     pub(crate) fn units(&self) -> &Units {

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::mem::size_of;
 use std::sync::{Mutex, PoisonError};
 
-use super::encoding::{mix_two, words};
+use super::encoding::words;
 use super::{CountTokens, Keep};
 
 /// A counter that remembers what it counted, within a bound on the bytes it holds.
@@ -66,17 +66,22 @@ impl<C: CountTokens> Cached<C> {
     }
 
     fn digest(&self, text: &str) -> u64 {
-        // Two lanes, because a multiplication waits for the one before.
-        let (blocks, rest) = text.as_bytes().as_chunks::<16>();
-        let mut lanes = [self.key, self.key ^ text.len() as u64];
-        for block in blocks {
-            let [low, high] = words(block);
-            lanes = [mix_two(lanes[0], low), mix_two(lanes[1], high)];
-        }
-        let mut last = [0; 16];
+        // Four lanes, because a multiplication waits for the one before.
+        let mut lanes = [self.key; 4];
+        let mut take = |block: &[u8; 64]| {
+            for (lane, bytes) in lanes.iter_mut().zip(block.as_chunks().0) {
+                let [low, high] = words(bytes);
+                *lane = folded(*lane ^ low, self.key ^ high);
+            }
+        };
+        let (blocks, rest) = text.as_bytes().as_chunks();
+        blocks.iter().for_each(&mut take);
+        let mut last = [0; 64];
         last[..rest.len()].copy_from_slice(rest);
-        let [low, high] = words(&last);
-        mix_two(mix_two(lanes[0], low), lanes[1] ^ high)
+        take(&last);
+        lanes.into_iter().fold(text.len() as u64, |digest, lane| {
+            folded(digest.rotate_left(32) ^ lane, MULTIPLIER)
+        })
     }
 }
 
@@ -96,12 +101,15 @@ impl<C: CountTokens> CountTokens for Cached<C> {
             return self.counter.count_up_to(text, limit);
         }
         let digest = self.digest(text);
-        if let Some(count) = self.with_shelf(|shelf| shelf.find(digest, text)) {
-            return (count <= limit).then_some(count);
+        match self.with_shelf(|shelf| shelf.find(digest, text)) {
+            Some(Known::Count(count)) => return (count <= limit).then_some(count),
+            Some(Known::MoreThan(least)) if limit <= least => return None,
+            _ => {}
         }
-        let count = self.counter.count_up_to(text, limit)?;
-        self.with_shelf(|shelf| shelf.put(digest, text, count, self.most_bytes));
-        Some(count)
+        let count = self.counter.count_up_to(text, limit);
+        let known = count.map_or(Known::MoreThan(limit), Known::Count);
+        self.with_shelf(|shelf| shelf.put(digest, text, known, self.most_bytes));
+        count
     }
 
     fn truncate_to<'text>(&self, text: &'text str, tokens: u64, keep: Keep) -> &'text str {
@@ -109,7 +117,26 @@ impl<C: CountTokens> CountTokens for Cached<C> {
     }
 }
 
-/// Texts with their counts, in no order; a hand goes round to find what may leave.
+/// Any odd number with its bits well spread would do.
+const MULTIPLIER: u64 = 0xD6E8_FEB8_6659_FD93;
+
+/// Two words made one that depends on every bit of both.
+#[inline]
+fn folded(one: u64, other: u64) -> u64 {
+    let (low, high) = one.carrying_mul(other, 0);
+    low ^ high
+}
+
+/// What counting a text came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It has so many tokens.
+    Count(u64),
+    /// It has more than that: nobody asked how many more.
+    MoreThan(u64),
+}
+
+/// Texts with what is known of them, in no order; a hand goes round to find what may leave.
 #[derive(Debug, Default)]
 struct Shelf {
     entries: Vec<Entry>,
@@ -123,22 +150,22 @@ struct Shelf {
 struct Entry {
     digest: u64,
     text: Box<str>,
-    count: u64,
+    known: Known,
     /// Whether it was asked for since the hand passed.
     asked_for: bool,
 }
 
 impl Shelf {
-    fn find(&mut self, digest: u64, text: &str) -> Option<u64> {
+    fn find(&mut self, digest: u64, text: &str) -> Option<Known> {
         let entry = &mut self.entries[*self.places.get(&digest)?];
         if *entry.text != *text {
             return None;
         }
         entry.asked_for = true;
-        Some(entry.count)
+        Some(entry.known)
     }
 
-    fn put(&mut self, digest: u64, text: &str, count: u64, most_bytes: usize) {
+    fn put(&mut self, digest: u64, text: &str, known: Known, most_bytes: usize) {
         let size = text.len() + ENTRY;
         if size > most_bytes {
             return;
@@ -159,7 +186,7 @@ impl Shelf {
         self.entries.push(Entry {
             digest,
             text: text.into(),
-            count,
+            known,
             asked_for: false,
         });
     }
@@ -261,11 +288,12 @@ mod tests {
         fn texts_with_one_digest_keep_their_own_counts(texts in texts()) {
             let mut shelf = Shelf::default();
             for (text, _) in texts {
-                if let Some(count) = shelf.find(7, &text) {
-                    prop_assert_eq!(count, text.len() as u64);
+                let known = Known::Count(text.len() as u64);
+                if let Some(found) = shelf.find(7, &text) {
+                    prop_assert_eq!(found, known);
                 }
-                shelf.put(7, &text, text.len() as u64, 100_000);
-                prop_assert_eq!(shelf.find(7, &text), Some(text.len() as u64));
+                shelf.put(7, &text, known, 100_000);
+                prop_assert_eq!(shelf.find(7, &text), Some(known));
                 prop_assert_eq!(shelf.entries.len(), 1);
             }
         }
@@ -281,6 +309,20 @@ mod tests {
             }
         }
         assert_eq!(cached.counter().0.load(Ordering::Relaxed), 50);
+    }
+
+    #[test]
+    fn a_text_above_the_limit_is_counted_again_only_for_a_larger_one() {
+        let cached = Cached::new(Counting::default(), 100_000);
+        let text = "a".repeat(200);
+        for limit in [90, 90, 50, 100, 99, 100, 1000, 1000] {
+            let count = 200 * u64::from(b'a' % 3);
+            assert_eq!(
+                cached.count_up_to(&text, limit),
+                (count <= limit).then_some(count)
+            );
+        }
+        assert_eq!(cached.counter().0.load(Ordering::Relaxed), 3);
     }
 
     #[test]

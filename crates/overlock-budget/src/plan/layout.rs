@@ -169,7 +169,8 @@ impl<'a> Planner<'a> {
     /// What the count of all that is sent rests on.
     fn provenance_of(&self, kept: Kept) -> Provenance {
         let places = self.measured.kept_messages(kept[HISTORY]);
-        let messages = places.map(|place| self.messages[place]);
+        let messages = places.map(|place| self.messages[place].provenance()).max();
+        let messages = messages.unwrap_or(Provenance::Exact);
         let has_tools = !self.measured.kept_tools(kept[TOOLS]).is_empty();
         self.counter
             .provenance_with(self.request, messages, has_tools)

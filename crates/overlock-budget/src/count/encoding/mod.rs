@@ -7,7 +7,7 @@ mod tests;
 
 use std::fmt;
 
-pub(crate) use self::hash::{mix_two, words};
+pub(crate) use self::hash::words;
 
 use self::table::{CL100K, O200K, P50K, R50K, Ranks};
 use super::byte_pair::{self, BytePair};
