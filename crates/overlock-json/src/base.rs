@@ -152,7 +152,17 @@ impl<'a> Base<'a> {
 
     /// The way from the root to the cut under a budget: see [`render`](crate::render).
     pub fn render(&self, options: &RenderOptions) -> String {
-        render_base(self, options, &characters)
+        self.render_with(options, &characters)
+    }
+
+    /// The same with another measure of what a value costs: see [`render_with`](crate::render_with).
+    pub fn render_with(&self, options: &RenderOptions, measure: &dyn Fn(&str) -> usize) -> String {
+        render_base(self, options, measure)
+    }
+
+    /// How many bytes of the text no fragment writes anew: all but half an escape at the cut.
+    pub fn settled_len(&self) -> usize {
+        self.scanner.whole_text_end()
     }
 
     pub(crate) fn half_character(&self) -> &[u8] {
