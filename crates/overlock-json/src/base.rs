@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::close::{CloseOptions, Closed, NoJson};
-use crate::contexts::{ContextOptions, Contexts, CutElements, cut_elements, overlap_context, overlap_within,
+use crate::contexts::{
+    ContextOptions, Contexts, CutElements, cut_elements, overlap_context, overlap_within,
 };
 use crate::cut::Cut;
 use crate::delivered::Delivered;

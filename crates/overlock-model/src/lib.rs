@@ -25,6 +25,13 @@ mod continuation;
 mod progress;
 mod way;
 
+// Who is asked.
+mod backend;
+
+pub use backend::{
+    Anthropic, Backend, BackendError, Call, Collected, Event, Events, Http, OpenAi, Phase,
+    PrefillStyle, RetryPolicy, Retrying, Timeouts, Usage, collect,
+};
 pub use continuation::{
     Answer, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress, Reason, Step,
     StepResult,
