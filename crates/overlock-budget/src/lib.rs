@@ -26,19 +26,26 @@
 // What a model can take.
 mod models;
 
-// What a text takes.
+// What a text takes, and a whole request.
+mod chat;
 mod count;
 
 // How room is handed out.
 mod flex;
 mod history;
 mod negotiate;
+mod plan;
 
-pub use count::{Approximate, CountTokens, Keep, Provenance};
+pub use chat::{ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, RequestError};
+pub use count::{Approximate, CountTokens, Encoding, Keep, Provenance};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
 pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};
 pub use negotiate::{
     ANSWER_FLOOR, Adjustment, History, MessageCountOptions, NegotiateOptions, Negotiation,
     TOKENS_PER_MESSAGE, adjusted_max_tokens, safe_message_count,
+};
+pub use plan::{
+    AnswerKey, ContextBlock, Extras, Margin, Memory, MemoryOptions, Part, PartOptions, Plan,
+    PlanError, PlanOptions, PlannedPart, Trim, plan,
 };

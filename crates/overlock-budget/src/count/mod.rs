@@ -5,8 +5,15 @@
 //! sent is counted as it is sent, and nothing here cuts a text without counting the piece again.
 
 mod approximate;
+mod encoding;
+
+// What tokenizers are made of.
+mod classes;
+mod merge;
+mod split;
 
 pub use approximate::Approximate;
+pub use encoding::Encoding;
 
 /// Counts the tokens of texts.
 ///

@@ -14,8 +14,7 @@ mod units;
 mod tests;
 
 pub use summary::{Summary, summarise};
-
-use units::Units;
+pub(crate) use units::Units;
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

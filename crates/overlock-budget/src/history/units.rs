@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::{Message, Role};
 
-pub(super) struct Units {
+pub(crate) struct Units {
     /// Where each unit begins; the last ends with the conversation.
     starts: Vec<usize>,
     /// For each message whether it always stays.
@@ -18,7 +18,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    pub(super) fn of<M: Message>(messages: &[M]) -> Self {
+    pub(crate) fn of<M: Message>(messages: &[M]) -> Self {
         let is_question: Vec<bool> = messages.iter().map(is_question).collect();
         let question = is_question.iter().rposition(|is_question| *is_question);
         let required = messages
@@ -44,11 +44,11 @@ impl Units {
     }
 
     /// The place of the last question.
-    pub(super) fn question(&self) -> Option<usize> {
+    pub(crate) fn question(&self) -> Option<usize> {
         self.question
     }
 
-    pub(super) fn newest_first(&self) -> impl Iterator<Item = Range<usize>> {
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = Range<usize>> {
         let ends = self.starts.iter().skip(1).copied();
         let ends: Vec<usize> = ends.chain([self.required.len()]).collect();
         let starts = self.starts.iter().copied();
@@ -56,17 +56,17 @@ impl Units {
     }
 
     /// The messages of a unit that may go.
-    pub(super) fn free(&self, unit: Range<usize>) -> impl Iterator<Item = usize> {
+    pub(crate) fn free(&self, unit: Range<usize>) -> impl Iterator<Item = usize> {
         unit.filter(|&place| !self.required[place])
     }
 
     /// What stays if everything before `start` goes that may.
-    pub(super) fn kept_from(&self, start: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn kept_from(&self, start: usize) -> impl Iterator<Item = usize> {
         (0..self.required.len()).filter(move |&place| place >= start || self.required[place])
     }
 
     /// What goes if everything before `start` goes that may.
-    pub(super) fn dropped_before(&self, start: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn dropped_before(&self, start: usize) -> impl Iterator<Item = usize> {
         self.free(0..start)
     }
 }

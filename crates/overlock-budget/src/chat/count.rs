@@ -1,0 +1,357 @@
+//! What does a request count for a model?
+//!
+//! Providers put every message between control tokens, which no text runs across: so messages add
+//! up exactly, and a conversation costs what its messages do. Texts are counted as they are sent.
+
+use serde_json::Value;
+
+use super::image::{PictureCost, file, recording};
+use super::message::{ChatMessage, ChatRole};
+use super::request::ChatRequest;
+use super::tools::{CLOSING, OPENING, function_type, tool_name};
+use crate::count::{CountTokens, Encoding, Provenance};
+use crate::models::{Found, How};
+
+/// Counts requests for one model.
+pub struct ChatCounter<'a> {
+    tokens: &'a dyn CountTokens,
+    name: String,
+    provenance: Provenance,
+    format: Format,
+    pictures: PictureCost,
+    /// The tokens of each role's name, in the order of [`ChatRole::ALL`].
+    roles: [u64; 6],
+}
+
+/// What a request takes, and what that rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatCount {
+    /// Everything together.
+    pub tokens: u64,
+    /// Each message.
+    pub messages: Vec<u64>,
+    /// The tools together.
+    pub tools: u64,
+    /// The rest: what precedes the answer, and the schema that it is held to.
+    pub frame: u64,
+    /// The worst that any of it rests on.
+    pub provenance: Provenance,
+}
+
+/// How messages are written down for the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// As `OpenAI`'s chat models have it.
+    Chat,
+    /// As `gpt-oss` and its successors have it.
+    Harmony,
+}
+
+const PER_MESSAGE: u64 = 3;
+const PER_NAME: u64 = 1;
+const PER_CALL: u64 = 3;
+const REPLY: u64 = 3;
+/// The message that the tools stand in; half of it is there already if there is a system prompt.
+const TOOLS: u64 = 9;
+const TOOLS_IN_SYSTEM_PROMPT: u64 = 6;
+
+/// What a harmony conversation begins with; the dates in it change, their length does not.
+const HARMONY_SYSTEM: &str = "You are ChatGPT, a large language model trained by OpenAI.\n\
+    Knowledge cutoff: 2024-06\nCurrent date: 2025-06-28\n\nReasoning: medium\n\n\
+    # Valid channels: analysis, commentary, final. Channel must be included for every message.\n\
+    Calls to these tools must go to the commentary channel: 'functions'.";
+
+impl ChatCounter<'static> {
+    /// Counts with what is built in for the model that was found.
+    ///
+    /// The tokenizers of most models are not built in. Another one stands in for them, which the
+    /// name of the counter says.
+    ///
+    /// ```
+    /// use overlock_budget::{ChatCounter, Models};
+    ///
+    /// let models = Models::default();
+    /// assert_eq!(ChatCounter::for_model(&models.find("gpt-4")).name(), "cl100k_base");
+    /// assert_eq!(
+    ///     ChatCounter::for_model(&models.find("llama3.2:3b")).name(),
+    ///     "o200k_base in place of llama3"
+    /// );
+    /// ```
+    pub fn for_model(found: &Found) -> Self {
+        let own = found.model.tokenizer.as_deref();
+        if let Some(encoding) = own.and_then(built_in) {
+            return Self::with_counter(found, encoding);
+        }
+        let name = own.unwrap_or("an unknown tokenizer");
+        Self {
+            name: format!("{} in place of {name}", STAND_IN.name()),
+            ..Self::new(found, STAND_IN, Provenance::Estimate)
+        }
+    }
+}
+
+/// Counts for models whose own tokenizer is not at hand.
+const STAND_IN: &Encoding = &Encoding::O200kBase;
+
+fn built_in(name: &str) -> Option<&'static Encoding> {
+    Encoding::ALL
+        .iter()
+        .find(|encoding| encoding.name() == name)
+}
+
+impl<'a> ChatCounter<'a> {
+    /// Counts with this counter for the model that was found.
+    ///
+    /// A figure is exact if the counter is the encoding that the table names, and the model was
+    /// found by its own name. Another tokenizer than an encoding is taken to be the model's own,
+    /// since there is no other reason to bring one along; how its messages are written is then
+    /// not known.
+    pub fn with_counter(found: &Found, tokens: &'a dyn CountTokens) -> Self {
+        let own = found.model.tokenizer.as_deref();
+        let is_encoding = |name: &str| Encoding::from_name(name).is_some();
+        let provenance = match found.how {
+            _ if !tokens.is_exact() => Provenance::Estimate,
+            How::Exact | How::Alias if own == Some(tokens.name()) => Provenance::Exact,
+            How::Prefix if own == Some(tokens.name()) => Provenance::Calibrated,
+            _ if is_encoding(tokens.name()) || own.is_some_and(is_encoding) => Provenance::Estimate,
+            _ => Provenance::Calibrated,
+        };
+        Self::new(found, tokens, provenance)
+    }
+
+    fn new(found: &Found, tokens: &'a dyn CountTokens, provenance: Provenance) -> Self {
+        let harmony = found.model.tokenizer.as_deref() == Some("o200k_harmony");
+        Self {
+            tokens,
+            name: tokens.name().to_owned(),
+            // The server writes a system message of its own, of which only the form is known.
+            provenance: if harmony {
+                provenance.max(Provenance::Calibrated)
+            } else {
+                provenance
+            },
+            format: if harmony {
+                Format::Harmony
+            } else {
+                Format::Chat
+            },
+            pictures: PictureCost::of(found.entry.as_deref()),
+            roles: ChatRole::ALL.map(|role| tokens.count(role.name())),
+        }
+    }
+
+    /// Who counts, as results tell it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The counter of texts.
+    pub fn tokens(&self) -> &'a dyn CountTokens {
+        self.tokens
+    }
+
+    /// Counts a whole request.
+    pub fn count(&self, request: &ChatRequest) -> ChatCount {
+        let messages: Vec<u64> = request.messages().map(|one| self.message(one)).collect();
+        let blocks = request.tools().iter().map(|tool| self.tool(tool));
+        let tools = self.tools(blocks, request, has_system(request));
+        let frame = self.frame(request);
+        let sum = messages
+            .iter()
+            .fold(0, |sum: u64, one| sum.saturating_add(*one));
+        ChatCount {
+            tokens: sum.saturating_add(tools).saturating_add(frame),
+            messages,
+            tools,
+            frame,
+            provenance: self.provenance(request),
+        }
+    }
+
+    /// What a count of this request rests on, which costs no counting.
+    pub fn provenance(&self, request: &ChatRequest) -> Provenance {
+        let schema = answer_schema(request).is_some();
+        let rest = if schema || !request.tools().is_empty() {
+            Provenance::Calibrated
+        } else {
+            Provenance::Exact
+        };
+        let messages = request.messages().map(|message| {
+            let known = |part: &Value| matches!(kind(part), "text" | "refusal");
+            if !message.parts().iter().all(known) || message.members().contains_key("audio") {
+                return Provenance::Estimate;
+            }
+            let uses_tools = matches!(message.role(), ChatRole::Tool | ChatRole::Function)
+                || message.called().next().is_some();
+            if uses_tools {
+                return Provenance::Calibrated;
+            }
+            Provenance::Exact
+        });
+        self.provenance
+            .max(rest)
+            .max(messages.max().unwrap_or(rest))
+    }
+
+    /// The tokens of a message.
+    pub fn message(&self, message: ChatMessage<'_>) -> u64 {
+        self.message_up_to(message, u64::MAX).unwrap_or(u64::MAX)
+    }
+
+    /// The tokens of a message, unless there are more than `limit`.
+    pub(crate) fn message_up_to(&self, message: ChatMessage<'_>, limit: u64) -> Option<u64> {
+        let mut sum = Sum { tokens: 0, limit };
+        sum.add(PER_MESSAGE + self.role(message.role()))?;
+        if self.format == Format::Harmony && message.role() == ChatRole::Assistant {
+            // The channel it speaks on.
+            sum.add(2)?;
+        }
+        for text in message.texts() {
+            sum.text(self.tokens, text)?;
+        }
+        for part in message.parts() {
+            sum.add(match kind(part) {
+                "text" | "refusal" => 0,
+                "image_url" => self.pictures.picture(part),
+                "input_audio" => recording(part),
+                "file" => file(part),
+                _ => self.tokens.count_up_to(&part.to_string(), sum.left())?,
+            })?;
+        }
+        let member = |key: &str| message.members().get(key).and_then(Value::as_str);
+        if let Some(name) = member("name") {
+            sum.add(PER_NAME)?;
+            sum.text(self.tokens, name)?;
+        }
+        if let Some(refusal) = member("refusal") {
+            sum.text(self.tokens, refusal)?;
+        }
+        for (name, arguments) in message.called() {
+            sum.add(PER_CALL)?;
+            sum.text(self.tokens, name)?;
+            sum.text(self.tokens, arguments)?;
+        }
+        // The result is addressed to its call.
+        if message.role() == ChatRole::Tool {
+            sum.add(PER_CALL)?;
+        }
+        Some(sum.tokens)
+    }
+
+    /// The tokens of a message with this text.
+    pub(crate) fn text_message(&self, role: ChatRole, text: &str) -> u64 {
+        let tokens = self.tokens.count(text);
+        tokens.saturating_add(PER_MESSAGE + self.role(role))
+    }
+
+    /// What is there besides messages and tools.
+    pub(crate) fn frame(&self, request: &ChatRequest) -> u64 {
+        let schema = answer_schema(request).map_or(0, |schema| {
+            // A heading, its name and the schema itself.
+            8 + self.tokens.count(&schema.to_string())
+        });
+        let opening = match self.format {
+            Format::Chat => 0,
+            Format::Harmony => self.text_message(ChatRole::System, HARMONY_SYSTEM),
+        };
+        opening.saturating_add(schema).saturating_add(REPLY)
+    }
+
+    /// The tokens of one tool among others.
+    pub(crate) fn tool(&self, tool: &Value) -> u64 {
+        match function_type(tool) {
+            Some(text) => self.tokens.count(&text),
+            None => self.tokens.count(&tool.to_string()),
+        }
+    }
+
+    /// The tokens of these tools together, if there are any.
+    pub(crate) fn tools(
+        &self,
+        blocks: impl Iterator<Item = u64>,
+        request: &ChatRequest,
+        has_system: bool,
+    ) -> u64 {
+        let mut blocks = blocks.peekable();
+        if blocks.peek().is_none() {
+            return 0;
+        }
+        let blocks = blocks.fold(0, u64::saturating_add);
+        blocks.saturating_add(self.tools_frame(request, has_system))
+    }
+
+    /// What tools take together beyond what each of them does.
+    pub(crate) fn tools_frame(&self, request: &ChatRequest, has_system: bool) -> u64 {
+        let around = if has_system {
+            TOOLS_IN_SYSTEM_PROMPT
+        } else {
+            TOOLS
+        };
+        let heading = match self.format {
+            Format::Chat => 0,
+            Format::Harmony => self.tokens.count("# Tools\n\n## functions\n\n"),
+        };
+        let texts = self.tokens.count(OPENING) + self.tokens.count(CLOSING);
+        around + heading + texts + self.choice(request)
+    }
+
+    /// A choice among tools is told to the model.
+    fn choice(&self, request: &ChatRequest) -> u64 {
+        let choices = ["tool_choice", "function_call"];
+        let mut choices = choices.iter().filter_map(|key| request.members().get(*key));
+        match choices.next() {
+            Some(Value::String(choice)) if choice == "auto" => 0,
+            Some(Value::String(_)) => 1,
+            Some(choice @ Value::Object(_)) => {
+                4 + tool_name(choice).map_or(0, |name| self.tokens.count(name))
+            }
+            _ => 0,
+        }
+    }
+
+    fn role(&self, role: ChatRole) -> u64 {
+        let place = ChatRole::ALL.iter().position(|one| *one == role);
+        place.map_or(1, |place| self.roles[place])
+    }
+}
+
+/// Whether the tools find a system prompt to stand in.
+pub(crate) fn has_system(request: &ChatRequest) -> bool {
+    let mut messages = request.messages();
+    messages.any(|message| matches!(message.role(), ChatRole::System | ChatRole::Developer))
+}
+
+/// The schema that the answer is held to, which the model is shown.
+fn answer_schema(request: &ChatRequest) -> Option<&Value> {
+    let format = request.members().get("response_format")?;
+    format.get("json_schema")
+}
+
+fn kind(part: &Value) -> &str {
+    part.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A sum that stops at its limit.
+struct Sum {
+    tokens: u64,
+    limit: u64,
+}
+
+impl Sum {
+    fn left(&self) -> u64 {
+        self.limit - self.tokens
+    }
+
+    fn add(&mut self, tokens: u64) -> Option<()> {
+        if tokens > self.left() {
+            return None;
+        }
+        self.tokens += tokens;
+        Some(())
+    }
+
+    fn text(&mut self, counter: &dyn CountTokens, text: &str) -> Option<()> {
+        let tokens = counter.count_up_to(text, self.left())?;
+        self.add(tokens)
+    }
+}

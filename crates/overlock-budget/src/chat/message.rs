@@ -1,0 +1,161 @@
+//! What is a message of a chat request?
+//!
+//! These are views on a request that was checked when it was read, so that nothing is copied and
+//! nothing can be missing.
+
+use serde_json::{Map, Value};
+
+use crate::history::{Message, Role};
+
+/// Who speaks in a message of a chat request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChatRole {
+    /// Whoever runs the conversation.
+    System,
+    /// The newer name of the same.
+    Developer,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+    /// The older form of the same.
+    Function,
+}
+
+impl ChatRole {
+    /// All of them, in the order in which messages name them.
+    pub const ALL: [Self; 6] = [
+        Self::System,
+        Self::Developer,
+        Self::User,
+        Self::Assistant,
+        Self::Tool,
+        Self::Function,
+    ];
+
+    /// The name in a request.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Function => "function",
+        }
+    }
+
+    /// The role with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+
+    /// What the role means to a conversation that is trimmed.
+    pub fn in_history(self) -> Role {
+        match self {
+            Self::System | Self::Developer => Role::System,
+            Self::User => Role::User,
+            Self::Assistant => Role::Assistant,
+            Self::Tool | Self::Function => Role::Tool,
+        }
+    }
+}
+
+/// A message of a chat request.
+#[derive(Clone, Copy, Debug)]
+pub struct ChatMessage<'a> {
+    pub(super) role: ChatRole,
+    pub(super) members: &'a Map<String, Value>,
+}
+
+impl<'a> ChatMessage<'a> {
+    /// Who speaks.
+    pub fn role(&self) -> ChatRole {
+        self.role
+    }
+
+    /// The message as it came.
+    pub fn members(&self) -> &'a Map<String, Value> {
+        self.members
+    }
+
+    /// Everything in its content that is text, in order.
+    pub fn texts(&self) -> impl Iterator<Item = &'a str> {
+        let (text, parts) = match self.members.get("content") {
+            Some(Value::String(text)) => (Some(text.as_str()), &[][..]),
+            Some(Value::Array(parts)) => (None, parts.as_slice()),
+            _ => (None, &[][..]),
+        };
+        let parts = parts.iter().filter_map(|part| {
+            let key @ ("text" | "refusal") = part.get("type")?.as_str()? else {
+                return None;
+            };
+            part.get(key)?.as_str()
+        });
+        text.into_iter().chain(parts)
+    }
+
+    /// The parts of its content, if it is not one text.
+    pub(super) fn parts(&self) -> &'a [Value] {
+        match self.members.get("content") {
+            Some(Value::Array(parts)) => parts,
+            _ => &[],
+        }
+    }
+
+    /// The names and arguments of the functions it calls.
+    pub(super) fn called(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let of = |function: &'a Value, arguments: &str| {
+            let text = |key: &str| {
+                function
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            (text("name"), text(arguments))
+        };
+        let calls = self.tool_calls().iter().map(move |call| {
+            match (call.get("function"), call.get("custom")) {
+                (Some(function), _) => of(function, "arguments"),
+                (None, Some(custom)) => of(custom, "input"),
+                (None, None) => ("", ""),
+            }
+        });
+        let older = self.members.get("function_call");
+        let older = older.filter(|call| call.is_object());
+        calls.chain(older.map(move |call| of(call, "arguments")))
+    }
+
+    /// The names of the functions it calls.
+    pub(crate) fn called_names(&self) -> impl Iterator<Item = &'a str> {
+        self.called().map(|(name, _)| name)
+    }
+
+    fn tool_calls(&self) -> &'a [Value] {
+        match self.members.get("tool_calls") {
+            Some(Value::Array(calls)) => calls,
+            _ => &[],
+        }
+    }
+}
+
+impl Message for ChatMessage<'_> {
+    fn role(&self) -> Role {
+        self.role.in_history()
+    }
+
+    fn calls(&self) -> Vec<&str> {
+        let calls = self.tool_calls().iter();
+        calls.filter_map(|call| call.get("id")?.as_str()).collect()
+    }
+
+    fn answers(&self) -> Vec<&str> {
+        if self.role != ChatRole::Tool {
+            return Vec::new();
+        }
+        let call = self.members.get("tool_call_id").and_then(Value::as_str);
+        call.into_iter().collect()
+    }
+}

@@ -1,0 +1,483 @@
+//! Is this a chat request, and if not, where is it wrong?
+//!
+//! Everything that later code relies on is checked here, once, and what is wrong is named by its
+//! place. What nobody here needs is let through untouched: providers add parameters every month.
+
+use serde_json::{Map, Value};
+
+use super::depth::{DEEPEST, Refused, shallow_object};
+use super::message::{ChatMessage, ChatRole};
+
+/// Larger texts are no requests.
+const LARGEST: usize = 64 << 20;
+
+/// A chat completions request as `OpenAI` defines it, checked and otherwise as it came.
+#[derive(Clone, Debug)]
+pub struct ChatRequest {
+    /// The whole request; `messages` is a list of objects that is not empty.
+    whole: Map<String, Value>,
+    /// One for each message.
+    roles: Vec<ChatRole>,
+    /// Where the length of the answer is asked for, and what is asked.
+    requested: Option<(&'static str, u64)>,
+}
+
+/// Why something is no chat request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The text is not JSON.
+    #[error("the request is not JSON: {reason} at line {line}, column {column}")]
+    Syntax {
+        /// What is wrong.
+        reason: String,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+    },
+    /// The text is larger than any request.
+    #[error("the request has {bytes} bytes, which is more than the limit of {limit}")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// The value nests deeper than any request.
+    #[error("the request nests deeper than {limit} levels")]
+    TooDeep {
+        /// How deep it may nest.
+        limit: usize,
+    },
+    /// Something is there, but not what it must be.
+    #[error("{place} is {found}, but must be {expected}")]
+    Wrong {
+        /// Where, such as `` `messages[3].role` ``; the request itself if it is no object.
+        place: String,
+        /// What is there.
+        found: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// Something that must be there is not.
+    #[error("{place} is missing: it must be {expected}")]
+    Missing {
+        /// Where.
+        place: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// The length of the answer is asked for twice.
+    #[error("`max_tokens` and `max_completion_tokens` are both set, but only one of them may be")]
+    TwoLengths,
+}
+
+impl ChatRequest {
+    /// Reads a request.
+    ///
+    /// ```
+    /// use overlock_budget::ChatRequest;
+    ///
+    /// let request = ChatRequest::from_json(r#"{"messages": [{"role": "user", "content": "Hi"}]}"#)?;
+    /// assert_eq!(request.messages().len(), 1);
+    ///
+    /// let error = ChatRequest::from_json(r#"{"messages": [{"role": "robot"}]}"#).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "`messages[0].role` is `\"robot\"`, but must be one of `system`, `developer`, `user`, \
+    ///      `assistant`, `tool`, `function`"
+    /// );
+    /// # Ok::<(), overlock_budget::RequestError>(())
+    /// ```
+    pub fn from_json(text: &str) -> Result<Self, RequestError> {
+        if text.len() > LARGEST {
+            return Err(RequestError::TooLong {
+                bytes: text.len(),
+                limit: LARGEST,
+            });
+        }
+        let value = serde_json::from_str(text).map_err(|error| syntax(&error))?;
+        Self::from_value(value)
+    }
+
+    /// Takes a request that was read already.
+    pub fn from_value(value: Value) -> Result<Self, RequestError> {
+        let whole = shallow_object(value).map_err(|refused| match refused {
+            Refused::Deep => RequestError::TooDeep { limit: DEEPEST },
+            Refused::NoObject(value) => wrong("the request", &value, "an object"),
+        })?;
+        let roles = check_messages(&whole)?;
+        check_tools(&whole)?;
+        let requested = requested(&whole)?;
+        Ok(Self {
+            whole,
+            roles,
+            requested,
+        })
+    }
+
+    /// The model it is for, if it says so.
+    pub fn model(&self) -> Option<&str> {
+        self.whole.get("model")?.as_str()
+    }
+
+    /// Its messages, of which there is at least one.
+    #[expect(clippy::missing_panics_doc, reason = "the messages were checked")]
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = ChatMessage<'_>> + Clone {
+        let messages = list(&self.whole, "messages").iter();
+        messages
+            .zip(&self.roles)
+            .map(|(message, role)| ChatMessage {
+                role: *role,
+                members: message
+                    .as_object()
+                    .expect("messages were checked to be objects"),
+            })
+    }
+
+    /// Its tools, or the older functions.
+    pub fn tools(&self) -> &[Value] {
+        list(&self.whole, self.tools_key())
+    }
+
+    /// The tokens the answer may have, if the request says so.
+    pub fn requested(&self) -> Option<u64> {
+        self.requested.map(|(_, tokens)| tokens)
+    }
+
+    /// The whole request as it came.
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.whole
+    }
+
+    /// The whole request as it came, to be sent.
+    pub fn into_value(self) -> Value {
+        Value::Object(self.whole)
+    }
+
+    /// Where the length of the answer is asked for.
+    pub(crate) fn requested_key(&self) -> Option<&'static str> {
+        self.requested.map(|(key, _)| key)
+    }
+
+    pub(crate) fn tools_key(&self) -> &'static str {
+        if self.whole.contains_key("tools") {
+            "tools"
+        } else {
+            "functions"
+        }
+    }
+
+    pub(crate) fn into_members(self) -> Map<String, Value> {
+        self.whole
+    }
+}
+
+fn list<'a>(members: &'a Map<String, Value>, key: &str) -> &'a [Value] {
+    match members.get(key) {
+        Some(Value::Array(values)) => values,
+        _ => &[],
+    }
+}
+
+fn check_messages(whole: &Map<String, Value>) -> Result<Vec<ChatRole>, RequestError> {
+    const EXPECTED: &str = "a list of messages, at least one";
+    let messages = match whole.get("messages") {
+        None => return Err(missing("messages", EXPECTED)),
+        Some(Value::Array(messages)) if messages.is_empty() => {
+            return Err(RequestError::Wrong {
+                place: quoted("messages"),
+                found: "empty".to_owned(),
+                expected: EXPECTED.to_owned(),
+            });
+        }
+        Some(Value::Array(messages)) => messages,
+        Some(other) => return Err(wrong_at("messages", other, EXPECTED)),
+    };
+    let checked = messages.iter().enumerate();
+    checked
+        .map(|(index, message)| check_message(message, &format!("messages[{index}]")))
+        .collect()
+}
+
+fn check_message(message: &Value, place: &str) -> Result<ChatRole, RequestError> {
+    let Some(members) = message.as_object() else {
+        return Err(wrong_at(place, message, "an object"));
+    };
+    let role = check_role(members, place)?;
+    check_text_if_there(members, place, "name")?;
+    let called = check_calls(members, place)?;
+    check_content(members, place, role, called)?;
+    if role == ChatRole::Tool {
+        check_text(
+            members,
+            place,
+            "tool_call_id",
+            "the id of the call it answers",
+        )?;
+    }
+    if role == ChatRole::Function {
+        check_text(
+            members,
+            place,
+            "name",
+            "the name of the function it answers for",
+        )?;
+    }
+    Ok(role)
+}
+
+fn check_role(members: &Map<String, Value>, place: &str) -> Result<ChatRole, RequestError> {
+    let names = ChatRole::ALL.map(|role| quoted(role.name())).join(", ");
+    let expected = format!("one of {names}");
+    let place = format!("{place}.role");
+    let Some(role) = members.get("role") else {
+        return Err(missing(&place, &expected));
+    };
+    let known = role.as_str().and_then(ChatRole::from_name);
+    known.ok_or_else(|| wrong_at(&place, role, &expected))
+}
+
+/// Whether the message calls anything, which makes content optional.
+fn check_calls(members: &Map<String, Value>, place: &str) -> Result<bool, RequestError> {
+    let older = match members.get("function_call") {
+        None | Some(Value::Null) => false,
+        Some(call) => {
+            check_call(call, &format!("{place}.function_call"), "arguments")?;
+            true
+        }
+    };
+    let place = format!("{place}.tool_calls");
+    let calls = match members.get("tool_calls") {
+        None | Some(Value::Null) => return Ok(older),
+        Some(Value::Array(calls)) => calls,
+        Some(other) => return Err(wrong_at(&place, other, "a list of tool calls")),
+    };
+    for (index, call) in calls.iter().enumerate() {
+        let place = format!("{place}[{index}]");
+        let Some(call) = call.as_object() else {
+            return Err(wrong_at(&place, call, "an object"));
+        };
+        check_text(call, &place, "id", "the id that its result names")?;
+        match (call.get("function"), call.get("custom")) {
+            (Some(function), _) => {
+                check_call(function, &format!("{place}.function"), "arguments")?;
+            }
+            (None, Some(custom)) => check_call(custom, &format!("{place}.custom"), "input")?,
+            (None, None) => {
+                let place = format!("{place}.function");
+                return Err(missing(&place, "an object with `name` and `arguments`"));
+            }
+        }
+    }
+    Ok(older || !calls.is_empty())
+}
+
+fn check_call(function: &Value, place: &str, arguments: &str) -> Result<(), RequestError> {
+    let Some(members) = function.as_object() else {
+        let expected = format!("an object with `name` and `{arguments}`");
+        return Err(wrong_at(place, function, &expected));
+    };
+    check_text(members, place, "name", "the name of what is called")?;
+    check_text(members, place, arguments, "the arguments as a text")
+}
+
+fn check_content(
+    members: &Map<String, Value>,
+    place: &str,
+    role: ChatRole,
+    called: bool,
+) -> Result<(), RequestError> {
+    let place = format!("{place}.content");
+    let expected = "a text or a list of parts";
+    // A model that calls a tool, refuses or speaks aloud says nothing else.
+    let says_otherwise = ["refusal", "audio"]
+        .iter()
+        .any(|key| members.get(*key).is_some_and(|value| !value.is_null()));
+    let optional = role == ChatRole::Assistant && (called || says_otherwise);
+    match members.get("content") {
+        Some(Value::String(_)) => Ok(()),
+        Some(Value::Array(parts)) => {
+            let mut parts = parts.iter().enumerate();
+            parts.try_for_each(|(index, part)| check_part(part, &format!("{place}[{index}]")))
+        }
+        None | Some(Value::Null) if optional => Ok(()),
+        // Results of functions may be nothing.
+        Some(Value::Null) if role == ChatRole::Function => Ok(()),
+        None => Err(missing(&place, expected)),
+        Some(other) => Err(wrong_at(&place, other, expected)),
+    }
+}
+
+fn check_part(part: &Value, place: &str) -> Result<(), RequestError> {
+    let Some(members) = part.as_object() else {
+        return Err(wrong_at(place, part, "an object with a `type`"));
+    };
+    check_text(
+        members,
+        place,
+        "type",
+        "the type of the part, such as `text`",
+    )?;
+    let (key, inner) = match members.get("type").and_then(Value::as_str) {
+        Some("text") => return check_text(members, place, "text", "a text"),
+        Some("refusal") => return check_text(members, place, "refusal", "a text"),
+        Some("image_url") => ("image_url", Some("url")),
+        Some("input_audio") => ("input_audio", Some("data")),
+        Some("file") => ("file", None),
+        // Providers have parts of their own.
+        _ => return Ok(()),
+    };
+    let place = format!("{place}.{key}");
+    match (members.get(key), inner) {
+        (Some(Value::Object(members)), Some(inner)) => check_text(members, &place, inner, "a text"),
+        (Some(Value::Object(_)), None) => Ok(()),
+        (Some(other), _) => Err(wrong_at(&place, other, "an object")),
+        (None, _) => Err(missing(&place, "an object")),
+    }
+}
+
+fn check_tools(whole: &Map<String, Value>) -> Result<(), RequestError> {
+    for (key, inner) in [("tools", Some("function")), ("functions", None)] {
+        let tools = match whole.get(key) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Array(tools)) => tools,
+            Some(other) => return Err(wrong_at(key, other, "a list of tools")),
+        };
+        for (index, tool) in tools.iter().enumerate() {
+            check_tool(tool, &format!("{key}[{index}]"), inner)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_tool(tool: &Value, place: &str, inner: Option<&str>) -> Result<(), RequestError> {
+    let Some(members) = tool.as_object() else {
+        return Err(wrong_at(place, tool, "an object"));
+    };
+    let Some(inner) = inner else {
+        return check_function(tool, place);
+    };
+    check_text(
+        members,
+        place,
+        "type",
+        "the type of the tool, such as `function`",
+    )?;
+    // Providers have tools of their own, of which nothing is known.
+    if members.get("type").and_then(Value::as_str) != Some(inner) {
+        return Ok(());
+    }
+    let place = format!("{place}.{inner}");
+    match members.get(inner) {
+        Some(function) => check_function(function, &place),
+        None => Err(missing(&place, "an object with a `name`")),
+    }
+}
+
+fn check_function(function: &Value, place: &str) -> Result<(), RequestError> {
+    let Some(members) = function.as_object() else {
+        return Err(wrong_at(place, function, "an object with a `name`"));
+    };
+    check_text(members, place, "name", "the name of the function")?;
+    check_text_if_there(members, place, "description")?;
+    match members.get("parameters") {
+        None | Some(Value::Null | Value::Object(_)) => Ok(()),
+        Some(other) => {
+            let place = format!("{place}.parameters");
+            Err(wrong_at(&place, other, "a JSON schema"))
+        }
+    }
+}
+
+fn requested(whole: &Map<String, Value>) -> Result<Option<(&'static str, u64)>, RequestError> {
+    let read = |key: &'static str| match whole.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => tokens(value, key).map(|tokens| Some((key, tokens))),
+    };
+    match (read("max_completion_tokens")?, read("max_tokens")?) {
+        (Some(_), Some(_)) => Err(RequestError::TwoLengths),
+        (newer, older) => Ok(newer.or(older)),
+    }
+}
+
+fn tokens(value: &Value, key: &str) -> Result<u64, RequestError> {
+    let expected = format!("a whole number from 0 to {}", u64::MAX);
+    let tokens = value.as_number().and_then(serde_json::Number::as_u64);
+    tokens.ok_or_else(|| wrong_at(key, value, &expected))
+}
+
+fn check_text(
+    members: &Map<String, Value>,
+    place: &str,
+    key: &str,
+    expected: &str,
+) -> Result<(), RequestError> {
+    match members.get(key) {
+        Some(Value::String(_)) => Ok(()),
+        Some(other) => Err(wrong_at(&format!("{place}.{key}"), other, expected)),
+        None => Err(missing(&format!("{place}.{key}"), expected)),
+    }
+}
+
+fn check_text_if_there(
+    members: &Map<String, Value>,
+    place: &str,
+    key: &str,
+) -> Result<(), RequestError> {
+    match members.get(key) {
+        None | Some(Value::Null | Value::String(_)) => Ok(()),
+        Some(other) => Err(wrong_at(&format!("{place}.{key}"), other, "a text")),
+    }
+}
+
+fn syntax(error: &serde_json::Error) -> RequestError {
+    let (line, column) = (error.line(), error.column());
+    let whole = error.to_string();
+    // The place is a field of its own.
+    let reason = whole.strip_suffix(&format!(" at line {line} column {column}"));
+    let reason = reason.unwrap_or(&whole);
+    if reason == "recursion limit exceeded" {
+        return RequestError::TooDeep { limit: DEEPEST };
+    }
+    RequestError::Syntax {
+        reason: reason.to_owned(),
+        line,
+        column,
+    }
+}
+
+fn missing(place: &str, expected: &str) -> RequestError {
+    RequestError::Missing {
+        place: quoted(place),
+        expected: expected.to_owned(),
+    }
+}
+
+fn wrong_at(place: &str, found: &Value, expected: &str) -> RequestError {
+    wrong(&quoted(place), found, expected)
+}
+
+fn wrong(place: &str, found: &Value, expected: &str) -> RequestError {
+    RequestError::Wrong {
+        place: place.to_owned(),
+        found: describe(found),
+        expected: expected.to_owned(),
+    }
+}
+
+fn quoted(place: &str) -> String {
+    format!("`{place}`")
+}
+
+/// What a value is, in a few words.
+fn describe(value: &Value) -> String {
+    const SHORT: usize = 40;
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.chars().nth(SHORT).is_some() => "a text".to_owned(),
+        Value::Number(number) if number.to_string().len() > SHORT => "a number".to_owned(),
+        short => quoted(&short.to_string()),
+    }
+}

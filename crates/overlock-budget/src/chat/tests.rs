@@ -1,0 +1,205 @@
+//! What is a request and what is not, and what requests count.
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+#[track_caller]
+fn request(value: Value) -> ChatRequest {
+    ChatRequest::from_value(value).expect("it is a request")
+}
+
+#[track_caller]
+fn check_refused(text: &str, expected: &str) {
+    let error = ChatRequest::from_json(text).expect_err("it is no request");
+    assert_eq!(error.to_string(), expected, "{text}");
+}
+
+/// The same for a single message.
+#[track_caller]
+fn check_message(message: &str, expected: &str) {
+    let first = r#"{"role": "user", "content": "Hi"}"#;
+    check_refused(
+        &format!(r#"{{"messages": [{first}, {message}]}}"#),
+        expected,
+    );
+}
+
+#[test]
+fn says_where_a_text_is_no_json() {
+    check_refused(
+        "{\n  \"messages\": [}\n",
+        "the request is not JSON: expected value at line 2, column 16",
+    );
+    check_refused(
+        "",
+        "the request is not JSON: EOF while parsing a value at line 1, column 0",
+    );
+}
+
+#[test]
+fn says_what_a_request_must_be() {
+    check_refused("[1]", "the request is a list, but must be an object");
+    check_refused(
+        "{}",
+        "`messages` is missing: it must be a list of messages, at least one",
+    );
+    check_refused(
+        r#"{"messages": []}"#,
+        "`messages` is empty, but must be a list of messages, at least one",
+    );
+    check_refused(
+        r#"{"messages": "Hi"}"#,
+        "`messages` is `\"Hi\"`, but must be a list of messages, at least one",
+    );
+}
+
+#[test]
+fn says_what_a_message_must_be() {
+    check_message("3", "`messages[1]` is `3`, but must be an object");
+    check_message(
+        r#"{"content": "Hi"}"#,
+        "`messages[1].role` is missing: it must be one of `system`, `developer`, `user`, \
+         `assistant`, `tool`, `function`",
+    );
+    check_message(
+        r#"{"role": "user"}"#,
+        "`messages[1].content` is missing: it must be a text or a list of parts",
+    );
+    check_message(
+        r#"{"role": "assistant", "content": null}"#,
+        "`messages[1].content` is `null`, but must be a text or a list of parts",
+    );
+    check_message(
+        r#"{"role": "user", "content": {"text": "Hi"}}"#,
+        "`messages[1].content` is an object, but must be a text or a list of parts",
+    );
+    check_message(
+        r#"{"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "text"}]}"#,
+        "`messages[1].content[1].text` is missing: it must be a text",
+    );
+    check_message(
+        r#"{"role": "user", "content": [{"type": "image_url", "image_url": "https://a"}]}"#,
+        "`messages[1].content[0].image_url` is `\"https://a\"`, but must be an object",
+    );
+    check_message(
+        r#"{"role": "user", "content": ["Hi"]}"#,
+        "`messages[1].content[0]` is `\"Hi\"`, but must be an object with a `type`",
+    );
+}
+
+#[test]
+fn says_what_calls_and_results_must_be() {
+    check_message(
+        r#"{"role": "tool", "content": "4"}"#,
+        "`messages[1].tool_call_id` is missing: it must be the id of the call it answers",
+    );
+    check_message(
+        r#"{"role": "function", "content": "4"}"#,
+        "`messages[1].name` is missing: it must be the name of the function it answers for",
+    );
+    check_message(
+        r#"{"role": "assistant", "tool_calls": {}}"#,
+        "`messages[1].tool_calls` is an object, but must be a list of tool calls",
+    );
+    check_message(
+        r#"{"role": "assistant", "tool_calls": [{"function": {"name": "add"}}]}"#,
+        "`messages[1].tool_calls[0].id` is missing: it must be the id that its result names",
+    );
+    check_message(
+        r#"{"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "add"}}]}"#,
+        "`messages[1].tool_calls[0].function.arguments` is missing: it must be the arguments as \
+         a text",
+    );
+    check_message(
+        r#"{"role": "assistant", "tool_calls": [{"id": "a"}]}"#,
+        "`messages[1].tool_calls[0].function` is missing: it must be an object with `name` and \
+         `arguments`",
+    );
+}
+
+#[test]
+fn says_what_tools_must_be() {
+    let check = |tools: &str, expected: &str| {
+        let text = r#"{"messages": [{"role": "user", "content": "Hi"}], "tools": "#;
+        check_refused(&format!("{text}{tools}}}"), expected);
+    };
+    check("1", "`tools` is `1`, but must be a list of tools");
+    check("[1]", "`tools[0]` is `1`, but must be an object");
+    check(
+        "[{}]",
+        "`tools[0].type` is missing: it must be the type of the tool, such as `function`",
+    );
+    check(
+        r#"[{"type": "function"}]"#,
+        "`tools[0].function` is missing: it must be an object with a `name`",
+    );
+    check(
+        r#"[{"type": "function", "function": {"name": "add", "parameters": []}}]"#,
+        "`tools[0].function.parameters` is a list, but must be a JSON schema",
+    );
+}
+
+#[test]
+fn says_what_the_length_of_an_answer_must_be() {
+    let check = |length: &str, found: &str| {
+        let text = r#"{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": "#;
+        let expected = format!(
+            "`max_tokens` is {found}, but must be a whole number from 0 to 18446744073709551615"
+        );
+        check_refused(&format!("{text}{length}}}"), &expected);
+    };
+    check("-1", "`-1`");
+    check("0.5", "`0.5`");
+    check("1e+3", "`1e+3`");
+    check("18446744073709551616", "`18446744073709551616`");
+    check("\"500\"", "`\"500\"`");
+    check(&"9".repeat(1000), "a number");
+    check_refused(
+        r#"{"messages": [{"role": "user", "content": "Hi"}],
+            "max_tokens": 1, "max_completion_tokens": 1}"#,
+        "`max_tokens` and `max_completion_tokens` are both set, but only one of them may be",
+    );
+}
+
+#[test]
+fn takes_what_providers_accept() {
+    let accepted = request(json!({
+        "messages": [
+            {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
+            {"role": "user", "name": "ada", "content": [
+                {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+                {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+                {"type": "file", "file": {"file_id": "file-1"}},
+                {"type": "video_url", "video_url": {"url": "https://example.org/a.mp4"}},
+            ]},
+            {"role": "assistant", "content": null, "refusal": "No."},
+            {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": ""}},
+            {"role": "function", "name": "f", "content": null},
+            {"role": "assistant", "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+                {"id": "b", "type": "custom", "custom": {"name": "g", "input": "x"}},
+            ]},
+            {"role": "tool", "tool_call_id": "a", "content": "1"},
+        ],
+        "max_tokens": null,
+        "max_completion_tokens": 7,
+        "tools": [{"type": "web_search"}],
+    }));
+    assert_eq!(accepted.requested(), Some(7));
+    assert_eq!(accepted.messages().len(), 7);
+}
+
+#[test]
+fn depth_is_refused_without_descending() {
+    let mut value = json!(1);
+    for _ in 0..200_000 {
+        value = Value::Array(vec![value]);
+    }
+    let whole = Map::from_iter([("messages".to_owned(), value)]);
+    let error = ChatRequest::from_value(Value::Object(whole));
+    assert!(matches!(error, Err(RequestError::TooDeep { .. })));
+    let text = format!(r#"{{"messages": {}"#, "[".repeat(1_000_000));
+    let error = ChatRequest::from_json(&text);
+    assert!(matches!(error, Err(RequestError::TooDeep { .. })));
+}

@@ -1,0 +1,49 @@
+//! Where in a perfect table is a key?
+//!
+//! The tables are made so that every key has a slot of its own: a key chooses a bucket, the bucket
+//! holds a seed, key and seed choose the slot. One look decides, for a key that is there as for one
+//! that is not. The build script compiles this file too, so that both sides agree.
+
+/// Spreads a key over all bits.
+#[inline]
+pub(crate) const fn mix(key: u64) -> u64 {
+    let product = (key ^ 0x9E37_79B9_7F4A_7C15) as u128 * 0xD6E8_FEB8_6659_FD93;
+    (product as u64) ^ (product >> 64) as u64
+}
+
+/// Spreads a key of two words.
+#[inline]
+pub(crate) const fn mix_two(low: u64, high: u64) -> u64 {
+    mix(mix(low) ^ high)
+}
+
+/// Spreads a text of any length.
+#[inline]
+pub(crate) fn mix_bytes(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(bytes.len() as u64, |hash, word| {
+        mix_two(hash, u64::from_le_bytes(*word))
+    });
+    rest.iter()
+        .fold(hash, |hash, byte| mix_two(hash, u64::from(*byte)))
+}
+
+/// The bucket of a spread key, of so many buckets.
+#[inline]
+pub(crate) const fn bucket(hash: u64, buckets: usize) -> usize {
+    scaled(hash >> 32, buckets)
+}
+
+/// The slot of a spread key with the seed of its bucket, of so many slots.
+#[inline]
+pub(crate) const fn slot(hash: u64, seed: u16, slots: usize) -> usize {
+    let mixed = (hash ^ (seed as u64).wrapping_mul(0xA24B_AED4_963E_E407))
+        .wrapping_mul(0x9FB2_1C65_1E98_DF25);
+    scaled(mixed >> 32, slots)
+}
+
+/// A number of 32 bits brought into a range.
+#[inline]
+const fn scaled(number: u64, range: usize) -> usize {
+    ((number * range as u64) >> 32) as usize
+}

@@ -1,0 +1,168 @@
+//! Is this piece a token, and what do two tokens make?
+//!
+//! The tables are data of the program: nothing is read, built or allocated before the first count.
+//! Every look-up compares whole keys, so no text, however it is made, is taken for another.
+
+use super::hash;
+use crate::count::merge::Merges;
+
+/// The tokens of one vocabulary, as the build script lays them out.
+pub(super) struct Table {
+    /// Tokens of up to 7 bytes, each in a word with its length.
+    short: Perfect<8>,
+    /// Tokens of 8 to 15 bytes, each in two words with its length.
+    medium: Perfect<16>,
+    /// Where the bytes of a longer token are in `long_text`, and their number.
+    long: Perfect<4>,
+    long_text: &'static [u8],
+    /// Two tokens and what they make, in one word.
+    merges: Perfect<8>,
+    /// The tokens of one byte.
+    bytes: &'static [[u8; 4]],
+    /// The length of the longest token.
+    pub(super) longest: usize,
+}
+
+/// Slots in which every key has its own, chosen by the seed of its bucket.
+struct Perfect<const N: usize> {
+    seeds: &'static [[u8; 2]],
+    slots: &'static [[u8; N]],
+}
+
+macro_rules! table {
+    ($name:literal) => {
+        Table {
+            short: perfect!($name, "short", 8),
+            medium: perfect!($name, "medium", 16),
+            long: perfect!($name, "long", 4),
+            long_text: part!($name, "long.text"),
+            merges: perfect!($name, "merges", 8),
+            bytes: part!($name, "bytes").as_chunks().0,
+            longest: part!($name, "longest")[0] as usize,
+        }
+    };
+}
+
+macro_rules! perfect {
+    ($name:literal, $part:literal, $len:literal) => {
+        Perfect {
+            seeds: part!($name, concat!($part, ".seeds")).as_chunks().0,
+            slots: part!($name, $part).as_chunks::<$len>().0,
+        }
+    };
+}
+
+macro_rules! part {
+    ($name:literal, $part:expr) => {{
+        // A slot that lies across two lines of the cache costs two of them.
+        #[repr(align(64))]
+        struct Aligned<const N: usize>([u8; N]);
+        const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".", $part));
+        static ALIGNED: Aligned<{ BYTES.len() }> =
+            Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".", $part)));
+        &ALIGNED.0
+    }};
+}
+
+pub(super) static P50K: Table = table!("p50k");
+pub(super) static CL100K: Table = table!("cl100k");
+pub(super) static O200K: Table = table!("o200k");
+
+/// The length from which on a token takes two words.
+const MEDIUM: usize = 8;
+/// The length from which on the bytes of a token are elsewhere.
+const LONG: usize = 16;
+/// A rank takes this many bits.
+const RANK_BITS: u32 = 21;
+
+impl Table {
+    /// Whether a part of a text is a token.
+    #[inline]
+    pub(super) fn contains(&self, text: &[u8], start: usize, end: usize) -> bool {
+        let len = end - start;
+        if len >= LONG {
+            return self.contains_long(&text[start..end]);
+        }
+        // Sixteen bytes are read at once where there are as many.
+        let bytes = match text.get(start..start + 16) {
+            Some(bytes) => bytes.try_into().unwrap_or([0; 16]),
+            None => {
+                let mut bytes = [0; 16];
+                bytes[..len].copy_from_slice(&text[start..end]);
+                bytes
+            }
+        };
+        let words = u128::from_le_bytes(bytes);
+        let (low, high) = (words as u64, (words >> 64) as u64);
+        let tag = (len as u64) << 56;
+        if len < MEDIUM {
+            let key = low & !(u64::MAX << (8 * len)) | tag;
+            self.short.slot(hash::mix(key)) == key.to_le_bytes()
+        } else {
+            let high = high & !(u64::MAX << (8 * (len - 8))) | tag;
+            let key = u128::from(high) << 64 | u128::from(low);
+            self.medium.slot(hash::mix_two(low, high)) == key.to_le_bytes()
+        }
+    }
+
+    fn contains_long(&self, piece: &[u8]) -> bool {
+        if piece.len() > self.longest {
+            return false;
+        }
+        let place = u32::from_le_bytes(self.long.slot(hash::mix_bytes(piece)));
+        let (start, len) = ((place >> 8) as usize, (place & 0xFF) as usize);
+        self.long_text.get(start..start + len) == Some(piece)
+    }
+
+    /// The token of two tokens; [`Self::NO_TOKEN`] if they make none.
+    #[inline]
+    fn merge_of(&self, left: u32, right: u32) -> u32 {
+        let pair = u64::from(left) << RANK_BITS | u64::from(right);
+        let merge = u64::from_le_bytes(self.merges.slot(hash::mix(pair)));
+        if merge >> RANK_BITS == pair {
+            merge as u32 & ((1 << RANK_BITS) - 1)
+        } else {
+            Self::NO_TOKEN
+        }
+    }
+
+    const NO_TOKEN: u32 = u32::MAX;
+}
+
+impl<const N: usize> Perfect<N> {
+    #[inline]
+    fn slot(&self, hash: u64) -> [u8; N] {
+        let seed = u16::from_le_bytes(self.seeds[hash::bucket(hash, self.seeds.len())]);
+        self.slots[hash::slot(hash, seed, self.slots.len())]
+    }
+}
+
+/// The merges of a table up to a rank: a smaller vocabulary may be the beginning of a larger one.
+#[derive(Clone, Copy)]
+pub(super) struct Ranks {
+    pub(super) table: &'static Table,
+    /// The rank from which on there are no tokens.
+    pub(super) end: u32,
+}
+
+impl Merges for Ranks {
+    type Merge = u32;
+
+    const NONE: u32 = Table::NO_TOKEN;
+
+    #[inline]
+    fn byte(&self, byte: u8) -> u32 {
+        u32::from_le_bytes(self.table.bytes[usize::from(byte)])
+    }
+
+    #[inline]
+    fn merge(&self, left: u32, right: u32) -> u32 {
+        let token = self.table.merge_of(left, right);
+        if token < self.end { token } else { Self::NONE }
+    }
+
+    #[inline]
+    fn merged(merge: u32) -> u32 {
+        merge
+    }
+}

@@ -1,0 +1,393 @@
+//! Who is in the prompt, and what else is written into it?
+
+use super::explain;
+use super::extras::{choose_memories, summary_line, system_message, write_context, write_memories};
+use super::line::{self, CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Step, TOOLS};
+use super::measure::{Answer, Figures, Measured, part_options};
+use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
+use super::rewrite::{Insertion, Rewrite};
+use super::{Margin, Plan, PlannedPart};
+use crate::chat::{ChatCounter, ChatMessage, ChatRequest, ChatRole};
+use crate::count::{Keep, Provenance};
+use crate::flex::{Change, FlexError, Solution};
+use crate::history::{Role, summarise};
+use crate::models::Sharing;
+
+/// Everything that a plan is made from.
+pub(super) struct Planner<'a> {
+    request: &'a ChatRequest,
+    extras: &'a Extras<'a>,
+    counter: &'a ChatCounter<'a>,
+    options: &'a PlanOptions,
+    parts: [PartOptions; PARTS],
+    messages: Vec<ChatMessage<'a>>,
+    /// The places of the memories that are worth telling.
+    memories: Vec<usize>,
+    provenance: Provenance,
+    margin: Margin,
+    answer: Answer,
+    measured: Measured,
+    /// What there is besides the margin and the least that the answer needs.
+    room: u64,
+}
+
+/// What is in the prompt.
+pub(super) struct Layout {
+    kept: Kept,
+    /// Tells of the messages that go.
+    summary: Option<Inserted>,
+    /// A block of context that is not there as a whole.
+    truncated: Option<Inserted>,
+}
+
+/// How far down the line one came.
+struct Walk {
+    kept: Kept,
+    /// What there is for them, once an answer that matters more has taken its part.
+    room: u64,
+    /// The parts of which a piece did not fit.
+    stopped: [bool; PARTS],
+}
+
+/// A message that is not in the request.
+struct Inserted {
+    text: String,
+    tokens: u64,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(
+        request: &'a ChatRequest,
+        extras: &'a Extras<'a>,
+        counter: &'a ChatCounter<'a>,
+        options: &'a PlanOptions,
+    ) -> Self {
+        let provenance = counter.provenance(request);
+        let margin = margin(provenance, counter, options);
+        let answer = Answer::of(request, options);
+        let messages: Vec<ChatMessage> = request.messages().collect();
+        let memories = choose_memories(extras.memories, &options.memory);
+        let parts = part_options(options);
+        let reserved = answer.reserved(options).saturating_add(margin.tokens);
+        let room = options.window.saturating_sub(reserved);
+        let measured = Measured::of(request, &messages, extras, &memories, counter, parts, room);
+        Self {
+            request,
+            extras,
+            counter,
+            options,
+            parts,
+            messages,
+            memories,
+            provenance,
+            margin,
+            answer,
+            measured,
+            room,
+        }
+    }
+
+    /// The shares of a flexbox, or why there are none.
+    pub(super) fn flex(&self) -> Result<Solution, FlexError> {
+        self.measured
+            .flex(&self.answer, self.margin.tokens, self.options)
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        let mut walk = self.walk(0);
+        let is_summarised = self.options.trim == Trim::Summary && !self.keeps_history(&walk);
+        if is_summarised {
+            walk = self.walk(self.summary_reserve());
+        }
+        self.round_history(&mut walk.kept);
+        let summary = if is_summarised {
+            self.summary(&walk)
+        } else {
+            None
+        };
+        let truncated = self.truncated(&walk, summary.as_ref());
+        Layout {
+            kept: walk.kept,
+            summary,
+            truncated,
+        }
+    }
+
+    /// Goes down the line as far as everything fits, with some room set aside for a summary.
+    fn walk(&self, reserve: u64) -> Walk {
+        let mut walk = Walk {
+            kept: self.measured.required(),
+            room: self.room,
+            stopped: [false; PARTS],
+        };
+        for step in self.line() {
+            match step {
+                Step::Answer => {
+                    let left = walk
+                        .room
+                        .saturating_sub(self.measured.total(walk.kept, false));
+                    let wanted = self.answer.wanted - self.answer.floor;
+                    walk.room -= left.min(wanted);
+                }
+                Step::Keep { part, .. } if walk.stopped[part] => {}
+                Step::Keep { part, pieces } => {
+                    let mut more = walk.kept;
+                    more[part] = pieces;
+                    let aside = if self.is_before_history(part) {
+                        0
+                    } else {
+                        reserve
+                    };
+                    let tokens = self.measured.total(more, aside > 0).saturating_add(aside);
+                    if tokens <= walk.room {
+                        walk.kept = more;
+                        continue;
+                    }
+                    walk.stopped[part] = true;
+                    if !self.options.fill_gaps {
+                        break;
+                    }
+                }
+            }
+        }
+        walk
+    }
+
+    fn line(&self) -> Vec<Step> {
+        let answer = match self.options.sharing {
+            Sharing::Shared => Some(self.options.completion.priority),
+            Sharing::Separate => None,
+        };
+        line::line(&self.measured.pieces, &self.parts, answer)
+    }
+
+    fn is_before_history(&self, part: usize) -> bool {
+        self.parts[part].priority > self.parts[HISTORY].priority
+    }
+
+    fn keeps_history(&self, walk: &Walk) -> bool {
+        self.measured.keeps_all(HISTORY, walk.kept[HISTORY])
+    }
+
+    /// A summary may take an eighth of what there is for the history.
+    ///
+    /// It grows slower than that room, so that a larger window never keeps fewer messages.
+    fn summary_reserve(&self) -> u64 {
+        let mut before = self.measured.required();
+        for step in self.line() {
+            if let Step::Keep { part, pieces } = step
+                && self.is_before_history(part)
+            {
+                before[part] = pieces;
+            }
+        }
+        let room = self.room.saturating_sub(self.measured.total(before, true));
+        self.options.summary_tokens.min(room / 8)
+    }
+
+    fn summary(&self, walk: &Walk) -> Option<Inserted> {
+        let dropped = self.measured.dropped_messages(walk.kept[HISTORY]);
+        let line = |place: &usize| summary_line(self.messages[*place]);
+        let lines: Vec<String> = dropped.iter().map(line).collect();
+        let around = self.counter.text_message(ChatRole::System, "");
+        let left = walk
+            .room
+            .saturating_sub(self.measured.total(walk.kept, true));
+        let limit = left.min(self.options.summary_tokens).checked_sub(around)?;
+        let count = |text: &str| self.counter.tokens().count(text);
+        let summary = summarise(&lines, limit, &count)?;
+        Some(Inserted {
+            tokens: self.counter.text_message(ChatRole::System, &summary.text),
+            text: summary.text,
+        })
+    }
+
+    /// Drops some more, so that the same messages go for several turns.
+    fn round_history(&self, kept: &mut Kept) {
+        if self.options.drop_step < 2 || self.measured.keeps_all(HISTORY, kept[HISTORY]) {
+            return;
+        }
+        let start = |pieces: usize| self.measured.history_start(pieces);
+        let step = self.options.drop_step;
+        let Some(rounded) = start(kept[HISTORY]).checked_next_multiple_of(step) else {
+            return;
+        };
+        let mut fewer = (1..=kept[HISTORY]).rev();
+        if let Some(fewer) = fewer.find(|&pieces| start(pieces) >= rounded) {
+            kept[HISTORY] = fewer;
+        }
+    }
+
+    /// The first block of context that did not fit, cut to the room there is.
+    fn truncated(&self, walk: &Walk, summary: Option<&Inserted>) -> Option<Inserted> {
+        /// A shorter piece tells nothing.
+        const SHORTEST: u64 = 32;
+        if !self.options.truncate_context || !walk.stopped[CONTEXT] {
+            return None;
+        }
+        let block = self.extras.context.get(walk.kept[CONTEXT])?;
+        let taken = self.measured.total(walk.kept, true);
+        let taken = taken.saturating_add(summary.map_or(0, |summary| summary.tokens));
+        let left = walk.room.saturating_sub(taken);
+        let mut limit = left;
+        while limit >= SHORTEST {
+            let text = self
+                .counter
+                .tokens()
+                .truncate_to(block.text, limit, Keep::Start);
+            let text = write_context(block, text);
+            let tokens = self.counter.text_message(ChatRole::System, &text);
+            if tokens <= left {
+                return Some(Inserted { text, tokens });
+            }
+            limit -= (tokens - left).min(limit);
+        }
+        None
+    }
+
+    /// The plan with all its figures.
+    pub(super) fn finish(&self, layout: &Layout, solution: &Solution) -> Plan {
+        let Layout { kept, .. } = *layout;
+        let inserted = [&layout.summary, &layout.truncated].into_iter().flatten();
+        let input = inserted.clone().fold(
+            self.measured.total(kept, inserted.count() > 0),
+            |sum, inserted| sum.saturating_add(inserted.tokens),
+        );
+        let (available, adjusted) = self.answer.settle(input, self.margin.tokens, self.options);
+        let parts = self.parts_of(layout, solution, adjusted);
+        let kept_messages = self.measured.kept_messages(kept[HISTORY]);
+        let dropped_messages = self.measured.dropped_messages(kept[HISTORY]);
+        let is_system = |place: &usize| is_system(&self.messages[*place]);
+        Plan {
+            window: self.options.window,
+            sharing: self.options.sharing,
+            margin: self.margin.clone(),
+            counter: self.counter.name().to_owned(),
+            provenance: self.provenance,
+            input_token_count: input,
+            available,
+            requested: self.answer.requested,
+            adjusted_max_tokens: adjusted,
+            adjustment: self.answer.adjustment(adjusted),
+            message_count: kept_messages
+                .iter()
+                .filter(|place| !is_system(place))
+                .count(),
+            memory_count: kept[MEMORIES],
+            blocker: solution
+                .blocker
+                .map(|blocker| explain::blocker(blocker, &parts, self.options.window)),
+            rewrite: Rewrite {
+                drops_messages: !dropped_messages.is_empty(),
+                kept_messages: kept_messages.clone(),
+                kept_tools: self.measured.kept_tools(kept[TOOLS]),
+                insertions: self.insertions(layout),
+                answer: adjusted,
+                answer_key: self.options.answer_key,
+            },
+            parts,
+            kept_messages,
+            dropped_messages,
+        }
+    }
+
+    fn insertions(&self, layout: &Layout) -> Vec<Insertion> {
+        let mut messages = self.messages.iter();
+        let behind_system = messages.position(|message| !is_system(message));
+        let behind_system = behind_system.unwrap_or(self.messages.len());
+        let before_question = self.measured.question_place().unwrap_or(behind_system);
+
+        let told = &self.memories[..layout.kept[MEMORIES]];
+        let memories = (!told.is_empty())
+            .then(|| write_memories(told.iter().map(|&place| &self.extras.memories[place])));
+        let summary = layout.summary.as_ref().map(|summary| summary.text.clone());
+        let blocks = self.extras.context[..layout.kept[CONTEXT]].iter();
+        let blocks = blocks.map(|block| write_context(block, block.text));
+        let truncated = layout.truncated.as_ref().map(|block| block.text.clone());
+
+        let insert = |before| move |text| Insertion::new(before, system_message(&text));
+        let first = memories
+            .into_iter()
+            .chain(summary)
+            .map(insert(behind_system));
+        let second = blocks.chain(truncated).map(insert(before_question));
+        // The question is never before the end of the leading system messages.
+        first.chain(second).collect()
+    }
+
+    fn parts_of(&self, layout: &Layout, solution: &Solution, adjusted: u64) -> Vec<PlannedPart> {
+        let tokens = |inserted: &Option<Inserted>| inserted.as_ref().map_or(0, |one| one.tokens);
+        let all = Part::ALL.iter().enumerate();
+        all.map(|(index, &part)| {
+            let mut figures = self.measured.figures(part, layout.kept);
+            match part {
+                Part::History => figures.given += tokens(&layout.summary),
+                Part::Context => figures.given += tokens(&layout.truncated),
+                Part::Completion => {
+                    figures = Figures {
+                        asked: self.answer.requested,
+                        given: adjusted,
+                        ..figures
+                    }
+                }
+                _ => {}
+            }
+            // An answer beside the window takes no part in the division.
+            let share = solution.shares.get(index);
+            PlannedPart {
+                part,
+                asked: figures.asked,
+                at_least: figures.at_least,
+                share: share.map_or(figures.given, |share| share.given),
+                given: figures.given,
+                change: share.map_or(Change::Basis, |share| share.change),
+                kept: figures.kept,
+                dropped: figures.dropped,
+                dropped_names: self.dropped_names(part, layout.kept),
+            }
+        })
+        .collect()
+    }
+
+    fn dropped_names(&self, part: Part, kept: Kept) -> Vec<String> {
+        match part {
+            Part::Tools => {
+                let dropped = self.measured.dropped_tools(kept[TOOLS]);
+                explain::tool_names(self.request, &dropped)
+            }
+            Part::Context => {
+                let dropped = self.extras.context[kept[CONTEXT]..].iter();
+                dropped.map(|block| block.name.to_owned()).collect()
+            }
+            Part::Memories => {
+                let dropped = self.memories[kept[MEMORIES]..].iter();
+                dropped
+                    .map(|&place| self.extras.memories[place].text.to_owned())
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn is_system(message: &ChatMessage) -> bool {
+    message.role().in_history() == Role::System
+}
+
+fn margin(provenance: Provenance, counter: &ChatCounter, options: &PlanOptions) -> Margin {
+    let is = match provenance {
+        Provenance::Exact => "exact",
+        Provenance::Calibrated => "calibrated",
+        Provenance::Estimate => "an estimate",
+    };
+    match options.margin {
+        Some(tokens) => Margin {
+            tokens,
+            reason: "that was asked for".to_owned(),
+        },
+        None => Margin {
+            tokens: provenance.margin(),
+            reason: format!("the count by `{}` is {is}", counter.name()),
+        },
+    }
+}

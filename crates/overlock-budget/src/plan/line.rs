@@ -1,0 +1,171 @@
+//! In which order do pieces come in, and where does the line end?
+//!
+//! Whole messages, tools, memories and blocks cannot be given to a token, so the shares of a
+//! flexbox are taken as an order: who would give way last comes first. This order does not depend
+//! on the window, and what stays is a beginning of it. Hence a larger window keeps all that a
+//! smaller one did, and what is left unused is less than the next in line would take.
+
+use super::options::PartOptions;
+
+/// The parts that are made of pieces, in the order of the arrays here.
+pub(super) const TOOLS: usize = 0;
+pub(super) const HISTORY: usize = 1;
+pub(super) const CONTEXT: usize = 2;
+pub(super) const MEMORIES: usize = 3;
+pub(super) const PARTS: usize = 4;
+
+/// How many pieces of each part stay.
+pub(super) type Kept = [usize; PARTS];
+
+/// A part made of pieces, the one that goes last first.
+#[derive(Clone, Debug)]
+pub(super) struct Pieces {
+    /// What none, one, two … of them take; never empty.
+    cumulative: Vec<u64>,
+    /// Whether all were counted. If not, the last figure is less than the truth.
+    pub(super) complete: bool,
+}
+
+impl Pieces {
+    /// Counts pieces until they are more than the limit.
+    pub(super) fn gather(
+        pieces: usize,
+        limit: u64,
+        count: impl Fn(usize, u64) -> Option<u64>,
+    ) -> Self {
+        let mut cumulative = vec![0];
+        let mut sum: u64 = 0;
+        for piece in 0..pieces {
+            let left = limit - sum;
+            let Some(tokens) = count(piece, left).filter(|tokens| *tokens <= left) else {
+                cumulative.push(limit.saturating_add(1));
+                return Self {
+                    cumulative,
+                    complete: false,
+                };
+            };
+            sum += tokens;
+            cumulative.push(sum);
+        }
+        Self {
+            cumulative,
+            complete: true,
+        }
+    }
+
+    /// Pieces whose sums are known already.
+    pub(super) fn known(sums: impl Iterator<Item = u64>) -> Self {
+        Self {
+            cumulative: std::iter::once(0).chain(sums).collect(),
+            complete: true,
+        }
+    }
+
+    /// What the first of them take.
+    pub(super) fn tokens(&self, pieces: usize) -> u64 {
+        self.cumulative.get(pieces).copied().unwrap_or(u64::MAX)
+    }
+
+    /// How many were looked at.
+    pub(super) fn len(&self) -> usize {
+        self.cumulative.len() - 1
+    }
+
+    /// What all of them take, or at least take.
+    pub(super) fn all(&self) -> u64 {
+        self.tokens(self.len())
+    }
+}
+
+/// One step of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// So many pieces of this part stay.
+    Keep { part: usize, pieces: usize },
+    /// The answer takes what it wants beyond its floor.
+    Answer,
+}
+
+/// The line of all pieces that may go, and the answer where it comes before some of them.
+pub(super) fn line(
+    parts: &[Pieces; PARTS],
+    options: &[PartOptions; PARTS],
+    answer: Option<i32>,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    // Minima come first, those of the higher priorities before the others.
+    let mut order = [TOOLS, HISTORY, CONTEXT, MEMORIES];
+    order.sort_by_key(|&part| std::cmp::Reverse(options[part].priority));
+    let first = order.map(|part| {
+        let floor = floor(&parts[part], &options[part]);
+        steps.extend((1..=floor).map(|pieces| Step::Keep { part, pieces }));
+        (part, floor)
+    });
+
+    let mut answer = answer;
+    for peers in first.chunk_by(|one, other| options[one.0].priority == options[other.0].priority) {
+        let priority = options[peers[0].0].priority;
+        if answer.is_some_and(|answer| answer > priority) {
+            answer = None;
+            steps.push(Step::Answer);
+        }
+        let mut rest: Vec<Step> = Vec::new();
+        for &(part, floor) in peers {
+            rest.extend(rest_of(part, floor, &parts[part], &options[part]));
+        }
+        if peers.len() > 1 {
+            rest.sort_by(|one, other| gives_later(parts, options, *one, *other));
+        }
+        steps.extend(rest);
+    }
+    steps
+}
+
+/// How many pieces are within the minimum of their part.
+fn floor(pieces: &Pieces, options: &PartOptions) -> usize {
+    if options.required || options.shrink == 0 {
+        return 0;
+    }
+    let most = options.max.unwrap_or(u64::MAX).min(options.min);
+    (1..=pieces.len())
+        .take_while(|&count| pieces.tokens(count) <= most)
+        .count()
+}
+
+fn rest_of(
+    part: usize,
+    floor: usize,
+    pieces: &Pieces,
+    options: &PartOptions,
+) -> impl Iterator<Item = Step> {
+    let all = pieces.len();
+    let first = match options {
+        PartOptions { required: true, .. } => all + 1,
+        // All or nothing.
+        PartOptions { shrink: 0, .. } => all.max(1),
+        _ => floor + 1,
+    };
+    let max = options.max.unwrap_or(u64::MAX);
+    (first..=all)
+        .take_while(move |&count| pieces.tokens(count) <= max)
+        .map(move |pieces| Step::Keep { part, pieces })
+}
+
+/// Of peers, each gives by its weight: a piece goes once its part's proportion has reached it.
+fn gives_later(
+    parts: &[Pieces; PARTS],
+    options: &[PartOptions; PARTS],
+    one: Step,
+    other: Step,
+) -> std::cmp::Ordering {
+    // What has been given when the piece goes, and the weight by which it is divided.
+    let reach = |step: Step| match step {
+        Step::Keep { part, pieces } => {
+            let given = parts[part].all().saturating_sub(parts[part].tokens(pieces));
+            (u128::from(given), u128::from(options[part].shrink.max(1)))
+        }
+        Step::Answer => (0, 1),
+    };
+    let ((one, one_weight), (other, other_weight)) = (reach(one), reach(other));
+    (other * one_weight).cmp(&(one * other_weight))
+}

@@ -1,0 +1,425 @@
+//! What does every part of a prompt take?
+//!
+//! Counting is the expensive part, so whatever may go is counted in the order in which it stays,
+//! and only until there is no room for more.
+
+use std::ops::Range;
+
+use super::extras::{write_context, write_memories};
+use super::line::{CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Pieces, TOOLS};
+use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
+use crate::chat::{
+    ChatCounter, ChatMessage, ChatRequest, ChatRole, chosen_names, has_system, tool_name,
+};
+use crate::flex::{FlexError, FlexOptions, Item, Solution, flex};
+use crate::history::{Role, Units};
+use crate::models::Sharing;
+use crate::negotiate::Adjustment;
+
+/// How long the answer should, must and may be.
+pub(super) struct Answer {
+    /// What the caller would like.
+    pub(super) requested: u64,
+    /// What of that the model can say.
+    pub(super) wanted: u64,
+    /// What it has at least.
+    pub(super) floor: u64,
+    /// What it has at most.
+    max: u64,
+    cap: u64,
+}
+
+impl Answer {
+    pub(super) fn of(request: &ChatRequest, options: &PlanOptions) -> Self {
+        let requested = request.requested().unwrap_or(options.requested);
+        let cap = options.answer_cap.unwrap_or(u64::MAX);
+        let wanted = requested.min(cap);
+        Self {
+            requested,
+            wanted,
+            floor: options.answer_floor.min(wanted),
+            max: if options.grow { cap } else { wanted },
+            cap,
+        }
+    }
+
+    /// What it takes of the window whatever else there is.
+    pub(super) fn reserved(&self, options: &PlanOptions) -> u64 {
+        match options.sharing {
+            Sharing::Shared => self.floor,
+            Sharing::Separate => 0,
+        }
+    }
+
+    /// What there is for it, and what it may have, once the input is known.
+    pub(super) fn settle(&self, input: u64, margin: u64, options: &PlanOptions) -> (u64, u64) {
+        let available = match options.sharing {
+            Sharing::Shared => options.window.saturating_sub(input.saturating_add(margin)),
+            Sharing::Separate => options.answer_cap.unwrap_or(options.window),
+        };
+        (available, self.max.min(available))
+    }
+
+    pub(super) fn adjustment(&self, adjusted: u64) -> Adjustment {
+        if adjusted > self.requested {
+            Adjustment::Grown
+        } else if adjusted == self.requested {
+            Adjustment::Granted
+        } else if adjusted == self.cap {
+            Adjustment::Capped
+        } else {
+            Adjustment::Reduced
+        }
+    }
+}
+
+/// The options of the parts that are made of pieces.
+pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
+    let mut parts = [
+        options.tools,
+        options.history,
+        options.context,
+        options.memories,
+    ];
+    if options.trim == Trim::Off {
+        parts[TOOLS].required = true;
+        parts[HISTORY].required = true;
+    }
+    parts
+}
+
+/// Every part of a prompt, counted as far as it can matter.
+pub(super) struct Measured {
+    system: (usize, u64),
+    question: (usize, u64),
+    frame: u64,
+    has_system: bool,
+    /// What tools take together if they have to bring a system message, and if there is one.
+    tools_frame: [u64; 2],
+    /// The tools that must stay, and their tokens.
+    named: (Vec<usize>, u64),
+    /// The other tools, in the order in which they stay.
+    tools: Vec<usize>,
+    pub(super) pieces: [Pieces; PARTS],
+    options: [PartOptions; PARTS],
+    units: Units,
+    /// Where the history begins if none, one, two … of its units stay.
+    starts: Vec<usize>,
+    blocks: usize,
+    memories: usize,
+}
+
+impl Measured {
+    pub(super) fn of(
+        request: &ChatRequest,
+        messages: &[ChatMessage],
+        extras: &Extras,
+        memories: &[usize],
+        counter: &ChatCounter,
+        options: [PartOptions; PARTS],
+        room: u64,
+    ) -> Self {
+        let count = |places: &[usize]| {
+            let tokens = places.iter().map(|&place| counter.message(messages[place]));
+            (places.len(), tokens.fold(0, u64::saturating_add))
+        };
+        let conversation = Conversation::of(messages);
+        let system = count(&conversation.system);
+        let question = count(&conversation.question);
+        let frame = counter.frame(request);
+        let has_system = has_system(request);
+        let (named, tools) = order_tools(request, extras);
+        let tool = |place: &usize| counter.tool(&request.tools()[*place]);
+        let named_tokens = named.iter().map(tool).fold(0, u64::saturating_add);
+
+        let required = [system.1, question.1, frame, named_tokens];
+        let required = required.into_iter().fold(0, u64::saturating_add);
+        let room = room.saturating_sub(required);
+        // Whatever must stay is counted to its end, and so is what shares its priority with
+        // others, since it gives way in proportion to what all of it takes.
+        let limit = |part: usize| {
+            let priority = options[part].priority;
+            let alone = options
+                .iter()
+                .filter(|one| one.priority == priority)
+                .count()
+                == 1;
+            if alone && !options[part].required {
+                room
+            } else {
+                u64::MAX
+            }
+        };
+
+        let mut sum = 0_u64;
+        let sums = tools.iter().map(|place| {
+            sum = sum.saturating_add(tool(place));
+            sum
+        });
+        let tool_pieces = Pieces::known(sums);
+        let units = &conversation.free_units;
+        let history = Pieces::gather(units.len(), limit(HISTORY), |unit, limit| {
+            let mut left = limit;
+            for place in conversation.units.free(units[unit].clone()) {
+                left -= counter.message_up_to(messages[place], left)?;
+            }
+            Some(limit - left)
+        });
+        let context = Pieces::gather(extras.context.len(), limit(CONTEXT), |block, _| {
+            let block = &extras.context[block];
+            let text = write_context(block, block.text);
+            Some(counter.text_message(ChatRole::System, &text))
+        });
+        let told = (1..=memories.len()).map(|count| {
+            let told = memories[..count]
+                .iter()
+                .map(|&place| &extras.memories[place]);
+            counter.text_message(ChatRole::System, &write_memories(told))
+        });
+        Self {
+            system,
+            question,
+            frame,
+            has_system,
+            tools_frame: [false, true].map(|has_system| counter.tools_frame(request, has_system)),
+            named: (named, named_tokens),
+            tools,
+            pieces: [tool_pieces, history, context, Pieces::known(told)],
+            options,
+            starts: conversation.starts(messages.len()),
+            units: conversation.units,
+            blocks: extras.context.len(),
+            memories: memories.len(),
+        }
+    }
+
+    /// The tokens of all that must stay and of these pieces, sent together.
+    pub(super) fn total(&self, kept: Kept, has_inserted: bool) -> u64 {
+        let has_system = self.has_system || has_inserted || kept[CONTEXT] > 0 || kept[MEMORIES] > 0;
+        let messages =
+            [HISTORY, CONTEXT, MEMORIES].map(|part| self.pieces[part].tokens(kept[part]));
+        let rest = [self.system.1, self.question.1, self.frame];
+        messages.into_iter().chain(rest).fold(
+            self.tools_tokens(kept[TOOLS], has_system),
+            u64::saturating_add,
+        )
+    }
+
+    fn tools_tokens(&self, kept: usize, has_system: bool) -> u64 {
+        if kept == 0 && self.named.0.is_empty() {
+            return 0;
+        }
+        let tools = self.pieces[TOOLS].tokens(kept).saturating_add(self.named.1);
+        tools.saturating_add(self.tools_frame[usize::from(has_system)])
+    }
+
+    /// What must stay.
+    pub(super) fn required(&self) -> Kept {
+        let part = |part: usize| {
+            if self.options[part].required {
+                self.pieces[part].len()
+            } else {
+                0
+            }
+        };
+        [TOOLS, HISTORY, CONTEXT, MEMORIES].map(part)
+    }
+
+    pub(super) fn keeps_all(&self, part: usize, kept: usize) -> bool {
+        self.pieces[part].complete && kept == self.pieces[part].len()
+    }
+
+    /// Where the history begins if so many of its units stay.
+    pub(super) fn history_start(&self, pieces: usize) -> usize {
+        self.starts.get(pieces).copied().unwrap_or(0)
+    }
+
+    pub(super) fn kept_messages(&self, pieces: usize) -> Vec<usize> {
+        self.units.kept_from(self.history_start(pieces)).collect()
+    }
+
+    pub(super) fn dropped_messages(&self, pieces: usize) -> Vec<usize> {
+        self.units
+            .dropped_before(self.history_start(pieces))
+            .collect()
+    }
+
+    pub(super) fn question_place(&self) -> Option<usize> {
+        self.units.question()
+    }
+
+    /// The places of the tools that stay, in order.
+    pub(super) fn kept_tools(&self, pieces: usize) -> Vec<usize> {
+        let mut kept = self.named.0.clone();
+        kept.extend(&self.tools[..pieces]);
+        kept.sort_unstable();
+        kept
+    }
+
+    /// The places of the tools that go, in order.
+    pub(super) fn dropped_tools(&self, pieces: usize) -> Vec<usize> {
+        let mut dropped = self.tools[pieces..].to_vec();
+        dropped.sort_unstable();
+        dropped
+    }
+
+    /// What a part takes of what it asks for, and how many of how many pieces that is.
+    pub(super) fn figures(&self, part: Part, kept: Kept) -> Figures {
+        let of = |index: usize, all: usize| Figures {
+            asked: self.pieces[index].all(),
+            at_least: !self.pieces[index].complete,
+            given: self.pieces[index].tokens(kept[index]),
+            kept: kept[index],
+            dropped: all - kept[index],
+        };
+        let whole = |(pieces, tokens): (usize, u64)| Figures {
+            asked: tokens,
+            at_least: false,
+            given: tokens,
+            kept: pieces,
+            dropped: 0,
+        };
+        match part {
+            Part::SystemPrompt => whole(self.system),
+            Part::Question => whole(self.question),
+            Part::Frame | Part::Completion => whole((1, self.frame)),
+            Part::Tools => {
+                let all = self.tools_tokens(self.tools.len(), self.has_system);
+                let given = self.tools_tokens(kept[TOOLS], self.has_system);
+                let figures = of(TOOLS, self.tools.len());
+                Figures {
+                    asked: all,
+                    given,
+                    kept: figures.kept + self.named.0.len(),
+                    ..figures
+                }
+            }
+            Part::History => {
+                let kept_messages = self.kept_messages(kept[HISTORY]).len();
+                Figures {
+                    kept: kept_messages - self.system.0 - self.question.0,
+                    dropped: self.dropped_messages(kept[HISTORY]).len(),
+                    ..of(HISTORY, self.pieces[HISTORY].len())
+                }
+            }
+            Part::Context => of(CONTEXT, self.blocks),
+            Part::Memories => of(MEMORIES, self.memories),
+        }
+    }
+
+    /// The shares of a flexbox, or why there are none.
+    pub(super) fn flex(
+        &self,
+        answer: &Answer,
+        gap: u64,
+        options: &PlanOptions,
+    ) -> Result<Solution, FlexError> {
+        let none = [0; PARTS];
+        let item = |part: Part| {
+            let figures = self.figures(part, none);
+            Item::required(part.name(), figures.asked)
+        };
+        let flexible = |part: Part, index: usize| {
+            let PartOptions {
+                priority,
+                shrink,
+                min,
+                max,
+                required,
+            } = self.options[index];
+            // Tools that are named, and nothing else, are there without any piece.
+            let must = self.figures(part, none).given;
+            let asked = item(part);
+            Item {
+                priority,
+                shrink: if required { 0 } else { shrink },
+                min: min.max(must).min(asked.basis),
+                max: Some(max.unwrap_or(u64::MAX).max(must)).filter(|max| *max < u64::MAX),
+                droppable: !required && must == 0,
+                ..asked
+            }
+        };
+        let mut items = vec![
+            item(Part::SystemPrompt),
+            item(Part::Question),
+            item(Part::Frame),
+            flexible(Part::Tools, TOOLS),
+            flexible(Part::History, HISTORY),
+            flexible(Part::Context, CONTEXT),
+            flexible(Part::Memories, MEMORIES),
+        ];
+        if options.sharing == Sharing::Shared {
+            items.push(Item {
+                grow: u32::from(options.grow),
+                shrink: options.completion.shrink.max(1),
+                min: answer.floor,
+                max: Some(answer.max),
+                priority: options.completion.priority,
+                ..Item::required(Part::Completion.name(), answer.wanted)
+            });
+        }
+        let window = options.window;
+        flex(&items, &FlexOptions { window, gap })
+    }
+}
+
+/// What a part takes.
+pub(super) struct Figures {
+    pub(super) asked: u64,
+    pub(super) at_least: bool,
+    pub(super) given: u64,
+    pub(super) kept: usize,
+    pub(super) dropped: usize,
+}
+
+/// The messages of a request by what becomes of them.
+struct Conversation {
+    system: Vec<usize>,
+    question: Vec<usize>,
+    units: Units,
+    /// The units that may go, the newest first.
+    free_units: Vec<Range<usize>>,
+}
+
+impl Conversation {
+    fn of(messages: &[ChatMessage]) -> Self {
+        let units = Units::of(messages);
+        let mut free_units: Vec<Range<usize>> = units.newest_first().collect();
+        let question = match units.question() {
+            Some(question) => vec![question],
+            // A request must have something to answer.
+            None if !free_units.is_empty() => units.free(free_units.remove(0)).collect(),
+            None => Vec::new(),
+        };
+        let system = (0..messages.len())
+            .filter(|&place| messages[place].role().in_history() == Role::System)
+            .collect();
+        Self {
+            system,
+            question,
+            units,
+            free_units,
+        }
+    }
+
+    fn starts(&self, messages: usize) -> Vec<usize> {
+        let first = match (self.units.question(), self.question.first()) {
+            (None, Some(&start)) => start,
+            _ => messages,
+        };
+        let units = self.free_units.iter().map(|unit| unit.start);
+        std::iter::once(first).chain(units).collect()
+    }
+}
+
+/// The places of the tools that must stay, and of the others in the order in which they stay.
+fn order_tools(request: &ChatRequest, extras: &Extras) -> (Vec<usize>, Vec<usize>) {
+    let chosen = chosen_names(request);
+    let tools = request.tools();
+    let is_named =
+        |place: &usize| tool_name(&tools[*place]).is_some_and(|name| chosen.contains(&name));
+    let (named, mut others): (Vec<usize>, Vec<usize>) = (0..tools.len()).partition(is_named);
+    let importance = |place: usize| extras.tool_importance.get(place).copied().unwrap_or(0.0);
+    others.sort_by(|&one, &other| importance(other).total_cmp(&importance(one)));
+    (named, others)
+}

@@ -1,0 +1,192 @@
+//! What of a request goes into the window, and how long may the answer be?
+//!
+//! The parts of a prompt share the window as items of a flexbox do: those of low priority give way
+//! first, and what must stay is never touched. A plan always fits: input, answer and margin are
+//! within the window, counted as they are sent. What cannot fit is refused, with what would help.
+
+mod explain;
+mod extras;
+mod layout;
+mod line;
+mod measure;
+mod options;
+mod rewrite;
+
+#[cfg(test)]
+mod tests;
+
+pub use options::{
+    AnswerKey, ContextBlock, Extras, Memory, MemoryOptions, Part, PartOptions, PlanOptions, Trim,
+};
+
+use crate::chat::{ChatCounter, ChatRequest};
+use crate::count::Provenance;
+use crate::flex::{Change, FlexError, Help};
+use crate::models::Sharing;
+use crate::negotiate::Adjustment;
+use layout::Planner;
+use rewrite::Rewrite;
+
+/// A request that fits, and how it came to.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The tokens of the window.
+    pub window: u64,
+    /// Whether the answer takes its room from the window.
+    pub sharing: Sharing,
+    /// What is left free.
+    pub margin: Margin,
+    /// Who counted.
+    pub counter: String,
+    /// What the figures rest on.
+    pub provenance: Provenance,
+    /// The tokens of the request as it is to be sent.
+    pub input_token_count: u64,
+    /// What there is for the answer.
+    pub available: u64,
+    /// What was wanted for the answer.
+    pub requested: u64,
+    /// What the answer may have.
+    pub adjusted_max_tokens: u64,
+    /// What became of the wish.
+    pub adjustment: Adjustment,
+    /// Every part, in the order of [`Part`].
+    pub parts: Vec<PlannedPart>,
+    /// The places of the messages that stay.
+    pub kept_messages: Vec<usize>,
+    /// The places of the messages that go.
+    pub dropped_messages: Vec<usize>,
+    /// How many messages stay that are no system prompts.
+    pub message_count: usize,
+    /// How many memories are told.
+    pub memory_count: usize,
+    /// What stands in the way of more, in a sentence.
+    pub blocker: Option<String>,
+    rewrite: Rewrite,
+}
+
+/// What is left free of a window, and why so much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Margin {
+    /// The tokens.
+    pub tokens: u64,
+    /// The reason, in a few words.
+    pub reason: String,
+}
+
+/// What became of one part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedPart {
+    /// Which one.
+    pub part: Part,
+    /// The tokens that all of it would take.
+    pub asked: u64,
+    /// Whether it would take even more: what cannot fit is not counted to its end.
+    pub at_least: bool,
+    /// The tokens that the flexbox has for it.
+    pub share: u64,
+    /// The tokens it takes.
+    pub given: u64,
+    /// How the share came about.
+    pub change: Change,
+    /// How many pieces stay: messages, tools, memories or blocks.
+    pub kept: usize,
+    /// How many pieces go.
+    pub dropped: usize,
+    /// What the pieces that go are called; messages are in [`Plan::dropped_messages`].
+    pub dropped_names: Vec<String>,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// What must stay does not fit, or the options contradict each other.
+    #[error(transparent)]
+    Refused(#[from] FlexError),
+}
+
+impl PlanError {
+    /// What would help, each on its own.
+    pub fn help(&self) -> &[Help] {
+        match self {
+            Self::Refused(FlexError::TooLarge { help, .. }) => help,
+            Self::Refused(FlexError::Contradiction { .. }) => &[],
+        }
+    }
+}
+
+impl Plan {
+    /// Whether input, answer and margin are within the window, which they are in every plan.
+    pub fn fits(&self) -> bool {
+        let answer = match self.sharing {
+            Sharing::Shared => self.adjusted_max_tokens,
+            Sharing::Separate => 0,
+        };
+        let sum = [answer, self.margin.tokens]
+            .iter()
+            .fold(self.input_token_count, |sum, tokens| {
+                sum.saturating_add(*tokens)
+            });
+        sum <= self.window
+    }
+
+    /// What became of a part.
+    #[expect(clippy::missing_panics_doc, reason = "a plan has every part")]
+    pub fn part(&self, part: Part) -> &PlannedPart {
+        let found = self.parts.iter().find(|planned| planned.part == part);
+        found.expect("a plan has every part")
+    }
+
+    /// The tokens of the window that nothing takes, the margin aside.
+    pub fn unused(&self) -> u64 {
+        let answer = match self.sharing {
+            Sharing::Shared => self.adjusted_max_tokens,
+            Sharing::Separate => 0,
+        };
+        let taken = self.input_token_count + self.margin.tokens + answer;
+        self.window.saturating_sub(taken)
+    }
+
+    /// The request as it is to be sent.
+    ///
+    /// It must be the one that was planned. It differs from it only in what was trimmed or added,
+    /// and in the length of the answer.
+    pub fn rewrite(&self, request: ChatRequest) -> serde_json::Value {
+        self.rewrite.apply(request)
+    }
+}
+
+/// Plans a request.
+///
+/// For every plan: input, answer and margin are within the window; the system prompt and the last
+/// question are there; no tool call is separated from its result; nothing goes while something of
+/// lower priority could give way for it; a larger window keeps all that a smaller one did; and it
+/// is refused only if what must stay does not fit at its smallest.
+///
+/// ```
+/// use overlock_budget::{
+///     Approximate, ChatCounter, ChatRequest, Extras, Models, PlanOptions, plan,
+/// };
+///
+/// let request = ChatRequest::from_json(
+///     r#"{"model": "gpt-4", "max_tokens": 9000, "messages": [{"role": "user", "content": "Hi"}]}"#,
+/// )?;
+/// let found = Models::default().find("gpt-4");
+/// let counter = ChatCounter::with_counter(&found, &Approximate);
+/// let options = PlanOptions::for_model(&found.model);
+/// let plan = plan(&request, &Extras::default(), &counter, &options)?;
+/// assert_eq!(plan.input_token_count, 8);
+/// assert_eq!(plan.adjusted_max_tokens, 8192 - 8 - 200);
+/// assert_eq!(plan.rewrite(request)["max_tokens"], 7984);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn plan(
+    request: &ChatRequest,
+    extras: &Extras,
+    counter: &ChatCounter,
+    options: &PlanOptions,
+) -> Result<Plan, PlanError> {
+    let planner = Planner::new(request, extras, counter, options);
+    let solution = planner.flex()?;
+    Ok(planner.finish(&planner.layout(), &solution))
+}
