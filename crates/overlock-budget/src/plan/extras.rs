@@ -4,10 +4,10 @@
 //! often; each block of context is a message of its own just before the question, so that what
 //! precedes it stays the same from turn to turn.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::options::{ContextBlock, Memory, MemoryOptions};
-use crate::chat::ChatMessage;
+use crate::chat::{ChatMessage, ChatRole};
 
 /// The places of the memories that are worth telling, the one that matters most first.
 pub(super) fn choose_memories(memories: &[Memory], options: &MemoryOptions) -> Vec<usize> {
@@ -56,6 +56,8 @@ pub(super) fn summary_line(message: ChatMessage<'_>) -> String {
     format!("{}: {text}{dots}", message.role().name())
 }
 
-pub(super) fn system_message(text: &str) -> Value {
-    json!({"role": "system", "content": text})
+pub(super) fn system_message(text: String) -> Value {
+    let role = ChatRole::System.name();
+    let members = [("role", Value::from(role)), ("content", Value::from(text))];
+    members.into_iter().collect()
 }

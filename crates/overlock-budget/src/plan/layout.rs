@@ -305,7 +305,7 @@ impl<'a> Planner<'a> {
         let blocks = blocks.map(|block| write_context(block, block.text));
         let truncated = layout.truncated.as_ref().map(|block| block.text.clone());
 
-        let insert = |before| move |text| Insertion::new(before, system_message(&text));
+        let insert = |before| move |text| Insertion::new(before, system_message(text));
         let first = memories
             .into_iter()
             .chain(summary)
