@@ -48,9 +48,10 @@ pub(crate) fn classes() -> Classes {
 fn ranges(pattern: &str) -> Vec<(char, char)> {
     let parsed = regex_syntax::parse(pattern).expect("the pattern is one class");
     match parsed.kind() {
-        HirKind::Class(Class::Unicode(class)) => {
-            class.iter().map(|range| (range.start(), range.end())).collect()
-        }
+        HirKind::Class(Class::Unicode(class)) => class
+            .iter()
+            .map(|range| (range.start(), range.end()))
+            .collect(),
         other => panic!("`{pattern}` is not a class but {other:?}"),
     }
 }

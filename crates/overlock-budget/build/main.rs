@@ -31,14 +31,29 @@ fn main() {
     let p50k = Vocabulary::read(tiktoken_rs::p50k_base(), (0..50_256).chain(50_257..50_281));
     // One table serves both; the counter tells them apart by this.
     assert!(p50k.tokens.starts_with(&r50k.tokens));
-    assert!(!r50k.tokens.iter().any(|(bytes, _)| bytes.starts_with(b"  ")));
+    assert!(
+        !r50k
+            .tokens
+            .iter()
+            .any(|(bytes, _)| bytes.starts_with(b"  "))
+    );
     let added = &p50k.tokens[r50k.tokens.len()..];
-    assert!(added.iter().all(|(bytes, _)| bytes.len() > 1 && bytes.iter().all(|byte| *byte == b' ')));
+    assert!(
+        added
+            .iter()
+            .all(|(bytes, _)| bytes.len() > 1 && bytes.iter().all(|byte| *byte == b' '))
+    );
 
     let vocabularies = [
         ("p50k", p50k),
-        ("cl100k", Vocabulary::read(tiktoken_rs::cl100k_base(), 0..100_256)),
-        ("o200k", Vocabulary::read(tiktoken_rs::o200k_base(), 0..199_998)),
+        (
+            "cl100k",
+            Vocabulary::read(tiktoken_rs::cl100k_base(), 0..100_256),
+        ),
+        (
+            "o200k",
+            Vocabulary::read(tiktoken_rs::o200k_base(), 0..199_998),
+        ),
     ];
     for (name, vocabulary) in vocabularies {
         for (part, bytes) in vocabulary.tables() {

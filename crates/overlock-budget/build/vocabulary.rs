@@ -38,19 +38,33 @@ impl Vocabulary {
         let longest = bytes.clone().map(<[u8]>::len).max().unwrap_or(0);
         assert!(longest <= usize::from(u8::MAX));
 
-        let short: Vec<u64> = bytes.clone().filter(|bytes| bytes.len() <= SHORT).map(word).collect();
-        let short_layout = perfect::lay_out(&short.iter().map(|key| hash::mix(*key)).collect::<Vec<_>>());
+        let short: Vec<u64> = bytes
+            .clone()
+            .filter(|bytes| bytes.len() <= SHORT)
+            .map(word)
+            .collect();
+        let short_layout =
+            perfect::lay_out(&short.iter().map(|key| hash::mix(*key)).collect::<Vec<_>>());
 
         let medium: Vec<[u64; 2]> = bytes
             .clone()
             .filter(|bytes| (SHORT + 1..=MEDIUM).contains(&bytes.len()))
             .map(two_words)
             .collect();
-        let medium_layout =
-            perfect::lay_out(&medium.iter().map(|key| hash::mix_two(key[0], key[1])).collect::<Vec<_>>());
+        let medium_layout = perfect::lay_out(
+            &medium
+                .iter()
+                .map(|key| hash::mix_two(key[0], key[1]))
+                .collect::<Vec<_>>(),
+        );
 
         let long: Vec<&[u8]> = bytes.filter(|bytes| bytes.len() > MEDIUM).collect();
-        let long_layout = perfect::lay_out(&long.iter().map(|bytes| hash::mix_bytes(bytes)).collect::<Vec<_>>());
+        let long_layout = perfect::lay_out(
+            &long
+                .iter()
+                .map(|bytes| hash::mix_bytes(bytes))
+                .collect::<Vec<_>>(),
+        );
         let mut text = Vec::new();
         let places: Vec<u32> = long
             .iter()
@@ -63,7 +77,8 @@ impl Vocabulary {
 
         let merges = self.merges();
         let pairs: Vec<u64> = merges.iter().map(|merge| merge >> RANK_BITS).collect();
-        let merges_layout = perfect::lay_out(&pairs.iter().map(|key| hash::mix(*key)).collect::<Vec<_>>());
+        let merges_layout =
+            perfect::lay_out(&pairs.iter().map(|key| hash::mix(*key)).collect::<Vec<_>>());
 
         let mut single = vec![0; 256];
         for (bytes, rank) in &self.tokens {
@@ -74,19 +89,34 @@ impl Vocabulary {
 
         vec![
             ("short.seeds", seeds(&short_layout)),
-            ("short", slots(&short_layout, |key| short[key].to_le_bytes(), [0; 8])),
+            (
+                "short",
+                slots(&short_layout, |key| short[key].to_le_bytes(), [0; 8]),
+            ),
             ("medium.seeds", seeds(&medium_layout)),
             (
                 "medium",
                 slots(&medium_layout, |key| both(medium[key]), [0; 16]),
             ),
             ("long.seeds", seeds(&long_layout)),
-            ("long", slots(&long_layout, |key| places[key].to_le_bytes(), [0; 4])),
+            (
+                "long",
+                slots(&long_layout, |key| places[key].to_le_bytes(), [0; 4]),
+            ),
             ("long.text", text),
             ("merges.seeds", seeds(&merges_layout)),
-            ("merges", slots(&merges_layout, |key| merges[key].to_le_bytes(), [0xFF; 8])),
-            ("bytes", single.iter().flat_map(|rank| rank.to_le_bytes()).collect()),
-            ("longest", vec![u8::try_from(longest).expect("just checked")]),
+            (
+                "merges",
+                slots(&merges_layout, |key| merges[key].to_le_bytes(), [0xFF; 8]),
+            ),
+            (
+                "bytes",
+                single.iter().flat_map(|rank| rank.to_le_bytes()).collect(),
+            ),
+            (
+                "longest",
+                vec![u8::try_from(longest).expect("just checked")],
+            ),
         ]
     }
 
@@ -96,13 +126,23 @@ impl Vocabulary {
     /// merge in making a token is the same in every text. Other halves that would give the same
     /// bytes never meet.
     fn merges(&self) -> Vec<u64> {
-        let ranks: HashMap<&[u8], u32> =
-            self.tokens.iter().map(|(bytes, rank)| (bytes.as_slice(), *rank)).collect();
-        let last = self.tokens.iter().filter(|(bytes, _)| bytes.len() > 1).filter_map(|(bytes, rank)| {
-            let middle = last_merge(bytes, &ranks)?;
-            let (left, right) = (ranks[&bytes[..middle]], ranks[&bytes[middle..]]);
-            Some((u64::from(left) << RANK_BITS | u64::from(right)) << RANK_BITS | u64::from(*rank))
-        });
+        let ranks: HashMap<&[u8], u32> = self
+            .tokens
+            .iter()
+            .map(|(bytes, rank)| (bytes.as_slice(), *rank))
+            .collect();
+        let last = self
+            .tokens
+            .iter()
+            .filter(|(bytes, _)| bytes.len() > 1)
+            .filter_map(|(bytes, rank)| {
+                let middle = last_merge(bytes, &ranks)?;
+                let (left, right) = (ranks[&bytes[..middle]], ranks[&bytes[middle..]]);
+                Some(
+                    (u64::from(left) << RANK_BITS | u64::from(right)) << RANK_BITS
+                        | u64::from(*rank),
+                )
+            });
         last.collect()
     }
 }
@@ -144,7 +184,11 @@ fn both(words: [u64; 2]) -> [u8; 16] {
 }
 
 fn seeds(layout: &Perfect) -> Vec<u8> {
-    layout.seeds.iter().flat_map(|seed| seed.to_le_bytes()).collect()
+    layout
+        .seeds
+        .iter()
+        .flat_map(|seed| seed.to_le_bytes())
+        .collect()
 }
 
 fn slots<const N: usize>(
@@ -152,5 +196,9 @@ fn slots<const N: usize>(
     key: impl Fn(usize) -> [u8; N],
     empty: [u8; N],
 ) -> Vec<u8> {
-    layout.slots.iter().flat_map(|slot| slot.map_or(empty, &key)).collect()
+    layout
+        .slots
+        .iter()
+        .flat_map(|slot| slot.map_or(empty, &key))
+        .collect()
 }

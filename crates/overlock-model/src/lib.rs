@@ -20,21 +20,28 @@
 //! assert_eq!(run.text(), r#"{"title": "Bees", "rows": [1, 2, 3]}"#);
 //! ```
 
-// When to ask, and when to stop.
+// From a request to a document.
+mod complete;
+
+// What to ask, and when to stop.
 mod continuation;
 mod progress;
+mod prompt;
 mod way;
 
 // Who is asked.
 mod backend;
+pub mod testing;
 
 pub use backend::{
-    Anthropic, Backend, BackendError, Call, Collected, Event, Events, Http, OpenAi, Phase,
-    PrefillStyle, RetryPolicy, Retrying, Timeouts, Usage, collect,
+    Anthropic, Backend, BackendError, Call, Event, Events, Http, OpenAi, Phase, PrefillStyle,
+    RetryPolicy, Retrying, Timeouts, Usage,
 };
+pub use complete::{Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{
     Answer, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress, Reason, Step,
     StepResult,
 };
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
+pub use prompt::{FittedCall, PromptError, first_call, next_call};
 pub use way::{Way, ways_for};

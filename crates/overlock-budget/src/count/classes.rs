@@ -20,10 +20,12 @@ pub(crate) const OTHER: u8 = 64;
 /// Not a class: in [`FIRST_BYTE`], the first byte of a longer character.
 const LONGER: u8 = 128;
 
-static INDEX: &[[u8; 2]] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/classes.index")).as_chunks().0;
-static BLOCKS: &[[u8; 128]] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/classes.blocks")).as_chunks().0;
+static INDEX: &[[u8; 2]] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.index"))
+    .as_chunks()
+    .0;
+static BLOCKS: &[[u8; 128]] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.blocks"))
+    .as_chunks()
+    .0;
 
 /// The classes of the character that is this byte.
 static FIRST_BYTE: [u8; 256] = {
@@ -116,7 +118,11 @@ mod tests {
                 let matches = pattern.is_match(&text).expect("the pattern is simple");
                 if matches { classes | class } else { classes }
             });
-            assert_eq!(class_at(text.as_bytes(), 0), (expected, text.len()), "{character:?}");
+            assert_eq!(
+                class_at(text.as_bytes(), 0),
+                (expected, text.len()),
+                "{character:?}"
+            );
         }
     }
 }

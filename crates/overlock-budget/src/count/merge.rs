@@ -66,9 +66,15 @@ pub(crate) fn encode_into<M: Merges>(
 ) {
     if piece.len() <= SHORT {
         let scan = Scan::new(merges, piece);
-        let ends = scan.starts[..scan.len].iter().skip(1).map(|start| usize::from(*start));
+        let ends = scan.starts[..scan.len]
+            .iter()
+            .skip(1)
+            .map(|start| usize::from(*start));
         let ends = ends.chain([piece.len()]).take(scan.len);
-        tokens.extend(scan.ids.iter().zip(ends).map(|(id, end)| Token { id: *id, end: start + end }));
+        tokens.extend(scan.ids.iter().zip(ends).map(|(id, end)| Token {
+            id: *id,
+            end: start + end,
+        }));
     } else {
         heap(merges, piece, start, tokens);
     }
@@ -122,7 +128,10 @@ impl<'a, M: Merges> Tokens<'a, M> {
 
     /// Goes on to the next window, and finds out how many of its tokens are sure.
     fn step(&mut self) {
-        self.begun = self.sure.checked_sub(1).map_or(0, |last| self.window[last].end);
+        self.begun = self
+            .sure
+            .checked_sub(1)
+            .map_or(0, |last| self.window[last].end);
         std::mem::swap(&mut self.window, &mut self.next);
         self.at = 0;
         let mut len = WINDOW;
@@ -143,7 +152,12 @@ impl<'a, M: Merges> Tokens<'a, M> {
             len *= 2;
             let end = self.piece.len().min(self.begun + len);
             self.window.clear();
-            encode_into(self.merges, &self.piece[self.begun..end], self.begun, &mut self.window);
+            encode_into(
+                self.merges,
+                &self.piece[self.begun..end],
+                self.begun,
+                &mut self.window,
+            );
         }
     }
 
@@ -158,8 +172,14 @@ impl<'a, M: Merges> Tokens<'a, M> {
         if self.window.get(self.sure) == Some(follower) {
             return true;
         }
-        let start = last.checked_sub(1).map_or(self.begun, |before| self.window[before].end);
-        may_meet(self.merges, &self.piece[start..border], &self.piece[border..follower.end])
+        let start = last
+            .checked_sub(1)
+            .map_or(self.begun, |before| self.window[before].end);
+        may_meet(
+            self.merges,
+            &self.piece[start..border],
+            &self.piece[border..follower.end],
+        )
     }
 }
 
@@ -169,7 +189,11 @@ impl<M: Merges> Iterator for Tokens<'_, M> {
     #[inline]
     fn next(&mut self) -> Option<Token> {
         if self.at == self.sure {
-            if self.window.last().is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len()) {
+            if self
+                .window
+                .last()
+                .is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len())
+            {
                 return None;
             }
             self.step();
@@ -215,7 +239,11 @@ impl Scan {
             starts.copy_within(at + 2..len, at + 1);
             ranks.copy_within(at + 1..len - 1, at);
             len -= 1;
-            ranks[at] = if at + 1 < len { merges.merge(ids[at], ids[at + 1]) } else { M::NONE };
+            ranks[at] = if at + 1 < len {
+                merges.merge(ids[at], ids[at + 1])
+            } else {
+                M::NONE
+            };
             if at > 0 {
                 ranks[at - 1] = merges.merge(ids[at - 1], ids[at]);
             }
@@ -241,7 +269,8 @@ fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Toke
     while let Some(Reverse((merge, left))) = pairs.pop() {
         let right = ends[left];
         // A pair that changed since it was put here is no longer there, or waits elsewhere.
-        if ids[left] == GONE || right == piece.len() || merges.merge(ids[left], ids[right]) != merge {
+        if ids[left] == GONE || right == piece.len() || merges.merge(ids[left], ids[right]) != merge
+        {
             continue;
         }
         let end = ends[right];
@@ -264,7 +293,10 @@ fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Toke
     }
     let mut at = 0;
     while at < piece.len() {
-        tokens.push(Token { id: ids[at], end: start + ends[at] });
+        tokens.push(Token {
+            id: ids[at],
+            end: start + ends[at],
+        });
         at = ends[at];
     }
 }

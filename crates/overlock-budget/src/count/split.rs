@@ -30,7 +30,10 @@ impl Pattern {
         let text = text.as_bytes();
         match self {
             Self::Plain => plain(text, start),
-            Self::Words { digits, whole_ending } => words(text, start, digits, whole_ending),
+            Self::Words {
+                digits,
+                whole_ending,
+            } => words(text, start, digits, whole_ending),
             Self::Cased => cased(text, start),
         }
     }
@@ -100,7 +103,10 @@ fn cased(text: &[u8], start: usize) -> usize {
     if class_at(text, body).0 & OTHER != 0 {
         let end = run(text, body, OTHER);
         let closing = text[end..].iter();
-        return end + closing.take_while(|byte| matches!(byte, b'\r' | b'\n' | b'/')).count();
+        return end
+            + closing
+                .take_while(|byte| matches!(byte, b'\r' | b'\n' | b'/'))
+                .count();
     }
     white_space(text, start, Newlines::Last, false)
 }
@@ -160,7 +166,11 @@ fn contraction(text: &[u8], start: usize, case: Case) -> Option<usize> {
     }
     let letter = |at: usize| {
         let byte = text.get(start + at).copied().unwrap_or(0);
-        if case == Case::Any { byte.to_ascii_lowercase() } else { byte }
+        if case == Case::Any {
+            byte.to_ascii_lowercase()
+        } else {
+            byte
+        }
     };
     match (letter(1), letter(2)) {
         (b's' | b't' | b'm' | b'd', _) => Some(start + 2),
@@ -187,7 +197,9 @@ fn white_space(text: &[u8], start: usize, newlines: Newlines, whole_ending: bool
         return end;
     }
     if newlines == Newlines::Last {
-        let last = text[start..end].iter().rposition(|byte| matches!(byte, b'\r' | b'\n'));
+        let last = text[start..end]
+            .iter()
+            .rposition(|byte| matches!(byte, b'\r' | b'\n'));
         if let Some(last) = last {
             return start + last + 1;
         }
@@ -196,7 +208,11 @@ fn white_space(text: &[u8], start: usize, newlines: Newlines, whole_ending: bool
         return end;
     }
     // The last of several belongs to what follows.
-    let continued = text[start..end].iter().rev().take_while(|byte| **byte & 0xC0 == 0x80).count();
+    let continued = text[start..end]
+        .iter()
+        .rev()
+        .take_while(|byte| **byte & 0xC0 == 0x80)
+        .count();
     let last = end - continued - 1;
     if last > start { last } else { end }
 }

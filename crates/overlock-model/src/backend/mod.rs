@@ -20,8 +20,8 @@ pub use retry::{RetryPolicy, Retrying};
 
 use std::pin::Pin;
 
+use futures_util::Stream;
 use futures_util::future::BoxFuture;
-use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -70,41 +70,13 @@ pub trait Backend: Send + Sync {
 
 /// An answer that has been read to its end, or as far as it came.
 #[derive(Debug, Default)]
-pub struct Collected {
+pub(crate) struct Collected {
     /// All of its text.
-    pub text: String,
+    pub(crate) text: String,
     /// Why the provider says it ended.
-    pub finish: Option<String>,
+    pub(crate) finish: Option<String>,
     /// What the call took, if the provider said so.
-    pub usage: Option<Usage>,
+    pub(crate) usage: Option<Usage>,
     /// What broke it off, if something did. What arrived before is an answer that was cut.
-    pub broken: Option<BackendError>,
-}
-
-/// Reads an answer to its end; `on_text` hears every piece as it arrives.
-pub async fn collect(
-    mut events: Events,
-    most_bytes: usize,
-    mut on_text: impl FnMut(&str),
-) -> Collected {
-    let mut collected = Collected::default();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Text(text)) => {
-                on_text(&text);
-                collected.text.push_str(&text);
-                if collected.text.len() > most_bytes {
-                    collected.broken = Some(BackendError::TooLong { most_bytes });
-                    break;
-                }
-            }
-            Ok(Event::Finish(reason)) => collected.finish = Some(reason),
-            Ok(Event::Usage(usage)) => collected.usage = Some(usage),
-            Err(error) => {
-                collected.broken = Some(error);
-                break;
-            }
-        }
-    }
-    collected
+    pub(crate) broken: Option<BackendError>,
 }

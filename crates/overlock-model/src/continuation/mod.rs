@@ -20,6 +20,7 @@ use overlock_json::{Base, CloseOptions, Delivered, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::progress::{Kpi, MeasuredKpi, extract_kpi, split_label, validate_kpi_progression};
+use crate::prompt::SHORT_DOCUMENT;
 use crate::way::Way;
 use document::Document;
 use stored::Stored;
@@ -68,7 +69,8 @@ pub struct Ask {
     /// How to ask for the rest; nothing as long as there is no document, so that the caller's own
     /// prompt is asked.
     pub way: Option<Way>,
-    /// What the answer is to begin with; empty but for [`Way::Overlap`].
+    /// The end of what is there: what the answer is to repeat, what is put in the model's mouth,
+    /// or what it is shown. Empty as long as there is no document.
     pub overlap: String,
     /// Whether the model is asked how much it has delivered.
     pub asks_progress: bool,
@@ -238,7 +240,7 @@ impl Continuation {
         }
         let way = self.document.as_ref().map(|_| self.way());
         let overlap = match (&self.document, way) {
-            (Some(document), Some(Way::Overlap)) => self.overlap(document.base()).to_owned(),
+            (Some(document), Some(way)) => self.overlap(document.base(), way).to_owned(),
             _ => String::new(),
         };
         Some(Ask {
@@ -361,7 +363,10 @@ impl Continuation {
     }
 
     /// What the model is asked to repeat: more of it each time that left room for doubt.
-    fn overlap<'a>(&self, base: &'a Base<'_>) -> &'a str {
+    fn overlap<'a>(&self, base: &'a Base<'_>, way: Way) -> &'a str {
+        if way == Way::Prefill && base.text().len() <= SHORT_DOCUMENT {
+            return base.text();
+        }
         let answer_chars = self.options.answer_chars;
         match self.tally.ambiguous {
             0 => base.overlap_context(answer_chars),
@@ -504,7 +509,7 @@ fn join(document: &mut Document, ask: &Ask, text: &[u8]) -> StepResult {
     }
     let options = StitchOptions {
         protocol: ask.way.unwrap_or(Way::Remainder).protocol(),
-        expected_overlap: (!ask.overlap.is_empty()).then_some(&ask.overlap),
+        expected_overlap: (ask.way != Some(Way::Remainder)).then_some(&ask.overlap),
     };
     let Seam {
         outcome,

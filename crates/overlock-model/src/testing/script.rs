@@ -77,11 +77,9 @@ impl ScriptedModel {
     /// What it says to a call.
     fn reply(&self, call: &Call) -> Reply {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = call.request.get("messages").and_then(Value::as_array);
-        let last = last.and_then(|messages| messages.last()?.get("content")?.as_str());
         let asked = match &call.prefill {
             Some(prefill) => Asked::Prefill(prefill),
-            None => Asked::of(last.unwrap_or_default()),
+            None => Asked::of(last_message(call)),
         };
         let (from, repeated) = match asked {
             Asked::Document => (Some(0), ""),
@@ -145,7 +143,10 @@ impl Backend for ScriptedModel {
             .collect();
         let finish = if is_cut { "length" } else { "stop" };
         events.push(Ok(Event::Finish(finish.to_owned())));
-        let input = Value::Object(call.request).to_string().len().div_ceil(TOKEN) as u64;
+        let input = Value::Object(call.request)
+            .to_string()
+            .len()
+            .div_ceil(TOKEN) as u64;
         events.push(Ok(Event::Usage(Usage { input, output })));
         future::ready(Ok(stream::iter(events).boxed())).boxed()
     }
@@ -153,6 +154,12 @@ impl Backend for ScriptedModel {
     fn can_prefill(&self) -> bool {
         true
     }
+}
+
+fn last_message(call: &Call) -> &str {
+    let messages = call.request.get("messages").and_then(Value::as_array);
+    let content = messages.and_then(|messages| messages.last()?.get("content")?.as_str());
+    content.unwrap_or_default()
 }
 
 /// The next piece of a document, and what of the text before it is to be repeated.
@@ -170,8 +177,13 @@ impl Piece<'_> {
         let repeated = self.repeated;
         let is_cut = self.end < self.document.len();
         match behaviour {
-            Behaviour::AsAsked => format!("{repeated}{rest}"),
-            Behaviour::Fenced if is_cut => format!("Sure! Here it is:\n\n```json\n{repeated}{rest}"),
+            Behaviour::RestartsDocument if before.len() <= LONGEST_RESTART => {
+                format!("{before}{rest}")
+            }
+            Behaviour::AsAsked | Behaviour::RestartsDocument => format!("{repeated}{rest}"),
+            Behaviour::Fenced if is_cut => {
+                format!("Sure! Here it is:\n\n```json\n{repeated}{rest}")
+            }
             Behaviour::Fenced => format!("```json\n{repeated}{rest}\n```\n\nThat is all of it."),
             Behaviour::Thinking => {
                 format!("<think>I must repeat the end and go on.</think>\n{repeated}{rest}")
@@ -181,10 +193,6 @@ impl Piece<'_> {
                 format!("PROGRESS: {share}\n{repeated}{rest}")
             }
             Behaviour::RestartsItem => format!("{}{rest}", &before[self.item_start()..]),
-            Behaviour::RestartsDocument if before.len() <= LONGEST_RESTART => {
-                format!("{before}{rest}")
-            }
-            Behaviour::RestartsDocument => format!("{repeated}{rest}"),
             Behaviour::OtherSpaces => format!("{}{rest}", self.respaced()),
             Behaviour::OtherEscapes => format!("{}{rest}", escaped(repeated)),
             Behaviour::RepeatsLess => {
@@ -228,14 +236,18 @@ impl Piece<'_> {
     fn item_start(&self) -> usize {
         let before = &self.document[..self.from];
         let open = open_containers(before);
-        let inner = open.into_iter().skip(1).find(|start| self.from - start <= LONGEST_RESTART);
+        let inner = open
+            .into_iter()
+            .skip(1)
+            .find(|start| self.from - start <= LONGEST_RESTART);
         inner.unwrap_or(self.from.saturating_sub(self.repeated.len()))
     }
 
     /// What is repeated, as somebody with another taste would set it.
     fn respaced(&self) -> String {
         let start = self.from.saturating_sub(self.repeated.len());
-        let mut in_string = is_in_string(&self.document[..self.document.floor_char_boundary(start)]);
+        let mut in_string =
+            is_in_string(&self.document[..self.document.floor_char_boundary(start)]);
         let mut is_escaped = false;
         let mut text = String::with_capacity(self.repeated.len());
         for character in self.repeated.chars() {
@@ -308,10 +320,15 @@ fn outside_strings(text: &str, mut visit: impl FnMut(usize, u8)) {
 fn key_before(text: &str) -> Option<&str> {
     let key = text.trim_end().strip_suffix(':')?.trim_end();
     let inside = key.strip_suffix('"')?;
-    let start = inside
-        .rmatch_indices('"')
-        .map(|(at, _)| at)
-        .find(|&at| inside[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0)?;
+    let start = inside.rmatch_indices('"').map(|(at, _)| at).find(|&at| {
+        inside[..at]
+            .bytes()
+            .rev()
+            .take_while(|byte| *byte == b'\\')
+            .count()
+            % 2
+            == 0
+    })?;
     Some(&key[start..])
 }
 

@@ -27,12 +27,19 @@ pub enum Encoding {
 
 impl Encoding {
     /// All encodings, the newest first.
-    pub const ALL: [Self; 5] =
-        [Self::O200kBase, Self::O200kHarmony, Self::Cl100kBase, Self::P50kBase, Self::R50kBase];
+    pub const ALL: [Self; 5] = [
+        Self::O200kBase,
+        Self::O200kHarmony,
+        Self::Cl100kBase,
+        Self::P50kBase,
+        Self::R50kBase,
+    ];
 
     /// The encoding of a name, such as `cl100k_base`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|encoding| encoding.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|encoding| encoding.name() == name)
     }
 
     /// The name that `tiktoken` has for it.
@@ -49,17 +56,32 @@ impl Encoding {
     fn pattern(self) -> Pattern {
         match self {
             Self::O200kBase | Self::O200kHarmony => Pattern::Cased,
-            Self::Cl100kBase => Pattern::Words { digits: 3, whole_ending: true },
+            Self::Cl100kBase => Pattern::Words {
+                digits: 3,
+                whole_ending: true,
+            },
             Self::P50kBase | Self::R50kBase => Pattern::Plain,
         }
     }
 
     fn ranks(self) -> Ranks {
         match self {
-            Self::O200kBase | Self::O200kHarmony => Ranks { table: &O200K, end: u32::MAX },
-            Self::Cl100kBase => Ranks { table: &CL100K, end: u32::MAX },
-            Self::P50kBase => Ranks { table: &P50K, end: u32::MAX },
-            Self::R50kBase => Ranks { table: &P50K, end: 50_256 },
+            Self::O200kBase | Self::O200kHarmony => Ranks {
+                table: &O200K,
+                end: u32::MAX,
+            },
+            Self::Cl100kBase => Ranks {
+                table: &CL100K,
+                end: u32::MAX,
+            },
+            Self::P50kBase => Ranks {
+                table: &P50K,
+                end: u32::MAX,
+            },
+            Self::R50kBase => Ranks {
+                table: &P50K,
+                end: 50_256,
+            },
         }
     }
 }

@@ -58,8 +58,13 @@ macro_rules! part {
         #[repr(align(64))]
         struct Aligned<const N: usize>([u8; N]);
         const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".", $part));
-        static ALIGNED: Aligned<{ BYTES.len() }> =
-            Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".", $part)));
+        static ALIGNED: Aligned<{ BYTES.len() }> = Aligned(*include_bytes!(concat!(
+            env!("OUT_DIR"),
+            "/",
+            $name,
+            ".",
+            $part
+        )));
         &ALIGNED.0
     }};
 }
