@@ -19,7 +19,7 @@ pub use outcome::{Failure, Outcome, Reason};
 use overlock_json::{Base, CloseOptions, Delivered, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::progress::{Kpi, MeasuredKpi, extract_kpi, split_label, validate_kpi_progression};
+use crate::progress::{Kpi, MeasuredKpi, last_percentage, split_label, validate_kpi_progression};
 use crate::prompt::SHORT_DOCUMENT;
 use crate::way::Way;
 use document::Document;
@@ -254,7 +254,7 @@ impl Continuation {
     /// Takes what came back and decides.
     pub fn answered(&mut self, ask: &Ask, answer: &Answer<'_>) -> Step {
         let (kpi, text) = if ask.asks_progress {
-            without_progress(answer.text)
+            without_progress(answer.text, &ask.overlap)
         } else {
             (None, answer.text)
         };
@@ -533,17 +533,17 @@ fn grown(seam: &str, overlap: usize, document: &Document, offset: usize) -> Step
     }
 }
 
-/// What an answer says of its progress, and the answer without that line.
-fn without_progress(answer: &[u8]) -> (Option<u8>, &[u8]) {
+/// What an answer says of its progress before it begins with what it was asked to repeat, and the
+/// answer without a line of its own about it.
+fn without_progress<'a>(answer: &'a [u8], overlap: &str) -> (Option<u8>, &'a [u8]) {
     let text = match std::str::from_utf8(answer) {
         Ok(text) => text,
         Err(error) => str::from_utf8(&answer[..error.valid_up_to()]).unwrap_or_default(),
     };
-    match split_label(text) {
-        Some((line, rest)) => {
-            let rest_at = text.len() - rest.len();
-            (extract_kpi(&format!("{line}\n")), &answer[rest_at..])
-        }
-        None => (extract_kpi(text), answer),
+    if let Some((line, rest)) = split_label(text) {
+        let rest_at = text.len() - rest.len();
+        return (last_percentage(line), &answer[rest_at..]);
     }
+    let before = text.find(overlap).map_or("", |at| &text[..at]);
+    (last_percentage(before), answer)
 }

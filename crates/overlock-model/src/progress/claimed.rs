@@ -53,7 +53,7 @@ pub(crate) fn split_label(answer: &str) -> Option<(&str, &str)> {
 }
 
 /// The last whole number up to 100 that stands by itself in a text.
-fn last_percentage(text: &str) -> Option<u8> {
+pub(crate) fn last_percentage(text: &str) -> Option<u8> {
     let is_part =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b',' | b'_' | b'-');
     text.as_bytes()

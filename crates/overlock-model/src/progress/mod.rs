@@ -6,8 +6,8 @@
 mod claimed;
 mod measured;
 
-pub(crate) use claimed::split_label;
 pub use claimed::{extract_kpi, validate_kpi_progression};
+pub(crate) use claimed::{last_percentage, split_label};
 pub(crate) use measured::Measure;
 pub use measured::{KpiPathError, MeasuredKpi};
 

@@ -214,22 +214,27 @@ impl Piece<'_> {
         }
     }
 
-    /// What is missing, in the containers that are open, and nothing of what is there.
+    /// What is missing of the outermost open array, in the containers around it. The item that was
+    /// cut is written again, whole.
     fn in_wrapper(&self) -> String {
         let before = &self.document[..self.from];
-        let mut text = String::new();
         let open = open_containers(before);
-        for (index, &opener) in open.iter().enumerate() {
+        let is_array = |opener: &usize| before.as_bytes()[*opener] == b'[';
+        let depth = open
+            .iter()
+            .position(is_array)
+            .map_or(open.len(), |array| array + 1);
+        let mut text = String::new();
+        for (index, &opener) in open[..depth].iter().enumerate() {
             let key = key_before(&before[..opener]).filter(|_| index > 0);
             if let Some(key) = key {
                 let _ = write!(text, "{key}: "); // a string takes everything
             }
             text.push_str(&before[opener..=opener]);
         }
-        let innermost = open.last().map_or(0, |opener| opener + 1);
-        let comma = last_comma(&before[innermost..]).map_or(innermost, |at| innermost + at + 1);
-        // The element that was cut is written again, whole.
-        text + before[comma..].trim_start() + &self.document[self.from..self.end]
+        let items = depth.checked_sub(1).map_or(0, |last| open[last] + 1);
+        let item = last_comma(&before[items..]).map_or(items, |at| items + at + 1);
+        text + before[item..].trim_start() + &self.document[self.from..self.end]
     }
 
     /// Where an item begins that holds the cut.
