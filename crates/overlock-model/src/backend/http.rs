@@ -55,7 +55,7 @@ pub(crate) struct Endpoint {
 /// The body of an answer as it arrives.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(crate) headers: HeaderMap,
+    headers: HeaderMap,
     body: hyper::body::Incoming,
     host: String,
     silence: Duration,
@@ -191,9 +191,18 @@ impl Endpoint {
 impl Answer {
     /// Whether it comes as a stream of events.
     pub(crate) fn is_event_stream(&self) -> bool {
+        self.content_type().starts_with("text/event-stream")
+    }
+
+    /// Whether it is a JSON document.
+    pub(crate) fn is_json(&self) -> bool {
+        self.content_type().starts_with("application/json")
+    }
+
+    fn content_type(&self) -> &str {
         let kind = self.headers.get(header::CONTENT_TYPE);
-        kind.and_then(|kind| kind.to_str().ok())
-            .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+        let kind = kind.and_then(|kind| kind.to_str().ok());
+        kind.unwrap_or_default().trim_start()
     }
 
     /// The next bytes; nothing at the end.

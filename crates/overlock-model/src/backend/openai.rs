@@ -73,8 +73,8 @@ impl OpenAi {
         let body = Value::Object(request).to_string().into_bytes();
         let answer = self.http.post(endpoint, body).await?;
         let host = endpoint.host().to_owned();
-        // What was asked for is not always what is given.
-        if answer.is_event_stream() {
+        // What was asked for is not always what is given, nor called by its name.
+        if answer.is_event_stream() || self.streams && !answer.is_json() {
             Ok(streamed(answer, host, understand))
         } else {
             whole(answer, host).await

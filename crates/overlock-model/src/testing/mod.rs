@@ -8,6 +8,8 @@ mod behaviour;
 mod place;
 mod random;
 mod script;
+mod server;
 
 pub use behaviour::Behaviour;
 pub use script::{Script, ScriptedModel};
+pub use server::{Fault, ScriptedServer};

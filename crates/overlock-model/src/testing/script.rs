@@ -84,9 +84,11 @@ impl ScriptedModel {
         let (from, repeated) = match asked {
             Asked::Document => (Some(0), ""),
             Asked::Overlap(text) => (self.places.end_of(text, state.furthest), text),
+            // What stands before the end of it may be a prompt.
             Asked::Prefill(text) => {
-                let near = last_characters(text, 200);
-                (self.places.end_of(near, state.furthest), near)
+                let ends = [200, 100, 60, 40, 20].map(|count| last_characters(text, count));
+                let end = |end: &str| self.places.end_of(end, state.furthest);
+                (ends.into_iter().find_map(end), "")
             }
             Asked::Remainder(text) => (self.places.end_of(text, state.furthest), ""),
         };

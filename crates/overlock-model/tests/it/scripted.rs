@@ -1,28 +1,11 @@
 //! Every way of asking and every behaviour, with nothing between the run and the model.
 
+use crate::report;
 use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Script, ScriptedModel};
 use overlock_model::{
     Continuation, ContinuationOptions, Drive, Kpi, Outcome, Reason, Way, complete,
 };
-
-/// A report with sections of several kinds, of about so many bytes.
-fn report(bytes: usize) -> String {
-    let mut text = String::from("{\"title\": \"Überblick – 概要\", \"sections\": [");
-    for number in 0.. {
-        let section = format!(
-            "\n  {{\"id\": \"section-{number}\", \"content_type\": \"table\", \"rows\": [[\"a{number}\", {}, true], [\"b{number}\", -{number}.5e3, null]], \"note\": \"Zeile \\\"{number}\\\"\\n\\u00e9 🚀 {}\"}},",
-            number * 7919,
-            number * 31,
-        );
-        text.push_str(&section);
-        if text.len() >= bytes {
-            break;
-        }
-    }
-    text.pop();
-    text + "\n]}\n"
-}
 
 struct Ran {
     run: Continuation,
