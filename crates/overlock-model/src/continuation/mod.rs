@@ -119,6 +119,8 @@ pub enum StepResult {
         added: String,
         /// The bytes of a last character that is not whole.
         half_character: Vec<u8>,
+        /// How many bytes were looked at to join it, each as often as it was.
+        scanned: usize,
     },
     /// Nothing.
     Failed {
@@ -378,7 +380,14 @@ impl Continuation {
     fn begin(&mut self, text: &[u8]) -> StepResult {
         match Document::read(text, self.options.measured()) {
             Ok(document) => {
-                let result = grown("first", 0, &document, 0);
+                let seam = Seam {
+                    outcome: overlock_json::Outcome::Exact,
+                    offset: 0,
+                    overlap: 0,
+                    added: text.len(),
+                    scanned: text.len(),
+                };
+                let result = grown("first", &seam, &document);
                 self.document = Some(document);
                 self.raw.clear();
                 result
@@ -511,25 +520,21 @@ fn join(document: &mut Document, ask: &Ask, text: &[u8]) -> StepResult {
         protocol: ask.way.unwrap_or(Way::Remainder).protocol(),
         expected_overlap: (ask.way != Some(Way::Remainder)).then_some(&ask.overlap),
     };
-    let Seam {
-        outcome,
-        offset,
-        overlap,
-        ..
-    } = document.stitch(text, &options);
-    match Failure::of(&outcome) {
+    let seam = document.stitch(text, &options);
+    match Failure::of(&seam.outcome) {
         Some(failure) => fail(failure),
-        None => grown(outcome.name(), overlap, document, offset),
+        None => grown(seam.outcome.name(), &seam, document),
     }
 }
 
-fn grown(seam: &str, overlap: usize, document: &Document, offset: usize) -> StepResult {
+fn grown(name: &str, seam: &Seam, document: &Document) -> StepResult {
     StepResult::Grown {
-        seam: seam.to_owned(),
-        overlap,
-        offset,
-        added: document.base().text()[offset..].to_owned(),
+        seam: name.to_owned(),
+        overlap: seam.overlap,
+        offset: seam.offset,
+        added: document.base().text()[seam.offset..].to_owned(),
         half_character: document.base().half_character().to_vec(),
+        scanned: seam.scanned,
     }
 }
 

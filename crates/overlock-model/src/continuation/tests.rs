@@ -410,6 +410,45 @@ fn can_be_stopped_from_outside_and_keeps_what_there_is() {
     assert_eq!(nothing.outcome().map(Outcome::name), Some("failed"));
 }
 
+#[test]
+fn a_step_costs_what_it_brings_however_long_the_document_is() {
+    const FRAGMENTS: usize = 1000;
+    let row = r#"{"id": 12345, "name": "Ada", "notes": ["first", "second", "ünïcödé"]}, "#;
+    let rows = 100_000_000 / FRAGMENTS / row.len();
+    let mut run = Continuation::new(ContinuationOptions {
+        max_iterations: u32::MAX,
+        kpi: Kpi::Off,
+        ..ContinuationOptions::default()
+    });
+    let mut text = "{\"rows\": [".to_owned();
+    for fragment in 0..FRAGMENTS {
+        let ask = run.next().expect("it goes on");
+
+        let new = row.repeat(rows).replace("12345", &fragment.to_string());
+        text = if fragment == 0 {
+            text + &new
+        } else {
+            ask.overlap.clone() + &new
+        };
+        let step = run.answered(
+            &ask,
+            &Answer {
+                text: text.as_bytes(),
+                tokens: 1,
+            },
+        );
+        let StepResult::Grown { scanned, .. } = step.result else {
+            panic!("{:?}", step.result);
+        };
+        assert!(
+            scanned <= 4 * text.len() + 20_000,
+            "step {fragment} looked at {scanned} bytes of {}",
+            text.len()
+        );
+    }
+    assert!(run.text().len() > 99_000_000);
+}
+
 /// What a model may answer, good or bad.
 #[derive(Clone, Debug)]
 enum Reply {

@@ -130,7 +130,11 @@ fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCa
 }
 
 /// The request with words at the end of its last message.
-fn with_words(request: &ChatRequest, ask: &Ask, words: &str) -> Result<ChatRequest, RequestError> {
+pub(super) fn with_words(
+    request: &ChatRequest,
+    ask: &Ask,
+    words: &str,
+) -> Result<ChatRequest, RequestError> {
     let mut request = request.clone().into_value();
     if ask.way.is_some_and(|way| !way.keeps_response_format())
         && let Some(members) = request.as_object_mut()

@@ -65,7 +65,7 @@ impl Trial {
             .await
             .expect("a server");
         let http = Http::new(Timeouts {
-            connect: Duration::from_secs(2),
+            connect: Duration::from_millis(500),
             first_byte: Duration::from_millis(300),
             silence: Duration::from_millis(300),
         })
