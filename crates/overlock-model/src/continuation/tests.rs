@@ -424,7 +424,9 @@ fn a_step_costs_what_it_brings_however_long_the_document_is() {
     for fragment in 0..FRAGMENTS {
         let ask = run.next().expect("it goes on");
 
-        let new = row.repeat(rows).replace("12345", &fragment.to_string());
+        let new = row
+            .repeat(rows)
+            .replace("12345", &(10_000 + fragment).to_string());
         text = if fragment == 0 {
             text + &new
         } else {
