@@ -6,7 +6,9 @@
 
 mod clock;
 mod closing;
+mod counting;
 mod documents;
+mod fitting;
 mod nesting;
 mod outside;
 mod peers;
@@ -19,6 +21,7 @@ mod table;
 mod tokens;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
@@ -44,12 +47,15 @@ const TABLES: &[(&str, Table)] = &[
     ("stitching", stitching::run),
     ("repair", repairing::run),
     ("suites", suites::run),
+    ("counting", counting::run),
+    ("fitting", fitting::run),
 ];
 
 const HELP: &str = "\
 usage: cargo xtask bench [--quick] [--data DIR] [--differences] [TABLE …]
 
-tables: scan, fragments, closing, nesting, stitching, repair, suites (all of them if none is named)
+tables: scan, fragments, closing, nesting, stitching, repair, suites, counting,
+        fitting (all of them if none is named)
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)
@@ -57,11 +63,17 @@ tables: scan, fragments, closing, nesting, stitching, repair, suites (all of the
 ";
 
 fn main() -> Result<()> {
+    let begun = Instant::now();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [command, peer, shape, levels] = arguments.as_slice()
         && command == nesting::CHILD
     {
         return nesting::close_in_this_process(peer, shape, levels.parse()?);
+    }
+    if let [command, counter, path] = arguments.as_slice()
+        && command == counting::CHILD
+    {
+        return counting::count_in_this_process(begun, counter, path);
     }
     let Some(options) = parse(&arguments)? else {
         print!("{HELP}");

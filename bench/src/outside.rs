@@ -93,8 +93,7 @@ impl OutsidePeer {
     }
 
     fn try_run(&self, texts: &[&str]) -> Result<Outside> {
-        let folder = fs::canonicalize(".")?.join("target/peers");
-        fs::create_dir_all(&folder)?;
+        let folder = peers_folder()?;
         let input = folder.join("input.json");
         fs::write(&input, serde_json::to_string(texts)?)?;
         let mut command = match self.language {
@@ -119,17 +118,8 @@ impl OutsidePeer {
 
     fn python(&self, folder: &Path) -> Result<Command> {
         let environment = folder.join(format!("{}-{}", self.package, self.version));
-        let python = environment.join("bin/python");
-        if !environment.join("done").exists() {
-            quiet(
-                Command::new("python3")
-                    .args(["-m", "venv"])
-                    .arg(&environment),
-            )?;
-            let requirement = format!("{}=={}", self.package, self.version);
-            quiet(Command::new(&python).args(["-m", "pip", "install", "--quiet", &requirement]))?;
-            fs::write(environment.join("done"), "")?;
-        }
+        let requirement = format!("{}=={}", self.package, self.version);
+        let python = python_environment(&environment, &[&requirement])?;
         let (import, expression) = (self.import, self.expression);
         let script = format!(
             "import json, sys, time\n{import}\ndef run(text):\n    try:\n        return {expression}\n    \
@@ -174,6 +164,32 @@ impl OutsidePeer {
         command.arg(path);
         Ok(command)
     }
+}
+
+/// Where peers of other languages are installed.
+pub(crate) fn peers_folder() -> Result<PathBuf> {
+    let folder = fs::canonicalize(".")?.join("target/peers");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// The Python of an environment with these packages, made first if it is not there.
+pub(crate) fn python_environment(environment: &Path, packages: &[&str]) -> Result<PathBuf> {
+    let python = environment.join("bin/python");
+    if !environment.join("done").exists() {
+        quiet(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(environment),
+        )?;
+        quiet(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet"])
+                .args(packages),
+        )?;
+        fs::write(environment.join("done"), "")?;
+    }
+    Ok(python)
 }
 
 fn script_file(folder: &Path, name: &str, script: &str) -> Result<PathBuf> {

@@ -6,10 +6,12 @@ mod bench;
 mod count;
 mod documents;
 mod fuzz;
+mod judges;
 mod models;
 mod shell;
 mod steps;
 mod test;
+mod texts;
 mod tools;
 
 use std::process::ExitCode;

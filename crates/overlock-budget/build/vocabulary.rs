@@ -36,7 +36,7 @@ impl Vocabulary {
     pub(crate) fn tables(&self) -> Vec<(&'static str, Vec<u8>)> {
         let bytes = self.tokens.iter().map(|(bytes, _)| bytes.as_slice());
         let longest = bytes.clone().map(<[u8]>::len).max().unwrap_or(0);
-        assert!(longest <= usize::from(u8::MAX));
+        let longest = u8::try_from(longest).expect("no token is so long");
 
         let short: Vec<u64> = bytes
             .clone()
@@ -80,10 +80,13 @@ impl Vocabulary {
         let merges_layout =
             perfect::lay_out(&pairs.iter().map(|key| hash::mix(*key)).collect::<Vec<_>>());
 
-        let mut single = vec![0; 256];
+        let mut single = vec![0; 1 << 8];
+        let mut double = vec![u32::MAX; 1 << 16];
         for (bytes, rank) in &self.tokens {
-            if let [byte] = bytes[..] {
-                single[usize::from(byte)] = *rank;
+            match bytes[..] {
+                [byte] => single[usize::from(byte)] = *rank,
+                [left, right] => double[usize::from(left) << 8 | usize::from(right)] = *rank,
+                _ => {}
             }
         }
 
@@ -114,9 +117,10 @@ impl Vocabulary {
                 single.iter().flat_map(|rank| rank.to_le_bytes()).collect(),
             ),
             (
-                "longest",
-                vec![u8::try_from(longest).expect("just checked")],
+                "two_bytes",
+                double.iter().flat_map(|rank| rank.to_le_bytes()).collect(),
             ),
+            ("longest", vec![longest]),
         ]
     }
 
@@ -175,8 +179,7 @@ fn two_words(bytes: &[u8]) -> [u64; 2] {
     let mut words = [0; 16];
     words[..bytes.len()].copy_from_slice(bytes);
     words[15] = u8::try_from(bytes.len()).expect("the token is of medium length");
-    let words = u128::from_le_bytes(words);
-    [words as u64, (words >> 64) as u64]
+    hash::words(&words)
 }
 
 fn both(words: [u64; 2]) -> [u8; 16] {

@@ -36,8 +36,14 @@ mod history;
 mod negotiate;
 mod plan;
 
-pub use chat::{ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, RequestError};
-pub use count::{Approximate, CountTokens, Encoding, Keep, Provenance};
+pub use chat::{
+    ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, CountChats, RequestError,
+};
+#[cfg(feature = "tokenizer-files")]
+pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions, Rendered};
+pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance};
+#[cfg(feature = "tokenizer-files")]
+pub use count::{TokenizerFile, TokenizerFileError};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
 pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};

@@ -2,11 +2,15 @@
 //!
 //! 0: done. 1: an honest partial or negative result. 2: bad usage or unreadable input.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use overlock_budget::{ChatTemplateError, PlanError, RequestError, TokenizerFileError};
 use overlock_json::NoJson;
+
+use crate::config::ConfigError;
 
 /// How a command that could do its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,30 @@ pub(crate) enum Failure {
     Unreadable { name: String, source: io::Error },
     #[error("could not write the result: {0}")]
     Unwritable(#[from] io::Error),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("could not read the tokenizer `{}`: {source}", path.display())]
+    TokenizerUnreadable { path: PathBuf, source: io::Error },
+    #[error("`{}` is no tokenizer that can be used: {}", path.display(), chain(source))]
+    Tokenizer {
+        path: PathBuf,
+        source: TokenizerFileError,
+    },
+    #[error("the chat template in `{}` cannot be used: {}", path.display(), chain(source))]
+    Template {
+        path: PathBuf,
+        source: ChatTemplateError,
+    },
+    #[error("{name} is no chat request: {source}")]
+    Request { name: String, source: RequestError },
+    #[error("the request does not fit: {source}")]
+    Refused {
+        source: Box<PlanError>,
+        /// What would help, each on its own.
+        help: Vec<String>,
+    },
+    #[error("could not write `{}`: {source}", path.display())]
+    OutputUnwritable { path: PathBuf, source: io::Error },
     #[error("{message}")]
     Usage { message: String, hint: String },
     #[error("a worker stopped before its lines were answered")]
@@ -53,10 +81,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The exit code: a text without JSON is a negative result, all else is unusable input.
+    /// The exit code: a text without JSON and a request that cannot fit are negative results, all
+    /// else is unusable input.
     pub(crate) fn code(&self) -> ExitCode {
         match self {
-            Self::NoJson { .. } => Ending::Partial.into(),
+            Self::NoJson { .. } | Self::Refused { .. } => Ending::Partial.into(),
             _ => ExitCode::from(2),
         }
     }
@@ -71,11 +100,39 @@ impl Failure {
                 "give the path of a file, or `-` to read standard input".into()
             }
             Self::Unreadable { .. } => "check that the file may be read, and try again".into(),
+            Self::Request { .. } => {
+                "give a chat request as OpenAI has it: {\"model\": …, \"messages\": [{\"role\": \
+                 \"user\", \"content\": …}]}"
+                    .into()
+            }
+            Self::Refused { help, .. } => help.join(", or "),
+            Self::OutputUnwritable { .. } => {
+                "check that the folder is there and may be written".into()
+            }
             Self::Unwritable(_) => "check that there is room where the output goes".into(),
+            Self::TokenizerUnreadable { .. } => {
+                "check the path given with --tokenizer, or in overlock.toml".into()
+            }
+            Self::Template { .. } => {
+                "give the tokenizer_config.json or the chat template of the model".into()
+            }
+            Self::Tokenizer { .. } => "give a tokenizer.json as Hugging Face has it".into(),
+            Self::Config(error) => error.hint().to_owned(),
             Self::Usage { hint, .. } => hint.clone(),
             Self::WorkerStopped => {
                 "this is a defect of overlock; the lines before it were answered".into()
             }
         }
     }
+}
+
+/// What went wrong, and what made it go wrong.
+fn chain(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told = format!("{told}: {error}");
+        cause = error.source();
+    }
+    told
 }

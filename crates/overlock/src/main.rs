@@ -6,11 +6,14 @@
 
 mod batch;
 mod commands;
+mod config;
+mod counter;
 mod demo;
 mod draw;
 mod ending;
 mod input;
 mod output;
+mod suggest;
 
 use std::process::ExitCode;
 

@@ -125,11 +125,16 @@ impl Notes {
         self.line(format_args!("{NOTE}note:{NOTE:#} {message}"));
     }
 
+    /// Says what a person can do about what was said before.
+    pub(crate) fn hint(&mut self, message: impl Display) {
+        const HINT: Style = AnsiColor::Cyan.on_default();
+        self.line(format_args!("{HINT}hint:{HINT:#} {message}"));
+    }
+
     /// Says why a command failed, and what would be right.
     pub(crate) fn failure(&mut self, failure: &Failure) {
         const ERROR: Style = AnsiColor::Red.on_default().bold();
-        const HINT: Style = AnsiColor::Cyan.on_default();
         self.line(format_args!("{ERROR}error:{ERROR:#} {failure}"));
-        self.line(format_args!("{HINT}hint:{HINT:#} {}", failure.hint()));
+        self.hint(failure.hint());
     }
 }

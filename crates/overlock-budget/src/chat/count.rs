@@ -6,18 +6,20 @@
 use serde_json::Value;
 
 use super::image::{PictureCost, file, recording};
-use super::message::{ChatMessage, ChatRole};
+use super::message::{ChatMessage, ChatRole, part_type};
 use super::request::ChatRequest;
 use super::tools::{CLOSING, OPENING, function_type, tool_name};
 use crate::count::{CountTokens, Encoding, Provenance};
 use crate::models::{Found, How};
 
 /// Counts requests for one model.
+#[derive(Clone)]
 pub struct ChatCounter<'a> {
     tokens: &'a dyn CountTokens,
     name: String,
     provenance: Provenance,
     format: Format,
+    template: Option<&'a dyn CountChats>,
     pictures: PictureCost,
     /// The tokens of each role's name, in the order of [`ChatRole::ALL`].
     roles: [u64; 6],
@@ -26,7 +28,7 @@ pub struct ChatCounter<'a> {
 /// What a request takes, and what that rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatCount {
-    /// Everything together.
+    /// Everything together. With a template it is not the sum of the rest.
     pub tokens: u64,
     /// Each message.
     pub messages: Vec<u64>,
@@ -36,6 +38,13 @@ pub struct ChatCount {
     pub frame: u64,
     /// The worst that any of it rests on.
     pub provenance: Provenance,
+}
+
+/// Counts whole chats as the template of a model writes them.
+pub trait CountChats: Send + Sync {
+    /// The tokens of these messages and tools, and of what precedes the answer; nothing if the
+    /// template does not take them.
+    fn count_chat(&self, messages: &Value, tools: Option<&Value>) -> Option<u64>;
 }
 
 /// How messages are written down for the model.
@@ -130,6 +139,7 @@ impl<'a> ChatCounter<'a> {
             } else {
                 provenance
             },
+            template: None,
             format: if harmony {
                 Format::Harmony
             } else {
@@ -138,6 +148,53 @@ impl<'a> ChatCounter<'a> {
             pictures: PictureCost::of(found.entry.as_deref()),
             roles: ChatRole::ALL.map(|role| tokens.count(role.name())),
         }
+    }
+
+    /// Counts with a model's own tokenizer, and the chat as its own template writes it.
+    ///
+    /// Only a whole request is then exact. What its parts are said to take is what they would
+    /// without the template.
+    pub fn with_template(
+        found: &Found,
+        tokens: &'a dyn CountTokens,
+        template: &'a dyn CountChats,
+    ) -> Self {
+        let provenance = if tokens.is_exact() {
+            Provenance::Exact
+        } else {
+            Provenance::Estimate
+        };
+        Self {
+            provenance,
+            format: Format::Chat,
+            template: Some(template),
+            ..Self::new(found, tokens, provenance)
+        }
+    }
+
+    /// The same without the template, for what it does not take.
+    pub(crate) fn without_template(&self) -> Self {
+        Self {
+            provenance: Provenance::Estimate,
+            template: None,
+            ..self.clone()
+        }
+    }
+
+    /// Whether a request takes something else than the sum of its parts.
+    pub(crate) fn has_template(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// What a request takes by the template, if there is one and it takes the request.
+    pub(crate) fn whole(&self, request: &ChatRequest) -> Option<u64> {
+        let member = |key: &str| request.members().get(key);
+        let messages = member("messages").unwrap_or(&Value::Null);
+        let tools = member(request.tools_key()).filter(|_| !request.tools().is_empty());
+        let tokens = self.template?.count_chat(messages, tools)?;
+        let parts = request.messages().flat_map(|message| message.parts());
+        let beyond = parts.map(|part| self.beyond_text(part).unwrap_or(0));
+        Some(beyond.fold(tokens, u64::saturating_add))
     }
 
     /// Who counts, as results tell it.
@@ -159,38 +216,46 @@ impl<'a> ChatCounter<'a> {
         let sum = messages
             .iter()
             .fold(0, |sum: u64, one| sum.saturating_add(*one));
+        let sum = sum.saturating_add(tools).saturating_add(frame);
+        let (tokens, provenance) = match self.whole(request) {
+            Some(tokens) => (tokens, self.provenance(request)),
+            None if self.has_template() => (sum, Provenance::Estimate),
+            None => (sum, self.provenance(request)),
+        };
         ChatCount {
-            tokens: sum.saturating_add(tools).saturating_add(frame),
+            tokens,
             messages,
             tools,
             frame,
-            provenance: self.provenance(request),
+            provenance,
         }
     }
 
     /// What a count of this request rests on, which costs no counting.
     pub fn provenance(&self, request: &ChatRequest) -> Provenance {
-        let schema = answer_schema(request).is_some();
-        let rest = if schema || !request.tools().is_empty() {
+        let has_tools = !request.tools().is_empty();
+        self.provenance_with(request, request.messages(), has_tools)
+    }
+
+    /// What a count rests on if only these messages are sent, and maybe no tools.
+    pub(crate) fn provenance_with<'m>(
+        &self,
+        request: &ChatRequest,
+        messages: impl Iterator<Item = ChatMessage<'m>>,
+        has_tools: bool,
+    ) -> Provenance {
+        let rest = if has_tools || answer_schema(request).is_some() {
             Provenance::Calibrated
         } else {
             Provenance::Exact
         };
-        let messages = request.messages().map(|message| {
-            let known = |part: &Value| matches!(kind(part), "text" | "refusal");
-            if !message.parts().iter().all(known) || message.members().contains_key("audio") {
-                return Provenance::Estimate;
-            }
-            let uses_tools = matches!(message.role(), ChatRole::Tool | ChatRole::Function)
-                || message.called().next().is_some();
-            if uses_tools {
-                return Provenance::Calibrated;
-            }
-            Provenance::Exact
-        });
-        self.provenance
-            .max(rest)
-            .max(messages.max().unwrap_or(rest))
+        let messages = messages.map(|message| message.provenance()).max();
+        let parts = rest.max(messages.unwrap_or(rest));
+        match (self.template, parts) {
+            // A template writes tools and calls as well as any text.
+            (Some(_), Provenance::Calibrated) => self.provenance,
+            _ => self.provenance.max(parts),
+        }
     }
 
     /// The tokens of a message.
@@ -201,29 +266,34 @@ impl<'a> ChatCounter<'a> {
     /// The tokens of a message, unless there are more than `limit`.
     pub(crate) fn message_up_to(&self, message: ChatMessage<'_>, limit: u64) -> Option<u64> {
         let mut sum = Sum { tokens: 0, limit };
-        sum.add(PER_MESSAGE + self.role(message.role()))?;
-        if self.format == Format::Harmony && message.role() == ChatRole::Assistant {
+        sum.add(self.role(message.role()))?;
+        sum.add(match message.role() {
+            // The result is addressed to its call.
+            ChatRole::Tool => PER_MESSAGE + PER_CALL,
+            // The older form is sent under the name of its function alone.
+            ChatRole::Function => PER_MESSAGE - 2,
             // The channel it speaks on.
-            sum.add(2)?;
+            ChatRole::Assistant if self.format == Format::Harmony => PER_MESSAGE + 2,
+            _ => PER_MESSAGE,
+        })?;
+        let member = |key: &str| message.members().get(key);
+        match member("content") {
+            Some(Value::String(text)) => sum.text(self.tokens, text)?,
+            Some(Value::Array(parts)) => {
+                for part in parts {
+                    self.add_part(part, &mut sum)?;
+                }
+            }
+            _ => {}
         }
-        for text in message.texts() {
-            sum.text(self.tokens, text)?;
-        }
-        for part in message.parts() {
-            sum.add(match kind(part) {
-                "text" | "refusal" => 0,
-                "image_url" => self.pictures.picture(part),
-                "input_audio" => recording(part),
-                "file" => file(part),
-                _ => self.tokens.count_up_to(&part.to_string(), sum.left())?,
-            })?;
-        }
-        let member = |key: &str| message.members().get(key).and_then(Value::as_str);
-        if let Some(name) = member("name") {
+        if let Some(Value::String(name)) = member("name") {
             sum.add(PER_NAME)?;
             sum.text(self.tokens, name)?;
         }
-        if let Some(refusal) = member("refusal") {
+        if message.role() != ChatRole::Assistant {
+            return Some(sum.tokens);
+        }
+        if let Some(Value::String(refusal)) = member("refusal") {
             sum.text(self.tokens, refusal)?;
         }
         for (name, arguments) in message.called() {
@@ -231,11 +301,30 @@ impl<'a> ChatCounter<'a> {
             sum.text(self.tokens, name)?;
             sum.text(self.tokens, arguments)?;
         }
-        // The result is addressed to its call.
-        if message.role() == ChatRole::Tool {
-            sum.add(PER_CALL)?;
-        }
         Some(sum.tokens)
+    }
+
+    fn add_part(&self, part: &Value, sum: &mut Sum) -> Option<()> {
+        let tokens = match (part_type(part), self.beyond_text(part)) {
+            (key @ ("text" | "refusal"), _) => {
+                let text = part.get(key).and_then(Value::as_str);
+                return sum.text(self.tokens, text.unwrap_or_default());
+            }
+            (_, Some(tokens)) => tokens,
+            (_, None) => self.tokens.count_up_to(&part.to_string(), sum.left())?,
+        };
+        sum.add(tokens)
+    }
+
+    /// The tokens of a part that are not text, if it is one that is known.
+    fn beyond_text(&self, part: &Value) -> Option<u64> {
+        match part_type(part) {
+            "text" | "refusal" => Some(0),
+            "image_url" => Some(self.pictures.picture(part)),
+            "input_audio" => Some(recording(part)),
+            "file" => Some(file(part)),
+            _ => None,
+        }
     }
 
     /// The tokens of a message with this text.
@@ -325,10 +414,6 @@ pub(crate) fn has_system(request: &ChatRequest) -> bool {
 fn answer_schema(request: &ChatRequest) -> Option<&Value> {
     let format = request.members().get("response_format")?;
     format.get("json_schema")
-}
-
-fn kind(part: &Value) -> &str {
-    part.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A sum that stops at its limit.

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::count::Provenance;
 use crate::history::{Message, Role};
 
 /// Who speaks in a message of a chat request.
@@ -66,14 +67,54 @@ impl ChatRole {
 /// A message of a chat request.
 #[derive(Clone, Copy, Debug)]
 pub struct ChatMessage<'a> {
-    pub(super) role: ChatRole,
-    pub(super) members: &'a Map<String, Value>,
+    facts: Facts,
+    members: &'a Map<String, Value>,
+}
+
+/// What is asked of every message of a request, found out once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    role: ChatRole,
+    provenance: Provenance,
+}
+
+impl Facts {
+    /// Looks at a message that was checked.
+    pub(super) fn of(role: ChatRole, members: &Map<String, Value>) -> Self {
+        let mut facts = Self {
+            role,
+            provenance: Provenance::Exact,
+        };
+        let message = ChatMessage { facts, members };
+        let is_text = |part: &Value| matches!(part_type(part), "text" | "refusal");
+        let is_result = matches!(role, ChatRole::Tool | ChatRole::Function);
+        if !message.parts().iter().all(is_text) || members.contains_key("audio") {
+            facts.provenance = Provenance::Estimate;
+        } else if is_result || message.called().next().is_some() {
+            facts.provenance = Provenance::Calibrated;
+        }
+        facts
+    }
+}
+
+/// What a part of a message's content is.
+pub(super) fn part_type(part: &Value) -> &str {
+    part.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
 impl<'a> ChatMessage<'a> {
+    pub(super) fn new(facts: Facts, members: &'a Map<String, Value>) -> Self {
+        Self { facts, members }
+    }
+
     /// Who speaks.
     pub fn role(&self) -> ChatRole {
-        self.role
+        self.facts.role
+    }
+
+    /// What a count of it rests on at best.
+    pub(super) fn provenance(&self) -> Provenance {
+        self.facts.provenance
     }
 
     /// The message as it came.
@@ -89,7 +130,7 @@ impl<'a> ChatMessage<'a> {
             _ => (None, &[][..]),
         };
         let parts = parts.iter().filter_map(|part| {
-            let key @ ("text" | "refusal") = part.get("type")?.as_str()? else {
+            let key @ ("text" | "refusal") = part_type(part) else {
                 return None;
             };
             part.get(key)?.as_str()
@@ -123,8 +164,9 @@ impl<'a> ChatMessage<'a> {
                 (None, None) => ("", ""),
             }
         });
-        let older = self.members.get("function_call");
-        let older = older.filter(|call| call.is_object());
+        let is_model = self.facts.role == ChatRole::Assistant;
+        let older = is_model.then(|| self.members.get("function_call"));
+        let older = older.flatten().filter(|call| call.is_object());
         calls.chain(older.map(move |call| of(call, "arguments")))
     }
 
@@ -134,6 +176,9 @@ impl<'a> ChatMessage<'a> {
     }
 
     fn tool_calls(&self) -> &'a [Value] {
+        if self.facts.role != ChatRole::Assistant {
+            return &[];
+        }
         match self.members.get("tool_calls") {
             Some(Value::Array(calls)) => calls,
             _ => &[],
@@ -143,7 +188,7 @@ impl<'a> ChatMessage<'a> {
 
 impl Message for ChatMessage<'_> {
     fn role(&self) -> Role {
-        self.role.in_history()
+        self.facts.role.in_history()
     }
 
     fn calls(&self) -> Vec<&str> {
@@ -152,7 +197,7 @@ impl Message for ChatMessage<'_> {
     }
 
     fn answers(&self) -> Vec<&str> {
-        if self.role != ChatRole::Tool {
+        if self.facts.role != ChatRole::Tool {
             return Vec::new();
         }
         let call = self.members.get("tool_call_id").and_then(Value::as_str);

@@ -8,15 +8,23 @@ mod count;
 mod depth;
 mod image;
 mod message;
+#[cfg(feature = "tokenizer-files")]
+mod rendered;
 mod request;
+#[cfg(feature = "tokenizer-files")]
+mod template;
 mod tools;
 
 #[cfg(test)]
 mod tests;
 
-pub use count::{ChatCount, ChatCounter};
+pub use count::{ChatCount, ChatCounter, CountChats};
 pub use message::{ChatMessage, ChatRole};
+#[cfg(feature = "tokenizer-files")]
+pub use rendered::Rendered;
 pub use request::{ChatRequest, RequestError};
+#[cfg(feature = "tokenizer-files")]
+pub use template::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions};
 
 pub(crate) use count::has_system;
 pub(crate) use tools::{chosen_names, tool_name};

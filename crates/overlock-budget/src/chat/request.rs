@@ -6,7 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::depth::{DEEPEST, Refused, shallow_object};
-use super::message::{ChatMessage, ChatRole};
+use super::message::{ChatMessage, ChatRole, Facts};
+use crate::history::Units;
 
 /// Larger texts are no requests.
 const LARGEST: usize = 64 << 20;
@@ -17,7 +18,9 @@ pub struct ChatRequest {
     /// The whole request; `messages` is a list of objects that is not empty.
     whole: Map<String, Value>,
     /// One for each message.
-    roles: Vec<ChatRole>,
+    facts: Vec<Facts>,
+    /// Which messages stay or go together.
+    units: Units,
     /// Where the length of the answer is asked for, and what is asked.
     requested: Option<(&'static str, u64)>,
 }
@@ -106,14 +109,18 @@ impl ChatRequest {
             Refused::Deep => RequestError::TooDeep { limit: DEEPEST },
             Refused::NoObject(value) => wrong("the request", &value, "an object"),
         })?;
-        let roles = check_messages(&whole)?;
+        let facts = check_messages(&whole)?;
         check_tools(&whole)?;
         let requested = requested(&whole)?;
-        Ok(Self {
+        let mut request = Self {
             whole,
-            roles,
+            facts,
+            units: Units::default(),
             requested,
-        })
+        };
+        let messages: Vec<ChatMessage> = request.messages().collect();
+        request.units = Units::of(&messages);
+        Ok(request)
     }
 
     /// The model it is for, if it says so.
@@ -125,14 +132,13 @@ impl ChatRequest {
     #[expect(clippy::missing_panics_doc, reason = "the messages were checked")]
     pub fn messages(&self) -> impl ExactSizeIterator<Item = ChatMessage<'_>> + Clone {
         let messages = list(&self.whole, "messages").iter();
-        messages
-            .zip(&self.roles)
-            .map(|(message, role)| ChatMessage {
-                role: *role,
-                members: message
-                    .as_object()
-                    .expect("messages were checked to be objects"),
-            })
+        messages.zip(&self.facts).map(|(message, facts)| {
+            let members = message.as_object();
+            ChatMessage::new(
+                *facts,
+                members.expect("messages were checked to be objects"),
+            )
+        })
     }
 
     /// Its tools, or the older functions.
@@ -153,6 +159,10 @@ impl ChatRequest {
     /// The whole request as it came, to be sent.
     pub fn into_value(self) -> Value {
         Value::Object(self.whole)
+    }
+
+    pub(crate) fn units(&self) -> &Units {
+        &self.units
     }
 
     /// Where the length of the answer is asked for.
@@ -180,7 +190,7 @@ fn list<'a>(members: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     }
 }
 
-fn check_messages(whole: &Map<String, Value>) -> Result<Vec<ChatRole>, RequestError> {
+fn check_messages(whole: &Map<String, Value>) -> Result<Vec<Facts>, RequestError> {
     const EXPECTED: &str = "a list of messages, at least one";
     let messages = match whole.get("messages") {
         None => return Err(missing("messages", EXPECTED)),
@@ -200,7 +210,7 @@ fn check_messages(whole: &Map<String, Value>) -> Result<Vec<ChatRole>, RequestEr
         .collect()
 }
 
-fn check_message(message: &Value, place: &str) -> Result<ChatRole, RequestError> {
+fn check_message(message: &Value, place: &str) -> Result<Facts, RequestError> {
     let Some(members) = message.as_object() else {
         return Err(wrong_at(place, message, "an object"));
     };
@@ -224,7 +234,7 @@ fn check_message(message: &Value, place: &str) -> Result<ChatRole, RequestError>
             "the name of the function it answers for",
         )?;
     }
-    Ok(role)
+    Ok(Facts::of(role, members))
 }
 
 fn check_role(members: &Map<String, Value>, place: &str) -> Result<ChatRole, RequestError> {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::models::Models;
 
 #[track_caller]
 fn request(value: Value) -> ChatRequest {
@@ -202,4 +203,87 @@ fn depth_is_refused_without_descending() {
     let text = format!(r#"{{"messages": {}"#, "[".repeat(1_000_000));
     let error = ChatRequest::from_json(&text);
     assert!(matches!(error, Err(RequestError::TooDeep { .. })));
+}
+
+/// What `OpenAI` itself reported for requests to `gpt-3.5-turbo`, as others have published it.
+#[test]
+fn counts_what_the_provider_counts() {
+    let check = |messages: Value, functions: Value, expected: u64| {
+        let mut whole = json!({"messages": messages});
+        if !functions.is_null() {
+            whole["functions"] = functions;
+        }
+        let shown = whole.to_string();
+        let counter = ChatCounter::for_model(&Models::default().find("gpt-3.5-turbo"));
+        assert_eq!(counter.count(&request(whole)).tokens, expected, "{shown}");
+    };
+    let hello = || json!([{"role": "user", "content": "hello"}]);
+    check(hello(), json!(null), 8);
+    check(
+        json!([{"role": "system", "content": "hello:"}]),
+        json!(null),
+        9,
+    );
+
+    let none = json!({"type": "object", "properties": {}});
+    check(hello(), json!([{"name": "foo", "parameters": none}]), 31);
+    let described = json!([{"name": "foo", "description": "Do a foo", "parameters": none}]);
+    check(hello(), described, 36);
+    let nested = json!([{
+        "name": "bing_bong",
+        "description": "Do a bing bong",
+        "parameters": {"type": "object", "properties": {"foo": {"type": "object", "properties": {
+            "bar": {"type": "string", "enum": ["a", "b", "c"]},
+            "baz": {"type": "boolean"},
+        }}}},
+    }]);
+    check(hello(), nested, 68);
+    let recipe = json!([{
+        "name": "get_recipe",
+        "parameters": {
+            "type": "object",
+            "required": ["ingredients", "instructions", "time_to_cook"],
+            "properties": {
+                "ingredients": {"type": "array", "items": {
+                    "type": "object",
+                    "required": ["name", "unit", "amount"],
+                    "properties": {
+                        "name": {"type": "string"},
+                        "unit": {
+                            "enum": ["grams", "ml", "cups", "pieces", "teaspoons"],
+                            "type": "string",
+                        },
+                        "amount": {"type": "number"},
+                    },
+                }},
+                "instructions": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Steps to prepare the recipe (no numbering)",
+                },
+                "time_to_cook": {
+                    "type": "number",
+                    "description": "Total time to prepare the recipe in minutes",
+                },
+            },
+        },
+    }]);
+    check(hello(), recipe, 106);
+    let greeting = json!([
+        {"role": "system", "content": "Hello"},
+        {"role": "user", "content": "Hi there"},
+    ]);
+    check(
+        greeting,
+        json!([{"name": "do_stuff", "parameters": none}]),
+        35,
+    );
+    let call = json!({"name": "do_stuff", "arguments": r#"{"foo": "bar", "baz": 1.5}"#});
+    let calling = json!([{"role": "assistant", "content": "", "function_call": call}]);
+    check(calling, json!(null), 26);
+    let result = json!([
+        {"role": "user", "content": "hello world"},
+        {"role": "function", "name": "do_stuff", "content": "{}"},
+    ]);
+    check(result, json!(null), 15);
 }

@@ -12,21 +12,24 @@ use std::collections::BinaryHeap;
 
 /// What merges with what.
 pub(crate) trait Merges {
-    /// When a merge happens and what it makes. The least is merged first.
-    type Merge: Copy + Ord;
-
-    /// No merge, above all others.
-    const NONE: Self::Merge;
-
     /// The token that is this byte.
     fn byte(&self, byte: u8) -> u32;
 
-    /// The merge of two tokens, if they merge.
-    fn merge(&self, left: u32, right: u32) -> Self::Merge;
+    /// The rank of the merge of two tokens; [`NO_MERGE`] if they do not merge.
+    fn rank(&self, left: u32, right: u32) -> u32;
 
-    /// The token that a merge makes.
-    fn merged(merge: Self::Merge) -> u32;
+    /// The rank of the merge of two bytes, which may be known more directly.
+    #[inline]
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32 {
+        self.rank(self.byte(left), self.byte(right))
+    }
+
+    /// The token that the merge of a rank makes.
+    fn merged(&self, rank: u32) -> u32;
 }
+
+/// The rank of two tokens that do not merge.
+pub(crate) const NO_MERGE: u32 = u32::MAX;
 
 /// A token and where it ends in its piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,24 +40,38 @@ pub(crate) struct Token {
 
 /// Up to this many bytes the obvious way is the fastest.
 const SHORT: usize = 64;
+/// Most pieces that are no token have at most this many bytes.
+const WORD: usize = 16;
 /// How many bytes of a long piece are merged at once, at first.
-const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 64;
 
-/// The number of tokens of a piece, unless there are more than `limit`.
-pub(crate) fn count_up_to<M: Merges>(merges: &M, piece: &[u8], limit: u64) -> Option<u64> {
-    if piece.len() <= SHORT {
-        let count = Scan::new(merges, piece).len as u64;
-        return (count <= limit).then_some(count);
+/// The number of tokens of a piece.
+pub(crate) fn count<M: Merges>(merges: &M, piece: &[u8]) -> u64 {
+    if piece.len() <= WORD {
+        u64::from(Scan::<WORD>::new(merges, piece).starts.count_ones())
+    } else if piece.len() <= SHORT {
+        u64::from(Scan::<SHORT>::new(merges, piece).starts.count_ones())
+    } else {
+        fold(merges, piece, 0, |count, _| count + 1)
     }
-    let mut tokens = Tokens::new(merges, piece);
-    let mut count = 0;
-    while tokens.next().is_some() {
-        count += 1;
-        if count > limit {
-            return None;
+}
+
+/// Goes through the tokens of a piece of any length, in little memory.
+pub(crate) fn fold<M: Merges, R: Clone>(
+    merges: &M,
+    piece: &[u8],
+    start: R,
+    mut step: impl FnMut(R, Token) -> R,
+) -> R {
+    let mut window = WINDOW;
+    loop {
+        let mut tokens = Tokens::new(merges, piece, window);
+        let result = tokens.by_ref().fold(start.clone(), &mut step);
+        if !tokens.has_failed() {
+            return result;
         }
+        window *= 16;
     }
-    Some(count)
 }
 
 /// The tokens of a piece, appended with their ends counted from `start`.
@@ -65,16 +82,16 @@ pub(crate) fn encode_into<M: Merges>(
     tokens: &mut Vec<Token>,
 ) {
     if piece.len() <= SHORT {
-        let scan = Scan::new(merges, piece);
-        let ends = scan.starts[..scan.len]
-            .iter()
-            .skip(1)
-            .map(|start| usize::from(*start));
-        let ends = ends.chain([piece.len()]).take(scan.len);
-        tokens.extend(scan.ids.iter().zip(ends).map(|(id, end)| Token {
-            id: *id,
-            end: start + end,
-        }));
+        let Scan { ids, mut starts } = Scan::<SHORT>::new(merges, piece);
+        while starts != 0 {
+            let id = ids[starts.trailing_zeros() as usize % SHORT];
+            starts &= starts - 1;
+            let end = piece.len().min(starts.trailing_zeros() as usize);
+            tokens.push(Token {
+                id,
+                end: start + end,
+            });
+        }
     } else {
         heap(merges, piece, start, tokens);
     }
@@ -88,76 +105,94 @@ pub(crate) fn may_meet<M: Merges>(merges: &M, left: &[u8], right: &[u8]) -> bool
     matches!(tokens[..], [one, other] if one.end == left.len() && other.end == both.len())
 }
 
-/// The tokens of a piece of any length, one after the other, in little memory.
+/// Tokens that are the encoding of a piece as far as they go, one after the other.
+///
+/// Every two neighbours may meet, so they are the encoding of their bytes; and unless it
+/// [failed](Self::has_failed), they are the encoding of the piece once they have reached its end.
 pub(crate) struct Tokens<'a, M> {
     merges: &'a M,
     piece: &'a [u8],
-    /// Where the window begins.
+    /// Where the token before the window begins, and the window.
+    before: usize,
     begun: usize,
-    /// The tokens of the window. Those before `sure` are tokens of the piece, those before `at` were
-    /// handed out.
+    /// How many bytes a window has: more once that was necessary.
+    len: usize,
+    /// The tokens of the window. Those before `sure` are handed out, those before `at` were.
     window: Vec<Token>,
     at: usize,
     sure: usize,
     /// The tokens of the next window, which begins where the sure ones end.
     next: Vec<Token>,
+    failed: bool,
 }
 
 impl<'a, M: Merges> Tokens<'a, M> {
-    pub(crate) fn new(merges: &'a M, piece: &'a [u8]) -> Self {
+    /// Begins with a window of so many bytes.
+    pub(crate) fn new(merges: &'a M, piece: &'a [u8], window: usize) -> Self {
         let mut tokens = Self {
             merges,
             piece,
+            before: 0,
             begun: 0,
-            window: Vec::with_capacity(WINDOW),
+            len: window,
+            window: Vec::new(),
             at: 0,
             sure: 0,
-            next: Vec::with_capacity(WINDOW),
+            next: Vec::new(),
+            failed: false,
         };
-        tokens.next_from(0);
+        tokens.fill_next(0);
         tokens.step();
         tokens
     }
 
+    /// Whether the tokens handed out cannot go on to the end: a larger window is needed from the
+    /// beginning.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Fills the next window, which begins at a place.
-    fn next_from(&mut self, begin: usize) {
-        let end = self.piece.len().min(begin + WINDOW);
+    fn fill_next(&mut self, begin: usize) {
+        let end = self.piece.len().min(begin + self.len);
         self.next.clear();
         encode_into(self.merges, &self.piece[begin..end], begin, &mut self.next);
     }
 
-    /// Goes on to the next window, and finds out how many of its tokens are sure.
+    /// Goes on to the next window, and finds out how many of its tokens may be handed out.
     fn step(&mut self) {
-        self.begun = self
-            .sure
-            .checked_sub(1)
-            .map_or(0, |last| self.window[last].end);
+        if let Some(last) = self.sure.checked_sub(1) {
+            self.before = self.start_of(last);
+            self.begun = self.window[last].end;
+        }
         std::mem::swap(&mut self.window, &mut self.next);
         self.at = 0;
-        let mut len = WINDOW;
         loop {
-            let end = self.piece.len().min(self.begun + len);
-            if end == self.piece.len() {
+            if self.begun + self.len >= self.piece.len() {
                 self.sure = self.window.len();
                 return;
             }
             // Far from the end of the window its tokens are most likely those of the piece.
-            for quarters in [3, 2, 1] {
-                let border = self.begun + len * quarters / 4;
+            for eighths in [7, 4, 2] {
+                let border = self.begun + self.len * eighths / 8;
                 self.sure = self.window.partition_point(|token| token.end <= border);
                 if self.sure > 0 && self.joins() {
                     return;
                 }
             }
-            len *= 2;
-            let end = self.piece.len().min(self.begun + len);
+            self.len *= 4;
             self.window.clear();
-            encode_into(
-                self.merges,
-                &self.piece[self.begun..end],
-                self.begun,
-                &mut self.window,
-            );
+            let end = self.piece.len().min(self.begun + self.len);
+            let window = &self.piece[self.begun..end];
+            encode_into(self.merges, window, self.begun, &mut self.window);
+            // The first token may be another now than the one that was joined.
+            let first = self.window.first().map_or(end, |token| token.end);
+            if self.begun > 0 && !self.may_meet(self.before, self.begun, first) {
+                self.window.clear();
+                self.sure = 0;
+                self.failed = true;
+                return;
+            }
         }
     }
 
@@ -165,21 +200,24 @@ impl<'a, M: Merges> Tokens<'a, M> {
     fn joins(&mut self) -> bool {
         let last = self.sure - 1;
         let border = self.window[last].end;
-        self.next_from(border);
-        let Some(follower) = self.next.first() else {
-            return false;
-        };
-        if self.window.get(self.sure) == Some(follower) {
-            return true;
-        }
-        let start = last
-            .checked_sub(1)
-            .map_or(self.begun, |before| self.window[before].end);
+        self.fill_next(border);
+        let follower = self.next.first();
+        self.window.get(self.sure) == follower
+            || follower.is_some_and(|token| self.may_meet(self.start_of(last), border, token.end))
+    }
+
+    fn may_meet(&self, start: usize, border: usize, end: usize) -> bool {
         may_meet(
             self.merges,
             &self.piece[start..border],
-            &self.piece[border..follower.end],
+            &self.piece[border..end],
         )
+    }
+
+    fn start_of(&self, token: usize) -> usize {
+        token
+            .checked_sub(1)
+            .map_or(self.begun, |before| self.window[before].end)
     }
 }
 
@@ -189,105 +227,127 @@ impl<M: Merges> Iterator for Tokens<'_, M> {
     #[inline]
     fn next(&mut self) -> Option<Token> {
         if self.at == self.sure {
-            if self
-                .window
-                .last()
-                .is_none_or(|token| token.end == self.piece.len() && self.sure == self.window.len())
-            {
+            let end = self
+                .sure
+                .checked_sub(1)
+                .map_or(self.begun, |last| self.window[last].end);
+            if self.failed || end == self.piece.len() {
                 return None;
             }
             self.step();
         }
         self.at += 1;
-        Some(self.window[self.at - 1])
+        self.window.get(self.at - 1).copied()
     }
 }
 
 /// A short piece, merged by looking at all pairs for the least.
-struct Scan {
-    ids: [u32; SHORT],
-    starts: [u8; SHORT],
-    len: usize,
+struct Scan<const N: usize> {
+    /// The token of the part that begins at a place.
+    ids: [u32; N],
+    /// A bit for every place where a part begins.
+    starts: u64,
 }
 
-impl Scan {
+impl<const N: usize> Scan<N> {
     #[inline]
     fn new<M: Merges>(merges: &M, piece: &[u8]) -> Self {
-        let mut ids = [0; SHORT];
-        let mut starts = [0; SHORT];
-        let mut ranks = [M::NONE; SHORT];
-        let mut len = piece.len().min(SHORT);
-        for (at, byte) in piece.iter().enumerate().take(len) {
-            ids[at] = merges.byte(*byte);
-            starts[at] = at as u8;
-            if at > 0 {
-                ranks[at - 1] = merges.merge(ids[at - 1], ids[at]);
-            }
+        let mut ids = [0; N];
+        for (id, byte) in ids.iter_mut().zip(piece) {
+            *id = merges.byte(*byte);
         }
-        while len > 1 {
-            let (mut at, mut least) = (0, ranks[0]);
-            for (place, rank) in ranks[..len - 1].iter().enumerate().skip(1) {
-                if *rank < least {
-                    (at, least) = (place, *rank);
-                }
-            }
-            if least == M::NONE {
+        // The rank and the place of every pair in one number: the least is the one to merge.
+        let mut pairs = [u64::MAX; N];
+        let pair = |rank: u32, place: usize| u64::from(rank) << 32 | place as u64;
+        for (place, bytes) in piece.array_windows::<2>().enumerate() {
+            pairs[place] = pair(merges.rank_of_bytes(bytes[0], bytes[1]), place);
+        }
+        let mut starts = match piece.len() {
+            len @ 0..64 => (1_u64 << len) - 1,
+            _ => u64::MAX,
+        };
+        let looked_at = piece.len().next_multiple_of(LANES);
+        loop {
+            let least = least(&pairs[..looked_at]);
+            let rank = (least >> 32) as u32;
+            if rank == NO_MERGE {
                 break;
             }
-            ids[at] = M::merged(least);
-            ids.copy_within(at + 2..len, at + 1);
-            starts.copy_within(at + 2..len, at + 1);
-            ranks.copy_within(at + 1..len - 1, at);
-            len -= 1;
-            ranks[at] = if at + 1 < len {
-                merges.merge(ids[at], ids[at + 1])
+            let left = (least & 0xFF) as usize % N;
+            let after = starts & (u64::MAX << left << 1);
+            let right = after.trailing_zeros() as usize % N;
+            let after = after & (after - 1);
+            starts &= !(1 << right);
+            pairs[right] = u64::MAX;
+            ids[left] = merges.merged(rank);
+            pairs[left] = if after == 0 {
+                u64::MAX
             } else {
-                M::NONE
+                let next = after.trailing_zeros() as usize % N;
+                pair(merges.rank(ids[left], ids[next]), left)
             };
-            if at > 0 {
-                ranks[at - 1] = merges.merge(ids[at - 1], ids[at]);
+            let before = starts & !(u64::MAX << left);
+            if before != 0 {
+                let previous = before.ilog2() as usize % N;
+                pairs[previous] = pair(merges.rank(ids[previous], ids[left]), previous);
             }
         }
-        Self { ids, starts, len }
+        Self { ids, starts }
     }
+}
+
+/// So many numbers are compared side by side.
+const LANES: usize = 4;
+
+#[inline]
+fn least(pairs: &[u64]) -> u64 {
+    let mut lanes = [u64::MAX; LANES];
+    for pairs in pairs.as_chunks::<LANES>().0 {
+        for (lane, pair) in lanes.iter_mut().zip(pairs) {
+            *lane = (*lane).min(*pair);
+        }
+    }
+    lanes[0].min(lanes[1]).min(lanes[2].min(lanes[3]))
 }
 
 /// A longer piece: the pairs wait in a heap, and the parts know their neighbours.
 fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Token>) {
-    const GONE: u32 = u32::MAX;
     let mut ids: Vec<u32> = piece.iter().map(|byte| merges.byte(*byte)).collect();
-    // Where the part ends that begins at a place, and where the one before it begins.
+    // Of the part that begins at a place: where it ends, where the one before it begins, and the
+    // rank of its merge with the one after it.
     let mut ends: Vec<usize> = (1..=piece.len()).collect();
-    let mut befores: Vec<usize> = (0..piece.len()).map(|at| at.wrapping_sub(1)).collect();
-    let mut pairs = BinaryHeap::new();
-    for at in 1..piece.len() {
-        let merge = merges.merge(ids[at - 1], ids[at]);
-        if merge != M::NONE {
-            pairs.push(Reverse((merge, at - 1)));
+    let mut befores: Vec<usize> = (0..piece.len()).map(|at| at.saturating_sub(1)).collect();
+    let mut ranks = vec![NO_MERGE; piece.len()];
+    let mut pairs = BinaryHeap::with_capacity(piece.len());
+    for (at, bytes) in piece.array_windows::<2>().enumerate() {
+        ranks[at] = merges.rank_of_bytes(bytes[0], bytes[1]);
+        if ranks[at] != NO_MERGE {
+            pairs.push(Reverse((ranks[at], at)));
         }
     }
-    while let Some(Reverse((merge, left))) = pairs.pop() {
-        let right = ends[left];
+    while let Some(Reverse((rank, left))) = pairs.pop() {
         // A pair that changed since it was put here is no longer there, or waits elsewhere.
-        if ids[left] == GONE || right == piece.len() || merges.merge(ids[left], ids[right]) != merge
-        {
+        if ranks[left] != rank {
             continue;
         }
+        let right = ends[left];
         let end = ends[right];
-        ids[left] = M::merged(merge);
-        ids[right] = GONE;
+        ids[left] = merges.merged(rank);
+        ranks[right] = NO_MERGE;
         ends[left] = end;
-        if let Some(before) = befores.get_mut(end) {
-            *before = left;
-            let merge = merges.merge(ids[left], ids[end]);
-            if merge != M::NONE {
-                pairs.push(Reverse((merge, left)));
+        ranks[left] = NO_MERGE;
+        if end < piece.len() {
+            befores[end] = left;
+            ranks[left] = merges.rank(ids[left], ids[end]);
+            if ranks[left] != NO_MERGE {
+                pairs.push(Reverse((ranks[left], left)));
             }
         }
-        if let Some(before) = befores.get(left).copied().filter(|_| left > 0) {
-            let merge = merges.merge(ids[before], ids[left]);
-            if merge != M::NONE {
-                pairs.push(Reverse((merge, before)));
+        if left > 0 {
+            let before = befores[left];
+            ranks[before] = merges.rank(ids[before], ids[left]);
+            if ranks[before] != NO_MERGE {
+                pairs.push(Reverse((ranks[before], before)));
             }
         }
     }
@@ -298,5 +358,109 @@ fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Toke
             end: start + ends[at],
         });
         at = ends[at];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// Merges made up at random: not sensible, but deterministic.
+    #[derive(Debug)]
+    struct Made {
+        ranks: HashMap<(u32, u32), u32>,
+    }
+
+    impl Merges for Made {
+        fn byte(&self, byte: u8) -> u32 {
+            u32::from(byte)
+        }
+
+        fn rank(&self, left: u32, right: u32) -> u32 {
+            self.ranks.get(&(left, right)).copied().unwrap_or(NO_MERGE)
+        }
+
+        fn merged(&self, rank: u32) -> u32 {
+            256 + rank
+        }
+    }
+
+    /// Every merge takes two of the bytes `0..3` and of the merges before it.
+    fn made() -> impl Strategy<Value = Made> {
+        vec((any::<u32>(), any::<u32>()), 1..60).prop_map(|pairs| {
+            let token = |number: u32, rank: u32| match number % (rank + 3) {
+                byte @ 0..3 => byte,
+                merge => 256 + merge - 3,
+            };
+            let mut ranks = HashMap::new();
+            for (rank, (left, right)) in (0..).zip(&pairs) {
+                ranks
+                    .entry((token(*left, rank), token(*right, rank)))
+                    .or_insert(rank);
+            }
+            Made { ranks }
+        })
+    }
+
+    /// The tokens found by merging as the definition says.
+    fn merged_plainly(merges: &Made, piece: &[u8]) -> Vec<Token> {
+        let mut tokens: Vec<Token> = (1..)
+            .zip(piece)
+            .map(|(end, byte)| Token {
+                id: merges.byte(*byte),
+                end,
+            })
+            .collect();
+        loop {
+            let ranks = tokens
+                .array_windows::<2>()
+                .map(|[left, right]| merges.rank(left.id, right.id));
+            let Some((at, rank)) = ranks.enumerate().min_by_key(|(_, rank)| *rank) else {
+                return tokens;
+            };
+            if rank == NO_MERGE {
+                return tokens;
+            }
+            let right = tokens.remove(at + 1);
+            tokens[at] = Token {
+                id: merges.merged(rank),
+                end: right.end,
+            };
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn every_way_of_merging_makes_the_same_tokens(
+            merges in made(),
+            piece in prop_oneof![vec(0..3_u8, 0..700), vec(0..2_u8, 0..300), vec(0..1_u8, 0..300)],
+        ) {
+            let expected = merged_plainly(&merges, &piece);
+            prop_assert_eq!(count(&merges, &piece), expected.len() as u64);
+            let all = fold(&merges, &piece, Vec::new(), |mut tokens, token| {
+                tokens.push(token);
+                tokens
+            });
+            prop_assert_eq!(&all[..], &expected[..]);
+            let mut tokens = Vec::new();
+            encode_into(&merges, &piece, 0, &mut tokens);
+            prop_assert_eq!(&tokens[..], &expected[..]);
+            tokens.clear();
+            heap(&merges, &piece, 0, &mut tokens);
+            prop_assert_eq!(&tokens[..], &expected[..]);
+            // Small windows have many joints.
+            for window in [4, 8, 16, 32] {
+                let mut tokens = Tokens::new(&merges, &piece, window);
+                let found: Vec<Token> = tokens.by_ref().collect();
+                if !tokens.has_failed() {
+                    prop_assert_eq!(&found[..], &expected[..]);
+                }
+            }
+        }
     }
 }

@@ -5,15 +5,26 @@
 //! sent is counted as it is sent, and nothing here cuts a text without counting the piece again.
 
 mod approximate;
+mod cache;
 mod encoding;
+#[cfg(feature = "tokenizer-files")]
+mod file;
 
 // What tokenizers are made of.
+mod byte_pair;
 mod classes;
 mod merge;
 mod split;
+mod truncate;
+
+#[cfg(test)]
+mod nasty;
 
 pub use approximate::Approximate;
+pub use cache::Cached;
 pub use encoding::Encoding;
+#[cfg(feature = "tokenizer-files")]
+pub use file::{TokenizerFile, TokenizerFileError};
 
 /// Counts the tokens of texts.
 ///

@@ -37,6 +37,28 @@ impl Pattern {
             Self::Cased => cased(text, start),
         }
     }
+
+    /// Whether every text that goes beyond a place on both sides is split there, and both sides
+    /// are split as if they were alone.
+    pub(crate) fn is_border(self, text: &str, at: usize) -> bool {
+        let Some(before) = text[..text.floor_char_boundary(at)].chars().next_back() else {
+            return false;
+        };
+        if !text.is_char_boundary(at) {
+            return false;
+        }
+        let text = text.as_bytes();
+        let (before, _) = class_at(text, at - before.len_utf8());
+        let (after, _) = class_at(text, at);
+        let word = LETTER | NUMBER;
+        match (before & (word | OTHER), after & (word | OTHER | SPACE)) {
+            (0, _) | (_, 0) => false,
+            (OTHER, SPACE) => after & NEWLINE == 0,
+            (_, SPACE) | (NUMBER, LETTER | OTHER) | (LETTER | OTHER, NUMBER) => true,
+            (LETTER, OTHER) => self != Self::Cased || (after & LOWER == 0 && text[at] != b'\''),
+            _ => false,
+        }
+    }
 }
 
 fn plain(text: &[u8], start: usize) -> usize {
@@ -215,4 +237,87 @@ fn white_space(text: &[u8], start: usize, newlines: Newlines, whole_ending: bool
         .count();
     let last = end - continued - 1;
     if last > start { last } else { end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::nasty::nasty_text;
+    use fancy_regex::Regex;
+    use proptest::prelude::*;
+
+    const GPT_4: Pattern = Pattern::Words {
+        digits: 3,
+        whole_ending: true,
+    };
+    const LLAMA_3: Pattern = Pattern::Words {
+        digits: 3,
+        whole_ending: false,
+    };
+    const QWEN: Pattern = Pattern::Words {
+        digits: 1,
+        whole_ending: false,
+    };
+
+    const EXPRESSIONS: [(Pattern, &str); 5] = [
+        (
+            Pattern::Plain,
+            r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+        ),
+        (
+            GPT_4,
+            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+        ),
+        (
+            LLAMA_3,
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ),
+        (
+            QWEN,
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ),
+        (
+            Pattern::Cased,
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ),
+    ];
+
+    fn pieces(pattern: Pattern, text: &str) -> Vec<&str> {
+        let mut pieces = Vec::new();
+        let mut start = 0;
+        while start < text.len() {
+            let end = pattern.end(text, start);
+            pieces.push(&text[start..end]);
+            start = end;
+        }
+        pieces
+    }
+
+    #[test]
+    fn a_text_is_split_as_its_expression_splits_it() {
+        let expressions = EXPRESSIONS
+            .map(|(pattern, text)| (pattern, Regex::new(text).expect("the expression is valid")));
+        proptest!(ProptestConfig::with_cases(4000), |(text in nasty_text(40))| {
+            for (pattern, expression) in &expressions {
+                let expected: Vec<&str> = expression
+                    .find_iter(&text)
+                    .map(|found| found.expect("the text is short").as_str())
+                    .collect();
+                prop_assert_eq!(pieces(*pattern, &text), expected, "{:?}", pattern);
+            }
+        });
+    }
+
+    #[test]
+    fn both_sides_of_a_border_are_split_as_if_they_were_alone() {
+        proptest!(ProptestConfig::with_cases(2000), |(text in nasty_text(30))| {
+            for (pattern, _) in EXPRESSIONS {
+                for at in (1..text.len()).filter(|at| pattern.is_border(&text, *at)) {
+                    let (before, after) = text.split_at(at);
+                    let alone = [pieces(pattern, before), pieces(pattern, after)].concat();
+                    prop_assert_eq!(pieces(pattern, &text), alone, "{:?} at {}", pattern, at);
+                }
+            }
+        });
+    }
 }

@@ -434,6 +434,49 @@ fn freeze_one_at_a_time(amount: u64, limits: &[u64], weights: &[u32]) -> Vec<u64
     }
 }
 
+/// The sizes that a browser's flexbox gives these items, which has no priorities and drops nothing.
+fn in_a_browser(items: &[Item], window: u64) -> Vec<f32> {
+    use taffy::prelude::*;
+
+    // What a browser takes from an item is in proportion to its size as well, so weights are
+    // divided by it; and it takes less than all if weights are less than one together.
+    #[expect(clippy::cast_precision_loss, reason = "sizes are small")]
+    let float = |number: u64| number as f32;
+    let mut tree: TaffyTree = TaffyTree::new();
+    let mut style = |item: &Item| {
+        let style = Style {
+            flex_basis: length(float(item.basis)),
+            flex_grow: float(item.grow.into()),
+            flex_shrink: 1000.0 * float(item.shrink.into()) / float(item.basis.max(1)),
+            min_size: Size {
+                width: length(float(item.min)),
+                height: auto(),
+            },
+            max_size: Size {
+                width: item.max.map_or(auto(), |max| length(float(max))),
+                height: auto(),
+            },
+            ..Style::default()
+        };
+        tree.new_leaf(style).expect("a leaf is always taken")
+    };
+    let leaves: Vec<NodeId> = items.iter().map(&mut style).collect();
+    let container = Style {
+        size: Size {
+            width: length(float(window)),
+            height: length(1.0),
+        },
+        ..Style::default()
+    };
+    let root = tree.new_with_children(container, &leaves);
+    let root = root.expect("the leaves are there");
+    tree.disable_rounding();
+    let laid_out = tree.compute_layout(root, Size::MAX_CONTENT);
+    laid_out.expect("the tree is whole");
+    let width = |leaf: &NodeId| tree.layout(*leaf).expect("it was laid out").size.width;
+    leaves.iter().map(width).collect()
+}
+
 /// What a solution is worth: the sizes up to what is wanted, the highest priority first, then
 /// everything that was handed out.
 fn worth(items: &[Item], sizes: &[u64]) -> Vec<u64> {
@@ -491,6 +534,32 @@ proptest! {
     ) {
         let solution = flex(&items, &FlexOptions { window, gap });
         prop_assert_eq!(solution.ok().as_ref().map(given), oracle(&items, window, gap));
+    }
+
+    #[test]
+    fn the_solver_agrees_with_a_browser(
+        items in prop::collection::vec((1..500_u64, 0..500_u64, 0..500_u64, 0..4_u32, 1..4_u32), 1..8),
+        window in 0..3000_u64,
+    ) {
+        let items: Vec<Item> = items
+            .into_iter()
+            .map(|(basis, less, more, grow, shrink)| Item {
+                grow,
+                shrink,
+                min: basis.saturating_sub(less),
+                max: Some(basis + more),
+                ..Item::required("item", basis)
+            })
+            .collect();
+        let Ok(solution) = flex(&items, &FlexOptions { window, gap: 0 }) else {
+            return Ok(());
+        };
+        let browser = in_a_browser(&items, window);
+        for (share, width) in solution.shares.iter().zip(browser) {
+            #[expect(clippy::cast_precision_loss, reason = "sizes are small")]
+            let difference = (share.given as f32 - width).abs();
+            prop_assert!(difference <= 1.01, "{share:?} is {width} wide");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::{Message, Role};
 
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Units {
     /// Where each unit begins; the last ends with the conversation.
     starts: Vec<usize>,

@@ -6,7 +6,7 @@ use super::line::{self, CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Step, TOOLS};
 use super::measure::{Answer, Figures, Measured, part_options};
 use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
 use super::rewrite::{Insertion, Rewrite};
-use super::{Margin, Plan, PlannedPart};
+use super::{Margin, Plan, PlanError, PlannedPart};
 use crate::chat::{ChatCounter, ChatMessage, ChatRequest, ChatRole};
 use crate::count::{Keep, Provenance};
 use crate::flex::{Change, FlexError, Solution};
@@ -23,21 +23,27 @@ pub(super) struct Planner<'a> {
     messages: Vec<ChatMessage<'a>>,
     /// The places of the memories that are worth telling.
     memories: Vec<usize>,
-    provenance: Provenance,
-    margin: Margin,
+    /// What is left free as long as everything may be sent.
+    margin: u64,
     answer: Answer,
-    measured: Measured,
+    measured: Measured<'a>,
     /// What there is besides the margin and the least that the answer needs.
     room: u64,
 }
 
 /// What is in the prompt.
-pub(super) struct Layout {
+struct Layout {
     kept: Kept,
     /// Tells of the messages that go.
     summary: Option<Inserted>,
     /// A block of context that is not there as a whole.
     truncated: Option<Inserted>,
+}
+
+impl Layout {
+    fn inserts(&self) -> bool {
+        self.summary.is_some() || self.truncated.is_some()
+    }
 }
 
 /// How far down the line one came.
@@ -61,16 +67,18 @@ impl<'a> Planner<'a> {
         extras: &'a Extras<'a>,
         counter: &'a ChatCounter<'a>,
         options: &'a PlanOptions,
+        correction: i64,
     ) -> Self {
-        let provenance = counter.provenance(request);
-        let margin = margin(provenance, counter, options);
+        let margin = margin(counter.provenance(request), options);
         let answer = Answer::of(request, options);
         let messages: Vec<ChatMessage> = request.messages().collect();
         let memories = choose_memories(extras.memories, &options.memory);
         let parts = part_options(options);
-        let reserved = answer.reserved(options).saturating_add(margin.tokens);
+        let reserved = answer.reserved(options).saturating_add(margin);
         let room = options.window.saturating_sub(reserved);
-        let measured = Measured::of(request, &messages, extras, &memories, counter, parts, room);
+        let mut measured =
+            Measured::of(request, &messages, extras, &memories, counter, parts, room);
+        measured.frame = measured.frame.saturating_add_signed(correction);
         Self {
             request,
             extras,
@@ -79,7 +87,6 @@ impl<'a> Planner<'a> {
             parts,
             messages,
             memories,
-            provenance,
             margin,
             answer,
             measured,
@@ -87,13 +94,67 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The shares of a flexbox, or why there are none.
-    pub(super) fn flex(&self) -> Result<Solution, FlexError> {
-        self.measured
-            .flex(&self.answer, self.margin.tokens, self.options)
+    pub(super) fn plan(&self) -> Result<Plan, PlanError> {
+        match self.flex() {
+            Ok(solution) => Ok(self.finish(&self.layout(), &solution)),
+            // Without what may go the count may rest on firmer ground, and need less of a margin.
+            Err(refused) => match self.bare() {
+                Some((layout, solution)) => Ok(self.finish(&layout, &solution)),
+                None => Err(refused.into()),
+            },
+        }
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    /// Corrects a plan by what its request counts as a whole; tells whether it still fits.
+    pub(super) fn recount(&self, plan: &mut Plan, tokens: u64) -> bool {
+        let planned = plan.input_token_count.cast_signed();
+        let correction = tokens.cast_signed().saturating_sub(planned);
+        let (available, adjusted) = self.answer.settle(tokens, plan.margin.tokens, self.options);
+        plan.input_token_count = tokens;
+        plan.available = available;
+        plan.adjusted_max_tokens = adjusted;
+        plan.adjustment = self.answer.adjustment(adjusted);
+        plan.rewrite.answer = adjusted;
+        for part in &mut plan.parts {
+            match part.part {
+                Part::Frame => part.given = part.given.saturating_add_signed(correction),
+                Part::Completion => part.given = adjusted,
+                _ => {}
+            }
+        }
+        plan.fits() && adjusted >= self.answer.reserved(self.options)
+    }
+
+    /// The shares of a flexbox, or why there are none.
+    fn flex(&self) -> Result<Solution, FlexError> {
+        self.measured.flex(&self.answer, self.margin, self.options)
+    }
+
+    /// Only what must stay, if that fits with the margin that it needs by itself.
+    fn bare(&self) -> Option<(Layout, Solution)> {
+        let layout = Layout {
+            kept: self.measured.required(),
+            summary: None,
+            truncated: None,
+        };
+        let margin = margin(self.provenance_of(layout.kept), self.options);
+        let solution = self
+            .measured
+            .flex(&self.answer, margin, self.options)
+            .ok()?;
+        Some((layout, solution))
+    }
+
+    /// What the count of all that is sent rests on.
+    fn provenance_of(&self, kept: Kept) -> Provenance {
+        let places = self.measured.kept_messages(kept[HISTORY]);
+        let messages = places.map(|place| self.messages[place]);
+        let has_tools = !self.measured.kept_tools(kept[TOOLS]).is_empty();
+        self.counter
+            .provenance_with(self.request, messages, has_tools)
+    }
+
+    fn layout(&self) -> Layout {
         let mut walk = self.walk(0);
         let is_summarised = self.options.trim == Trim::Summary && !self.keeps_history(&walk);
         if is_summarised {
@@ -138,7 +199,7 @@ impl<'a> Planner<'a> {
                     } else {
                         reserve
                     };
-                    let tokens = self.measured.total(more, aside > 0).saturating_add(aside);
+                    let tokens = self.measured.total(more, false).saturating_add(aside);
                     if tokens <= walk.room {
                         walk.kept = more;
                         continue;
@@ -181,14 +242,14 @@ impl<'a> Planner<'a> {
                 before[part] = pieces;
             }
         }
-        let room = self.room.saturating_sub(self.measured.total(before, true));
+        let room = self.room.saturating_sub(self.measured.total(before, false));
         self.options.summary_tokens.min(room / 8)
     }
 
     fn summary(&self, walk: &Walk) -> Option<Inserted> {
         let dropped = self.measured.dropped_messages(walk.kept[HISTORY]);
-        let line = |place: &usize| summary_line(self.messages[*place]);
-        let lines: Vec<String> = dropped.iter().map(line).collect();
+        let lines = dropped.map(|place| summary_line(self.messages[place]));
+        let lines: Vec<String> = lines.collect();
         let around = self.counter.text_message(ChatRole::System, "");
         let left = walk
             .room
@@ -246,24 +307,29 @@ impl<'a> Planner<'a> {
     }
 
     /// The plan with all its figures.
-    pub(super) fn finish(&self, layout: &Layout, solution: &Solution) -> Plan {
+    fn finish(&self, layout: &Layout, solution: &Solution) -> Plan {
         let Layout { kept, .. } = *layout;
         let inserted = [&layout.summary, &layout.truncated].into_iter().flatten();
-        let input = inserted.clone().fold(
-            self.measured.total(kept, inserted.count() > 0),
+        let input = inserted.fold(
+            self.measured.total(kept, layout.inserts()),
             |sum, inserted| sum.saturating_add(inserted.tokens),
         );
-        let (available, adjusted) = self.answer.settle(input, self.margin.tokens, self.options);
+        let provenance = self.provenance_of(kept);
+        let margin = margin(provenance, self.options);
+        let (available, adjusted) = self.answer.settle(input, margin, self.options);
         let parts = self.parts_of(layout, solution, adjusted);
-        let kept_messages = self.measured.kept_messages(kept[HISTORY]);
-        let dropped_messages = self.measured.dropped_messages(kept[HISTORY]);
+        let kept_messages: Vec<usize> = self.measured.kept_messages(kept[HISTORY]).collect();
+        let dropped_messages: Vec<usize> = self.measured.dropped_messages(kept[HISTORY]).collect();
         let is_system = |place: &usize| is_system(&self.messages[*place]);
         Plan {
             window: self.options.window,
             sharing: self.options.sharing,
-            margin: self.margin.clone(),
+            margin: Margin {
+                tokens: margin,
+                reason: self.margin_reason(provenance),
+            },
             counter: self.counter.name().to_owned(),
-            provenance: self.provenance,
+            provenance,
             input_token_count: input,
             available,
             requested: self.answer.requested,
@@ -289,6 +355,18 @@ impl<'a> Planner<'a> {
             kept_messages,
             dropped_messages,
         }
+    }
+
+    fn margin_reason(&self, provenance: Provenance) -> String {
+        if self.options.margin.is_some() {
+            return "that was asked for".to_owned();
+        }
+        let is = match provenance {
+            Provenance::Exact => "exact",
+            Provenance::Calibrated => "calibrated",
+            Provenance::Estimate => "an estimate",
+        };
+        format!("the count by `{}` is {is}", self.counter.name())
     }
 
     fn insertions(&self, layout: &Layout) -> Vec<Insertion> {
@@ -319,7 +397,7 @@ impl<'a> Planner<'a> {
         let tokens = |inserted: &Option<Inserted>| inserted.as_ref().map_or(0, |one| one.tokens);
         let all = Part::ALL.iter().enumerate();
         all.map(|(index, &part)| {
-            let mut figures = self.measured.figures(part, layout.kept);
+            let mut figures = self.measured.figures(part, layout.kept, layout.inserts());
             match part {
                 Part::History => figures.given += tokens(&layout.summary),
                 Part::Context => figures.given += tokens(&layout.truncated),
@@ -374,20 +452,6 @@ fn is_system(message: &ChatMessage) -> bool {
     message.role().in_history() == Role::System
 }
 
-fn margin(provenance: Provenance, counter: &ChatCounter, options: &PlanOptions) -> Margin {
-    let is = match provenance {
-        Provenance::Exact => "exact",
-        Provenance::Calibrated => "calibrated",
-        Provenance::Estimate => "an estimate",
-    };
-    match options.margin {
-        Some(tokens) => Margin {
-            tokens,
-            reason: "that was asked for".to_owned(),
-        },
-        None => Margin {
-            tokens: provenance.margin(),
-            reason: format!("the count by `{}` is {is}", counter.name()),
-        },
-    }
+fn margin(provenance: Provenance, options: &PlanOptions) -> u64 {
+    options.margin.unwrap_or(provenance.margin())
 }

@@ -89,10 +89,10 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
 }
 
 /// Every part of a prompt, counted as far as it can matter.
-pub(super) struct Measured {
+pub(super) struct Measured<'a> {
     system: (usize, u64),
     question: (usize, u64),
-    frame: u64,
+    pub(super) frame: u64,
     has_system: bool,
     /// What tools take together if they have to bring a system message, and if there is one.
     tools_frame: [u64; 2],
@@ -102,16 +102,17 @@ pub(super) struct Measured {
     tools: Vec<usize>,
     pub(super) pieces: [Pieces; PARTS],
     options: [PartOptions; PARTS],
-    units: Units,
+    units: &'a Units,
     /// Where the history begins if none, one, two … of its units stay.
     starts: Vec<usize>,
+    messages: usize,
     blocks: usize,
     memories: usize,
 }
 
-impl Measured {
+impl<'a> Measured<'a> {
     pub(super) fn of(
-        request: &ChatRequest,
+        request: &'a ChatRequest,
         messages: &[ChatMessage],
         extras: &Extras,
         memories: &[usize],
@@ -123,7 +124,7 @@ impl Measured {
             let tokens = places.iter().map(|&place| counter.message(messages[place]));
             (places.len(), tokens.fold(0, u64::saturating_add))
         };
-        let conversation = Conversation::of(messages);
+        let conversation = Conversation::of(request.units(), messages);
         let system = count(&conversation.system);
         let question = count(&conversation.question);
         let frame = counter.frame(request);
@@ -188,6 +189,7 @@ impl Measured {
             options,
             starts: conversation.starts(messages.len()),
             units: conversation.units,
+            messages: messages.len(),
             blocks: extras.context.len(),
             memories: memories.len(),
         }
@@ -195,7 +197,7 @@ impl Measured {
 
     /// The tokens of all that must stay and of these pieces, sent together.
     pub(super) fn total(&self, kept: Kept, has_inserted: bool) -> u64 {
-        let has_system = self.has_system || has_inserted || kept[CONTEXT] > 0 || kept[MEMORIES] > 0;
+        let has_system = self.has_system_with(kept, has_inserted);
         let messages =
             [HISTORY, CONTEXT, MEMORIES].map(|part| self.pieces[part].tokens(kept[part]));
         let rest = [self.system.1, self.question.1, self.frame];
@@ -203,6 +205,10 @@ impl Measured {
             self.tools_tokens(kept[TOOLS], has_system),
             u64::saturating_add,
         )
+    }
+
+    fn has_system_with(&self, kept: Kept, has_inserted: bool) -> bool {
+        self.has_system || has_inserted || kept[CONTEXT] > 0 || kept[MEMORIES] > 0
     }
 
     fn tools_tokens(&self, kept: usize, has_system: bool) -> u64 {
@@ -234,14 +240,12 @@ impl Measured {
         self.starts.get(pieces).copied().unwrap_or(0)
     }
 
-    pub(super) fn kept_messages(&self, pieces: usize) -> Vec<usize> {
-        self.units.kept_from(self.history_start(pieces)).collect()
+    pub(super) fn kept_messages(&self, pieces: usize) -> impl Iterator<Item = usize> {
+        self.units.kept_from(self.history_start(pieces))
     }
 
-    pub(super) fn dropped_messages(&self, pieces: usize) -> Vec<usize> {
-        self.units
-            .dropped_before(self.history_start(pieces))
-            .collect()
+    pub(super) fn dropped_messages(&self, pieces: usize) -> impl Iterator<Item = usize> {
+        self.units.dropped_before(self.history_start(pieces))
     }
 
     pub(super) fn question_place(&self) -> Option<usize> {
@@ -264,7 +268,7 @@ impl Measured {
     }
 
     /// What a part takes of what it asks for, and how many of how many pieces that is.
-    pub(super) fn figures(&self, part: Part, kept: Kept) -> Figures {
+    pub(super) fn figures(&self, part: Part, kept: Kept, has_inserted: bool) -> Figures {
         let of = |index: usize, all: usize| Figures {
             asked: self.pieces[index].all(),
             at_least: !self.pieces[index].complete,
@@ -285,7 +289,8 @@ impl Measured {
             Part::Frame | Part::Completion => whole((1, self.frame)),
             Part::Tools => {
                 let all = self.tools_tokens(self.tools.len(), self.has_system);
-                let given = self.tools_tokens(kept[TOOLS], self.has_system);
+                let has_system = self.has_system_with(kept, has_inserted);
+                let given = self.tools_tokens(kept[TOOLS], has_system);
                 let figures = of(TOOLS, self.tools.len());
                 Figures {
                     asked: all,
@@ -295,10 +300,10 @@ impl Measured {
                 }
             }
             Part::History => {
-                let kept_messages = self.kept_messages(kept[HISTORY]).len();
+                let dropped = self.dropped_messages(kept[HISTORY]).count();
                 Figures {
-                    kept: kept_messages - self.system.0 - self.question.0,
-                    dropped: self.dropped_messages(kept[HISTORY]).len(),
+                    kept: self.messages - dropped - self.system.0 - self.question.0,
+                    dropped,
                     ..of(HISTORY, self.pieces[HISTORY].len())
                 }
             }
@@ -316,7 +321,7 @@ impl Measured {
     ) -> Result<Solution, FlexError> {
         let none = [0; PARTS];
         let item = |part: Part| {
-            let figures = self.figures(part, none);
+            let figures = self.figures(part, none, false);
             Item::required(part.name(), figures.asked)
         };
         let flexible = |part: Part, index: usize| {
@@ -328,7 +333,7 @@ impl Measured {
                 required,
             } = self.options[index];
             // Tools that are named, and nothing else, are there without any piece.
-            let must = self.figures(part, none).given;
+            let must = self.figures(part, none, false).given;
             let asked = item(part);
             Item {
                 priority,
@@ -373,23 +378,25 @@ pub(super) struct Figures {
 }
 
 /// The messages of a request by what becomes of them.
-struct Conversation {
+struct Conversation<'a> {
     system: Vec<usize>,
     question: Vec<usize>,
-    units: Units,
+    units: &'a Units,
     /// The units that may go, the newest first.
     free_units: Vec<Range<usize>>,
 }
 
-impl Conversation {
-    fn of(messages: &[ChatMessage]) -> Self {
-        let units = Units::of(messages);
+impl<'a> Conversation<'a> {
+    fn of(units: &'a Units, messages: &[ChatMessage]) -> Self {
         let mut free_units: Vec<Range<usize>> = units.newest_first().collect();
-        let question = match units.question() {
-            Some(question) => vec![question],
+        let question = if let Some(question) = units.question() {
+            vec![question]
+        } else {
             // A request must have something to answer.
-            None if !free_units.is_empty() => units.free(free_units.remove(0)).collect(),
-            None => Vec::new(),
+            let says = |unit: &Range<usize>| units.free(unit.clone()).next().is_some();
+            let newest = free_units.iter().position(says);
+            let newer = free_units.drain(..newest.map_or(0, |newest| newest + 1));
+            newer.flat_map(|unit| units.free(unit)).collect()
         };
         let system = (0..messages.len())
             .filter(|&place| messages[place].role().in_history() == Role::System)

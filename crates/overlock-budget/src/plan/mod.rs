@@ -10,6 +10,7 @@ mod layout;
 mod line;
 mod measure;
 mod options;
+mod recount;
 mod rewrite;
 
 #[cfg(test)]
@@ -24,7 +25,6 @@ use crate::count::Provenance;
 use crate::flex::{Change, FlexError, Help};
 use crate::models::Sharing;
 use crate::negotiate::Adjustment;
-use layout::Planner;
 use rewrite::Rewrite;
 
 /// A request that fits, and how it came to.
@@ -186,7 +186,5 @@ pub fn plan(
     counter: &ChatCounter,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
-    let planner = Planner::new(request, extras, counter, options);
-    let solution = planner.flex()?;
-    Ok(planner.finish(&planner.layout(), &solution))
+    recount::plan(request, extras, counter, options)
 }

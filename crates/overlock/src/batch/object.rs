@@ -116,6 +116,11 @@ impl Refusal {
         Self::new("bad-line", message.into())
     }
 
+    /// What was given is no chat request.
+    pub(crate) fn bad_request(message: String) -> Self {
+        Self::new("bad-request", message)
+    }
+
     pub(super) fn too_long() -> Self {
         Self::bad_line("the line is longer than 1 GiB")
     }

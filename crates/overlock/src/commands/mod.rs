@@ -4,9 +4,12 @@ mod close;
 mod completions;
 mod cut;
 mod demo;
+mod fit;
+mod models;
 mod render;
 mod repair;
 mod stitch;
+mod tokens;
 
 use clap::{Args, Parser, Subcommand};
 use overlock_json::NoJson;
@@ -18,7 +21,8 @@ use crate::output::Results;
 /// Keeps language-model calls whole
 ///
 /// Finds where JSON was cut, closes and repairs it, shows it under a budget, and
-/// stitches the pieces of a long answer into one document.
+/// stitches the pieces of a long answer into one document. Counts tokens, knows what
+/// models can take, and fits requests into their windows.
 #[derive(Debug, Parser)]
 #[command(
     name = "overlock",
@@ -38,6 +42,9 @@ pub(crate) enum Command {
     Repair(repair::Repair),
     Render(render::Render),
     Stitch(stitch::Stitch),
+    Tokens(tokens::Tokens),
+    Models(models::Models),
+    Fit(fit::Fit),
     Demo(demo::Demo),
     Completions(completions::Completions),
 }
@@ -50,6 +57,9 @@ impl Command {
             Self::Repair(repair) => repair.run(),
             Self::Render(render) => render.run(),
             Self::Stitch(stitch) => stitch.run(),
+            Self::Tokens(tokens) => tokens.run(),
+            Self::Models(models) => models.run(),
+            Self::Fit(fit) => fit.run(),
             Self::Demo(demo) => demo.run(),
             Self::Completions(completions) => completions.run(),
         }
@@ -77,4 +87,10 @@ fn no_json(reason: NoJson, name: &str, form: &Form) -> Failure {
         name: name.into(),
         source: reason,
     }
+}
+
+fn parse_tokens(argument: &str) -> Result<u64, String> {
+    argument
+        .parse()
+        .map_err(|_| "must be a whole number from 0 on".into())
 }

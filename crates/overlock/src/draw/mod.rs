@@ -1,22 +1,26 @@
-//! How cuts and seams are shown to people.
+//! How cuts, seams, models and windows are shown to people.
 //!
 //! Colour is only ever added to what the words and marks already say. Whatever stands
 //! in a text, it cannot steer the terminal: control characters are drawn, not sent.
 
 mod cells;
+mod model;
 mod place;
 mod seam;
 mod trail;
+mod window;
 mod words;
 
 use anstyle::{AnsiColor, Style};
 
 pub(crate) use cells::{head, line_cells, tail};
+pub(crate) use model::{ModelDrawing, model_table};
 pub(crate) use place::{CutDrawing, Position, cut_lines};
 pub(crate) use seam::SeamDrawing;
 pub(crate) use trail::open_trail;
+pub(crate) use window::{PartDrawing, Verdict, WindowDrawing};
 pub(crate) use words::{
-    SENTENCE_COLUMNS, cut_sentence, fix_name, fixes, grouped, path, place_phrase,
+    SENTENCE_COLUMNS, cut_sentence, fix_name, fixes, grouped, grouped_tokens, path, place_phrase,
 };
 
 /// What matters most on a line.

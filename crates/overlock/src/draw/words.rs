@@ -87,6 +87,11 @@ pub(crate) fn fix_name(fix: Fix) -> String {
 
 /// A number with its thousands set apart.
 pub(crate) fn grouped(number: usize) -> String {
+    grouped_tokens(number as u64)
+}
+
+/// A number of tokens with its thousands set apart.
+pub(crate) fn grouped_tokens(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

@@ -85,6 +85,24 @@ fn a_closed_pipe_is_not_an_error() {
         &["repair", file.path()],
         &["close", "--json", file.path()],
         &["close", "--jsonl", lines.path()],
+        &[
+            "tokens",
+            "--encoding",
+            "o200k_base",
+            "--jsonl",
+            lines.path(),
+        ],
+        &[
+            "tokens",
+            "--encoding",
+            "o200k_base",
+            "--truncate",
+            "500000",
+            file.path(),
+        ],
+        &["models"],
+        &["models", "--json"],
+        &["fit", "--model", "gpt-4", "--messages", "5"],
         &["demo"],
         &["completions", "bash"],
         &["--help"],
@@ -117,6 +135,9 @@ fn every_command_explains_itself_with_an_example() {
         "repair",
         "render",
         "stitch",
+        "tokens",
+        "models",
+        "fit",
         "demo",
         "completions",
     ] {
@@ -155,7 +176,12 @@ fn completions_know_every_command() {
             "repair",
             "render",
             "stitch",
+            "tokens",
+            "models",
+            "fit",
             "expected-overlap",
+            "o200k_base",
+            "max-messages",
         ] {
             assert!(run.stdout.contains(word), "{word} for {shell}");
         }
@@ -165,7 +191,15 @@ fn completions_know_every_command() {
 
 #[test]
 fn output_to_a_pipe_has_no_colour() {
-    for arguments in [&["cut"][..], &["demo"], &["--help"]] {
+    for arguments in [
+        &["cut"][..],
+        &["models", "gpt-4"],
+        &["models", "zzqq"],
+        &["models"],
+        &["fit", "--model", "gpt-4", "--messages", "5"],
+        &["demo"],
+        &["--help"],
+    ] {
         let run = overlock(arguments, "[1, \"tw");
         assert!(
             !run.stdout.contains('\x1b') && !run.stderr.contains('\x1b'),

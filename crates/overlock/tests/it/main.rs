@@ -6,9 +6,15 @@ mod program;
 // One file each: what a command answers, to people and to machines.
 mod close;
 mod cut;
+mod fit;
+mod models;
 mod render;
 mod repair;
 mod stitch;
+mod tokens;
+
+// Where settings come from, and what is said of those that are wrong.
+mod config;
 
 // Many texts in one run: order, bad lines, memory.
 mod batch;

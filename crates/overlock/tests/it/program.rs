@@ -1,7 +1,7 @@
 //! Runs the real binary.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
@@ -44,7 +44,12 @@ fn parse(text: &str) -> Value {
 
 /// Runs `overlock` with `input` on its standard input.
 pub(crate) fn overlock(arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
-    let mut child = command(arguments)
+    run(&mut command(arguments), input)
+}
+
+/// Runs a command that was changed, in its environment or its folder.
+pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Run {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -72,6 +77,13 @@ pub(crate) fn overlock(arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_overlock"));
     command.args(arguments);
+    // Whatever the person who runs the tests has set is not what is tested.
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("OVERLOCK_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("XDG_CONFIG_HOME", "/no/such/folder");
     command
 }
 
@@ -96,5 +108,37 @@ impl TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A folder that is gone, with all in it, when the test is done.
+pub(crate) struct TemporaryFolder {
+    path: PathBuf,
+}
+
+impl TemporaryFolder {
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("overlock-{}-{name}", std::process::id());
+        let path = env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("the temporary directory can be written");
+        Self { path }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file into it, and the folders it is in.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path.join(name);
+        let folder = path.parent().expect("the file is in a folder");
+        fs::create_dir_all(folder).expect("the temporary directory can be written");
+        fs::write(&path, content).expect("the temporary directory can be written");
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -6,15 +6,22 @@
 
 /// Spreads a key over all bits.
 #[inline]
-pub(crate) const fn mix(key: u64) -> u64 {
-    let product = (key ^ 0x9E37_79B9_7F4A_7C15) as u128 * 0xD6E8_FEB8_6659_FD93;
-    (product as u64) ^ (product >> 64) as u64
+pub(crate) fn mix(key: u64) -> u64 {
+    let (low, high) = (key ^ 0x9E37_79B9_7F4A_7C15).carrying_mul(0xD6E8_FEB8_6659_FD93, 0);
+    low ^ high
 }
 
 /// Spreads a key of two words.
 #[inline]
-pub(crate) const fn mix_two(low: u64, high: u64) -> u64 {
+pub(crate) fn mix_two(low: u64, high: u64) -> u64 {
     mix(mix(low) ^ high)
+}
+
+/// Sixteen bytes as two words.
+#[inline]
+pub(crate) fn words(bytes: &[u8; 16]) -> [u64; 2] {
+    let (words, _) = bytes.as_chunks();
+    [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
 }
 
 /// Spreads a text of any length.
@@ -30,20 +37,20 @@ pub(crate) fn mix_bytes(bytes: &[u8]) -> u64 {
 
 /// The bucket of a spread key, of so many buckets.
 #[inline]
-pub(crate) const fn bucket(hash: u64, buckets: usize) -> usize {
+pub(crate) fn bucket(hash: u64, buckets: usize) -> usize {
     scaled(hash >> 32, buckets)
 }
 
 /// The slot of a spread key with the seed of its bucket, of so many slots.
 #[inline]
-pub(crate) const fn slot(hash: u64, seed: u16, slots: usize) -> usize {
-    let mixed = (hash ^ (seed as u64).wrapping_mul(0xA24B_AED4_963E_E407))
+pub(crate) fn slot(hash: u64, seed: u16, slots: usize) -> usize {
+    let mixed = (hash ^ u64::from(seed).wrapping_mul(0xA24B_AED4_963E_E407))
         .wrapping_mul(0x9FB2_1C65_1E98_DF25);
     scaled(mixed >> 32, slots)
 }
 
 /// A number of 32 bits brought into a range.
 #[inline]
-const fn scaled(number: u64, range: usize) -> usize {
+fn scaled(number: u64, range: usize) -> usize {
     ((number * range as u64) >> 32) as usize
 }

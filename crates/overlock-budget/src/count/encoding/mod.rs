@@ -1,16 +1,30 @@
-//! How many tokens is a text to an OpenAI model?
+//! How many tokens is a text to a GPT?
 
 mod hash;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
-use self::table::{CL100K, O200K, P50K, Ranks};
-use super::merge;
-use super::split::Pattern;
-use super::{CountTokens, Keep};
+pub(crate) use self::hash::{mix_two, words};
 
-/// An encoding of OpenAI, built in: it counts exactly what `tiktoken` counts for ordinary text.
+use self::table::{CL100K, O200K, P50K, R50K, Ranks};
+use super::byte_pair::{self, BytePair};
+use super::split::Pattern;
+use super::{CountTokens, Keep, truncate};
+
+/// An encoding that `tiktoken` knows, built in: it counts exactly what `tiktoken` counts for
+/// ordinary text.
+///
+/// ```
+/// use overlock_budget::{CountTokens, Encoding, Keep};
+///
+/// let encoding = Encoding::O200kBase;
+/// assert_eq!(encoding.count("Hello, world!"), 4);
+/// assert_eq!(encoding.count_up_to("Hello, world!", 3), None);
+/// assert_eq!(encoding.truncate_to("Hello, world!", 3, Keep::Start), "Hello, world");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// `o200k_base`: GPT-4o, GPT-4.1, GPT-5 and the o-series.
@@ -53,35 +67,12 @@ impl Encoding {
         }
     }
 
-    fn pattern(self) -> Pattern {
+    fn ranks(self) -> &'static Ranks {
         match self {
-            Self::O200kBase | Self::O200kHarmony => Pattern::Cased,
-            Self::Cl100kBase => Pattern::Words {
-                digits: 3,
-                whole_ending: true,
-            },
-            Self::P50kBase | Self::R50kBase => Pattern::Plain,
-        }
-    }
-
-    fn ranks(self) -> Ranks {
-        match self {
-            Self::O200kBase | Self::O200kHarmony => Ranks {
-                table: &O200K,
-                end: u32::MAX,
-            },
-            Self::Cl100kBase => Ranks {
-                table: &CL100K,
-                end: u32::MAX,
-            },
-            Self::P50kBase => Ranks {
-                table: &P50K,
-                end: u32::MAX,
-            },
-            Self::R50kBase => Ranks {
-                table: &P50K,
-                end: 50_256,
-            },
+            Self::O200kBase | Self::O200kHarmony => &O200K,
+            Self::Cl100kBase => &CL100K,
+            Self::P50kBase => &P50K,
+            Self::R50kBase => &R50K,
         }
     }
 }
@@ -96,37 +87,45 @@ impl CountTokens for Encoding {
     }
 
     fn count_up_to(&self, text: &str, limit: u64) -> Option<u64> {
-        let (pattern, ranks) = (self.pattern(), self.ranks());
-        let bytes = text.as_bytes();
-        let (mut start, mut count) = (0, 0);
-        while start < text.len() {
-            let end = pattern.end(text, start);
-            if end - start == 1 || self.is_token(bytes, start, end) {
-                count += 1;
-            } else {
-                count += merge::count_up_to(&ranks, &bytes[start..end], limit - count)?;
-            }
-            if count > limit {
-                return None;
-            }
-            start = end;
-        }
-        Some(count)
+        byte_pair::count_up_to(self, text, limit)
     }
 
     fn truncate_to<'text>(&self, text: &'text str, tokens: u64, keep: Keep) -> &'text str {
-        todo!()
+        truncate::truncate_to(self, text, tokens, keep)
     }
 }
 
-impl Encoding {
+impl BytePair for Encoding {
+    type Merges = Ranks;
+
     #[inline]
-    fn is_token(self, text: &[u8], start: usize, end: usize) -> bool {
+    fn merges(&self) -> &Ranks {
+        self.ranks()
+    }
+
+    #[inline]
+    fn pattern(&self) -> Pattern {
+        match self {
+            Self::O200kBase | Self::O200kHarmony => Pattern::Cased,
+            Self::Cl100kBase => Pattern::Words {
+                digits: 3,
+                whole_ending: true,
+            },
+            Self::P50kBase | Self::R50kBase => Pattern::Plain,
+        }
+    }
+
+    #[inline]
+    fn is_token(&self, text: &[u8], start: usize, end: usize) -> bool {
         // Spaces in a row are all that the larger of the two vocabularies has and the smaller has not.
-        if self == Self::R50kBase && text[start..end].starts_with(b"  ") {
+        if *self == Self::R50kBase && text[start..end].starts_with(b"  ") {
             return false;
         }
         self.ranks().table.contains(text, start, end)
+    }
+
+    fn longest(&self) -> usize {
+        self.ranks().table.longest
     }
 }
 

@@ -4,7 +4,7 @@
 //! Every look-up compares whole keys, so no text, however it is made, is taken for another.
 
 use super::hash;
-use crate::count::merge::Merges;
+use crate::count::merge::{Merges, NO_MERGE};
 
 /// The tokens of one vocabulary, as the build script lays them out.
 pub(super) struct Table {
@@ -19,6 +19,8 @@ pub(super) struct Table {
     merges: Perfect<8>,
     /// The tokens of one byte.
     bytes: &'static [[u8; 4]],
+    /// The tokens of two bytes, or [`NO_MERGE`].
+    two_bytes: &'static [[u8; 4]],
     /// The length of the longest token.
     pub(super) longest: usize,
 }
@@ -38,6 +40,7 @@ macro_rules! table {
             long_text: part!($name, "long.text"),
             merges: perfect!($name, "merges", 8),
             bytes: part!($name, "bytes").as_chunks().0,
+            two_bytes: part!($name, "two_bytes").as_chunks().0,
             longest: part!($name, "longest")[0] as usize,
         }
     };
@@ -69,9 +72,9 @@ macro_rules! part {
     }};
 }
 
-pub(super) static P50K: Table = table!("p50k");
-pub(super) static CL100K: Table = table!("cl100k");
-pub(super) static O200K: Table = table!("o200k");
+static P50K_TABLE: Table = table!("p50k");
+static CL100K_TABLE: Table = table!("cl100k");
+static O200K_TABLE: Table = table!("o200k");
 
 /// The length from which on a token takes two words.
 const MEDIUM: usize = 8;
@@ -89,16 +92,14 @@ impl Table {
             return self.contains_long(&text[start..end]);
         }
         // Sixteen bytes are read at once where there are as many.
-        let bytes = match text.get(start..start + 16) {
-            Some(bytes) => bytes.try_into().unwrap_or([0; 16]),
-            None => {
-                let mut bytes = [0; 16];
-                bytes[..len].copy_from_slice(&text[start..end]);
-                bytes
-            }
+        let bytes = if let Some(bytes) = text[start..].first_chunk() {
+            *bytes
+        } else {
+            let mut bytes = [0; 16];
+            bytes[..len].copy_from_slice(&text[start..end]);
+            bytes
         };
-        let words = u128::from_le_bytes(bytes);
-        let (low, high) = (words as u64, (words >> 64) as u64);
+        let [low, high] = hash::words(&bytes);
         let tag = (len as u64) << 56;
         if len < MEDIUM {
             let key = low & !(u64::MAX << (8 * len)) | tag;
@@ -119,19 +120,13 @@ impl Table {
         self.long_text.get(start..start + len) == Some(piece)
     }
 
-    /// The token of two tokens; [`Self::NO_TOKEN`] if they make none.
+    /// The token that two tokens make, if any.
     #[inline]
-    fn merge_of(&self, left: u32, right: u32) -> u32 {
+    fn merge(&self, left: u32, right: u32) -> Option<u32> {
         let pair = u64::from(left) << RANK_BITS | u64::from(right);
         let merge = u64::from_le_bytes(self.merges.slot(hash::mix(pair)));
-        if merge >> RANK_BITS == pair {
-            merge as u32 & ((1 << RANK_BITS) - 1)
-        } else {
-            Self::NO_TOKEN
-        }
+        (merge >> RANK_BITS == pair).then_some((merge & ((1 << RANK_BITS) - 1)) as u32)
     }
-
-    const NO_TOKEN: u32 = u32::MAX;
 }
 
 impl<const N: usize> Perfect<N> {
@@ -142,32 +137,51 @@ impl<const N: usize> Perfect<N> {
     }
 }
 
-/// The merges of a table up to a rank: a smaller vocabulary may be the beginning of a larger one.
-#[derive(Clone, Copy)]
-pub(super) struct Ranks {
+/// The ranks of a table up to one of them: a smaller vocabulary may be the beginning of a larger.
+pub(crate) struct Ranks {
     pub(super) table: &'static Table,
     /// The rank from which on there are no tokens.
-    pub(super) end: u32,
+    end: u32,
 }
 
+pub(super) static O200K: Ranks = Ranks {
+    table: &O200K_TABLE,
+    end: NO_MERGE,
+};
+pub(super) static CL100K: Ranks = Ranks {
+    table: &CL100K_TABLE,
+    end: NO_MERGE,
+};
+pub(super) static P50K: Ranks = Ranks {
+    table: &P50K_TABLE,
+    end: NO_MERGE,
+};
+pub(super) static R50K: Ranks = Ranks {
+    table: &P50K_TABLE,
+    end: 50_256,
+};
+
 impl Merges for Ranks {
-    type Merge = u32;
-
-    const NONE: u32 = Table::NO_TOKEN;
-
     #[inline]
     fn byte(&self, byte: u8) -> u32 {
         u32::from_le_bytes(self.table.bytes[usize::from(byte)])
     }
 
     #[inline]
-    fn merge(&self, left: u32, right: u32) -> u32 {
-        let token = self.table.merge_of(left, right);
-        if token < self.end { token } else { Self::NONE }
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        let token = self.table.merge(left, right);
+        token.filter(|token| *token < self.end).unwrap_or(NO_MERGE)
     }
 
     #[inline]
-    fn merged(merge: u32) -> u32 {
-        merge
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32 {
+        let token = self.table.two_bytes[usize::from(left) << 8 | usize::from(right)];
+        let token = u32::from_le_bytes(token);
+        if token < self.end { token } else { NO_MERGE }
+    }
+
+    #[inline]
+    fn merged(&self, rank: u32) -> u32 {
+        rank
     }
 }

@@ -1,0 +1,351 @@
+//! How fast are tokens counted, from the first text on, and does everybody count the same?
+//!
+//! Texts are put together from the sentences and lines of this repository, and from sentences in
+//! Chinese, Japanese and Korean, in another order each time: a peer that remembers pieces may do so,
+//! but never sees a text twice in the column of the first count. Start and memory are measured in
+//! processes of their own. Not here: `fastokens` and Hugging Face `tokenizers`, which bring no
+//! vocabulary of their own.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use overlock_budget::{Cached, CountTokens, Encoding};
+
+use crate::Options;
+use crate::clock::{best_of, once, rate, shown_rate, shown_time};
+use crate::random::Random;
+use crate::table::Table;
+
+/// The hidden command that counts for the first time in this process.
+pub(crate) const CHILD: &str = "--count-first";
+
+struct Counter {
+    name: &'static str,
+    count: fn(&str) -> usize,
+}
+
+static REMEMBERED: LazyLock<Cached<Encoding>> =
+    LazyLock::new(|| Cached::new(Encoding::O200kBase, 64_000_000));
+static SPLINTR: LazyLock<Option<splintr::AnyTokenizer>> =
+    LazyLock::new(|| splintr::from_pretrained("o200k_base").ok());
+
+/// Ours first, all for `o200k_base`.
+const COUNTERS: &[Counter] = &[
+    Counter {
+        name: "overlock-budget",
+        count: |text| as_usize(Encoding::O200kBase.count(text)),
+    },
+    Counter {
+        name: REMEMBERING,
+        count: |text| as_usize(REMEMBERED.count(text)),
+    },
+    Counter {
+        name: "tiktoken-rs",
+        count: |text| tiktoken_rs::o200k_base_singleton().count_ordinary(text),
+    },
+    Counter {
+        name: "bpe-openai",
+        count: |text| bpe_openai::o200k_base().count(text),
+    },
+    Counter {
+        name: "tiktoken (goliajp)",
+        count: |text| {
+            tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text))
+        },
+    },
+    Counter {
+        name: "splintr",
+        count: |text| {
+            SPLINTR
+                .as_ref()
+                .map_or(0, |tokenizer| tokenizer.encode_raw(text).len())
+        },
+    },
+];
+
+const REMEMBERING: &str = "overlock-budget, `Cached`";
+
+fn as_usize(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// Prints all three tables.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let size = if options.quick { 200_000 } else { 1_000_000 };
+    let texts = [
+        ("English", shuffled(&english()?, " ", size)),
+        ("code", shuffled(&code()?, "\n", size)),
+        ("CJK", shuffled(CJK, "", size)),
+    ];
+    speed(options, &texts);
+    first(&texts)?;
+    agreement(options, &texts);
+    Ok(())
+}
+
+fn speed(options: &Options, texts: &[(&str, String)]) {
+    let runs = if options.quick { 3 } else { 7 };
+    let mut table = Table::new([
+        "counting, `o200k_base`",
+        "200 B English",
+        "200 B code",
+        "200 B CJK",
+        "1 MB English",
+        "1 MB code",
+        "1 MB CJK",
+    ]);
+    for counter in COUNTERS {
+        eprintln!("   counting with {}", counter.name);
+        (counter.count)("so that nothing is set up on the clock");
+        let messages = texts.iter().map(|(_, text)| {
+            let messages = chunks(text, 200);
+            let time = best_of(runs, || {
+                messages
+                    .iter()
+                    .map(|message| (counter.count)(message))
+                    .sum::<usize>()
+            });
+            let each = time.as_secs_f64() / messages.len() as f64;
+            format!("{:.2} µs", each * 1e6)
+        });
+        let messages: Vec<String> = messages.collect();
+        let whole = texts.iter().map(|(_, text)| {
+            let time = best_of(runs, || (counter.count)(text));
+            shown_rate(rate(text.len(), time))
+        });
+        table.row(
+            [counter.name.to_owned()]
+                .into_iter()
+                .chain(messages)
+                .chain(whole),
+        );
+    }
+    table.print("Counting");
+}
+
+fn first(texts: &[(&str, String)]) -> Result<()> {
+    let path = std::env::temp_dir().join(format!("overlock-bench-{}.txt", std::process::id()));
+    fs::write(&path, &texts[0].1)?;
+    let mut table = Table::new([
+        "the first count of a process",
+        "a short text",
+        "then 1 MB English, first seen",
+        "memory",
+    ]);
+    for counter in COUNTERS
+        .iter()
+        .filter(|counter| counter.name != REMEMBERING)
+    {
+        let output = Command::new(std::env::current_exe()?)
+            .arg(CHILD)
+            .arg(counter.name)
+            .arg(&path)
+            .output()?;
+        if !output.status.success() {
+            bail!("`{}` ended with {}", counter.name, output.status);
+        }
+        let cells = String::from_utf8(output.stdout)?;
+        table.row(
+            [counter.name.to_owned()]
+                .into_iter()
+                .chain(cells.lines().map(str::to_owned)),
+        );
+    }
+    fs::remove_file(&path)?;
+    table.print("The first count");
+    Ok(())
+}
+
+/// Counts for the first time in this process, and prints what that took.
+pub(crate) fn count_in_this_process(begun: Instant, name: &str, path: &str) -> Result<()> {
+    let counter = COUNTERS.iter().find(|counter| counter.name == name);
+    let counter = counter.context("there is no such counter")?;
+    black_box((counter.count)("What was counted first?"));
+    let first = begun.elapsed();
+    let text = fs::read_to_string(path)?;
+    let (time, _) = once(|| (counter.count)(&text));
+    println!("{}", shown_time(first.max(Duration::from_micros(1))));
+    println!("{}", shown_rate(rate(text.len(), time)));
+    println!("{}", peak_memory().unwrap_or_else(|| "unknown".to_owned()));
+    Ok(())
+}
+
+fn peak_memory() -> Option<String> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(format!("{:.0} MB", kilobytes / 1e3))
+}
+
+fn agreement(options: &Options, texts: &[(&str, String)]) {
+    let mut random = Random::new(7);
+    let wanted = if options.quick { 2_000 } else { 20_000 };
+    let mut hard: Vec<String> = (0..wanted)
+        .map(|_| (0..random.below(40)).map(|_| random.pick(HARD)).collect())
+        .collect();
+    hard.extend(
+        texts
+            .iter()
+            .flat_map(|(_, text)| chunks(text, 500))
+            .map(str::to_owned),
+    );
+    let mut table = Table::new(["the same count as tiktoken-rs", "texts", "other counts"]);
+    for counter in COUNTERS {
+        let others = hard.iter().filter(|text| {
+            (counter.count)(text) != tiktoken_rs::o200k_base_singleton().count_ordinary(text)
+        });
+        table.row([
+            counter.name.to_owned(),
+            hard.len().to_string(),
+            others.count().to_string(),
+        ]);
+    }
+    table.print("Agreement");
+}
+
+/// The text in pieces of about so many bytes.
+fn chunks(mut text: &str, size: usize) -> Vec<&str> {
+    let mut chunks = Vec::new();
+    while !text.is_empty() {
+        let (chunk, rest) = text.split_at(text.ceil_char_boundary(size));
+        chunks.push(chunk);
+        text = rest;
+    }
+    chunks
+}
+
+/// A text of about `size` bytes out of parts.
+pub(crate) fn shuffled<T: AsRef<str>>(parts: &[T], between: &str, size: usize) -> String {
+    let mut random = Random::new(1);
+    let mut text = String::with_capacity(size + 1000);
+    while text.len() < size {
+        text.push_str(parts[random.below(parts.len())].as_ref());
+        text.push_str(between);
+    }
+    text
+}
+
+/// The sentences in the documents of this repository.
+pub(crate) fn english() -> Result<Vec<String>> {
+    let mut sentences = Vec::new();
+    for name in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+    ] {
+        let text = fs::read_to_string(name).with_context(|| format!("could not read `{name}`"))?;
+        sentences.extend(text.split_inclusive(". ").map(str::to_owned));
+    }
+    Ok(sentences)
+}
+
+/// The lines in the programs of this repository, ten at a time.
+fn code() -> Result<Vec<String>> {
+    let mut folders = vec![Path::new("crates").to_owned()];
+    let mut lines = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)
+            .with_context(|| format!("could not list `{}`", folder.display()))?
+        {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path)?;
+                let text: Vec<&str> = text.lines().collect();
+                lines.extend(text.chunks(10).map(|lines| lines.join("\n")));
+            }
+        }
+    }
+    Ok(lines)
+}
+
+const CJK: &[&str] = &[
+    "港の水位は毎時測定され、",
+    "嵐の前には気圧が下がります。",
+    "报告显示，春季的水位高于平均值。",
+    "每个站点的数据都经过质量检查，",
+    "语言模型的上下文窗口是有限的。",
+    "하버의 수위는 봄에 평균보다 높았다. ",
+    "모델의 문맥 창에는 한계가 있다. ",
+    "長い回答は途中で切れることがあるので、続きを求めて縫い合わせる。",
+    "我们把两段文字在重叠处连接起来，",
+    "トークンの数は文字の数とは違う。",
+    "超出预算的部分会被删去，",
+    "最后一条用户消息永远保留。\n",
+    "東京と大阪の間は約四百キロメートルです。",
+    "北京的天气预报说明天有大风。",
+    "서울에서 부산까지 기차로 두 시간 반이 걸린다.\n",
+    "この文書は自動的に生成されたものではない。",
+    "数字２０２４と12,345も含まれています。",
+    "请参阅第三章（第42页）的表格。",
+    "エラーが発生した場合は、もう一度お試しください。",
+    "개발자는 JSON 응답이 끝까지 도착하기를 바란다. ",
+];
+
+const HARD: &[&str] = &[
+    "a",
+    "the",
+    " world",
+    "HTML",
+    "camelCase",
+    "'s",
+    "'S",
+    "'ſ",
+    "'re",
+    "'lL",
+    "''",
+    "0",
+    "42",
+    "123",
+    "٣",
+    "²",
+    "Ⅷ",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\r\n",
+    " \n",
+    "\u{85}",
+    "\u{a0}",
+    "\u{3000}",
+    "\u{200b}",
+    ".",
+    "!",
+    "/",
+    "==",
+    "---",
+    "_",
+    "<|endoftext|>",
+    "<|im_start|>",
+    "é",
+    "e\u{301}",
+    "\u{301}",
+    "ǅ",
+    "ʰ",
+    "ß",
+    "日",
+    "本語",
+    "。",
+    "カタ",
+    "한국",
+    "ال",
+    "न्",
+    "กิ",
+    "α",
+    "Ω",
+    "я",
+    "Ж",
+    "😀",
+    "👨\u{200d}👩",
+    "🇩🇪",
+    "𐐀",
+    "𠀀",
+];

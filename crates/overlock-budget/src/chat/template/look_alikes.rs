@@ -1,0 +1,57 @@
+//! Which text only looks like a control token?
+//!
+//! Once a chat is rendered nobody can tell who wrote `<|im_end|>`. So the look-alikes are marked
+//! before: a character that occurs nowhere is put inside of them, and taken out when they count.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// What to mark, and with what.
+pub(super) struct LookAlikes<'file> {
+    pub(super) mark: char,
+    by_first: HashMap<char, Vec<&'file str>>,
+}
+
+impl<'file> LookAlikes<'file> {
+    /// Marks with a character that a rendered chat does not hold.
+    pub(super) fn new(control: impl Iterator<Item = &'file str>, rendered: &str) -> Self {
+        let mut by_first: HashMap<char, Vec<&str>> = HashMap::new();
+        for token in control {
+            let mut characters = token.chars();
+            // Nothing can be put inside of a single character.
+            if let (Some(first), Some(_)) = (characters.next(), characters.next()) {
+                by_first.entry(first).or_default().push(token);
+            }
+        }
+        // Characters that mean nothing to anybody come first. If a chat holds every one of them,
+        // the last is as good as any: it will be seen to change the text, and not be used.
+        let mut marks = ('\u{fdd0}'..='\u{fdef}').chain('\u{f0000}'..='\u{ffffd}');
+        let mark = marks.find(|mark| !rendered.contains(*mark));
+        Self {
+            mark: mark.unwrap_or('\u{ffffd}'),
+            by_first,
+        }
+    }
+
+    /// A text with the mark in all that looks like a control token.
+    pub(super) fn marked<'text>(&self, text: &'text str) -> Cow<'text, str> {
+        let mut marked = String::new();
+        let mut copied = 0;
+        for (at, character) in text.char_indices() {
+            let Some(tokens) = self.by_first.get(&character) else {
+                continue;
+            };
+            if tokens.iter().any(|token| text[at..].starts_with(token)) {
+                let inside = at + character.len_utf8();
+                marked.push_str(&text[copied..inside]);
+                marked.push(self.mark);
+                copied = inside;
+            }
+        }
+        if copied == 0 {
+            return Cow::Borrowed(text);
+        }
+        marked.push_str(&text[copied..]);
+        Cow::Owned(marked)
+    }
+}

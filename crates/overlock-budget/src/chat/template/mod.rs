@@ -1,0 +1,457 @@
+//! What does a chat look like once the template of an open model has rendered it?
+//!
+//! A `tokenizer_config.json` brings a program in Jinja that writes the chat as the model was
+//! trained to read it. Here it finds what it finds in Hugging Face's `transformers`: the same white
+//! space, the same functions, JSON as Python writes it. It cannot run for ever, nor write without
+//! end, but it is part of the configuration: what it asks for in memory on the way is not bounded.
+
+mod date;
+mod look_alikes;
+mod python;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, ErrorKind, UndefinedBehavior};
+use serde_json::Value;
+
+use crate::TokenizerFile;
+use look_alikes::LookAlikes;
+
+/// How deep messages and tools may be nested, which is as deep as `serde_json` reads by itself.
+const DEPTH: usize = 128;
+
+/// What a template may do before it is stopped, in steps: so many at all, and more for every value
+/// in the messages and tools. The templates in use take a tenth of it.
+const STEPS: u64 = 50_000;
+const STEPS_PER_VALUE: u64 = 1_000;
+
+/// What a template may write, in bytes: so many at all, and more for every byte it is given.
+const OUTPUT: usize = 1 << 20;
+const OUTPUT_PER_BYTE: usize = 16;
+
+/// A chat template, ready to render.
+///
+/// ```
+/// use overlock_budget::{ChatTemplate, RenderOptions};
+/// use serde_json::json;
+///
+/// let config = json!({
+///     "bos_token": "<s>",
+///     "chat_template": "{{ bos_token }}{% for message in messages %}
+///         [{{ message.role }}] {{ message.content }}
+///     {% endfor %}"
+/// });
+/// let template = ChatTemplate::new(&config.to_string())?;
+/// let messages = json!([{ "role": "user", "content": "Hello" }]);
+/// let rendered = template.render(&messages, &RenderOptions::default())?;
+/// assert_eq!(rendered, "<s>        [user] Hello\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+    /// The tokens a template can name, such as `bos_token`, and what they are.
+    tokens: Vec<(String, String)>,
+    has_tool_use: bool,
+}
+
+/// What else a template is told besides the messages.
+#[derive(Clone, Copy, Debug)]
+pub struct RenderOptions<'chat> {
+    /// The tools on offer, as a list of their schemas.
+    pub tools: Option<&'chat Value>,
+    /// Whether the beginning of the answer is written too, as it is in every request.
+    pub add_generation_prompt: bool,
+    /// The time by the user's clock, in seconds since 1970 began on it. Without it a template that
+    /// writes the date uses one of its own.
+    pub now: Option<i64>,
+}
+
+impl Default for RenderOptions<'_> {
+    fn default() -> Self {
+        Self {
+            tools: None,
+            add_generation_prompt: true,
+            now: None,
+        }
+    }
+}
+
+/// Why there is no chat template.
+#[derive(Debug, thiserror::Error)]
+pub enum ChatTemplateError {
+    /// The configuration cannot be read.
+    #[error("the tokenizer configuration is not JSON")]
+    Json {
+        /// Where the text stops being JSON.
+        #[from]
+        source: serde_json::Error,
+    },
+    /// The model has none, or it is in a file of its own.
+    #[error("the tokenizer configuration has no `chat_template`")]
+    Missing,
+    /// There are several, and none is for a plain chat.
+    #[error("none of the chat templates is the default: there are `{}`", names.join("`, `"))]
+    NoDefault {
+        /// What they are called.
+        names: Vec<String>,
+    },
+    /// It is not the Jinja that is spoken here.
+    #[error("the chat template cannot be read: {reason}")]
+    Syntax {
+        /// What is wrong, and where.
+        reason: String,
+    },
+}
+
+/// Why a chat cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The template does not take these messages.
+    #[error("the chat template refuses the messages: {message}")]
+    Refused {
+        /// The template's own words.
+        message: String,
+    },
+    /// The template does not work.
+    #[error("the chat template failed: {reason}")]
+    Failed {
+        /// What it tried to do.
+        reason: String,
+    },
+    /// The template runs on and on.
+    #[error("the chat template was stopped after {steps} steps")]
+    Endless {
+        /// How far it got.
+        steps: u64,
+    },
+    /// The template writes on and on.
+    #[error("the chat template was stopped after writing {bytes} bytes")]
+    TooLong {
+        /// What it was allowed to write.
+        bytes: usize,
+    },
+    /// The messages or tools are nested too deep to be passed on.
+    #[error("the messages are nested more than {DEPTH} deep")]
+    TooDeep,
+}
+
+impl ChatTemplate {
+    /// Reads the template and the tokens it names from the content of a `tokenizer_config.json`.
+    pub fn new(tokenizer_config: &str) -> Result<Self, ChatTemplateError> {
+        let config: Value = serde_json::from_str(tokenizer_config)?;
+        let templates = match &config["chat_template"] {
+            Value::String(template) => vec![("default", template.as_str())],
+            Value::Array(templates) => templates.iter().filter_map(named_template).collect(),
+            _ => return Err(ChatTemplateError::Missing),
+        };
+        Self::from_templates(&templates, named_tokens(&config))
+    }
+
+    /// Takes the template from the content of a `chat_template.jinja`, and only the tokens it names
+    /// from a `tokenizer_config.json`.
+    pub fn with_template(
+        template: &str,
+        tokenizer_config: &str,
+    ) -> Result<Self, ChatTemplateError> {
+        let config = serde_json::from_str(tokenizer_config)?;
+        Self::from_templates(&[("default", template)], named_tokens(&config))
+    }
+
+    fn from_templates(
+        templates: &[(&str, &str)],
+        tokens: Vec<(String, String)>,
+    ) -> Result<Self, ChatTemplateError> {
+        let mut environment = environment();
+        for (name, template) in templates {
+            let template = without_generation_tags(template).into_owned();
+            environment
+                .add_template_owned((*name).to_owned(), template)
+                .map_err(|error| ChatTemplateError::Syntax {
+                    reason: error.to_string(),
+                })?;
+        }
+        let has = |name| environment.get_template(name).is_ok();
+        if templates.is_empty() {
+            return Err(ChatTemplateError::Missing);
+        }
+        if !has("default") {
+            return Err(ChatTemplateError::NoDefault {
+                names: templates
+                    .iter()
+                    .map(|(name, _)| (*name).to_owned())
+                    .collect(),
+            });
+        }
+        Ok(Self {
+            has_tool_use: has("tool_use"),
+            environment,
+            tokens,
+        })
+    }
+
+    /// Writes a chat as the model reads it: a list of messages in the form of `OpenAI`'s.
+    pub fn render(
+        &self,
+        messages: &Value,
+        options: &RenderOptions<'_>,
+    ) -> Result<String, RenderError> {
+        self.render_with(messages, options, &|text| Cow::Borrowed(text))
+    }
+
+    /// The tokens of a chat as the model reads it.
+    ///
+    /// The control tokens that the template writes are control tokens. What looks like one in a
+    /// message or a tool is text, unless the template itself treats it as more than that.
+    pub fn count(
+        &self,
+        tokenizer: &TokenizerFile,
+        messages: &Value,
+        options: &RenderOptions<'_>,
+    ) -> Result<u64, RenderError> {
+        let rendered = self.render(messages, options)?;
+        let look_alikes = LookAlikes::new(tokenizer.control_tokens(), &rendered);
+        let marked = self.render_with(messages, options, &|text| look_alikes.marked(text));
+        Ok(match marked {
+            // A mark must not change anything but what it marks.
+            Ok(marked) if marked.replace(look_alikes.mark, "") == rendered => {
+                tokenizer.count_marked(&marked, look_alikes.mark)
+            }
+            _ => tokenizer.count_with_control(&rendered),
+        })
+    }
+
+    fn render_with(
+        &self,
+        messages: &Value,
+        options: &RenderOptions<'_>,
+        text: &dyn Fn(&str) -> Cow<'_, str>,
+    ) -> Result<String, RenderError> {
+        let mut given = Given::default();
+        let tools = options.tools.unwrap_or(&Value::Null);
+        let mut context = vec![
+            ("messages", given.pass(messages, text, 0)?),
+            ("tools", given.pass(tools, text, 0)?),
+            ("documents", minijinja::Value::from(())),
+            (
+                "add_generation_prompt",
+                options.add_generation_prompt.into(),
+            ),
+        ];
+        for (name, token) in &self.tokens {
+            context.push((name, token.into()));
+        }
+        if let Some(now) = options.now {
+            let format = move |format: &str| date::format(now, format);
+            context.push(("strftime_now", minijinja::Value::from_function(format)));
+        }
+        let name = match options.tools {
+            Some(_) if self.has_tool_use => "tool_use",
+            _ => "default",
+        };
+        let steps = STEPS.saturating_add(STEPS_PER_VALUE.saturating_mul(given.values));
+        // An environment is a handful of shared tables, and its limit is that of one run.
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(steps));
+        let template = environment
+            .get_template(name)
+            .map_err(|error| failed(&error, steps))?;
+        let mut output = Output {
+            bytes: Vec::new(),
+            limit: OUTPUT.saturating_add(given.bytes.saturating_mul(OUTPUT_PER_BYTE)),
+            is_full: false,
+        };
+        let result =
+            template.render_captured_to(minijinja::Value::from_pairs(context), &mut output);
+        match result {
+            _ if output.is_full => Err(RenderError::TooLong {
+                bytes: output.limit,
+            }),
+            Ok(_) => Ok(String::from_utf8_lossy(&output.bytes).into_owned()),
+            Err(error) => Err(failed(&error, steps)),
+        }
+    }
+}
+
+impl fmt::Debug for ChatTemplate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ChatTemplate")
+            .field("tokens", &self.tokens)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a template was given, which is what its limits follow.
+#[derive(Default)]
+struct Given {
+    values: u64,
+    bytes: usize,
+}
+
+impl Given {
+    /// Passes a value on, with its texts as `text` has them.
+    ///
+    /// By hand, because numbers that keep their spelling would arrive as objects otherwise.
+    fn pass(
+        &mut self,
+        value: &Value,
+        text: &dyn Fn(&str) -> Cow<'_, str>,
+        depth: usize,
+    ) -> Result<minijinja::Value, RenderError> {
+        if depth > DEPTH {
+            return Err(RenderError::TooDeep);
+        }
+        self.values = self.values.saturating_add(1);
+        Ok(match value {
+            Value::Null => minijinja::Value::from(()),
+            Value::Bool(value) => minijinja::Value::from(*value),
+            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(number), _, _) => minijinja::Value::from(number),
+                (_, Some(number), _) => minijinja::Value::from(number),
+                (_, _, number) => minijinja::Value::from(number.unwrap_or(f64::NAN)),
+            },
+            Value::String(string) => self.pass_text(string, text),
+            Value::Array(values) => {
+                let passed = values.iter().map(|value| self.pass(value, text, depth + 1));
+                minijinja::Value::from(passed.collect::<Result<Vec<_>, _>>()?)
+            }
+            Value::Object(members) => {
+                let mut passed = Vec::with_capacity(members.len());
+                for (key, value) in members {
+                    let value = self.pass(value, text, depth + 1)?;
+                    passed.push((self.pass_text(key, text), value));
+                }
+                minijinja::Value::from_pairs(passed)
+            }
+        })
+    }
+
+    fn pass_text(&mut self, string: &str, text: &dyn Fn(&str) -> Cow<'_, str>) -> minijinja::Value {
+        let string = text(string);
+        self.bytes = self.bytes.saturating_add(string.len());
+        minijinja::Value::from(&*string)
+    }
+}
+
+/// What a template writes, up to a limit.
+struct Output {
+    bytes: Vec<u8>,
+    limit: usize,
+    is_full: bool,
+}
+
+impl std::io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.limit {
+            self.is_full = true;
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The Jinja of `transformers`.
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    let mut syntax = SyntaxConfig::builder();
+    let syntax = syntax.trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.expect("only delimiters can contradict each other"));
+    environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.set_formatter(python::write);
+    environment.add_filter("tojson", python::to_json);
+    environment.add_function("raise_exception", |message: String| {
+        let raised = minijinja::Error::new(ErrorKind::InvalidOperation, "raised by the template");
+        Err::<minijinja::Value, _>(raised.with_source(Raised(message)))
+    });
+    environment
+}
+
+/// What a template said when it gave up on purpose.
+#[derive(Debug)]
+struct Raised(String);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Error for Raised {}
+
+fn failed(error: &minijinja::Error, steps: u64) -> RenderError {
+    let causes = std::iter::successors(Some(error as &dyn Error), |cause| (*cause).source());
+    for cause in causes {
+        if let Some(Raised(message)) = cause.downcast_ref() {
+            return RenderError::Refused {
+                message: message.clone(),
+            };
+        }
+    }
+    if error.kind() == ErrorKind::OutOfFuel {
+        return RenderError::Endless { steps };
+    }
+    RenderError::Failed {
+        reason: error.to_string(),
+    }
+}
+
+fn named_template(entry: &Value) -> Option<(&str, &str)> {
+    Some((entry["name"].as_str()?, entry["template"].as_str()?))
+}
+
+/// The tokens with a name of their own: a text, or an object that holds it.
+fn named_tokens(config: &Value) -> Vec<(String, String)> {
+    let members = config.as_object().into_iter().flatten();
+    members
+        .filter(|(name, _)| name.ends_with("_token"))
+        .filter_map(|(name, token)| {
+            let token = token.as_str().or_else(|| token["content"].as_str())?;
+            Some((name.clone(), token.to_owned()))
+        })
+        .collect()
+}
+
+/// A template in which the marks around what the model says, which write nothing, are conditions
+/// that always hold: Jinja has no such marks of its own.
+fn without_generation_tags(template: &str) -> Cow<'_, str> {
+    if !template.contains("generation") {
+        return Cow::Borrowed(template);
+    }
+    let mut plain = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, tag, after)) = next_tag(rest) {
+        let inner = &tag[2..tag.len() - 2];
+        let word = inner.trim_matches(['-', '+']).trim();
+        let replaced = match word {
+            "generation" => inner.replace("generation", " if true "),
+            "endgeneration" => inner.replace("endgeneration", " endif "),
+            _ => inner.to_owned(),
+        };
+        plain.push_str(before);
+        plain.push_str("{%");
+        plain.push_str(&replaced);
+        plain.push_str("%}");
+        rest = after;
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
+}
+
+fn next_tag(template: &str) -> Option<(&str, &str, &str)> {
+    let start = template.find("{%")?;
+    let end = start + 2 + template[start + 2..].find("%}")? + 2;
+    Some((&template[..start], &template[start..end], &template[end..]))
+}

@@ -1,0 +1,9 @@
+//! The budget at its door: requests as programs send them, and judges from outside.
+
+// What others count, which `cargo xtask test` asks them for.
+#[cfg(feature = "tokenizer-files")]
+mod judges;
+// The laws of plans, over requests of every shape and a million of them.
+mod planning;
+// Requests that are only sketched.
+mod sketch;

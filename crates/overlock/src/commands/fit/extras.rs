@@ -1,0 +1,68 @@
+//! What wants into the prompt besides the request: memories, and texts that were looked up.
+
+use std::path::PathBuf;
+
+use overlock_budget::{ContextBlock, Memory};
+use overlock_json::clean_encoding;
+use serde::Deserialize;
+
+use super::Fit;
+use crate::ending::Failure;
+use crate::input;
+use crate::output::Notes;
+
+/// Read, and kept for as long as the plan is made.
+pub(super) struct Owned {
+    memories: Vec<OwnedMemory>,
+    context: Vec<(PathBuf, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnedMemory {
+    text: String,
+    importance: f64,
+    #[serde(default)]
+    age_days: f64,
+}
+
+impl Owned {
+    pub(super) fn read(fit: &Fit, notes: &mut Notes) -> Result<Self, Failure> {
+        let memories = match &fit.memories {
+            None => Vec::new(),
+            Some(path) => {
+                let text = input::read(path, notes)?;
+                serde_json::from_slice(&text.bytes).map_err(|error| Failure::Usage {
+                    message: format!("{} is no list of memories: {error}", text.name),
+                    hint: "write [{\"text\": \"…\", \"importance\": 0.8, \"age_days\": 2}, …]"
+                        .into(),
+                })?
+            }
+        };
+        let context = fit.context.iter().map(|path| {
+            let text = input::read(path, notes)?;
+            Ok((path.clone(), clean_encoding(&text.bytes).text.into_owned()))
+        });
+        Ok(Self {
+            context: context.collect::<Result<_, Failure>>()?,
+            memories,
+        })
+    }
+
+    pub(super) fn memories(&self) -> Vec<Memory<'_>> {
+        let memories = self.memories.iter().map(|memory| Memory {
+            text: &memory.text,
+            importance: memory.importance,
+            age_days: memory.age_days,
+        });
+        memories.collect()
+    }
+
+    pub(super) fn context(&self) -> Vec<ContextBlock<'_>> {
+        let blocks = self.context.iter().map(|(path, text)| ContextBlock {
+            name: path.to_str().unwrap_or("context"),
+            text,
+        });
+        blocks.collect()
+    }
+}

@@ -1,0 +1,119 @@
+//! `overlock fit`: does it fit the window, and how long may the answer be?
+
+mod estimate;
+mod extras;
+mod refusal;
+mod request;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use overlock_budget::{Model, PlanOptions, Trim};
+
+use super::parse_tokens;
+use crate::config::{Config, ConfigSource, TRIMS};
+use crate::ending::{Ending, Failure};
+use crate::output::Notes;
+
+/// Fit a request into the window of its model
+///
+/// Reads an OpenAI chat request (messages, tools, `max_tokens`), counts it, trims what may go and
+/// adjusts the answer, so that input, answer and margin never exceed the window. The fitted
+/// request goes to standard output and the calculation to standard error. On a terminal, or with
+/// -o FILE, the calculation takes the place of the request.
+///
+/// With --messages the sizes are estimated instead, at 250 tokens a message, and nothing is
+/// trimmed: an answer keeps at least 500 tokens, and what then does not fit is told.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ overlock fit request.json > fitted.json\n  \
+    $ overlock fit --model gpt-3.5-turbo --messages 50 --max-tokens 5000\n\n\
+    Exit codes: 0 fits; 1 refused, or more than the window; 2 bad usage or unreadable input.")]
+pub(crate) struct Fit {
+    /// The request to fit; standard input if it is `-` or not given
+    #[arg(value_name = "FILE")]
+    request: Option<PathBuf>,
+    /// The model [default: the one the request names, else `budget.model` of the configuration]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// The tokens the answer is to have [default: as requested, else `budget.max_tokens`]
+    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
+    max_tokens: Option<u64>,
+    /// The tokens to leave free [default: `budget.margin`, else by how exactly was counted]
+    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
+    margin: Option<u64>,
+    /// Let the answer take all the room there is
+    #[arg(long)]
+    grow: bool,
+    /// Count with the tokenizer in this file, a Hugging Face tokenizer.json
+    #[arg(long, value_name = "FILE", conflicts_with = "messages")]
+    tokenizer: Option<PathBuf>,
+    /// The `tokenizer_config.json` with the chat template [default: the one beside the tokenizer]
+    #[arg(long, value_name = "FILE", conflicts_with = "messages")]
+    tokenizer_config: Option<PathBuf>,
+    /// What becomes of a conversation that is too long [default: `budget.trim`, else oldest]
+    #[arg(long, value_name = "HOW", conflicts_with = "messages", value_parser = trim_parser())]
+    trim: Option<Trim>,
+    /// A JSON list of memories to tell: objects with text, importance (0 to 1) and `age_days`
+    #[arg(long, value_name = "FILE", conflicts_with = "messages")]
+    memories: Option<PathBuf>,
+    /// A text to put before the question; of several the most important first
+    #[arg(long, value_name = "FILE", conflicts_with = "messages")]
+    context: Vec<PathBuf>,
+    /// Write the fitted request to this file
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["messages", "json"])]
+    output: Option<PathBuf>,
+    /// Estimate instead: how many messages there are
+    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true,
+          conflicts_with = "request", help_heading = "Estimate")]
+    messages: Option<u64>,
+    /// The tokens of the system prompt
+    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true,
+          requires = "messages", help_heading = "Estimate", default_value_t = 500)]
+    system_tokens: u64,
+    /// Take no more than this many of the messages
+    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true,
+          requires = "messages", help_heading = "Estimate")]
+    max_messages: Option<u64>,
+    /// Answer with one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    config: ConfigSource,
+}
+
+impl Fit {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        let mut notes = Notes::new();
+        let config = self.config.load(&mut notes)?;
+        match self.messages {
+            Some(messages) => estimate::run(&self, messages, &config, &mut notes),
+            None => request::run(&self, &config, &mut notes),
+        }
+    }
+
+    /// How the window of a model is divided: as the flags say, and else as is configured.
+    fn plan_options(&self, model: &Model, config: &Config) -> PlanOptions {
+        let options = config.budget.plan_options(model);
+        PlanOptions {
+            margin: self.margin.or(options.margin),
+            trim: self.trim.unwrap_or(options.trim),
+            grow: self.grow || options.grow,
+            ..options
+        }
+    }
+}
+
+fn trim_parser() -> impl TypedValueParser<Value = Trim> {
+    let names = TRIMS.map(Trim::name);
+    PossibleValuesParser::new(names)
+        .map(|name| Trim::from_name(&name).expect("only these names are possible"))
+}
+
+fn no_model() -> Failure {
+    Failure::Usage {
+        message: "no model is named".into(),
+        hint: "give one with --model NAME, or set `budget.model` in overlock.toml".into(),
+    }
+}

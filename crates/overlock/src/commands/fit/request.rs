@@ -1,0 +1,286 @@
+//! Fits a chat request: counted, planned, rewritten.
+
+use std::fs;
+
+use overlock_budget::{
+    Adjustment, ChatCounter, ChatRequest, Extras, Found, Part, Plan, PlanOptions, PlannedPart,
+    Provenance, RequestError, Sharing, Trim, plan,
+};
+use overlock_json::clean_encoding;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::extras::Owned;
+use super::{Fit, no_model, refusal};
+use crate::batch::Refusal;
+use crate::commands::models::note_unknown;
+use crate::config::Config;
+use crate::counter::{Counter, TemplateFiles};
+use crate::draw::{self, PartDrawing, Verdict, WindowDrawing};
+use crate::ending::{Ending, Failure};
+use crate::input::Source;
+use crate::output::{Notes, Results};
+
+/// The answer to machines.
+#[derive(Serialize)]
+struct Answer<'a> {
+    model: &'a str,
+    window: u64,
+    found: &'static str,
+    fits: bool,
+    overflow: u64,
+    adjustment: &'static str,
+    adjusted_max_tokens: u64,
+    requested: u64,
+    available: u64,
+    input_token_count: u64,
+    margin: u64,
+    message_count: usize,
+    memory_count: usize,
+    dropped_messages: &'a [usize],
+    counter: &'a str,
+    provenance: &'static str,
+    exact: bool,
+    blocker: Option<&'a str>,
+    parts: Vec<AnswerPart<'a>>,
+    request: &'a Value,
+}
+
+#[derive(Serialize)]
+struct AnswerPart<'a> {
+    name: &'static str,
+    asked: u64,
+    /// Whether it asked for even more, which was not counted.
+    at_least: bool,
+    given: u64,
+    kept: usize,
+    dropped: usize,
+    dropped_names: &'a [String],
+    explanation: String,
+}
+
+/// What was asked, for what model, and who counts it.
+pub(super) struct Asked<'a> {
+    pub(super) model: &'a str,
+    pub(super) found: &'a Found,
+    pub(super) request: &'a ChatRequest,
+    pub(super) counter: &'a ChatCounter<'a>,
+}
+
+pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Ending, Failure> {
+    let request = read(fit, notes)?;
+    let extras = Owned::read(fit, notes)?;
+    let named = fit.model.as_deref().or(request.model());
+    let Some(model) = named.or(config.budget.model.as_deref()) else {
+        return Err(no_model());
+    };
+    let models = config.models();
+    let found = models.find(model);
+    note_unknown(model, &models, notes);
+    let counter = match &fit.tokenizer {
+        Some(path) => Counter::from_file(path)?,
+        None => Counter::for_model(model, &found, config)?,
+    };
+    counter.note(notes);
+    // A file that is named on the command line has nothing to do with what is configured.
+    let mut files = match fit.tokenizer {
+        Some(_) => TemplateFiles::default(),
+        None => config.template_files(found.entry.as_deref()),
+    };
+    files.tokenizer_config = fit.tokenizer_config.as_deref().or(files.tokenizer_config);
+    let template = counter.template(files)?;
+    if template.is_none() && fit.tokenizer_config.is_some() {
+        return Err(Failure::Usage {
+            message: format!("`{model}` is not counted with a tokenizer file"),
+            hint: "give the file that the configuration belongs to with --tokenizer FILE".into(),
+        });
+    }
+    let chat = counter.of_requests(&found, template.as_ref());
+    let asked = Asked {
+        model,
+        found: &found,
+        request: &request,
+        counter: &chat,
+    };
+    let mut options = fit.plan_options(&found.model, config);
+    options.requested = fit.max_tokens.unwrap_or(options.requested);
+    let extras = Extras {
+        memories: &extras.memories(),
+        context: &extras.context(),
+        tool_importance: &[],
+    };
+    match plan(&request, &extras, &chat, &options) {
+        Ok(plan) => answer(fit, &asked, &plan, notes),
+        Err(error) => {
+            let trimmed = PlanOptions {
+                trim: Trim::Oldest,
+                ..options.clone()
+            };
+            let trimming_helps =
+                options.trim == Trim::Off && plan(&request, &extras, &chat, &trimmed).is_ok();
+            refusal::tell(fit, &asked, &options, error, trimming_helps, notes)
+        }
+    }
+}
+
+fn read(fit: &Fit, notes: &mut Notes) -> Result<ChatRequest, Failure> {
+    let text = Source::from(fit.request.clone()).read(notes)?;
+    let read = ChatRequest::from_json(&clean_encoding(&text.bytes).text);
+    let request = read.and_then(|request| match fit.max_tokens {
+        Some(tokens) => with_length(request, tokens),
+        None => Ok(request),
+    });
+    request.map_err(|source| {
+        if fit.json {
+            // The failure that follows says the same; one that cannot be written adds nothing.
+            let _ = Results::new().object(&Refusal::bad_request(source.to_string()));
+        }
+        Failure::Request {
+            name: text.name,
+            source,
+        }
+    })
+}
+
+/// The same request, as if it had asked for an answer of this length.
+fn with_length(request: ChatRequest, tokens: u64) -> Result<ChatRequest, RequestError> {
+    let mut whole = request.into_value();
+    if let Some(members) = whole.as_object_mut() {
+        for key in ["max_tokens", "max_completion_tokens"] {
+            if let Some(asked) = members.get_mut(key).filter(|asked| !asked.is_null()) {
+                *asked = tokens.into();
+            }
+        }
+    }
+    ChatRequest::from_value(whole)
+}
+
+fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<Ending, Failure> {
+    let rewritten = plan.rewrite(asked.request.clone());
+    let mut results = Results::new();
+    if fit.json {
+        results.object(&Answer {
+            model: asked.model,
+            window: plan.window,
+            found: asked.found.how.name(),
+            fits: plan.fits(),
+            overflow: 0,
+            adjustment: plan.adjustment.name(),
+            adjusted_max_tokens: plan.adjusted_max_tokens,
+            requested: plan.requested,
+            available: plan.available,
+            input_token_count: plan.input_token_count,
+            margin: plan.margin.tokens,
+            message_count: plan.message_count,
+            memory_count: plan.memory_count,
+            dropped_messages: &plan.dropped_messages,
+            counter: &plan.counter,
+            provenance: plan.provenance.name(),
+            exact: plan.provenance == Provenance::Exact,
+            blocker: plan.blocker.as_deref(),
+            parts: plan.parts.iter().map(answer_part).collect(),
+            request: &rewritten,
+        })?;
+        return Ok(Ending::Whole);
+    }
+    let lines = drawing(asked, plan).lines(draw::terminal_width());
+    if let Some(path) = &fit.output {
+        let text = format!("{rewritten}\n");
+        fs::write(path, text).map_err(|source| Failure::OutputUnwritable {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    if fit.output.is_some() || results.is_terminal() {
+        for line in lines {
+            results.line(&line)?;
+        }
+        if fit.output.is_none() {
+            notes.hint("-o FILE keeps the fitted request, and so does `> FILE`");
+        }
+    } else {
+        results.object(&rewritten)?;
+        for line in lines {
+            notes.line(line);
+        }
+    }
+    Ok(Ending::Whole)
+}
+
+fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
+    AnswerPart {
+        name: part.part.name(),
+        asked: part.asked,
+        at_least: part.at_least,
+        given: part.given,
+        kept: part.kept,
+        dropped: part.dropped,
+        dropped_names: &part.dropped_names,
+        explanation: part.change.to_string(),
+    }
+}
+
+fn drawing(asked: &Asked, plan: &Plan) -> WindowDrawing {
+    let parts = plan
+        .parts
+        .iter()
+        .filter(|part| part.asked > 0 || part.given > 0);
+    WindowDrawing {
+        model: asked.model.to_owned(),
+        counted: counted(&plan.counter, plan.provenance),
+        window: plan.window,
+        parts: parts
+            .map(|part| PartDrawing {
+                part: part.part,
+                asked: part.asked,
+                at_least: part.at_least,
+                given: part.given,
+                told: told(part),
+            })
+            .collect(),
+        margin: plan.margin.tokens,
+        input: plan.input_token_count,
+        available: i64::try_from(plan.available).unwrap_or(i64::MAX),
+        requested: plan.requested,
+        adjusted: plan.adjusted_max_tokens,
+        verdict: match plan.adjustment {
+            Adjustment::Granted => Verdict::Granted,
+            Adjustment::Grown => Verdict::Grown,
+            Adjustment::Capped => Verdict::Reduced("the model answers at most this".into()),
+            Adjustment::Reduced | Adjustment::Floor => {
+                Verdict::Reduced("there is no more room".into())
+            }
+        },
+        shared: plan.sharing == Sharing::Shared,
+    }
+}
+
+/// Who counted, and what that is worth.
+pub(super) fn counted(counter: &str, provenance: Provenance) -> String {
+    match provenance {
+        Provenance::Exact => format!("counted exactly with {counter}"),
+        Provenance::Calibrated => format!("counted with {counter} and known formulas"),
+        Provenance::Estimate => format!("estimated with {counter}"),
+    }
+}
+
+/// What became of a part, unless it simply has what it wanted.
+fn told(part: &PlannedPart) -> String {
+    let mut told = Vec::new();
+    if part.dropped > 0 {
+        told.push(format!(
+            "{} of {} kept",
+            part.kept,
+            part.kept + part.dropped
+        ));
+    }
+    if !part.dropped_names.is_empty() {
+        told.push(format!("without {}", part.dropped_names.join(", ")));
+    }
+    // Whole pieces that went say more than the share they did not fit into, and of the answer the
+    // last line of the calculation tells.
+    if part.dropped == 0 && part.given != part.asked && part.part != Part::Completion {
+        told.push(part.change.to_string());
+    }
+    told.join("; ")
+}

@@ -1,0 +1,301 @@
+//! Reads `overlock.toml`.
+//!
+//! Every mistake is told with its place: the parser keeps the span of each key and value, and
+//! what is not in the list of keys is refused there and then.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use overlock_budget::{How, Models};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::Place;
+use super::keys::{KEYS, Key, MODEL_KEYS, Setting, Value};
+use super::{Config, ConfigError, OwnModel};
+use crate::counter;
+use crate::suggest::nearest;
+
+const MODELS: &str = "models";
+const TOKENIZERS: &str = "tokenizers";
+
+/// The configuration in this file, over the defaults.
+pub(super) fn read(path: &Path) -> Result<Config, ConfigError> {
+    let bytes = fs::read(path).map_err(|source| ConfigError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    let text = String::from_utf8(bytes).map_err(|_| ConfigError::NotText {
+        path: path.to_owned(),
+    })?;
+    // An editor on Windows may have left a mark that is no part of the text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    parse(path, text)
+}
+
+/// The configuration in this text. A relative path in it is one from where the file is.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
+    let reader = Reader {
+        path,
+        text,
+        folder: path.parent().unwrap_or(Path::new("")),
+    };
+    let document = DeTable::parse(text).map_err(|error| {
+        let span = error.span().unwrap_or(0..0);
+        let hint = "in TOML a setting is `key = value`, and a text has quotes around it";
+        reader.wrong(format!("this is not TOML: {}", error.message()), span, hint)
+    })?;
+    let mut config = Config::default();
+    reader.document(document.get_ref(), &mut config)?;
+    Ok(config)
+}
+
+/// Whether the name of a tokenizer is the path of its file.
+pub(super) fn is_path(tokenizer: &str) -> bool {
+    let extension = Path::new(tokenizer).extension();
+    tokenizer.contains(['/', '\\']) || extension.is_some_and(|extension| extension == "json")
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+    folder: &'a Path,
+}
+
+type Entry<'a, 'i> = (&'a Spanned<Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
+
+impl Reader<'_> {
+    fn document(&self, table: &DeTable, config: &mut Config) -> Result<(), ConfigError> {
+        // First, since models name them.
+        if let Some(tokenizers) = table.get(TOKENIZERS) {
+            for (family, file) in in_order(self.table(TOKENIZERS, tokenizers)?) {
+                let called = format!("{TOKENIZERS}.{}", family.get_ref());
+                let mut path = PathBuf::new();
+                self.set(&called, &mut path, file)?;
+                let family = family.get_ref().to_ascii_lowercase();
+                config.tokenizers.insert(family, path);
+            }
+        }
+        for (key, value) in in_order(table) {
+            match key.get_ref().as_ref() {
+                TOKENIZERS => {}
+                MODELS => {
+                    for (name, entry) in in_order(self.table(MODELS, value)?) {
+                        let model = self.model(name, entry, config)?;
+                        let name = name.get_ref().to_ascii_lowercase();
+                        config.models.insert(name, model);
+                    }
+                }
+                _ => self.entry((key, value), "", KEYS, config)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn model(
+        &self,
+        name: &Spanned<Cow<str>>,
+        entry: &Spanned<DeValue>,
+        config: &Config,
+    ) -> Result<OwnModel, ConfigError> {
+        let mut model = OwnModel::default();
+        let called = format!("{MODELS}.{:?}", name.get_ref());
+        for (key, value) in in_order(self.table(&called, entry)?) {
+            self.entry((key, value), "", MODEL_KEYS, &mut model)?;
+            if key.get_ref() == "tokenizer" {
+                self.place_tokenizer(&mut model, value.span(), config)?;
+            }
+        }
+        let is_known = || Models::default().find(name.get_ref()).how != How::Default;
+        if model.window.is_none() && !is_known() {
+            return Err(self.wrong(
+                format!(
+                    "the model `{}` has no `window`, and is not in the table",
+                    name.get_ref()
+                ),
+                name.span(),
+                "add `window = ` with the tokens it takes; all else has a default",
+            ));
+        }
+        let impossible = if model.window == Some(0) {
+            "a `window` of 0 tokens"
+        } else if model.answer_cap == Some(0) {
+            "an `answer_cap` of 0 tokens"
+        } else if model.shared == Some(false) && model.answer_cap.is_none() {
+            "a window of its own for the answer, and no `answer_cap` to say how large"
+        } else {
+            return Ok(model);
+        };
+        Err(self.wrong(
+            format!("the model `{}` has {impossible}", name.get_ref()),
+            name.span(),
+            "without a line for it, a setting is as in the table of models",
+        ))
+    }
+
+    /// Takes the name of a tokenizer for what it is: one that is known, or the path of a file.
+    fn place_tokenizer(
+        &self,
+        model: &mut OwnModel,
+        span: Range<usize>,
+        config: &Config,
+    ) -> Result<(), ConfigError> {
+        let Some(name) = &mut model.tokenizer else {
+            return Ok(());
+        };
+        let built_in = counter::names();
+        if built_in.contains(&name.as_str())
+            || config.tokenizers.contains_key(&name.to_ascii_lowercase())
+        {
+            return Ok(());
+        }
+        if is_path(name) {
+            *name = self.folder.join(&*name).display().to_string();
+            return Ok(());
+        }
+        let table = Models::default().all();
+        let families: BTreeSet<&str> = table
+            .values()
+            .filter_map(|model| model.tokenizer.as_deref())
+            .collect();
+        if families.contains(name.as_str()) {
+            return Ok(());
+        }
+        let own = config.tokenizers.keys().map(String::as_str);
+        let known = built_in.iter().copied().chain(families).chain(own);
+        let hint = match nearest(name, known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("built in are {}", built_in.join(", ")),
+        };
+        let what = format!(
+            "`tokenizer` is `{name}`, which is no encoding, no family of models and no path"
+        );
+        Err(self.wrong(what, span, &hint))
+    }
+
+    /// Sets what one entry says, whether it is a key or a table of keys.
+    fn entry<T>(
+        &self,
+        (key, value): Entry,
+        above: &str,
+        keys: &[Key<T>],
+        target: &mut T,
+    ) -> Result<(), ConfigError> {
+        let name = format!("{above}{}", key.get_ref());
+        if let Some(known) = keys.iter().find(|known| known.name == name) {
+            return self.set(&name, (known.field)(target), value);
+        }
+        let below = format!("{name}.");
+        if !keys.iter().any(|known| known.name.starts_with(&below)) {
+            return Err(self.unknown(key, above, keys));
+        }
+        // No deeper than the keys go.
+        for entry in in_order(self.table(&name, value)?) {
+            self.entry(entry, &below, keys, target)?;
+        }
+        Ok(())
+    }
+
+    fn set(
+        &self,
+        name: &str,
+        setting: &mut dyn Setting,
+        value: &Spanned<DeValue>,
+    ) -> Result<(), ConfigError> {
+        let hint = match setting.written() {
+            Some(default) => format!("without this line it is {default}"),
+            None => "overlock.example.toml shows every key with its default".into(),
+        };
+        setting
+            .set(&written(value.get_ref()), self.folder)
+            .map_err(|what| self.wrong(format!("`{name}` {what}"), value.span(), &hint))
+    }
+
+    fn table<'t, 'i>(
+        &self,
+        name: &str,
+        value: &'t Spanned<DeValue<'i>>,
+    ) -> Result<&'t DeTable<'i>, ConfigError> {
+        value.get_ref().as_table().ok_or_else(|| {
+            self.wrong(
+                format!(
+                    "`{name}` is {}, and must be a table",
+                    article(value.get_ref())
+                ),
+                value.span(),
+                &format!("write `[{name}]`, and the keys below it"),
+            )
+        })
+    }
+
+    fn unknown<T>(&self, key: &Spanned<Cow<str>>, above: &str, keys: &[Key<T>]) -> ConfigError {
+        let beside = keys
+            .iter()
+            .filter_map(|known| known.name.strip_prefix(above))
+            .map(|rest| rest.split('.').next().unwrap_or(rest));
+        let tables = [MODELS, TOKENIZERS];
+        let is_root = above.is_empty() && keys.iter().any(|known| known.name.contains('.'));
+        let beside = beside.chain(tables.into_iter().filter(|_| is_root));
+        let word = key.get_ref().as_ref();
+        // A key that is right may only be in the wrong table.
+        let elsewhere = keys
+            .iter()
+            .map(|known| known.name)
+            .find(|known| known.rsplit('.').next() == Some(word));
+        let meant = elsewhere.or_else(|| nearest(word, beside));
+        let hint = match meant {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "overlock.example.toml shows every key there is".into(),
+        };
+        self.wrong(
+            format!("there is no key `{above}{word}`"),
+            key.span(),
+            &hint,
+        )
+    }
+
+    fn wrong(&self, what: String, span: Range<usize>, hint: &str) -> ConfigError {
+        ConfigError::Wrong {
+            what,
+            place: Box::new(Place::new(self.path, self.text, span)),
+            hint: hint.to_owned(),
+        }
+    }
+}
+
+/// The entries as they stand in the file, so that the first mistake is told first.
+fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+fn written(value: &DeValue) -> Value {
+    match value {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => {
+            Value::Integer(i128::from_str_radix(number.as_str(), number.radix()).ok())
+        }
+        DeValue::Float(number) => match number.as_str().parse() {
+            Ok(number) => Value::Fraction(number),
+            Err(_) => Value::Other(article(value)),
+        },
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        other => Value::Other(article(other)),
+    }
+}
+
+fn article(value: &DeValue) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a point",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

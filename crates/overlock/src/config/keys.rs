@@ -1,0 +1,402 @@
+//! Every key there is, and what may be set to it.
+//!
+//! A new setting is a field of [`Config`] and a line here.
+
+use std::path::{Path, PathBuf};
+
+use overlock_budget::Trim;
+
+use super::{Config, OwnModel, TRIMS};
+
+/// One key: its name below that of its table, with dots, and the field it sets.
+pub(super) struct Key<T> {
+    pub(super) name: &'static str,
+    pub(super) field: fn(&mut T) -> &mut dyn Setting,
+}
+
+/// The keys that stand alone, each of which has a variable in the environment as well.
+pub(super) const KEYS: &[Key<Config>] = &[
+    Key {
+        name: "budget.model",
+        field: |config| &mut config.budget.model,
+    },
+    Key {
+        name: "budget.max_tokens",
+        field: |config| &mut config.budget.plan.requested,
+    },
+    Key {
+        name: "budget.answer_floor",
+        field: |config| &mut config.budget.plan.answer_floor,
+    },
+    Key {
+        name: "budget.grow",
+        field: |config| &mut config.budget.plan.grow,
+    },
+    Key {
+        name: "budget.margin",
+        field: |config| &mut config.budget.plan.margin,
+    },
+    Key {
+        name: "budget.trim",
+        field: |config| &mut config.budget.plan.trim,
+    },
+    Key {
+        name: "budget.summary_tokens",
+        field: |config| &mut config.budget.plan.summary_tokens,
+    },
+    Key {
+        name: "budget.drop_step",
+        field: |config| &mut config.budget.plan.drop_step,
+    },
+    Key {
+        name: "budget.truncate_context",
+        field: |config| &mut config.budget.plan.truncate_context,
+    },
+    Key {
+        name: "budget.fill_gaps",
+        field: |config| &mut config.budget.plan.fill_gaps,
+    },
+    Key {
+        name: "budget.tools.priority",
+        field: |config| &mut config.budget.plan.tools.priority,
+    },
+    Key {
+        name: "budget.tools.shrink",
+        field: |config| &mut config.budget.plan.tools.shrink,
+    },
+    Key {
+        name: "budget.tools.min",
+        field: |config| &mut config.budget.plan.tools.min,
+    },
+    Key {
+        name: "budget.tools.max",
+        field: |config| &mut config.budget.plan.tools.max,
+    },
+    Key {
+        name: "budget.history.priority",
+        field: |config| &mut config.budget.plan.history.priority,
+    },
+    Key {
+        name: "budget.history.shrink",
+        field: |config| &mut config.budget.plan.history.shrink,
+    },
+    Key {
+        name: "budget.history.min",
+        field: |config| &mut config.budget.plan.history.min,
+    },
+    Key {
+        name: "budget.history.max",
+        field: |config| &mut config.budget.plan.history.max,
+    },
+    Key {
+        name: "budget.context.priority",
+        field: |config| &mut config.budget.plan.context.priority,
+    },
+    Key {
+        name: "budget.context.shrink",
+        field: |config| &mut config.budget.plan.context.shrink,
+    },
+    Key {
+        name: "budget.context.min",
+        field: |config| &mut config.budget.plan.context.min,
+    },
+    Key {
+        name: "budget.context.max",
+        field: |config| &mut config.budget.plan.context.max,
+    },
+    Key {
+        name: "budget.memories.priority",
+        field: |config| &mut config.budget.plan.memories.priority,
+    },
+    Key {
+        name: "budget.memories.shrink",
+        field: |config| &mut config.budget.plan.memories.shrink,
+    },
+    Key {
+        name: "budget.memories.min",
+        field: |config| &mut config.budget.plan.memories.min,
+    },
+    Key {
+        name: "budget.memories.max",
+        field: |config| &mut config.budget.plan.memories.max,
+    },
+    Key {
+        name: "budget.completion.priority",
+        field: |config| &mut config.budget.plan.completion.priority,
+    },
+    Key {
+        name: "budget.memory.importance",
+        field: |config| &mut config.budget.plan.memory.importance,
+    },
+    Key {
+        name: "budget.memory.days",
+        field: |config| &mut config.budget.plan.memory.days,
+    },
+    Key {
+        name: "budget.memory.count",
+        field: |config| &mut config.budget.plan.memory.count,
+    },
+];
+
+/// The keys of one model.
+pub(super) const MODEL_KEYS: &[Key<OwnModel>] = &[
+    Key {
+        name: "window",
+        field: |model| &mut model.window,
+    },
+    Key {
+        name: "shared",
+        field: |model| &mut model.shared,
+    },
+    Key {
+        name: "answer_cap",
+        field: |model| &mut model.answer_cap,
+    },
+    Key {
+        name: "tokenizer",
+        field: |model| &mut model.tokenizer,
+    },
+    Key {
+        name: "tokenizer_config",
+        field: |model| &mut model.tokenizer_config,
+    },
+    Key {
+        name: "chat_template",
+        field: |model| &mut model.chat_template,
+    },
+    Key {
+        name: "prefill",
+        field: |model| &mut model.prefill,
+    },
+    Key {
+        name: "json",
+        field: |model| &mut model.json,
+    },
+    Key {
+        name: "tools",
+        field: |model| &mut model.tools,
+    },
+];
+
+impl<T> Key<T> {
+    /// The variable that sets it.
+    pub(super) fn variable(&self) -> String {
+        format!(
+            "OVERLOCK_{}",
+            self.name.replace('.', "_").to_ascii_uppercase()
+        )
+    }
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Text(String),
+    /// A whole number, if it is one that can be held.
+    Integer(Option<i128>),
+    /// A number with a point.
+    Fraction(f64),
+    Flag(bool),
+    /// Without quotes or type, as the environment has it.
+    Bare(String),
+    /// Anything else, by what it is called.
+    Other(&'static str),
+}
+
+impl Value {
+    /// What it is, for whoever expected something else.
+    fn told(&self) -> String {
+        match self {
+            Self::Text(text) | Self::Bare(text) => format!("`{text}`"),
+            Self::Integer(Some(number)) => format!("`{number}`"),
+            Self::Integer(None) => "a number beyond all bounds".into(),
+            Self::Fraction(number) => format!("`{number}`"),
+            Self::Flag(flag) => format!("`{flag}`"),
+            Self::Other(name) => (*name).to_owned(),
+        }
+    }
+
+    fn integer(&self) -> Option<i128> {
+        match self {
+            Self::Integer(number) => *number,
+            Self::Bare(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+/// A field that can be set by a key.
+pub(super) trait Setting {
+    /// What may be set to it.
+    fn expected(&self) -> String;
+
+    /// Takes a value, and says whether it could. A relative path is one in `folder`.
+    fn take(&mut self, value: &Value, folder: &Path) -> bool;
+
+    /// The value as it stands in a file, if there is one.
+    fn written(&self) -> Option<String>;
+
+    /// Takes a value, or says what is wrong with it.
+    fn set(&mut self, value: &Value, folder: &Path) -> Result<(), String> {
+        if self.take(value, folder) {
+            return Ok(());
+        }
+        Err(format!(
+            "is {}, and must be {}",
+            value.told(),
+            self.expected()
+        ))
+    }
+}
+
+impl<S: Setting + Default> Setting for Option<S> {
+    fn expected(&self) -> String {
+        S::default().expected()
+    }
+
+    fn take(&mut self, value: &Value, folder: &Path) -> bool {
+        let mut setting = S::default();
+        let taken = setting.take(value, folder);
+        if taken {
+            *self = Some(setting);
+        }
+        taken
+    }
+
+    fn written(&self) -> Option<String> {
+        self.as_ref()?.written()
+    }
+}
+
+impl Setting for String {
+    fn expected(&self) -> String {
+        "a text that is not empty".into()
+    }
+
+    fn take(&mut self, value: &Value, _: &Path) -> bool {
+        match value {
+            Value::Text(text) | Value::Bare(text) if !text.is_empty() => {
+                self.clone_from(text);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn written(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+}
+
+impl Setting for PathBuf {
+    fn expected(&self) -> String {
+        "the path of a file".into()
+    }
+
+    fn take(&mut self, value: &Value, folder: &Path) -> bool {
+        match value {
+            Value::Text(text) | Value::Bare(text) if !text.is_empty() => {
+                *self = folder.join(text);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn written(&self) -> Option<String> {
+        Some(format!("{:?}", self.display().to_string()))
+    }
+}
+
+impl Setting for bool {
+    fn expected(&self) -> String {
+        "`true` or `false`".into()
+    }
+
+    fn take(&mut self, value: &Value, _: &Path) -> bool {
+        let flag = match value {
+            Value::Flag(flag) => Some(*flag),
+            Value::Bare(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        *self = flag.unwrap_or(*self);
+        flag.is_some()
+    }
+
+    fn written(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($number:ty: $expected:literal),*) => {$(
+        impl Setting for $number {
+            fn expected(&self) -> String {
+                $expected.into()
+            }
+
+            fn take(&mut self, value: &Value, _: &Path) -> bool {
+                let number = value.integer().and_then(|number| number.try_into().ok());
+                *self = number.unwrap_or(*self);
+                number.is_some()
+            }
+
+            fn written(&self) -> Option<String> {
+                Some(self.to_string())
+            }
+        }
+    )*};
+}
+
+whole_numbers! {
+    u64: "a whole number from 0 on",
+    usize: "a whole number from 0 on",
+    u32: "a whole number from 0 to 4294967295",
+    i32: "a whole number from -2147483648 to 2147483647"
+}
+
+impl Setting for f64 {
+    fn expected(&self) -> String {
+        "a number from 0 on".into()
+    }
+
+    fn take(&mut self, value: &Value, _: &Path) -> bool {
+        let number = match value {
+            Value::Fraction(number) => Some(*number),
+            Value::Bare(text) => text.trim().parse().ok(),
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "so large a number has no fraction"
+            )]
+            Value::Integer(number) => number.map(|number| number as f64),
+            _ => None,
+        };
+        let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+        *self = number.unwrap_or(*self);
+        number.is_some()
+    }
+
+    fn written(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+}
+
+impl Setting for Trim {
+    fn expected(&self) -> String {
+        let names = TRIMS.map(|trim| format!("`{}`", trim.name()));
+        names.join(" or ")
+    }
+
+    fn take(&mut self, value: &Value, _: &Path) -> bool {
+        let trim = match value {
+            Value::Text(name) | Value::Bare(name) => Self::from_name(name),
+            _ => None,
+        };
+        *self = trim.unwrap_or(*self);
+        trim.is_some()
+    }
+
+    fn written(&self) -> Option<String> {
+        Some(format!("{:?}", self.name()))
+    }
+}

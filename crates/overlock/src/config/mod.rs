@@ -1,0 +1,198 @@
+//! What the user has set once and for all, and what a run was told.
+//!
+//! Flags stand over the environment, the environment over `overlock.toml`, and that over the
+//! defaults. The commands see only the result; where a value came from is told when it is wrong.
+//! Every key is listed once, in [`keys`]: the file, the environment and the commented example all
+//! follow that list.
+
+mod environment;
+mod error;
+mod file;
+mod keys;
+
+#[cfg(test)]
+mod example;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use overlock_budget::{Model, Models, PlanOptions, Sharing, Trim};
+
+pub(crate) use error::ConfigError;
+
+use crate::counter::TemplateFiles;
+use crate::output::Notes;
+
+/// The name of the file, wherever it is looked for.
+const FILE_NAME: &str = "overlock.toml";
+
+/// What may become of a conversation that is too long.
+pub(crate) const TRIMS: [Trim; 3] = [Trim::Off, Trim::Oldest, Trim::Summary];
+
+/// All settings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) budget: Budget,
+    /// The user's own models, by their name in lower case.
+    models: BTreeMap<String, OwnModel>,
+    /// The tokenizer file of each family that has one, by its name in lower case.
+    tokenizers: BTreeMap<String, PathBuf>,
+}
+
+/// How a window is divided.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Budget {
+    /// The model where none is named.
+    pub(crate) model: Option<String>,
+    /// What holds for every model; what a model can take is not in it.
+    plan: PlanOptions,
+}
+
+impl Budget {
+    /// How the window of this model is divided.
+    pub(crate) fn plan_options(&self, model: &Model) -> PlanOptions {
+        let PlanOptions {
+            window,
+            sharing,
+            answer_cap,
+            answer_key,
+            ..
+        } = PlanOptions::for_model(model);
+        PlanOptions {
+            window,
+            sharing,
+            answer_cap,
+            answer_key,
+            ..self.plan.clone()
+        }
+    }
+}
+
+/// Where a tokenizer is that is not built in.
+pub(crate) enum Tokenizer<'a> {
+    File(&'a Path),
+    /// Only the family is known that it belongs to.
+    Family,
+}
+
+/// What the user says of a model; what is not said is as in the table.
+#[derive(Clone, Debug, Default)]
+struct OwnModel {
+    window: Option<u64>,
+    shared: Option<bool>,
+    answer_cap: Option<u64>,
+    tokenizer: Option<String>,
+    tokenizer_config: Option<PathBuf>,
+    chat_template: Option<PathBuf>,
+    prefill: Option<bool>,
+    json: Option<bool>,
+    tools: Option<bool>,
+}
+
+impl Config {
+    /// All models that are known: the table, and the user's own above it.
+    pub(crate) fn models(&self) -> Models {
+        let table = Models::default();
+        Models::with_own(self.models.iter().map(|(name, own)| {
+            let known = table.find(name).model;
+            (name.clone(), own.over(known))
+        }))
+    }
+
+    /// What the name of a tokenizer that is not built in stands for.
+    pub(crate) fn tokenizer<'a>(&'a self, name: &'a str) -> Tokenizer<'a> {
+        match self.tokenizers.get(&name.to_ascii_lowercase()) {
+            Some(path) => Tokenizer::File(path),
+            None if file::is_path(name) => Tokenizer::File(Path::new(name)),
+            None => Tokenizer::Family,
+        }
+    }
+
+    /// Where the user says the chat template of a model is.
+    pub(crate) fn template_files(&self, entry: Option<&str>) -> TemplateFiles<'_> {
+        let own = entry.and_then(|entry| self.models.get(entry));
+        TemplateFiles {
+            tokenizer_config: own.and_then(|own| own.tokenizer_config.as_deref()),
+            chat_template: own.and_then(|own| own.chat_template.as_deref()),
+        }
+    }
+
+    /// Whether the user has an entry of this name.
+    pub(crate) fn is_own_model(&self, entry: &str) -> bool {
+        self.models.contains_key(entry)
+    }
+}
+
+impl OwnModel {
+    fn over(&self, known: Model) -> Model {
+        let sharing = match self.shared {
+            None => known.sharing,
+            Some(true) => Sharing::Shared,
+            Some(false) => Sharing::Separate,
+        };
+        Model {
+            window: self.window.unwrap_or(known.window),
+            sharing,
+            answer_cap: self.answer_cap.or(known.answer_cap),
+            tokenizer: self.tokenizer.clone().map(Into::into).or(known.tokenizer),
+            prefill: self.prefill.unwrap_or(known.prefill),
+            json: self.json.unwrap_or(known.json),
+            tools: self.tools.unwrap_or(known.tools),
+            // Whoever states a window has decided.
+            disputed: known.disputed.filter(|_| self.window.is_none()),
+        }
+    }
+}
+
+/// Where the configuration comes from.
+#[derive(Args, Debug)]
+pub(crate) struct ConfigSource {
+    /// The configuration to use [default: `OVERLOCK_CONFIG`, else ./overlock.toml, else
+    /// overlock/overlock.toml in the user's configuration folder]
+    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigSource {
+    /// Reads the file, if there is one, and puts the environment over it.
+    pub(crate) fn load(&self, notes: &mut Notes) -> Result<Config, ConfigError> {
+        let mut config = match self.path() {
+            Some(path) => file::read(&path)?,
+            None => Config::default(),
+        };
+        for unknown in environment::apply(&mut config, env::vars_os())? {
+            notes.note(unknown);
+        }
+        Ok(config)
+    }
+
+    /// The file that was named, which must be there; else the first that is.
+    fn path(&self) -> Option<PathBuf> {
+        let named = env::var_os("OVERLOCK_CONFIG").filter(|path| !path.is_empty());
+        self.config
+            .clone()
+            .or_else(|| named.map(PathBuf::from))
+            .or_else(|| {
+                let here = Some(PathBuf::from(FILE_NAME));
+                let users = user_folder().map(|folder| folder.join("overlock").join(FILE_NAME));
+                [here, users]
+                    .into_iter()
+                    .flatten()
+                    .find(|path| path.exists())
+            })
+    }
+}
+
+/// Where programs keep what their user has set.
+fn user_folder() -> Option<PathBuf> {
+    let folder = |name| {
+        env::var_os(name)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from)
+    };
+    folder("XDG_CONFIG_HOME")
+        .or_else(|| folder("APPDATA"))
+        .or_else(|| folder("HOME").map(|home| home.join(".config")))
+}

