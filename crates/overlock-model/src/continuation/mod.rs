@@ -102,6 +102,26 @@ pub struct Step {
     pub result: StepResult,
 }
 
+impl Step {
+    /// The same step without the text that it brought, to be shown.
+    #[must_use]
+    pub fn without_text(&self) -> Self {
+        let mut step = self.clone();
+        match &mut step.result {
+            StepResult::Grown {
+                added,
+                half_character,
+                ..
+            } => {
+                added.clear();
+                half_character.clear();
+            }
+            StepResult::Failed { raw, .. } => *raw = None,
+        }
+        step
+    }
+}
+
 /// What an answer did to the document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
@@ -115,9 +135,13 @@ pub enum StepResult {
         overlap: usize,
         /// Where the new text begins.
         offset: usize,
-        /// The new text.
+        /// How many bytes are new.
+        added_bytes: usize,
+        /// The new text; left out where only the story is told.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         added: String,
         /// The bytes of a last character that is not whole.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         half_character: Vec<u8>,
         /// How many bytes were looked at to join it, each as often as it was.
         scanned: usize,
@@ -532,6 +556,7 @@ fn grown(name: &str, seam: &Seam, document: &Document) -> StepResult {
         seam: name.to_owned(),
         overlap: seam.overlap,
         offset: seam.offset,
+        added_bytes: document.base().text().len() - seam.offset,
         added: document.base().text()[seam.offset..].to_owned(),
         half_character: document.base().half_character().to_vec(),
         scanned: seam.scanned,

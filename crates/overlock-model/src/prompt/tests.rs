@@ -20,7 +20,7 @@ const CUTS: [(&str, &str); 10] = [
     ("string", r#""code": "fn mai"#),
     ("escape", r#""code": "fn main() {}\"#),
     ("number", r#"["Amazon", 64"#),
-    ("literal", r#"6650, tr"#),
+    ("literal", "6650, tr"),
     ("after-value", r#"["Nile", 6650, true]"#),
     ("after-comma", r#"["Nile", 6650, true],"#),
 ];
