@@ -145,6 +145,72 @@ fn a_document_comes_home_over_http() {
 }
 
 #[test]
+fn documents_of_every_size_come_home_where_the_overlap_comes_back() {
+    for (bytes, breath) in [
+        (1_000, (200, 200)),
+        (20_000, (200, 1_000)),
+        (300_000, (1_000, 8_000)),
+        (5_000_000, (7_000, 8_000)),
+    ] {
+        let ended = Trial {
+            script: Script {
+                document: report(bytes),
+                breath,
+                behaviours: Behaviour::AS_ASKED.to_vec(),
+                seed: bytes as u64,
+            },
+            options: ContinuationOptions {
+                kpi: Kpi::Off,
+                max_iterations: 10_000,
+                ..ContinuationOptions::default()
+            },
+            ..Trial::default()
+        }
+        .run();
+        check_whole(&ended);
+    }
+}
+
+#[test]
+fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
+    let mut whole = 0;
+    for seed in 0..30 {
+        let ended = Trial {
+            script: Script {
+                document: report(20_000),
+                breath: (800, 4_000),
+                behaviours: Behaviour::ALL.to_vec(),
+                seed,
+            },
+            options: ContinuationOptions {
+                kpi: Kpi::Off,
+                max_failures: 6,
+                ..ContinuationOptions::default()
+            },
+            ..Trial::default()
+        }
+        .run();
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("valid");
+        match ended.run.outcome() {
+            Some(Outcome::Complete) => {
+                assert_eq!(read(ended.run.text()), read(&ended.document), "seed {seed}");
+                whole += 1;
+            }
+            Some(Outcome::Partial { .. }) => {
+                read(
+                    &ended
+                        .run
+                        .last_valid_complete_part()
+                        .expect("something is there"),
+                );
+            }
+            other => panic!("seed {seed}: {other:?}"),
+        }
+    }
+    assert!(whole >= 20, "{whole} of 30 are whole");
+}
+
+#[test]
 fn every_style_of_prefill_is_understood() {
     for prefill in [
         PrefillStyle::PrefixMessage,
