@@ -16,8 +16,13 @@ fuzz_target!(|text: &[u8]| {
     };
     let found = Models::default().find(request.model().unwrap_or_default());
     let count = ChatCounter::with_counter(&found, &Approximate).count(&request);
-    let messages = count.messages.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
-    let sum = messages.saturating_add(count.tools).saturating_add(count.frame);
+    let messages = count
+        .messages
+        .iter()
+        .fold(0, |sum: u64, one| sum.saturating_add(*one));
+    let sum = messages
+        .saturating_add(count.tools)
+        .saturating_add(count.frame);
     assert_eq!(count.tokens, sum);
 
     let whole: serde_json::Value = serde_json::from_str(&text).expect("it was read before");

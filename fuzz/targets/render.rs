@@ -8,11 +8,17 @@ use overlock_json::{CutValue, RenderOptions, render};
 fuzz_target!(|input: &[u8]| {
     let (number, text) = number_and_text(input);
     for cut_value in [CutValue::Hint, CutValue::Keep, CutValue::Tail] {
-        for limit in [None, Some(200), Some(200 + number)] {
+        for (limit, look_back) in [
+            (None, None),
+            (Some(200), None),
+            (Some(200), Some(number)),
+            (Some(200 + number), None),
+        ] {
             let options = RenderOptions {
                 budget: number,
                 cut_value,
                 limit,
+                look_back,
             };
             let Ok(rendered) = render(text, &options) else {
                 continue;

@@ -22,6 +22,9 @@ const DOCUMENTS: &[&str] = &[
     "CHANGELOG.md",
 ];
 
+/// Files that a user has and this tree has not.
+const ELSEWHERE: &[&str] = &["overlock.toml"];
+
 /// Fails with every path that is named and not there.
 pub(crate) fn check() -> Result<String> {
     let mut missing = Vec::new();
@@ -31,7 +34,7 @@ pub(crate) fn check() -> Result<String> {
             .with_context(|| format!("could not read `{document}`"))?;
         for path in paths(&text) {
             checked += 1;
-            if !root().join(path).exists() {
+            if !ELSEWHERE.contains(&path) && !root().join(path).exists() {
                 missing.push(format!("`{path}`, named in {document}, does not exist"));
             }
         }

@@ -53,5 +53,5 @@ pub use negotiate::{
 };
 pub use plan::{
     AnswerKey, ContextBlock, Extras, Margin, Memory, MemoryOptions, Part, PartOptions, Plan,
-    PlanError, PlanOptions, PlannedPart, Trim, plan,
+    PlanError, PlanOptions, PlannedPart, Trim, least_parts, plan,
 };

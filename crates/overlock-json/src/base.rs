@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use crate::close::{CloseOptions, Closed, NoJson};
-use crate::contexts::{ContextOptions, Contexts, CutElements, cut_elements, overlap_context};
+use crate::contexts::{
+    ContextOptions, Contexts, CutElements, cut_elements, overlap_context, overlap_within,
+};
 use crate::cut::Cut;
 use crate::delivered::Delivered;
 use crate::extract::extract;
@@ -83,6 +85,17 @@ impl<'a> Base<'a> {
         })
     }
 
+    /// The same base with a text of its own, to be kept.
+    pub fn into_owned(self) -> Base<'static> {
+        Base {
+            text: Cow::Owned(self.text.into_owned()),
+            half_character: self.half_character,
+            scanner: self.scanner,
+            end: self.end,
+            fixes: self.fixes,
+        }
+    }
+
     /// The text from the root to the cut, or to its end.
     pub fn text(&self) -> &str {
         &self.text
@@ -138,6 +151,13 @@ impl<'a> Base<'a> {
         overlap_context(self, answer_chars)
     }
 
+    /// An end of the text that is longer than the usual [`overlap_context`](Self::overlap_context)
+    /// by so many characters, for a second attempt where that one left room for doubt.
+    pub fn longer_overlap_context(&self, answer_chars: Option<usize>, by: usize) -> &str {
+        let usual = self.overlap_context(answer_chars).chars().count();
+        overlap_within(self, usual + by, usual + by)
+    }
+
     /// The elements around the cut.
     pub fn cut_elements(&self) -> CutElements<'_> {
         cut_elements(self)
@@ -152,10 +172,21 @@ impl<'a> Base<'a> {
 
     /// The way from the root to the cut under a budget: see [`render`](crate::render).
     pub fn render(&self, options: &RenderOptions) -> String {
-        render_base(self, options, &characters)
+        self.render_with(options, &characters)
     }
 
-    pub(crate) fn half_character(&self) -> &[u8] {
+    /// The same with another measure of what a value costs: see [`render_with`](crate::render_with).
+    pub fn render_with(&self, options: &RenderOptions, measure: &dyn Fn(&str) -> usize) -> String {
+        render_base(self, options, measure)
+    }
+
+    /// How many bytes of the text no fragment writes anew: all but half an escape at the cut.
+    pub fn settled_len(&self) -> usize {
+        self.scanner.whole_text_end()
+    }
+
+    /// The bytes of a last character that is not whole: the text ends before them.
+    pub fn half_character(&self) -> &[u8] {
         &self.half_character
     }
 

@@ -169,13 +169,18 @@ const JSON_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
 
 /// The end of the base that a model is asked to repeat.
 pub(crate) fn overlap_context<'a>(base: &'a Base<'_>, answer_chars: Option<usize>) -> &'a str {
+    let longest = answer_chars.map_or(LONGEST_OVERLAP, |chars| {
+        (chars / 4).clamp(SHORTEST_OVERLAP, LONGEST_OVERLAP)
+    });
+    overlap_within(base, SHORTEST_OVERLAP, longest)
+}
+
+/// The end of the base that a model is asked to repeat, in at least and at most so many characters.
+pub(crate) fn overlap_within<'a>(base: &'a Base<'_>, shortest: usize, longest: usize) -> &'a str {
     if base.is_complete() {
         return "";
     }
     let text = base.text();
-    let longest = answer_chars.map_or(LONGEST_OVERLAP, |chars| {
-        (chars / 4).clamp(SHORTEST_OVERLAP, LONGEST_OVERLAP)
-    });
     let innermost = base
         .scanner()
         .open_frames()
@@ -183,7 +188,7 @@ pub(crate) fn overlap_context<'a>(base: &'a Base<'_>, answer_chars: Option<usize
         .map_or(0, |frame| frame.opener);
     let container = last_characters(&text[innermost..], longest).chars().count();
     let wanted = container
-        .max(SHORTEST_OVERLAP)
+        .max(shortest)
         .max(unique_length(text))
         .min(longest);
     let overlap = last_characters(text, wanted);

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use overlock_budget::{ChatTemplateError, PlanError, RequestError, TokenizerFileError};
 use overlock_json::NoJson;
+use overlock_model::{BackendError, DriveError};
+use overlock_store::{AddressError, StoreError};
 
 use crate::config::ConfigError;
 
@@ -74,6 +76,20 @@ pub(crate) enum Failure {
     },
     #[error("could not write `{}`: {source}", path.display())]
     OutputUnwritable { path: PathBuf, source: io::Error },
+    #[error("`{}` is no JSON Schema that can be used: {reason}", path.display())]
+    Schema { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Upstream { source: BackendError },
+    #[error("{}", chain(source))]
+    Run { source: DriveError },
+    #[error(transparent)]
+    StoreAddress { source: AddressError },
+    #[error("{}", chain(source))]
+    Store { source: StoreError },
+    #[error("there is no run `{id}`")]
+    NoRun { id: String },
+    #[error("run `{id}` was recorded in a form that cannot be read: {reason}")]
+    DamagedRun { id: String, reason: String },
     #[error("{message}")]
     Usage { message: String, hint: String },
     #[error("a worker stopped before its lines were answered")]
@@ -118,6 +134,17 @@ impl Failure {
             }
             Self::Tokenizer { .. } => "give a tokenizer.json as Hugging Face has it".into(),
             Self::Config(error) => error.hint().to_owned(),
+            Self::Schema { .. } => "give a JSON Schema in a file of its own".into(),
+            Self::Upstream { .. } | Self::Run { .. } => {
+                "check the address given with --upstream, or in overlock.toml".into()
+            }
+            Self::StoreAddress { .. } | Self::Store { .. } => {
+                "check the address given with --store, or in overlock.toml".into()
+            }
+            Self::NoRun { .. } => "`overlock inspect` lists the runs that are recorded".into(),
+            Self::DamagedRun { .. } => {
+                "it may have been recorded by another version of overlock".into()
+            }
             Self::Usage { hint, .. } => hint.clone(),
             Self::WorkerStopped => {
                 "this is a defect of overlock; the lines before it were answered".into()

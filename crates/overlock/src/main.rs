@@ -13,6 +13,7 @@ mod draw;
 mod ending;
 mod input;
 mod output;
+mod runs;
 mod suggest;
 
 use std::process::ExitCode;

@@ -113,17 +113,17 @@ impl<'a> ChatCounter<'a> {
     ///
     /// A figure is exact if the counter is the encoding that the table names, and the model was
     /// found by its own name. Another tokenizer than an encoding is taken to be the model's own,
-    /// since there is no other reason to bring one along; how its messages are written is then
-    /// not known.
+    /// since there is no other reason to bring one along. Its name says who counts, and not how
+    /// its models write a chat: that takes a template to be exact.
     pub fn with_counter(found: &Found, tokens: &'a dyn CountTokens) -> Self {
-        let own = found.model.tokenizer.as_deref();
-        let is_encoding = |name: &str| Encoding::from_name(name).is_some();
+        let own = found.model.tokenizer.as_deref().and_then(built_in);
+        let brought = built_in(tokens.name());
         let provenance = match found.how {
-            _ if !tokens.is_exact() => Provenance::Estimate,
-            How::Exact | How::Alias if own == Some(tokens.name()) => Provenance::Exact,
-            How::Prefix if own == Some(tokens.name()) => Provenance::Calibrated,
-            _ if is_encoding(tokens.name()) || own.is_some_and(is_encoding) => Provenance::Estimate,
-            _ => Provenance::Calibrated,
+            _ if !tokens.is_exact() || own != brought => Provenance::Estimate,
+            _ if own.is_none() => Provenance::Calibrated,
+            How::Exact | How::Alias => Provenance::Exact,
+            How::Prefix => Provenance::Calibrated,
+            How::Default => Provenance::Estimate,
         };
         Self::new(found, tokens, provenance)
     }

@@ -76,6 +76,9 @@ pub enum RequestError {
     /// The length of the answer is asked for twice.
     #[error("`max_tokens` and `max_completion_tokens` are both set, but only one of them may be")]
     TwoLengths,
+    /// There are tools in the newer and in the older form.
+    #[error("`tools` and `functions` are both set, but only one of them may be")]
+    TwoToolLists,
 }
 
 impl ChatRequest {
@@ -112,6 +115,7 @@ impl ChatRequest {
             Refused::Deep => RequestError::TooDeep { limit: DEEPEST },
             Refused::NoObject(value) => wrong("the request", &value, "an object"),
         })?;
+        check_model(&whole)?;
         let facts = check_messages(&whole)?;
         check_tools(&whole)?;
         let requested = requested(&whole)?;
@@ -180,8 +184,9 @@ impl ChatRequest {
         self.requested.map(|(key, _)| key)
     }
 
+    /// Where the tools are; only one of the two lists has any.
     pub(crate) fn tools_key(&self) -> &'static str {
-        if self.whole.contains_key("tools") {
+        if list(&self.whole, "functions").is_empty() {
             "tools"
         } else {
             "functions"
@@ -197,6 +202,13 @@ fn list<'a>(members: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     match members.get(key) {
         Some(Value::Array(values)) => values,
         _ => &[],
+    }
+}
+
+fn check_model(whole: &Map<String, Value>) -> Result<(), RequestError> {
+    match whole.get("model") {
+        None | Some(Value::Null | Value::String(_)) => Ok(()),
+        Some(other) => Err(wrong_at("model", other, "the name of a model")),
     }
 }
 
@@ -367,6 +379,9 @@ fn check_tools(whole: &Map<String, Value>) -> Result<(), RequestError> {
         for (index, tool) in tools.iter().enumerate() {
             check_tool(tool, &format!("{key}[{index}]"), inner)?;
         }
+    }
+    if !list(whole, "tools").is_empty() && !list(whole, "functions").is_empty() {
+        return Err(RequestError::TwoToolLists);
     }
     Ok(())
 }

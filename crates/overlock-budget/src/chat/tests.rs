@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::count::{CountTokens, Encoding, Keep, Provenance};
 use crate::models::Models;
 
 #[track_caller]
@@ -44,6 +45,10 @@ fn says_what_a_request_must_be() {
     check_refused(
         "{}",
         "`messages` is missing: it must be a list of messages, at least one",
+    );
+    check_refused(
+        r#"{"model": 4, "messages": [{"role": "user", "content": "Hi"}]}"#,
+        "`model` is `4`, but must be the name of a model",
     );
     check_refused(
         r#"{"messages": []}"#,
@@ -139,6 +144,44 @@ fn says_what_tools_must_be() {
         r#"[{"type": "function", "function": {"name": "add", "parameters": []}}]"#,
         "`tools[0].function.parameters` is a list, but must be a JSON schema",
     );
+}
+
+#[test]
+fn tools_are_in_one_of_two_lists() {
+    let messages = r#""messages": [{"role": "user", "content": "Hi"}]"#;
+    let older = r#""functions": [{"name": "add"}]"#;
+    check_refused(
+        &format!(r#"{{{messages}, {older}, "tools": [{{"type": "web_search"}}]}}"#),
+        "`tools` and `functions` are both set, but only one of them may be",
+    );
+    let counter = ChatCounter::for_model(&Models::default().find("gpt-4"));
+    let count = |rest: &str| {
+        let request = ChatRequest::from_json(&format!("{{{messages}, {older}{rest}}}"));
+        counter.count(&request.expect("it is a request")).tools
+    };
+    assert!(count("") > 0);
+    assert_eq!(count(r#", "tools": null"#), count(""));
+    assert_eq!(count(r#", "tools": []"#), count(""));
+}
+
+/// Tools whose schema nests objects of this type in each other.
+fn nested(kind: &Value) -> ChatRequest {
+    let object =
+        |inner: Value| json!({"type": kind, "properties": {"x": inner}, "required": ["x"]});
+    let parameters = (0..50).fold(json!({"type": "string"}), |inner, _| object(inner));
+    request(json!({
+        "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": parameters}}],
+    }))
+}
+
+#[test]
+fn a_type_that_is_named_twice_counts_once() {
+    let counter = ChatCounter::for_model(&Models::default().find("gpt-4"));
+    let once = counter.count(&nested(&json!("object")));
+    assert_eq!(counter.count(&nested(&json!(["object", "object"]))), once);
+    let with_null = counter.count(&nested(&json!(["object", "null", "object"])));
+    assert!((once.tokens + 49..once.tokens * 2).contains(&with_null.tokens));
 }
 
 #[test]
@@ -286,4 +329,42 @@ fn counts_what_the_provider_counts() {
         {"role": "function", "name": "do_stuff", "content": "{}"},
     ]);
     check(result, json!(null), 15);
+}
+
+/// A tokenizer that somebody brings along under the name of its family.
+struct Brought;
+
+impl CountTokens for Brought {
+    fn name(&self) -> &'static str {
+        "llama3"
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    fn count_up_to(&self, text: &str, limit: u64) -> Option<u64> {
+        Encoding::O200kBase.count_up_to(text, limit)
+    }
+
+    fn truncate_to<'text>(&self, text: &'text str, tokens: u64, keep: Keep) -> &'text str {
+        Encoding::O200kBase.truncate_to(text, tokens, keep)
+    }
+}
+
+#[test]
+fn the_name_of_a_family_does_not_make_a_chat_exact() {
+    let hello = request(json!({"messages": [{"role": "user", "content": "Hi"}]}));
+    let check = |model: &str, tokens: &dyn CountTokens, expected| {
+        let found = Models::default().find(model);
+        let counter = ChatCounter::with_counter(&found, tokens);
+        assert_eq!(counter.provenance(&hello), expected, "{model}");
+    };
+    check("llama3.2:3b", &Brought, Provenance::Calibrated);
+    check("claude-3-opus", &Brought, Provenance::Calibrated);
+    check("gpt-4o", &Brought, Provenance::Estimate);
+    check("gpt-4o", &Encoding::O200kBase, Provenance::Exact);
+    check("gpt-4o-x", &Encoding::O200kBase, Provenance::Calibrated);
+    check("gpt-4", &Encoding::O200kBase, Provenance::Estimate);
+    check("llama3.2:3b", &Encoding::O200kBase, Provenance::Estimate);
 }

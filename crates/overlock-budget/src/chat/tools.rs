@@ -4,6 +4,8 @@
 //! but many have measured it, and the harmony format of open models shows it; so a count of it is
 //! close, and not more.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::request::ChatRequest;
@@ -54,10 +56,10 @@ pub(crate) fn tool_name(tool: &Value) -> Option<&str> {
 }
 
 /// The names of the tools that a request insists on.
-pub(crate) fn chosen_names(request: &ChatRequest) -> Vec<&str> {
+pub(crate) fn chosen_names(request: &ChatRequest) -> HashSet<&str> {
     let member = |key: &str| request.members().get(key).filter(|value| value.is_object());
     let Some(choice) = member("tool_choice").or_else(|| member("function_call")) else {
-        return Vec::new();
+        return HashSet::new();
     };
     let allowed = choice
         .get("allowed_tools")
@@ -73,15 +75,17 @@ fn properties(schema: &Map<String, Value>, indent: usize, out: &mut String) {
         return;
     };
     let required = schema.get("required").and_then(Value::as_array);
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    let required: HashSet<&str> = required.collect();
     for (name, property) in members {
         comment(property, indent, out);
-        let is_required = required.is_some_and(|required| {
-            let mut names = required.iter();
-            names.any(|one| one.as_str() == Some(name))
-        });
-        out.extend(std::iter::repeat_n(' ', indent));
+        indentation(indent, out);
         out.push_str(name);
-        out.push_str(if is_required { ": " } else { "?: " });
+        out.push_str(if required.contains(name.as_str()) {
+            ": "
+        } else {
+            "?: "
+        });
         type_of(property, indent, out);
         out.push(',');
         if let Some(default) = property.get("default") {
@@ -95,7 +99,7 @@ fn properties(schema: &Map<String, Value>, indent: usize, out: &mut String) {
 fn type_of(schema: &Value, indent: usize, out: &mut String) {
     let list = |key: &str| schema.get(key).and_then(Value::as_array);
     if let Some(values) = list("enum") {
-        joined(values, " | ", out, |value, out| {
+        joined(values.iter(), " | ", out, |value, out| {
             out.push_str(&value.to_string());
         });
     } else if let Some(value) = schema.get("const") {
@@ -103,16 +107,20 @@ fn type_of(schema: &Value, indent: usize, out: &mut String) {
     } else if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         out.push_str(name.rsplit('/').next().unwrap_or(name));
     } else if let Some(schemas) = list("anyOf").or_else(|| list("oneOf")) {
-        joined(schemas, " | ", out, |schema, out| {
+        joined(schemas.iter(), " | ", out, |schema, out| {
             type_of(schema, indent, out);
         });
     } else if let Some(schemas) = list("allOf") {
-        joined(schemas, " & ", out, |schema, out| {
+        joined(schemas.iter(), " & ", out, |schema, out| {
             type_of(schema, indent, out);
         });
     } else if let Some(types) = list("type") {
-        joined(types, " | ", out, |name, out| {
-            named_type(name.as_str(), schema, indent, out);
+        // A type named twice would write all that is in it twice, and again at every level.
+        let mut written = HashSet::new();
+        let names = types.iter().map(Value::as_str);
+        let names = names.filter(|name| written.insert(*name));
+        joined(names, " | ", out, |name, out| {
+            named_type(name, schema, indent, out);
         });
     } else {
         let name = schema.get("type").and_then(Value::as_str);
@@ -166,20 +174,26 @@ fn definitions(parameters: &Map<String, Value>, out: &mut String) {
 fn comment(described: &Value, indent: usize, out: &mut String) {
     let description = described.get("description").and_then(Value::as_str);
     for line in description.into_iter().flat_map(str::lines) {
-        out.extend(std::iter::repeat_n(' ', indent));
+        indentation(indent, out);
         out.push_str("// ");
         out.push_str(line);
         out.push('\n');
     }
 }
 
-fn joined(
-    values: &[Value],
+fn indentation(indent: usize, out: &mut String) {
+    // Deeper levels look alike, lest short lines become long ones.
+    const DEEPEST: usize = 16;
+    out.extend(std::iter::repeat_n(' ', indent.min(DEEPEST)));
+}
+
+fn joined<T>(
+    values: impl Iterator<Item = T>,
     separator: &str,
     out: &mut String,
-    write: impl Fn(&Value, &mut String),
+    write: impl Fn(T, &mut String),
 ) {
-    for (place, value) in values.iter().enumerate() {
+    for (place, value) in values.enumerate() {
         if place > 0 {
             out.push_str(separator);
         }

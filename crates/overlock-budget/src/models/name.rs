@@ -10,11 +10,12 @@ pub(super) const LONGEST_ENDING: usize = LATEST.len() + "-2024-08-06".len();
 /// The name, and what is left of it after each host or folder before it, the longest first:
 /// `a/b/c`, `b/c`, `c`. Those of more than `limit` bytes are left out.
 pub(super) fn tails(name: &str, limit: usize) -> impl Iterator<Item = &str> {
-    let after_slashes = name.match_indices('/').map(|(slash, _)| slash + 1);
-    std::iter::once(0)
-        .chain(after_slashes)
+    // Nothing before the longest of them is looked at, however long the name is.
+    let first = name.len().saturating_sub(limit);
+    let is_start = move |start: &usize| *start == 0 || name.as_bytes()[start - 1] == b'/';
+    (first..=name.len())
+        .filter(is_start)
         .map(|start| &name[start..])
-        .filter(move |tail| tail.len() <= limit)
 }
 
 /// The name without any host.

@@ -168,6 +168,8 @@ fn an_entry_of_the_callers_own_stands_above_the_built_in_one() {
 fn a_huge_name_is_looked_up_as_fast_as_it_is_read() {
     for part in ["-", "/", "a-", "a/", "/-", "2024-08-06"] {
         check(&part.repeat(1 << 18), None, How::Default);
+        let folders = "a/".repeat(1 << 18);
+        check(&(folders + &part.repeat(40)), None, How::Default);
     }
 }
 

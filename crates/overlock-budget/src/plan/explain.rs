@@ -2,7 +2,7 @@
 
 use super::{Part, Plan, PlannedPart};
 use crate::chat::{ChatRequest, tool_name};
-use crate::flex::Blocker;
+use crate::flex::{Blocker, Change};
 use crate::models::Sharing;
 
 impl Plan {
@@ -30,35 +30,96 @@ impl Plan {
     }
 }
 
+impl PlannedPart {
+    /// How the tokens it takes came about.
+    ///
+    /// It tells of what the part has in the end. Its share is told where that is something else:
+    /// messages and tools go whole, and what they leave of their shares is the answer's.
+    pub fn explanation(&self) -> String {
+        let Self {
+            part, share, given, ..
+        } = *self;
+        let mut told = vec![self.told_change()];
+        if part == Part::Completion && given > share && given < self.asked {
+            let more = given - share;
+            told.push(format!(
+                "{share} are its share, {more} more are what others leave"
+            ));
+        }
+        if self.dropped > 0 && given < share {
+            let pieces = pieces(part);
+            told.push(format!(
+                "whole {pieces} take {given} of its share of {share}"
+            ));
+        }
+        if self.dropped > 0 {
+            let all = self.kept + self.dropped;
+            told.push(format!("{} of {all} {} stay", self.kept, pieces(part)));
+        }
+        told.join("; ")
+    }
+
+    /// What it has more or less than it asked for, and why.
+    fn told_change(&self) -> String {
+        let Self {
+            part,
+            asked,
+            share,
+            given,
+            ..
+        } = *self;
+        if given == asked && !self.at_least {
+            return "as wanted".to_owned();
+        }
+        if part == Part::Frame {
+            return "as the chat template has it".to_owned();
+        }
+        if let Some(by) = given.checked_sub(asked).filter(|by| *by > 0) {
+            return match self.change {
+                Change::Grew {
+                    weight, weights, ..
+                } => format!("grew by {by} (weight {weight} of {weights})"),
+                _ => format!("{by} more than asked"),
+            };
+        }
+        let at_least = if self.at_least { "at least " } else { "" };
+        let by = asked - given;
+        match self.change {
+            Change::Shrank {
+                weight,
+                weights,
+                to_floor,
+                ..
+            } => {
+                let is_floor = to_floor && given == share;
+                let end = if is_floor { ", to its minimum" } else { "" };
+                format!("shrank by {at_least}{by} (weight {weight} of {weights}){end}")
+            }
+            Change::Dropped { floor } if given == 0 => {
+                format!("dropped: it needs at least {floor}")
+            }
+            _ => {
+                let is_capped = part == Part::Completion && given == share;
+                let why = match (is_capped, self.dropped) {
+                    (true, _) => ", since the model says no more",
+                    (false, 0) => "",
+                    (false, _) => ", since no more fits",
+                };
+                format!("{at_least}{by} less than asked{why}")
+            }
+        }
+    }
+}
+
 fn explain_part(planned: &PlannedPart) -> String {
-    let PlannedPart {
-        part,
-        asked,
-        at_least,
-        share,
-        given,
-        change,
-        kept,
-        dropped,
-        ..
-    } = planned;
-    let at_least = if *at_least { "at least " } else { "" };
-    let rest = if *part == Part::Completion && given > share {
-        let more = given - share;
-        format!("; {more} more that nothing whole fits into")
-    } else if *part != Part::Completion && given < share {
-        format!("; whole pieces take {given} of its share of {share}")
-    } else {
-        String::new()
-    };
-    let stay = if *dropped > 0 {
-        let all = kept + dropped;
-        format!("; {kept} of {all} {} stay", pieces(*part))
-    } else {
-        String::new()
-    };
-    let name = part.name();
-    format!("{name}: {given} of {at_least}{asked} tokens, {change}{rest}{stay}")
+    let at_least = if planned.at_least { "at least " } else { "" };
+    format!(
+        "{}: {} of {at_least}{} tokens, {}",
+        planned.part.name(),
+        planned.given,
+        planned.asked,
+        planned.explanation()
+    )
 }
 
 fn pieces(part: Part) -> &'static str {
@@ -75,7 +136,7 @@ pub(super) fn blocker(blocker: Blocker, parts: &[PlannedPart], window: u64) -> S
     let name = |index: usize| parts.get(index).map_or("", |planned| planned.part.name());
     match blocker {
         Blocker::Floor { index, tokens } => format!(
-            "what stands in the way most is `{}`, which holds {tokens} and gives no more",
+            "what stands in the way most is `{}`, which keeps at least {tokens}",
             name(index)
         ),
         Blocker::Window => {

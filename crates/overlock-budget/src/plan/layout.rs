@@ -1,9 +1,11 @@
 //! Who is in the prompt, and what else is written into it?
 
+use serde_json::Value;
+
 use super::explain;
 use super::extras::{choose_memories, summary_line, system_message, write_context, write_memories};
 use super::line::{self, CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Step, TOOLS};
-use super::measure::{Answer, Figures, Measured, part_options};
+use super::measure::{Answer, Figures, Measured, correct, part_options};
 use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
 use super::rewrite::{Insertion, Rewrite};
 use super::{Margin, Plan, PlanError, PlannedPart};
@@ -76,9 +78,11 @@ impl<'a> Planner<'a> {
         let parts = part_options(options);
         let reserved = answer.reserved(options).saturating_add(margin);
         let room = options.window.saturating_sub(reserved);
-        let mut measured =
-            Measured::of(request, &messages, extras, &memories, counter, parts, room);
-        measured.frame = measured.frame.saturating_add_signed(correction);
+        let corrected = room.saturating_add_signed(correction.saturating_neg());
+        let mut measured = Measured::of(
+            request, &messages, extras, &memories, counter, parts, corrected,
+        );
+        measured.correct(correction);
         Self {
             request,
             extras,
@@ -98,11 +102,33 @@ impl<'a> Planner<'a> {
         match self.flex() {
             Ok(solution) => Ok(self.finish(&self.layout(), &solution)),
             // Without what may go the count may rest on firmer ground, and need less of a margin.
-            Err(refused) => match self.bare() {
-                Some((layout, solution)) => Ok(self.finish(&layout, &solution)),
-                None => Err(refused.into()),
-            },
+            Err(refused) => self.plan_least().map_err(|_| refused.into()),
         }
+    }
+
+    /// Every part, if all goes that may.
+    pub(super) fn least_parts(&self) -> Vec<PlannedPart> {
+        let nothing = Solution {
+            shares: Vec::new(),
+            unused: 0,
+            blocker: None,
+        };
+        self.parts_of(&self.least(), &nothing, self.answer.floor)
+    }
+
+    /// Plans only what must stay.
+    pub(super) fn plan_least(&self) -> Result<Plan, PlanError> {
+        let layout = self.least();
+        let margin = margin(self.provenance_of(layout.kept), self.options);
+        let solution = self.measured.flex(&self.answer, margin, self.options)?;
+        Ok(self.finish(&layout, &solution))
+    }
+
+    /// The request with only what must stay, and what that is taken to count.
+    pub(super) fn least_request(&self) -> (Value, u64) {
+        let layout = self.least();
+        let request = self.rewrite(&layout, 0).apply(self.request.clone());
+        (request, self.measured.total(layout.kept, false))
     }
 
     /// Corrects a plan by what its request counts as a whole; tells whether it still fits.
@@ -115,12 +141,14 @@ impl<'a> Planner<'a> {
         plan.adjusted_max_tokens = adjusted;
         plan.adjustment = self.answer.adjustment(adjusted);
         plan.rewrite.answer = adjusted;
-        for part in &mut plan.parts {
-            match part.part {
-                Part::Frame => part.given = part.given.saturating_add_signed(correction),
-                Part::Completion => part.given = adjusted,
-                _ => {}
-            }
+        let (mut input, completion): (Vec<&mut PlannedPart>, Vec<&mut PlannedPart>) = plan
+            .parts
+            .iter_mut()
+            .partition(|part| part.part != Part::Completion);
+        input.sort_by_key(|part| part.part != Part::Frame);
+        correct(input.into_iter().map(|part| &mut part.given), correction);
+        for part in completion {
+            part.given = adjusted;
         }
         plan.fits() && adjusted >= self.answer.reserved(self.options)
     }
@@ -130,19 +158,12 @@ impl<'a> Planner<'a> {
         self.measured.flex(&self.answer, self.margin, self.options)
     }
 
-    /// Only what must stay, if that fits with the margin that it needs by itself.
-    fn bare(&self) -> Option<(Layout, Solution)> {
-        let layout = Layout {
+    fn least(&self) -> Layout {
+        Layout {
             kept: self.measured.required(),
             summary: None,
             truncated: None,
-        };
-        let margin = margin(self.provenance_of(layout.kept), self.options);
-        let solution = self
-            .measured
-            .flex(&self.answer, margin, self.options)
-            .ok()?;
-        Some((layout, solution))
+        }
     }
 
     /// What the count of all that is sent rests on.
@@ -320,7 +341,6 @@ impl<'a> Planner<'a> {
         let (available, adjusted) = self.answer.settle(input, margin, self.options);
         let parts = self.parts_of(layout, solution, adjusted);
         let kept_messages: Vec<usize> = self.measured.kept_messages(kept[HISTORY]).collect();
-        let dropped_messages: Vec<usize> = self.measured.dropped_messages(kept[HISTORY]).collect();
         let is_system = |place: &usize| is_system(&self.messages[*place]);
         Plan {
             window: self.options.window,
@@ -344,17 +364,22 @@ impl<'a> Planner<'a> {
             blocker: solution
                 .blocker
                 .map(|blocker| explain::blocker(blocker, &parts, self.options.window)),
-            rewrite: Rewrite {
-                drops_messages: !dropped_messages.is_empty(),
-                kept_messages: kept_messages.clone(),
-                kept_tools: self.measured.kept_tools(kept[TOOLS]),
-                insertions: self.insertions(layout),
-                answer: adjusted,
-                answer_key: self.options.answer_key,
-            },
+            rewrite: self.rewrite(layout, adjusted),
             parts,
             kept_messages,
-            dropped_messages,
+            dropped_messages: self.measured.dropped_messages(kept[HISTORY]).collect(),
+        }
+    }
+
+    fn rewrite(&self, layout: &Layout, answer: u64) -> Rewrite {
+        let history = layout.kept[HISTORY];
+        Rewrite {
+            drops_messages: self.measured.dropped_messages(history).next().is_some(),
+            kept_messages: self.measured.kept_messages(history).collect(),
+            kept_tools: self.measured.kept_tools(layout.kept[TOOLS]),
+            insertions: self.insertions(layout),
+            answer,
+            answer_key: self.options.answer_key,
         }
     }
 

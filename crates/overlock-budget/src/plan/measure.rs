@@ -26,13 +26,17 @@ pub(super) struct Answer {
     pub(super) floor: u64,
     /// What it has at most.
     max: u64,
+    /// What the model can say.
     cap: u64,
 }
 
 impl Answer {
     pub(super) fn of(request: &ChatRequest, options: &PlanOptions) -> Self {
         let requested = request.requested().unwrap_or(options.requested);
-        let cap = options.answer_cap.unwrap_or(u64::MAX);
+        let cap = options.answer_cap.unwrap_or(match options.sharing {
+            Sharing::Shared => u64::MAX,
+            Sharing::Separate => options.window,
+        });
         let wanted = requested.min(cap);
         Self {
             requested,
@@ -55,7 +59,7 @@ impl Answer {
     pub(super) fn settle(&self, input: u64, margin: u64, options: &PlanOptions) -> (u64, u64) {
         let available = match options.sharing {
             Sharing::Shared => options.window.saturating_sub(input.saturating_add(margin)),
-            Sharing::Separate => options.answer_cap.unwrap_or(options.window),
+            Sharing::Separate => self.cap,
         };
         (available, self.max.min(available))
     }
@@ -85,6 +89,15 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
         parts[TOOLS].required = true;
         parts[HISTORY].required = true;
     }
+    // What must stay has no bounds.
+    for part in parts.iter_mut().filter(|part| part.required) {
+        *part = PartOptions {
+            shrink: 0,
+            min: 0,
+            max: None,
+            ..*part
+        };
+    }
     parts
 }
 
@@ -92,7 +105,7 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
 pub(super) struct Measured<'a> {
     system: (usize, u64),
     question: (usize, u64),
-    pub(super) frame: u64,
+    frame: u64,
     has_system: bool,
     /// What tools take together if they have to bring a system message, and if there is one.
     tools_frame: [u64; 2],
@@ -137,16 +150,20 @@ impl<'a> Measured<'a> {
         let required = required.into_iter().fold(0, u64::saturating_add);
         let room = room.saturating_sub(required);
         // Whatever must stay is counted to its end, and so is what shares its priority with
-        // others, since it gives way in proportion to what all of it takes.
+        // others, since it gives way in proportion to what all of it takes. Whether a piece is
+        // within the bounds of its part must not depend on the room.
         let limit = |part: usize| {
-            let priority = options[part].priority;
-            let alone = options
-                .iter()
-                .filter(|one| one.priority == priority)
-                .count()
-                == 1;
-            if alone && !options[part].required {
-                room
+            let PartOptions {
+                priority,
+                min,
+                max,
+                required,
+                ..
+            } = options[part];
+            let mut peers = options.iter().filter(|one| one.priority == priority);
+            let is_alone = peers.nth(1).is_none();
+            if is_alone && !required {
+                room.max(min).max(max.unwrap_or(0))
             } else {
                 u64::MAX
             }
@@ -193,6 +210,12 @@ impl<'a> Measured<'a> {
             blocks: extras.context.len(),
             memories: memories.len(),
         }
+    }
+
+    /// Takes into account what a template writes besides, or leaves out.
+    pub(super) fn correct(&mut self, correction: i64) {
+        let figures = [&mut self.frame, &mut self.question.1, &mut self.system.1];
+        correct(figures, correction);
     }
 
     /// The tokens of all that must stay and of these pieces, sent together.
@@ -288,7 +311,8 @@ impl<'a> Measured<'a> {
             Part::Question => whole(self.question),
             Part::Frame | Part::Completion => whole((1, self.frame)),
             Part::Tools => {
-                let all = self.tools_tokens(self.tools.len(), self.has_system);
+                let brought = self.has_system_with(self.required(), false);
+                let all = self.tools_tokens(self.tools.len(), brought);
                 let has_system = self.has_system_with(kept, has_inserted);
                 let given = self.tools_tokens(kept[TOOLS], has_system);
                 let figures = of(TOOLS, self.tools.len());
@@ -319,11 +343,8 @@ impl<'a> Measured<'a> {
         gap: u64,
         options: &PlanOptions,
     ) -> Result<Solution, FlexError> {
-        let none = [0; PARTS];
-        let item = |part: Part| {
-            let figures = self.figures(part, none, false);
-            Item::required(part.name(), figures.asked)
-        };
+        let figures = |part: Part| self.figures(part, self.required(), false);
+        let item = |part: Part| Item::required(part.name(), figures(part).asked);
         let flexible = |part: Part, index: usize| {
             let PartOptions {
                 priority,
@@ -332,16 +353,27 @@ impl<'a> Measured<'a> {
                 max,
                 required,
             } = self.options[index];
-            // Tools that are named, and nothing else, are there without any piece.
-            let must = self.figures(part, none, false).given;
-            let asked = item(part);
-            Item {
+            // Tools that are named must stay, and only the others may go.
+            let must = figures(part).given;
+            let whole = item(part);
+            let item = Item {
                 priority,
-                shrink: if required { 0 } else { shrink },
-                min: min.max(must).min(asked.basis),
-                max: Some(max.unwrap_or(u64::MAX).max(must)).filter(|max| *max < u64::MAX),
-                droppable: !required && must == 0,
-                ..asked
+                max: max.map(|max| max.max(must)),
+                ..whole
+            };
+            if required || must > 0 {
+                Item {
+                    shrink: shrink.max(1),
+                    min: must,
+                    ..item
+                }
+            } else {
+                Item {
+                    shrink,
+                    min: min.min(whole.basis),
+                    droppable: true,
+                    ..item
+                }
             }
         };
         let mut items = vec![
@@ -365,6 +397,18 @@ impl<'a> Measured<'a> {
         }
         let window = options.window;
         flex(&items, &FlexOptions { window, gap })
+    }
+}
+
+/// Corrects the first of some figures, and the next where it would be less than nothing.
+pub(super) fn correct<'f>(figures: impl IntoIterator<Item = &'f mut u64>, correction: i64) {
+    let mut left = correction;
+    for figure in figures {
+        let corrected = figure.saturating_add_signed(left);
+        left = left
+            .saturating_add_unsigned(*figure)
+            .saturating_sub_unsigned(corrected);
+        *figure = corrected;
     }
 }
 
@@ -424,7 +468,7 @@ fn order_tools(request: &ChatRequest, extras: &Extras) -> (Vec<usize>, Vec<usize
     let chosen = chosen_names(request);
     let tools = request.tools();
     let is_named =
-        |place: &usize| tool_name(&tools[*place]).is_some_and(|name| chosen.contains(&name));
+        |place: &usize| tool_name(&tools[*place]).is_some_and(|name| chosen.contains(name));
     let (named, mut others): (Vec<usize>, Vec<usize>) = (0..tools.len()).partition(is_named);
     let importance = |place: usize| extras.tool_importance.get(place).copied().unwrap_or(0.0);
     others.sort_by(|&one, &other| importance(other).total_cmp(&importance(one)));

@@ -12,6 +12,7 @@ mod measure;
 mod options;
 mod recount;
 mod rewrite;
+mod text;
 
 #[cfg(test)]
 mod tests;
@@ -154,14 +155,35 @@ impl Plan {
     pub fn rewrite(&self, request: ChatRequest) -> serde_json::Value {
         self.rewrite.apply(request)
     }
+
+    /// The text of the request as it is to be sent, with all that stays as it was written.
+    ///
+    /// It must be the text of the one that was planned. Nothing comes back if a key is in it
+    /// twice, since what was counted is then only one of the two: see [`Plan::rewrite`].
+    pub fn rewrite_text(&self, text: &str) -> Option<String> {
+        self.rewrite.apply_to_text(text)
+    }
+}
+
+/// Every part of a request that was refused, at the least it can be brought down to.
+///
+/// As a template writes them together they may take something else than their sum.
+pub fn least_parts(
+    request: &ChatRequest,
+    extras: &Extras,
+    counter: &ChatCounter,
+    options: &PlanOptions,
+) -> Vec<PlannedPart> {
+    layout::Planner::new(request, extras, counter, options, 0).least_parts()
 }
 
 /// Plans a request.
 ///
 /// For every plan: input, answer and margin are within the window; the system prompt and the last
 /// question are there; no tool call is separated from its result; nothing goes while something of
-/// lower priority could give way for it; a larger window keeps all that a smaller one did; and it
-/// is refused only if what must stay does not fit at its smallest.
+/// lower priority could give way for it; a larger window keeps all that a smaller one did, unless
+/// gaps are filled or a template writes the chat; and it is refused only if what must stay does not
+/// fit at its smallest.
 ///
 /// ```
 /// use overlock_budget::{

@@ -112,7 +112,7 @@ pub struct PartOptions {
     pub min: u64,
     /// What it takes at most.
     pub max: Option<u64>,
-    /// Whether all of it must stay.
+    /// Whether all of it must stay, whatever its bounds.
     pub required: bool,
 }
 

@@ -4,6 +4,8 @@
 //! chat, parts are estimates: what is sent is counted as a whole, the difference is taken into
 //! account, and it is planned again until nothing more is gained.
 
+use serde_json::Value;
+
 use super::layout::Planner;
 use super::options::{Extras, PlanOptions};
 use super::{Plan, PlanError};
@@ -27,18 +29,14 @@ pub(super) fn plan(
     loop {
         rounds += 1;
         let planner = Planner::new(request, extras, counter, options, correction);
-        let mut plan = match planner.plan() {
-            Ok(plan) => plan,
-            Err(refused) => return best.ok_or(refused),
+        let Ok(mut plan) = planner.plan() else {
+            return best.map_or_else(|| least(request, extras, counter, options), Ok);
         };
-        let sent = ChatRequest::from_value(plan.rewrite(request.clone())).ok();
-        let Some(tokens) = sent.and_then(|sent| counter.whole(&sent)) else {
-            let counter = counter.without_template();
-            return Planner::new(request, extras, &counter, options, 0).plan();
+        let Some(tokens) = whole(plan.rewrite(request.clone()), counter) else {
+            return without_template(request, extras, counter, options);
         };
 
-        let foreseen = plan.input_token_count.cast_signed();
-        let difference = tokens.cast_signed().saturating_sub(foreseen);
+        let difference = difference(tokens, plan.input_token_count);
         let fits = planner.recount(&mut plan, tokens);
         if fits
             && best
@@ -59,6 +57,42 @@ pub(super) fn plan(
         };
         correction = correction.saturating_add(step);
     }
+}
+
+/// Only what must stay, counted as it would be sent: corrections that come from more than that say
+/// nothing about whether it fits.
+fn least(
+    request: &ChatRequest,
+    extras: &Extras,
+    counter: &ChatCounter,
+    options: &PlanOptions,
+) -> Result<Plan, PlanError> {
+    let (sent, foreseen) = Planner::new(request, extras, counter, options, 0).least_request();
+    let Some(tokens) = whole(sent, counter) else {
+        return without_template(request, extras, counter, options);
+    };
+    let correction = difference(tokens, foreseen);
+    Planner::new(request, extras, counter, options, correction).plan_least()
+}
+
+fn without_template(
+    request: &ChatRequest,
+    extras: &Extras,
+    counter: &ChatCounter,
+    options: &PlanOptions,
+) -> Result<Plan, PlanError> {
+    let counter = counter.without_template();
+    Planner::new(request, extras, &counter, options, 0).plan()
+}
+
+/// What is sent counts as a whole, if the template takes it.
+fn whole(sent: Value, counter: &ChatCounter) -> Option<u64> {
+    let sent = ChatRequest::from_value(sent).ok()?;
+    counter.whole(&sent)
+}
+
+fn difference(tokens: u64, foreseen: u64) -> i64 {
+    tokens.cast_signed().saturating_sub(foreseen.cast_signed())
 }
 
 fn dropped(plan: &Plan) -> usize {

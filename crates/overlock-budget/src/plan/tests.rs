@@ -1,17 +1,18 @@
 //! Plans that can be checked by hand, and the laws of all plans.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::count::{CountTokens, Keep};
 use crate::models::{Found, How, Model};
 
-/// A word is a token.
+/// A word is a token. It goes by the name of an encoding, since only these count chats exactly.
 struct Words;
 
 impl CountTokens for Words {
     fn name(&self) -> &'static str {
-        "words"
+        "cl100k_base"
     }
 
     fn is_exact(&self) -> bool {
@@ -35,7 +36,7 @@ fn counter() -> ChatCounter<'static> {
     let found = Found {
         entry: Some("words".to_owned()),
         model: Model {
-            tokenizer: Some("words".into()),
+            tokenizer: Some("cl100k_base".into()),
             ..Model::default()
         },
         how: How::Exact,
@@ -362,17 +363,85 @@ fn explains_every_figure() {
     assert_eq!(
         plan.explanation(),
         [
-            "window: 118 tokens, of which 50 are left free because the count by `words` is exact",
+            "window: 118 tokens, of which 50 are left free because the count by `cl100k_base` is exact",
             "system prompt: 10 of 10 tokens, as wanted",
             "last user message: 10 of 10 tokens, as wanted",
             "frame: 3 of 3 tokens, as wanted",
-            "history: 20 of at least 26 tokens, shrank by 1 (weight 3 of 3); whole pieces take 20 \
-             of its share of 25; 2 of 4 messages stay",
+            "history: 20 of at least 26 tokens, shrank by at least 6 (weight 3 of 3); whole messages \
+             take 20 of its share of 25; 2 of 4 messages stay",
             "completion: 20 of 20 tokens, as wanted",
             "answer: 20 requested, 25 available in the window, 20 given (granted)",
-            "what stands in the way most is `completion`, which holds 20 and gives no more",
+            "what stands in the way most is `completion`, which keeps at least 20",
         ]
     );
+}
+
+#[test]
+fn an_explanation_tells_of_what_was_given() {
+    let explain = |letters: &str, asked: u64, options: &PlanOptions| {
+        let request = request(json!({"messages": conversation(letters), "max_tokens": asked}));
+        let plan = planned(&request, &Extras::default(), options);
+        let completion = plan.part(Part::Completion);
+        (completion.given, completion.explanation())
+    };
+    let options = |room| PlanOptions {
+        answer_floor: 5,
+        ..options(room)
+    };
+    // The messages that stay leave more than the least that an answer needs.
+    assert_eq!(
+        explain("suauau", 20, &options(32)),
+        (
+            12,
+            "shrank by 8 (weight 1 of 1); 5 are its share, 7 more are what others leave".into()
+        )
+    );
+    assert_eq!(
+        explain("su", 20, &options(25)),
+        (5, "shrank by 15 (weight 1 of 1), to its minimum".into())
+    );
+    let capped = PlanOptions {
+        answer_cap: Some(12),
+        ..options(100)
+    };
+    assert_eq!(
+        explain("su", 20, &capped),
+        (12, "8 less than asked, since the model says no more".into())
+    );
+    let growing = PlanOptions {
+        grow: true,
+        ..options(100)
+    };
+    let (given, told) = explain("su", 20, &growing);
+    assert_eq!(told, format!("grew by {} (weight 1 of 1)", given - 20));
+}
+
+#[test]
+fn what_stays_of_a_text_stays_as_it_was_written() {
+    let rewrite = |text: &str, room: u64| {
+        let request = ChatRequest::from_json(text).expect("it is a request");
+        planned(&request, &Extras::default(), &options(room)).rewrite_text(text)
+    };
+    let message = |text: &str| format!(r#"{{"role": "user", "content": "{text}", "k": 1E5}}"#);
+    let (old, new) = (message("a b c d \\u0065"), message(r"\/ \u0069"));
+    let text = |messages: &str, answer: &str| {
+        format!(
+            "{{\n  \"seed\": 1e3,\n  \"messages\": [ {messages} ],\n  \
+             \"big\": [1.50, -0.0, 12345678901234567890123]{answer}\n}}\n"
+        )
+    };
+    let both = format!("{old} , {new}");
+    let asked = ",\n  \"max_tokens\": 10";
+    let whole = text(&both, asked);
+    assert_eq!(rewrite(&whole, 30).as_ref(), Some(&whole));
+    assert_eq!(rewrite(&whole, 16), Some(text(&new, asked)));
+    assert_eq!(
+        rewrite(&text(&both, ""), 6 + 9 + 500),
+        Some(text(&both, ",\n  \"max_tokens\": 500"))
+    );
+    // Which of the two was counted, the text does not say.
+    let twice = r#"{"messages": [], "messages": [{"role": "user", "content": "a"}]}"#;
+    assert_eq!(rewrite(twice, 505), None);
 }
 
 /// Two tokens for each message that nobody foresees.
@@ -386,14 +455,57 @@ impl crate::chat::CountChats for Surprising {
     }
 }
 
-#[test]
-fn what_a_template_writes_is_counted_as_a_whole() {
+/// Words only, besides some tokens for every message of the model and others for all of them.
+struct Verbose {
+    each: u64,
+    once: u64,
+}
+
+impl crate::chat::CountChats for Verbose {
+    fn count_chat(&self, messages: &Value, _: Option<&Value>) -> Option<u64> {
+        let messages = messages.as_array()?;
+        let words = messages.iter().map(|message| message["content"].as_str());
+        let words = words.map(|text| Some(Words.count(text?)));
+        let words: u64 = words.sum::<Option<u64>>()?;
+        let answers = messages.iter().filter(|one| one["role"] == "assistant");
+        let answers = answers.count() as u64;
+        Some(words + self.each * answers + self.once * answers.min(1))
+    }
+}
+
+fn written_by(template: &dyn crate::chat::CountChats) -> ChatCounter<'_> {
     let found = Found {
         entry: None,
         model: Model::default(),
         how: How::Exact,
     };
-    let counter = ChatCounter::with_template(&found, &Words, &Surprising);
+    ChatCounter::with_template(&found, &Words, template)
+}
+
+#[test]
+fn what_a_template_writes_is_refused_only_if_it_is_too_large_as_a_whole() {
+    let verbose = Verbose { each: 0, once: 100 };
+    let counter = written_by(&verbose);
+    let request = request(json!({"messages": conversation("ssssuauau"), "max_tokens": 0}));
+    let window = |room: u64| PlanOptions {
+        window: 50 + room,
+        ..PlanOptions::default()
+    };
+    let plan = |room: u64| plan(&request, &Extras::default(), &counter, &window(room));
+    for room in 30..200_u64 {
+        let plan = plan(room).expect("it fits");
+        assert!(plan.fits());
+        assert_eq!(plan.kept_messages.len() > 5, room >= 142, "{room}");
+        let parts = plan.parts.iter().map(|part| part.given);
+        assert_eq!(parts.sum::<u64>(), plan.input_token_count);
+    }
+    let error = plan(29).expect_err("it does not fit").to_string();
+    assert!(error.contains("needs 30 tokens"), "{error}");
+}
+
+#[test]
+fn what_a_template_writes_is_counted_as_a_whole() {
+    let counter = written_by(&Surprising);
     for room in 24..200 {
         let letters = "s".to_owned() + &"ua".repeat(6) + "u";
         let request = request(json!({"messages": conversation(&letters), "max_tokens": 0}));
@@ -411,5 +523,31 @@ fn what_a_template_writes_is_counted_as_a_whole() {
         );
         let sent = ChatRequest::from_value(plan.rewrite(request)).expect("it is a request");
         assert_eq!(counter.count(&sent).tokens, plan.input_token_count);
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_laws_hold_for_every_template(
+        letters in "[sua]{0,12}u", each in 0..60_u64, once in 0..300_u64, room in 0..300_u64,
+    ) {
+        let verbose = Verbose { each, once };
+        let counter = written_by(&verbose);
+        let request = request(json!({"messages": conversation(&letters), "max_tokens": 10}));
+        let options = PlanOptions {
+            window: 50 + room,
+            ..PlanOptions::default()
+        };
+        let systems = letters.matches('s').count() as u64;
+        let least = 6 * (systems + 1) + 10;
+        let plan = plan(&request, &Extras::default(), &counter, &options);
+        prop_assert_eq!(plan.is_ok(), least <= room);
+        let Ok(plan) = plan else {
+            return Ok(());
+        };
+        prop_assert!(plan.fits());
+        let sent = ChatRequest::from_value(plan.rewrite(request)).expect("it is a request");
+        prop_assert_eq!(counter.count(&sent).tokens, plan.input_token_count);
+        prop_assert!(plan.adjusted_max_tokens == 10);
     }
 }

@@ -5,5 +5,7 @@
 mod judges;
 // The laws of plans, over requests of every shape and a million of them.
 mod planning;
+// The same laws under any rules.
+mod rules;
 // Requests that are only sketched.
 mod sketch;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::sketch::{LETTERS, Sketch, Words};
 
-fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
+pub(crate) fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
     let found = Found {
         entry: None,
         model: Model {
@@ -22,14 +22,14 @@ fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
 }
 
 /// A sketch that is ready to be planned again and again.
-struct Case<'a> {
-    request: ChatRequest,
-    extras: Extras<'a>,
-    counter: &'a ChatCounter<'a>,
+pub(crate) struct Case<'a> {
+    pub(crate) request: ChatRequest,
+    pub(crate) extras: Extras<'a>,
+    pub(crate) counter: &'a ChatCounter<'a>,
 }
 
 impl Case<'_> {
-    fn plan(&self, options: &PlanOptions) -> Result<Plan, PlanError> {
+    pub(crate) fn plan(&self, options: &PlanOptions) -> Result<Plan, PlanError> {
         plan(&self.request, &self.extras, self.counter, options)
     }
 
@@ -48,7 +48,7 @@ impl Case<'_> {
     }
 
     /// The places of all that a plan must keep.
-    fn required(&self) -> (Vec<usize>, Vec<usize>) {
+    pub(crate) fn required(&self) -> (Vec<usize>, Vec<usize>) {
         let roles: Vec<ChatRole> = self.request.messages().map(|one| one.role()).collect();
         let question = roles.iter().rposition(|role| *role == ChatRole::User);
         let messages = (0..roles.len())
@@ -61,7 +61,7 @@ impl Case<'_> {
     }
 }
 
-fn select(list: &mut Value, places: &[usize]) {
+pub(crate) fn select(list: &mut Value, places: &[usize]) {
     let list = list.as_array_mut().expect("it is a list");
     *list = places.iter().map(|&place| list[place].clone()).collect();
 }
@@ -177,7 +177,7 @@ fn check_figures(plan: &Plan, options: &PlanOptions) {
 }
 
 /// What always stays is there, and no call is without its result.
-fn check_messages(case: &Case, plan: &Plan) {
+pub(crate) fn check_messages(case: &Case, plan: &Plan) {
     let kept: HashSet<usize> = plan.kept_messages.iter().copied().collect();
     assert!(plan.kept_messages.is_sorted() && plan.dropped_messages.is_sorted());
     let all = plan.kept_messages.len() + plan.dropped_messages.len();
@@ -211,6 +211,7 @@ fn check_messages(case: &Case, plan: &Plan) {
 /// What is sent counts what was planned, and planning it again changes nothing.
 fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     let rewritten = plan.rewrite(case.request.clone());
+    check_text(case, plan, &rewritten);
     let request = ChatRequest::from_value(rewritten.clone()).expect("a plan is a request");
     assert_eq!(case.counter.count(&request).tokens, plan.input_token_count);
     assert_eq!(request.requested(), Some(plan.adjusted_max_tokens));
@@ -219,6 +220,20 @@ fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     let again = again.expect("a plan fits");
     assert!(again.dropped_messages.is_empty());
     assert_eq!(again.rewrite(request), rewritten);
+}
+
+/// Rewritten as a text it is the same request, however it was written.
+fn check_text(case: &Case, plan: &Plan, rewritten: &Value) {
+    let request = Value::Object(case.request.members().clone());
+    let text = plan.rewrite_text(&request.to_string());
+    assert_eq!(text, Some(rewritten.to_string()));
+    let spaced = format!(" {request:#}\n");
+    let text = plan.rewrite_text(&spaced).expect("no key is there twice");
+    let read: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(read, *rewritten);
+    if request == *rewritten {
+        assert_eq!(text, spaced);
+    }
 }
 
 /// A larger window keeps all that a smaller one did.
@@ -288,7 +303,7 @@ impl<'a> CountMessages<ChatMessage<'a>> for Sum<'a> {
     }
 }
 
-fn sketches() -> impl Strategy<Value = Sketch> {
+pub(crate) fn sketches() -> impl Strategy<Value = Sketch> {
     let letters = prop::sample::select(LETTERS);
     let messages = prop::collection::vec((letters, 0..40_u8), 1..20);
     let tools = prop::collection::vec(0..40_u8, 0..6);

@@ -5,12 +5,12 @@
 use overlock_budget::{ContextBlock, CountTokens, Keep, Memory, PlanOptions, Sharing, Trim};
 use serde_json::{Value, json};
 
-/// A word is a token.
+/// A word is a token. It goes by the name of an encoding, since only these count chats exactly.
 pub(crate) struct Words;
 
 impl CountTokens for Words {
     fn name(&self) -> &'static str {
-        "words"
+        "cl100k_base"
     }
 
     fn is_exact(&self) -> bool {

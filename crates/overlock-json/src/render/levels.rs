@@ -24,6 +24,7 @@ impl Levels {
             self.open - level.open
         };
         write_number(&mut self.distances, inwards);
+        write_number(&mut self.distances, level.from - level.open);
         write_number(&mut self.distances, level.next - level.end);
         write_number(&mut self.distances, level.end - level.open);
         self.open = level.open;
@@ -39,10 +40,12 @@ impl Iterator for Levels {
         self.count = self.count.checked_sub(1)?;
         let mut rest = &self.distances[..];
         let end = self.open + read_number(&mut rest);
+        let next = end + read_number(&mut rest);
         let level = Level {
             open: self.open,
+            from: self.open + read_number(&mut rest),
             end,
-            next: end + read_number(&mut rest),
+            next,
         };
         self.open += read_number(&mut rest);
         let left = rest.len();

@@ -11,7 +11,7 @@
 
 use super::levels::Levels;
 use super::outline::{Item, Items, Level};
-use super::run::Run;
+use super::run::{Run, unread_items};
 use super::spend::Shown;
 use super::write::{Length, MARK, Sink, Treatment, Writer};
 use super::{CutValue, characters, token};
@@ -44,6 +44,8 @@ pub(super) fn write_within(writer: &Writer<'_>, cut_value: CutValue, limit: usiz
             let collapsed = collapse(&mut items, len, limit);
             len = len - collapsed.written_len + characters(&collapsed.text);
             text.push_str(&collapsed.text);
+        } else {
+            text.push_str(items.unread);
         }
         while items.write_next(&mut text).is_some() {}
         text.push_str(&outline.text[items.at..level.next]);
@@ -152,9 +154,13 @@ impl Cost {
         let outline = writer.outline;
         let text = outline.text;
         let mut run = Run::new(outline, level);
-        let mut beside = Length::default();
+        let mut beside = Length(characters(unread_items(outline, level)));
         let mut before = level.open..level.open;
         let mut end = None;
+        if level.has_unread_items() {
+            before.end = level.open + 1;
+            end = Some(level.from);
+        }
         for item in outline.beside(level) {
             match end {
                 None => before.end = item.start,
@@ -217,7 +223,7 @@ fn ending(writer: &Writer<'_>, path: &Path, cut_value: CutValue, limit: usize) -
     } else if cut_value == CutValue::Hint {
         writer.write_cut_value(&Shown::Hint, &mut text);
     } else {
-        let content = &outline.text[value.content.clone()];
+        let content = token::end_within(&outline.text[value.content.clone()], outline.look_back);
         // Two quotes and the mark stand around the tail.
         let tail = token::longest_tail(content, &|tail| characters(tail) + 3 <= room);
         writer.write_cut_value(&Shown::Tail(value.content.end - tail.len()), &mut text);
@@ -252,7 +258,7 @@ fn collapse(items: &mut WrittenItems<'_>, len: usize, limit: usize) -> Collapsed
         }
     }
     let mut run = Run::new(outline, &items.level);
-    let mut written = Length::default();
+    let mut written = Length(characters(items.unread));
     while let Some(item) = items.write_next(&mut written) {
         run.count(&item);
         if len - written.0 + run.len() <= limit {
@@ -271,9 +277,9 @@ fn collapse_to_names(
     len: usize,
     limit: usize,
 ) -> Option<Collapsed> {
-    let mut text = String::new();
-    let mut names_len = 0;
-    let mut written = Length::default();
+    let mut text = members.unread.to_owned();
+    let mut names_len = characters(&text);
+    let mut written = Length(names_len);
     while let Some(member) = members.write_next(&mut written) {
         let start = text.len();
         text.push_str(members.gap());
@@ -299,7 +305,9 @@ struct WrittenItems<'a> {
     writer: &'a Writer<'a>,
     level: Level,
     items: Items<'a>,
-    /// Where the first item starts.
+    /// What stands for the items that were not read.
+    unread: &'static str,
+    /// Where the first item starts, or what stands for those that were not read.
     first: usize,
     /// Where the gap before the last item that was written begins and ends.
     gap: (usize, usize),
@@ -310,14 +318,20 @@ struct WrittenItems<'a> {
 impl<'a> WrittenItems<'a> {
     fn new(writer: &'a Writer<'a>, level: Level) -> Self {
         let mut items = writer.outline.beside(&level);
-        let first = items.next_start().unwrap_or(level.open);
+        let (first, at) = if level.has_unread_items() {
+            (level.open + 1, level.from)
+        } else {
+            let first = items.next_start().unwrap_or(level.open);
+            (first, first)
+        };
         Self {
             writer,
             level,
             items,
+            unread: unread_items(writer.outline, &level),
             first,
-            gap: (first, first),
-            at: first,
+            gap: (at, at),
+            at,
         }
     }
 

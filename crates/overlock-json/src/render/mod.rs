@@ -69,6 +69,10 @@ pub struct RenderOptions {
     pub cut_value: CutValue,
     /// The most characters of the whole rendered text, structure included; less than 200 counts as 200.
     pub limit: Option<usize>,
+    /// How many bytes before the cut are read at most: a document that grows does not make its
+    /// rendering dearer. Siblings farther back become one `<earlier items>`, and a value at the
+    /// cut that is longer is not shown in full.
+    pub look_back: Option<usize>,
 }
 
 impl Default for RenderOptions {
@@ -77,6 +81,7 @@ impl Default for RenderOptions {
             budget: 500,
             cut_value: CutValue::Hint,
             limit: None,
+            look_back: None,
         }
     }
 }
@@ -127,7 +132,7 @@ pub(crate) fn render_base(
     options: &RenderOptions,
     measure: &dyn Fn(&str) -> usize,
 ) -> String {
-    let outline = Outline::of(base.text(), base.scanner());
+    let outline = Outline::of(base.text(), base.scanner(), options.look_back);
     render_outline(&outline, options, measure)
 }
 

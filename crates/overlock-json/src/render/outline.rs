@@ -2,7 +2,8 @@
 //!
 //! Nothing of it is kept: the levels come from the scanner, and the items of a
 //! level are read again whenever they are needed. So a document may have any
-//! number of both.
+//! number of both. How far back they are read can be bounded, so that the cost
+//! does not grow with the document.
 
 use std::ops::Range;
 
@@ -23,6 +24,8 @@ pub(super) struct Outline<'a> {
     blanks: usize,
     /// A whole document has its root as all of its path.
     whole: Option<Level>,
+    /// How many bytes beside the path are read at most, and how many of the value at the cut.
+    pub(super) look_back: usize,
 }
 
 /// A container on the path.
@@ -30,11 +33,21 @@ pub(super) struct Outline<'a> {
 pub(super) struct Level {
     /// Where its bracket stands.
     pub(super) open: usize,
+    /// Where reading the items begins: after the bracket, or at the comma after the last item
+    /// that is too far back.
+    pub(super) from: usize,
     /// Where the items beside the path end: at the item that the path goes on in.
     pub(super) end: usize,
     /// Where the next bracket on the path stands, or the unfinished item or the white space at
     /// the cut.
     pub(super) next: usize,
+}
+
+impl Level {
+    /// Whether there are items that are too far back to be read.
+    pub(super) fn has_unread_items(&self) -> bool {
+        self.from > self.open + 1
+    }
 }
 
 /// An item of a container.
@@ -67,11 +80,19 @@ impl Scalar {
         };
         Self { span, content }
     }
+
+    /// The string that begins at `start` and goes on beyond the end of a document.
+    fn open_string(text: &str, start: usize) -> Self {
+        Self {
+            span: start..text.len(),
+            content: start + 1..text.len(),
+        }
+    }
 }
 
 impl<'a> Outline<'a> {
     /// The outline of a valid JSON prefix, which `scanner` has read.
-    pub(super) fn of(text: &'a str, scanner: &'a Scanner) -> Self {
+    pub(super) fn of(text: &'a str, scanner: &'a Scanner, look_back: Option<usize>) -> Self {
         let text = &text[..settled_end(text, scanner)];
         let bytes = text.as_bytes();
         let place = scanner.place();
@@ -92,6 +113,7 @@ impl<'a> Outline<'a> {
                 text.trim_ascii_end().len()
             },
             whole: None,
+            look_back: look_back.unwrap_or(usize::MAX),
         };
         let Some(item) = last_item.filter(|item| *item < text.len()) else {
             return outline;
@@ -110,14 +132,18 @@ impl<'a> Outline<'a> {
             Some(b'{' | b'[') if place.is_none() => {
                 outline.whole = Some(Level {
                     open: value,
+                    from: value + 1,
                     end: outline.blanks - 1,
                     next: outline.blanks,
                 });
             }
             None | Some(b'{' | b'[') => {}
             Some(_) => {
-                let span = value..token::value_end(bytes, value);
-                outline.cut_value = Some(Scalar::at(text, span));
+                outline.cut_value = Some(if scanner.is_in_string() {
+                    Scalar::open_string(text, value)
+                } else {
+                    Scalar::at(text, value..token::value_end(bytes, value))
+                });
                 outline.tail = item;
             }
         }
@@ -134,15 +160,28 @@ impl<'a> Outline<'a> {
         let cut = self.tail.min(self.blanks);
         let (mut end, mut next) = (cut, cut);
         let open = self.scanner.open_frames().map(move |frame| {
-            let level = Level {
-                open: frame.opener,
-                end,
-                next,
-            };
+            let level = (frame.opener, end, next);
             (end, next) = (frame.element, frame.opener);
             level
         });
-        self.whole.into_iter().chain(open)
+        let whole = self.whole.map(|level| (level.open, level.end, level.next));
+        let mut allowance = self.look_back;
+        let read = move |(open, end, next): (usize, usize, usize)| {
+            let all = open + 1..end.max(open + 1);
+            let from = if all.len() <= allowance {
+                all.start
+            } else {
+                token::first_item_within(self.text.as_bytes(), all.clone(), allowance)
+            };
+            allowance -= (all.end - from).min(allowance);
+            Level {
+                open,
+                from,
+                end,
+                next,
+            }
+        };
+        whole.into_iter().chain(open).map(read)
     }
 
     /// Whether a level is an object, so that its items are members.
@@ -152,14 +191,15 @@ impl<'a> Outline<'a> {
 
     /// Whether there is anything beside the path at a level.
     pub(super) fn has_items(&self, level: &Level) -> bool {
-        level.end > level.open + 1 && self.beside(level).next_start().is_some()
+        level.has_unread_items()
+            || level.end > level.open + 1 && self.beside(level).next_start().is_some()
     }
 
     /// The items beside the path at a level.
     pub(super) fn beside(&self, level: &Level) -> Items<'a> {
         Items {
             bytes: self.text.as_bytes(),
-            at: level.open + 1,
+            at: level.from,
             end: level.end,
             is_object: self.is_object(level),
         }

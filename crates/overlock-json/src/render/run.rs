@@ -2,10 +2,12 @@
 
 use super::outline::{Item, Level, Outline};
 
-/// Siblings that become one `<987 more objects>`.
+/// Siblings that become one `<987 more objects>`, or `<earlier items>` where not all were read.
 pub(super) struct Run<'a> {
     outline: &'a Outline<'a>,
     is_object: bool,
+    /// What stands for siblings that were not read, with or without others; empty if all were.
+    unread: &'static str,
     count: usize,
     /// What all of them are.
     noun: &'static str,
@@ -20,6 +22,7 @@ impl<'a> Run<'a> {
         Self {
             outline,
             is_object: outline.is_object(level),
+            unread: unread_items(outline, level),
             count: 0,
             noun: VALUE,
         }
@@ -51,6 +54,9 @@ impl<'a> Run<'a> {
 
     /// What stands in the place of them all.
     pub(super) fn name(&self) -> String {
+        if !self.unread.is_empty() {
+            return self.unread.to_owned();
+        }
         if self.count == 0 {
             return String::new();
         }
@@ -60,10 +66,22 @@ impl<'a> Run<'a> {
 
     /// How many characters the name has; it is not written for every sibling that is counted.
     pub(super) fn len(&self) -> usize {
+        if !self.unread.is_empty() {
+            return self.unread.len();
+        }
         let Some(magnitude) = self.count.checked_ilog10() else {
             return 0;
         };
         let plural = usize::from(self.count != 1);
         "< more >".len() + magnitude as usize + 1 + self.noun.len() + plural
+    }
+}
+
+/// What stands for the siblings at a level that are too far back to be read; empty if there are none.
+pub(super) fn unread_items(outline: &Outline<'_>, level: &Level) -> &'static str {
+    match (level.has_unread_items(), outline.is_object(level)) {
+        (false, _) => "",
+        (true, true) => "<earlier members>",
+        (true, false) => "<earlier items>",
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn spend(
 ) -> Spending {
     let mut purse = Purse::new(options.budget);
     let cut_value = match &outline.cut_value {
-        Some(value) => spend_on_cut_value(outline.text, value, options, measure, &mut purse),
+        Some(value) => spend_on_cut_value(outline, value, options, measure, &mut purse),
         None => Shown::Whole,
     };
     let mut oversized = Vec::new();
@@ -76,27 +76,33 @@ pub(super) fn spend(
 }
 
 fn spend_on_cut_value(
-    text: &str,
+    outline: &Outline<'_>,
     value: &Scalar,
     options: &RenderOptions,
     measure: &dyn Fn(&str) -> usize,
     purse: &mut Purse,
 ) -> Shown {
+    let content = &outline.text[value.content.clone()];
+    let near = token::end_within(content, outline.look_back);
+    let is_near = near.len() == content.len();
     if options.cut_value == CutValue::Keep {
-        return Shown::Whole;
+        return if is_near {
+            Shown::Whole
+        } else {
+            Shown::Tail(value.content.end - near.len())
+        };
     }
     if purse.is_empty() {
         return Shown::Hint;
     }
-    let content = &text[value.content.clone()];
-    if purse.pay(measure(content)) {
+    if is_near && purse.pay(measure(content)) {
         return Shown::Whole;
     }
     if options.cut_value == CutValue::Hint {
         return Shown::Hint;
     }
     let left = purse.left;
-    let tail = token::longest_tail(content, &|tail| measure(tail) <= left);
+    let tail = token::longest_tail(near, &|tail| measure(tail) <= left);
     if tail.is_empty() || !purse.pay(measure(tail)) {
         return Shown::Hint;
     }

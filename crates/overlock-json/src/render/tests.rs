@@ -37,6 +37,7 @@ fn options(budget: usize, cut_value: CutValue, limit: Option<usize>) -> RenderOp
         budget,
         cut_value,
         limit,
+        look_back: None,
     }
 }
 
@@ -50,7 +51,11 @@ fn read(base: &[u8]) -> (&str, Scanner) {
 
 fn render_prefix(base: &[u8], options: &RenderOptions, measure: &dyn Fn(&str) -> usize) -> String {
     let (text, scanner) = read(base);
-    render_outline(&Outline::of(text, &scanner), options, measure)
+    render_outline(
+        &Outline::of(text, &scanner, options.look_back),
+        options,
+        measure,
+    )
 }
 
 #[track_caller]
@@ -564,6 +569,50 @@ fn a_limit_holds_for_a_million_siblings() {
     }
 }
 
+#[track_caller]
+fn check_look_back(base: &str, look_back: usize, limit: Option<usize>, rendered: &str) {
+    let options = RenderOptions {
+        look_back: Some(look_back),
+        ..options(1000, CutValue::Tail, limit)
+    };
+    let text = render_prefix(base.as_bytes(), &options, &characters);
+    assert_eq!(text, rendered, "looking back {look_back}");
+}
+
+#[test]
+fn does_not_read_siblings_that_are_far_back() {
+    let base = r#"{"a": [1, 2, {"b": "],\\"}, [4, "}"], 5, 6"#;
+    check_look_back(base, 100, None, base);
+    check_look_back(base, 15, None, r#"{"a": [<earlier items>, [4, "}"], 5, 6"#);
+    check_look_back(base, 14, None, r#"{"a": [<earlier items>, 5, 6"#);
+    check_look_back(base, 1, None, r#"{"a": [<earlier items>, 6"#);
+    let members = r#"{"a": 1, "b": {"c": 2, "d": 3}, "e": [{"#;
+    check_look_back(members, 5, None, r#"{<earlier members>, "e": [{"#);
+    check_look_back(members, 5, Some(200), r#"{<earlier members>, "e": [{"#);
+}
+
+#[test]
+fn shows_only_the_end_of_a_long_value_at_the_cut() {
+    check_look_back(r#"["abcdefgh"#, 3, None, r#"["…fgh"#);
+    check_look_back(r#"["abcd\n\u00e9f"#, 5, None, r#"["…f"#);
+    check_look_back(r#"["abcd\n\u00e9f"#, 7, None, r#"["…\u00e9f"#);
+}
+
+#[test]
+fn collapses_what_was_read_into_what_was_not() {
+    let base = format!("[{}", r#"{"key": "some value"},"#.repeat(1000));
+    let options = RenderOptions {
+        look_back: Some(2000),
+        ..options(10_000, CutValue::Hint, Some(300))
+    };
+    let text = render_prefix(base.as_bytes(), &options, &characters);
+    assert!(text.starts_with("[<earlier items>,{\"key\""), "{text}");
+    assert!(
+        characters(&text) <= 300 && characters(&text) > 250,
+        "{text}"
+    );
+}
+
 /// Documents of all shapes, compact, indented, or with escapes for all that is not ASCII.
 fn documents() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
@@ -626,7 +675,7 @@ proptest! {
     fn never_spends_more_than_the_budget(document in documents(), mode in modes(), budget in 0..300_usize) {
         for end in 0..=document.len() {
             let (text, scanner) = read(&document.as_bytes()[..end]);
-            let outline = Outline::of(text, &scanner);
+            let outline = Outline::of(text, &scanner, None);
             let spending = spend(&outline, &options(budget, mode, None), &characters);
             prop_assert!(spending.spent <= budget);
         }
@@ -642,10 +691,27 @@ proptest! {
     }
 
     #[test]
+    fn a_limit_holds_however_far_back_is_read(
+        document in documents(), mode in modes(), budget in 0..2000_usize,
+        limit in prop::option::of(200..400_usize), look_back in 0..400_usize,
+    ) {
+        for end in 0..=document.len() {
+            let base = &document.as_bytes()[..end];
+            let unbounded = options(budget, mode, limit);
+            let bounded = RenderOptions { look_back: Some(look_back), ..unbounded };
+            let rendered = render_prefix(base, &bounded, &characters);
+            prop_assert!(limit.is_none_or(|limit| characters(&rendered) <= limit), "{rendered:?}");
+            if base.len() <= look_back {
+                prop_assert_eq!(rendered, render_prefix(base, &unbounded, &characters));
+            }
+        }
+    }
+
+    #[test]
     fn a_kept_cut_value_ends_the_text(document in documents(), budget in 0..100_usize) {
         for end in 0..=document.len() {
             let (text, scanner) = read(&document.as_bytes()[..end]);
-            let outline = Outline::of(text, &scanner);
+            let outline = Outline::of(text, &scanner, None);
             let rendered = render_prefix(text.as_bytes(), &options(budget, CutValue::Keep, None), &characters);
             if let Some(value) = &outline.cut_value {
                 prop_assert!(rendered.ends_with(&outline.text[value.span.start..]));

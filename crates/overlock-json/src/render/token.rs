@@ -86,6 +86,37 @@ pub(super) fn member_value(bytes: &[u8], start: usize) -> usize {
     skip_space(bytes, (colon + 1).min(bytes.len()))
 }
 
+/// Where the items of a container begin of which at most `allowance` bytes are read: at the comma
+/// before the first of them, or before whatever follows the span.
+///
+/// The span holds whole items, so its end is outside of every string, and so is every quote that
+/// is found from there: the one before it that no backslash escapes begins the string.
+pub(super) fn first_item_within(bytes: &[u8], items: Range<usize>, allowance: usize) -> usize {
+    let farthest = items.end.saturating_sub(allowance).max(items.start);
+    let (mut depth, mut in_string) = (0_usize, false);
+    let mut from = match bytes[items.clone()].trim_ascii_end() {
+        [before @ .., b','] => items.start + before.len(),
+        _ => items.end,
+    };
+    for at in (farthest..items.end).rev() {
+        match bytes[at] {
+            b'"' if !in_string => in_string = true,
+            b'"' => in_string = is_escaped(bytes, at),
+            b']' | b'}' if !in_string => depth += 1,
+            b'[' | b'{' if !in_string => depth = depth.saturating_sub(1),
+            b',' if !in_string && depth == 0 => from = at,
+            _ => {}
+        }
+    }
+    from
+}
+
+/// Whether an odd number of backslashes stands before a byte.
+fn is_escaped(bytes: &[u8], at: usize) -> bool {
+    let before = bytes[..at].iter().rev();
+    before.take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
 /// Which values [`next_value`] stops at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -125,6 +156,24 @@ pub(super) fn settled_len(content: &str) -> usize {
         .map_or(content.len(), |piece| piece.start)
 }
 
+/// The end of a string's content in about so many bytes, splitting neither a character nor an escape.
+pub(super) fn end_within(content: &str, bytes: usize) -> &str {
+    let Some(at) = content.len().checked_sub(bytes) else {
+        return content;
+    };
+    let at = content.ceil_char_boundary(at);
+    // Only an escape makes a piece of several characters, and a run of backslashes begins one.
+    let nearby = content.floor_char_boundary(at.saturating_sub(LONGEST_PIECE));
+    let Some(backslash) = content[nearby..at].rfind('\\') else {
+        return &content[at..];
+    };
+    let run = content[..=nearby + backslash].trim_end_matches('\\').len();
+    let from = pieces(&content[run..])
+        .map(|piece| run + piece.start)
+        .find(|&start| start >= at);
+    &content[from.unwrap_or(content.len())..]
+}
+
 /// The longest end of a string's content that fits and splits neither a character nor an escape.
 pub(super) fn longest_tail<'a>(content: &'a str, fits: &dyn Fn(&str) -> bool) -> &'a str {
     let mut window = 1024_usize;
@@ -152,6 +201,9 @@ pub(super) fn longest_tail<'a>(content: &'a str, fits: &dyn Fn(&str) -> bool) ->
     }
 }
 
+/// A surrogate pair in escapes.
+const LONGEST_PIECE: usize = 12;
+
 /// The characters and escape sequences of a string's content; a surrogate pair is one piece.
 fn pieces(content: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
@@ -160,7 +212,7 @@ fn pieces(content: &str) -> impl Iterator<Item = Range<usize>> {
         let first = content[start..].chars().next()?;
         let len = match content.as_bytes().get(start + 1) {
             _ if first != '\\' => first.len_utf8(),
-            Some(b'u') if begins_pair(&content[start..]) => 12,
+            Some(b'u') if begins_pair(&content[start..]) => LONGEST_PIECE,
             Some(b'u') => 6,
             _ => 2,
         };
@@ -196,7 +248,7 @@ fn begins_pair(escape: &str) -> bool {
 fn is_whole(content: &str, piece: &Range<usize>) -> bool {
     let escape = &content[piece.clone()];
     let needed = match escape.as_bytes() {
-        [b'\\', b'u', ..] if begins_pair(&content[piece.start..]) => 12,
+        [b'\\', b'u', ..] if begins_pair(&content[piece.start..]) => LONGEST_PIECE,
         [b'\\', b'u', ..] => 6,
         [b'\\', ..] => 2,
         _ => 1,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::characters;
 use super::levels::Levels;
 use super::outline::{Item, Level, Outline};
+use super::run::unread_items;
 use super::spend::{Shown, Spending};
 use super::token::{self, Stop};
 
@@ -59,12 +60,17 @@ impl<'a> Writer<'a> {
     /// Writes the whole document.
     pub(super) fn write(&self) -> String {
         let text = self.outline.text;
-        if self.spending.is_all() {
+        if self.spending.is_all() && !self.outline.levels().any(|level| level.has_unread_items()) {
             return text.to_owned();
         }
         let mut out = String::new();
         let mut at = 0;
         for level in self.levels_with_items() {
+            if level.has_unread_items() {
+                out.push_str(&text[at..=level.open]);
+                out.push_str(unread_items(self.outline, &level));
+                at = level.from;
+            }
             for item in self.outline.beside(&level) {
                 out.push_str(&text[at..item.start]);
                 self.write_item(&level, &item, &mut out);

@@ -1,10 +1,12 @@
 //! The commands: what can be asked, one file for each.
 
 mod close;
+mod complete;
 mod completions;
 mod cut;
 mod demo;
 mod fit;
+mod inspect;
 mod models;
 mod render;
 mod repair;
@@ -20,6 +22,7 @@ use crate::output::Results;
 
 /// Keeps language-model calls whole
 ///
+/// Has a model write one whole document, however often its answers are cut.
 /// Finds where JSON was cut, closes and repairs it, shows it under a budget, and
 /// stitches the pieces of a long answer into one document. Counts tokens, knows what
 /// models can take, and fits requests into their windows.
@@ -37,6 +40,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Complete(complete::Complete),
     Cut(cut::Cut),
     Close(close::Close),
     Repair(repair::Repair),
@@ -45,6 +49,7 @@ pub(crate) enum Command {
     Tokens(tokens::Tokens),
     Models(models::Models),
     Fit(fit::Fit),
+    Inspect(inspect::Inspect),
     Demo(demo::Demo),
     Completions(completions::Completions),
 }
@@ -52,6 +57,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         match self {
+            Self::Complete(complete) => complete.run(),
             Self::Cut(cut) => cut.run(),
             Self::Close(close) => close.run(),
             Self::Repair(repair) => repair.run(),
@@ -60,6 +66,7 @@ impl Command {
             Self::Tokens(tokens) => tokens.run(),
             Self::Models(models) => models.run(),
             Self::Fit(fit) => fit.run(),
+            Self::Inspect(inspect) => inspect.run(),
             Self::Demo(demo) => demo.run(),
             Self::Completions(completions) => completions.run(),
         }
@@ -92,5 +99,5 @@ fn no_json(reason: NoJson, name: &str, form: &Form) -> Failure {
 fn parse_tokens(argument: &str) -> Result<u64, String> {
     argument
         .parse()
-        .map_err(|_| "must be a whole number from 0 on".into())
+        .map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
 }

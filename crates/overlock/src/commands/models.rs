@@ -20,7 +20,7 @@ use crate::suggest::several_nearest;
     $ overlock models openai/gpt-4-0613 | head -4\n  \
     name: openai/gpt-4-0613\n  \
     context window: 8192\n  \
-    longest answer: as the window allows\n  \
+    longest answer: 4096\n  \
     tokenizer: cl100k_base\n\n\
     Exit codes: 0 done; 1 no model holds the word to filter by; 2 bad usage or configuration.")]
 pub(crate) struct Models {

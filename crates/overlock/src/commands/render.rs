@@ -71,6 +71,7 @@ impl Render {
             budget: self.budget,
             cut_value: self.cut_value.into(),
             limit: self.limit,
+            ..RenderOptions::default()
         };
         if self.form.jsonl {
             let source = self.source.open(&mut notes)?;
@@ -106,6 +107,7 @@ fn own_options(object: &mut Object, flags: RenderOptions) -> Result<RenderOption
             .choice::<CutValue>("cut_value")?
             .map_or(flags.cut_value, Into::into),
         limit: limit.or(flags.limit),
+        ..flags
     })
 }
 

@@ -110,13 +110,14 @@ impl Tokens {
         if self.form.jsonl {
             let source = self.source.open(&mut notes)?;
             let tokens = Arc::clone(&counter.tokens);
+            let name = counter.name;
             return batch::run(source, &self.source.name(), move |mut object: Object| {
                 let text = object.text("text")?;
                 let (count, kept) = question.answer(&text, tokens.as_ref());
                 Ok(LineAnswer {
                     tokens: count,
                     exact,
-                    counter: tokens.name().to_owned(),
+                    counter: name.clone(),
                     text: kept.map(str::to_owned),
                 })
             });
@@ -129,7 +130,7 @@ impl Tokens {
             results.object(&Answer {
                 tokens: count,
                 exact,
-                counter: counter.tokens.name().to_owned(),
+                counter: counter.name,
                 provenance: counter.provenance.name(),
                 model,
                 limit: self.limit,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use overlock_budget::Trim;
 
+use super::run::{Asking, Prefill, Progress, Speech};
 use super::{Config, OwnModel, TRIMS};
 
 /// One key: its name below that of its table, with dots, and the field it sets.
@@ -135,6 +136,70 @@ pub(super) const KEYS: &[Key<Config>] = &[
     Key {
         name: "budget.memory.count",
         field: |config| &mut config.budget.plan.memory.count,
+    },
+    Key {
+        name: "upstream.url",
+        field: |config| &mut config.upstream.url,
+    },
+    Key {
+        name: "upstream.speech",
+        field: |config| &mut config.upstream.speech,
+    },
+    Key {
+        name: "upstream.key_variable",
+        field: |config| &mut config.upstream.key_variable,
+    },
+    Key {
+        name: "upstream.prefill",
+        field: |config| &mut config.upstream.prefill,
+    },
+    Key {
+        name: "upstream.connect_seconds",
+        field: |config| &mut config.upstream.connect_seconds,
+    },
+    Key {
+        name: "upstream.first_byte_seconds",
+        field: |config| &mut config.upstream.first_byte_seconds,
+    },
+    Key {
+        name: "upstream.silence_seconds",
+        field: |config| &mut config.upstream.silence_seconds,
+    },
+    Key {
+        name: "upstream.retries",
+        field: |config| &mut config.upstream.retries,
+    },
+    Key {
+        name: "complete.asking",
+        field: |config| &mut config.complete.asking,
+    },
+    Key {
+        name: "complete.max_iterations",
+        field: |config| &mut config.complete.max_iterations,
+    },
+    Key {
+        name: "complete.max_failures",
+        field: |config| &mut config.complete.max_failures,
+    },
+    Key {
+        name: "complete.max_output_tokens",
+        field: |config| &mut config.complete.max_output_tokens,
+    },
+    Key {
+        name: "complete.deadline_seconds",
+        field: |config| &mut config.complete.deadline_seconds,
+    },
+    Key {
+        name: "complete.progress",
+        field: |config| &mut config.complete.progress,
+    },
+    Key {
+        name: "complete.patience",
+        field: |config| &mut config.complete.patience,
+    },
+    Key {
+        name: "store.url",
+        field: |config| &mut config.store.url,
     },
 ];
 
@@ -381,22 +446,37 @@ impl Setting for f64 {
     }
 }
 
-impl Setting for Trim {
-    fn expected(&self) -> String {
-        let names = TRIMS.map(|trim| format!("`{}`", trim.name()));
-        names.join(" or ")
-    }
+/// A setting that is one of a few names.
+macro_rules! choices {
+    ($($choice:ty: $all:expr),*) => {$(
+        impl Setting for $choice {
+            fn expected(&self) -> String {
+                let names = $all.map(|choice| format!("`{}`", choice.name()));
+                names.join(" or ")
+            }
 
-    fn take(&mut self, value: &Value, _: &Path) -> bool {
-        let trim = match value {
-            Value::Text(name) | Value::Bare(name) => Self::from_name(name),
-            _ => None,
-        };
-        *self = trim.unwrap_or(*self);
-        trim.is_some()
-    }
+            fn take(&mut self, value: &Value, _: &Path) -> bool {
+                let choice = match value {
+                    Value::Text(name) | Value::Bare(name) => {
+                        $all.into_iter().find(|choice| choice.name() == name)
+                    }
+                    _ => None,
+                };
+                *self = choice.unwrap_or(*self);
+                choice.is_some()
+            }
 
-    fn written(&self) -> Option<String> {
-        Some(format!("{:?}", self.name()))
-    }
+            fn written(&self) -> Option<String> {
+                Some(format!("{:?}", self.name()))
+            }
+        }
+    )*};
+}
+
+choices! {
+    Trim: TRIMS,
+    Speech: Speech::ALL,
+    Prefill: Prefill::ALL,
+    Asking: Asking::ALL,
+    Progress: Progress::ALL
 }

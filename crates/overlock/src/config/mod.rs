@@ -9,6 +9,7 @@ mod environment;
 mod error;
 mod file;
 mod keys;
+mod run;
 
 #[cfg(test)]
 mod example;
@@ -21,6 +22,7 @@ use clap::Args;
 use overlock_budget::{Model, Models, PlanOptions, Sharing, Trim};
 
 pub(crate) use error::ConfigError;
+pub(crate) use run::{Asking, Complete, Prefill, Speech, StoreSettings, Upstream};
 
 use crate::counter::TemplateFiles;
 use crate::output::Notes;
@@ -35,6 +37,9 @@ pub(crate) const TRIMS: [Trim; 3] = [Trim::Off, Trim::Oldest, Trim::Summary];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
     pub(crate) budget: Budget,
+    pub(crate) upstream: Upstream,
+    pub(crate) complete: Complete,
+    pub(crate) store: StoreSettings,
     /// The user's own models, by their name in lower case.
     models: BTreeMap<String, OwnModel>,
     /// The tokenizer file of each family that has one, by its name in lower case.

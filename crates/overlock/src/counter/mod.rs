@@ -25,6 +25,8 @@ const STAND_IN: Encoding = Encoding::O200kBase;
 /// A counter, and what its figures rest on.
 pub(crate) struct Counter {
     pub(crate) tokens: Arc<dyn CountTokens>,
+    /// Who counts, and in whose place.
+    pub(crate) name: String,
     pub(crate) provenance: Provenance,
     kind: Kind,
     /// What to know about the figures, and what would make them better.
@@ -54,6 +56,7 @@ impl Counter {
         });
         Some(Self {
             tokens,
+            name: name.to_owned(),
             provenance,
             kind: Kind::BuiltIn,
             caveat,
@@ -69,6 +72,7 @@ impl Counter {
         let tokenizer = Arc::new(read_file(path)?.named(name));
         Ok(Self {
             tokens: Arc::<TokenizerFile>::clone(&tokenizer),
+            name: name.to_owned(),
             provenance: Provenance::Exact,
             kind: Kind::File {
                 tokenizer,
@@ -82,6 +86,7 @@ impl Counter {
     pub(crate) fn for_model(name: &str, found: &Found, config: &Config) -> Result<Self, Failure> {
         let Some(tokenizer) = found.model.tokenizer.as_deref() else {
             return Ok(Self::stand_in(
+                found,
                 &format!("no tokenizer of `{name}` is known"),
                 "if there is a tokenizer.json for it, give it with --tokenizer FILE, or as \
                  `tokenizer` under [models] in overlock.toml"
@@ -93,6 +98,7 @@ impl Counter {
             (None, Tokenizer::File(path)) => Self::from_named_file(path, tokenizer)?,
             (None, Tokenizer::Family) => {
                 return Ok(Self::stand_in(
+                    found,
                     &format!("the tokenizer file of `{tokenizer}` models is not at hand"),
                     format!(
                         "give it with --tokenizer FILE, or as `{tokenizer}` under [tokenizers] in \
@@ -132,12 +138,6 @@ impl Counter {
             (_, Some(template)) => {
                 ChatCounter::with_template(found, self.tokens.as_ref(), template)
             }
-            // The name of a family says who counts, and not how its models write a chat.
-            (Kind::File { .. }, None) if !is_encoding(found) => {
-                let mut found = found.clone();
-                found.model.tokenizer = None;
-                ChatCounter::with_counter(&found, self.tokens.as_ref())
-            }
             (_, None) => ChatCounter::with_counter(found, self.tokens.as_ref()),
         }
     }
@@ -150,9 +150,10 @@ impl Counter {
         }
     }
 
-    fn stand_in(why: &str, hint: String) -> Self {
+    fn stand_in(found: &Found, why: &str, hint: String) -> Self {
         Self {
             tokens: Arc::new(STAND_IN),
+            name: ChatCounter::for_model(found).name().to_owned(),
             provenance: Provenance::Estimate,
             kind: Kind::StandIn,
             caveat: Some((
@@ -188,11 +189,6 @@ fn read_file(path: &Path) -> Result<TokenizerFile, Failure> {
         path: path.to_owned(),
         source,
     })
-}
-
-fn is_encoding(found: &Found) -> bool {
-    let tokenizer = found.model.tokenizer.as_deref();
-    tokenizer.and_then(Encoding::from_name).is_some()
 }
 
 /// What a count of plain text with a model's own tokenizer is worth.

@@ -1,7 +1,8 @@
 use std::io::Read;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use crate::program::{TemporaryFile, command, overlock};
+use crate::program::{TemporaryFile, TemporaryFolder, command, overlock, run};
 
 const READERS: [&str; 4] = ["cut", "close", "repair", "render"];
 
@@ -149,6 +150,37 @@ fn every_command_explains_itself_with_an_example() {
                 "{name}: {}",
                 run.stdout
             );
+        }
+    }
+}
+
+#[test]
+fn what_the_examples_print_is_what_they_show() {
+    let folder = TemporaryFolder::new("examples");
+    let binaries = Path::new(env!("CARGO_BIN_EXE_overlock")).parent();
+    let binaries = binaries.expect("it is in a folder").display();
+    for name in ["cut", "close", "repair", "stitch", "tokens", "models"] {
+        let help = overlock(&[name, "--help"], "").stdout;
+        let example = help.split_once("Example:\n").expect("it has an example").1;
+        let example = example.split("\n\n").next().unwrap_or_default();
+        for example in example.split("  $ ").skip(1) {
+            let (line, shown) = example.split_once('\n').unwrap_or((example, ""));
+            let mut shell = Command::new("sh");
+            shell
+                .args(["-c", line])
+                .current_dir(folder.path())
+                .env("PATH", format!("{binaries}:/usr/bin:/bin"))
+                .env("XDG_CONFIG_HOME", "/no/such/folder");
+            let printed = run(&mut shell, "").stdout;
+            let mut printed = printed.lines();
+            for shown in shown.lines().map(str::trim_start) {
+                if shown == "…" {
+                    printed.by_ref().for_each(drop);
+                } else {
+                    assert_eq!(printed.next(), Some(shown), "{line}");
+                }
+            }
+            assert_eq!(printed.next(), None, "{line}");
         }
     }
 }

@@ -246,6 +246,79 @@ fn a_request_that_fits_comes_back_as_it_is() {
 }
 
 #[test]
+fn what_stays_of_a_request_stays_as_it_was_written() {
+    let whole = "{ \"model\": \"gpt-4\", \"seed\": 1e3,\r\n  \"x\": [1.50, -0.0, 1E400],\n  \
+                 \"messages\": [ {\"role\": \"user\", \"content\": \"h\\u0069\\/\", \"k\": 1e2} ],\n  \
+                 \"stream\": true, \"max_tokens\": 10 }\n";
+    let run = overlock(&["fit"], whole);
+    assert_eq!((run.code, &*run.stdout), (0, whole), "{}", run.stderr);
+    let marked = format!("\u{feff}{whole}");
+    assert_eq!(overlock(&["fit"], marked).stdout, whole);
+
+    let run = overlock(&["fit", "--max-tokens", "9"], whole);
+    let shorter = whole.replace("\"max_tokens\": 10", "\"max_tokens\": 9");
+    assert_eq!(run.stdout, shorter);
+
+    let run = overlock(&["fit", "--json"], whole);
+    let line = whole.trim_end().replace(['\r', '\n'], "");
+    assert!(
+        run.stdout.ends_with(&format!("\"request\":{line}}}\n")),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_sent_as_it_was_counted() {
+    let twice = r#"{"model":"gpt-4","max_tokens":5,"messages":[],
+        "messages":[{"role":"user","content":"Hi"}]}"#;
+    let run = overlock(&["fit"], twice);
+    assert_eq!(
+        run.stdout,
+        "{\"model\":\"gpt-4\",\"max_tokens\":5,\
+         \"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}\n"
+    );
+}
+
+#[test]
+fn explanations_agree_with_the_figures() {
+    let mut request = long_request();
+    request["max_tokens"] = json!(3000);
+    let answer = overlock(&["fit", "--json"], request.to_string()).json();
+    check_fits(&answer);
+    let part = |name: &str| {
+        let parts = answer["parts"].as_array().expect("a list");
+        let found = parts.iter().find(|part| part["name"] == json!(name));
+        found.expect("every part is there").clone()
+    };
+    let shrank = |part: &Value| {
+        let by = part["asked"].as_u64().zip(part["given"].as_u64());
+        by.map(|(asked, given)| asked - given).expect("figures")
+    };
+    let history = part("history");
+    let told = history["explanation"].as_str().expect("a text");
+    let by = shrank(&history);
+    assert!(
+        told.starts_with(&format!("shrank by at least {by} (")),
+        "{history}"
+    );
+    let (kept, dropped) = (history["kept"].as_u64(), history["dropped"].as_u64());
+    let all = kept.zip(dropped).map(|(kept, dropped)| kept + dropped);
+    let (kept, all) = (kept.expect("a number"), all.expect("a number"));
+    assert!(
+        told.ends_with(&format!("{kept} of {all} messages stay")),
+        "{history}"
+    );
+    let completion = part("completion");
+    let by = shrank(&completion);
+    let told = completion["explanation"].as_str().expect("a text");
+    assert!(
+        told.starts_with(&format!("shrank by {by} (")) && !told.contains("to its minimum"),
+        "{completion}"
+    );
+}
+
+#[test]
 fn machines_get_the_figures_and_the_request() {
     let request = short_request();
     let run = overlock(&["fit", "--json"], request.to_string());
@@ -345,6 +418,40 @@ fn what_cannot_fit_is_refused_with_what_would_help() {
             .is_some_and(|help| help.len() == 2),
         "{answer}"
     );
+}
+
+#[test]
+fn the_figures_of_a_refusal_add_up() {
+    let words = "word ".repeat(9000);
+    let tool = json!({"type": "function", "function": {"name": "f", "description": words}});
+    let question = json!({"role": "user", "content": "Hi"});
+    for request in [
+        json!({"messages": [{"role": "system", "content": words}, question]}),
+        // Without a question there must be something else to answer.
+        json!({"messages": [{"role": "assistant", "content": words}]}),
+        // A tool that must be called cannot go.
+        json!({"messages": [question], "tools": [tool],
+               "tool_choice": {"type": "function", "function": {"name": "f"}}}),
+    ] {
+        let run = overlock(
+            &["fit", "--json", "--model", "gpt-4", "--trim", "oldest"],
+            request.to_string(),
+        );
+        let answer = run.json();
+        assert_eq!(run.code, 1, "{answer}");
+        let number = |key: &str| answer[key].as_i64().expect("a number");
+        let (input, margin) = (number("input_token_count"), number("margin"));
+        assert_eq!(number("available"), 8192 - input - margin, "{answer}");
+        assert_eq!(
+            number("overflow"),
+            input + margin + number("adjusted_max_tokens") - 8192,
+            "{answer}"
+        );
+        let parts = answer["parts"].as_array().expect("a list").iter();
+        let given = parts.filter(|part| part["name"] != json!("completion"));
+        let given: i64 = given.filter_map(|part| part["given"].as_i64()).sum();
+        assert_eq!(given, input, "{answer}");
+    }
 }
 
 #[test]

@@ -73,7 +73,13 @@ fn a_text_that_looks_like_a_control_token_is_text() {
 
 #[test]
 fn a_model_without_a_public_tokenizer_is_estimated_and_that_is_said() {
-    check(&["--model", "claude-3-opus"], TEXT, 6, "o200k_base", false);
+    check(
+        &["--model", "claude-3-opus"],
+        TEXT,
+        6,
+        "o200k_base in place of an unknown tokenizer",
+        false,
+    );
     let run = overlock(&["tokens", "--model", "claude-3-opus"], TEXT);
     assert!(
         run.stderr
@@ -86,7 +92,13 @@ fn a_model_without_a_public_tokenizer_is_estimated_and_that_is_said() {
 
 #[test]
 fn a_family_without_its_file_is_estimated_until_the_file_is_known() {
-    check(&["--model", "llama3.2:3b"], TEXT, 6, "o200k_base", false);
+    check(
+        &["--model", "llama3.2:3b"],
+        TEXT,
+        6,
+        "o200k_base in place of llama3",
+        false,
+    );
     let run = overlock(&["tokens", "--model", "llama3.2:3b"], TEXT);
     assert!(
         run.stderr.contains("tokenizer file of `llama3` models"),

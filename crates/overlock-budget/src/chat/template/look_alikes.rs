@@ -4,7 +4,7 @@
 //! before: a character that occurs nowhere is put inside of them, and taken out when they count.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What to mark, and with what.
 pub(super) struct LookAlikes<'file> {
@@ -26,7 +26,9 @@ impl<'file> LookAlikes<'file> {
         // Characters that mean nothing to anybody come first. If a chat holds every one of them,
         // the last is as good as any: it will be seen to change the text, and not be used.
         let mut marks = ('\u{fdd0}'..='\u{fdef}').chain('\u{f0000}'..='\u{ffffd}');
-        let mark = marks.find(|mark| !rendered.contains(*mark));
+        let held = rendered.chars().filter(|held| *held >= '\u{fdd0}');
+        let held: HashSet<char> = held.collect();
+        let mark = marks.find(|mark| !held.contains(mark));
         Self {
             mark: mark.unwrap_or('\u{ffffd}'),
             by_first,

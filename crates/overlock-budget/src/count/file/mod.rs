@@ -4,6 +4,7 @@
 //! there. What is decided here is what counts as text, where a count may stop early, and how to
 //! truncate: a tokenizer only ever answers for a whole text.
 
+mod merges;
 mod places;
 mod truncate;
 
@@ -94,6 +95,7 @@ impl TokenizerFile {
     pub fn new(json: impl AsRef<[u8]>) -> Result<Self, TokenizerFileError> {
         let needed: Needed<'_> = serde_json::from_slice(json.as_ref())
             .map_err(|error| why_unread(json.as_ref(), error))?;
+        merges::check(needed.model).map_err(not_a_tokenizer)?;
         let needed = serde_json::to_vec(&needed).map_err(not_a_tokenizer)?;
         let tokenizer = Tokenizer::from_bytes(needed).map_err(not_a_tokenizer)?;
         check_model(tokenizer.get_model())?;

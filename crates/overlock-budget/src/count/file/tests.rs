@@ -347,6 +347,21 @@ fn says_why_a_file_is_no_tokenizer() {
 }
 
 #[test]
+fn a_merge_that_makes_no_token_is_refused() {
+    let check = |merges: Value, prefix: Value| {
+        let json = json!({ "model": { "type": "BPE", "vocab": { "ab": 0, "c": 1, "é": 2 },
+            "continuing_subword_prefix": prefix, "merges": merges } });
+        check_refused(
+            &json.to_string(),
+            "the file is JSON but not a tokenizer: no token is made of `ab` and `c`",
+        );
+    };
+    check(json!(["ab c"]), Value::Null);
+    check(json!([["ab", "c"]]), Value::Null);
+    check(json!(["#version: 0.2", "ab c"]), json!("##"));
+}
+
+#[test]
 fn reads_a_model_with_scores() {
     let json = json!({ "model": { "type": "Unigram", "unk_id": 0, "byte_fallback": false,
         "vocab": [["?", 0.0], ["a", -1.5], ["b", -2.25], ["ab", -1.0e-3]] } });

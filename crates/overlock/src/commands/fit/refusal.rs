@@ -1,10 +1,12 @@
 //! A request that cannot be made to fit: what is too large, by how much, and what would help.
 
-use overlock_budget::{ChatRole, FlexError, Part, PlanError, PlanOptions, Sharing, Trim};
+use overlock_budget::{
+    FlexError, Part, PlanError, PlanOptions, PlannedPart, Provenance, Sharing, least_parts,
+};
 use serde::Serialize;
 
 use super::Fit;
-use super::request::{Asked, counted};
+use super::request::{AnswerPart, Asked, answer_part, counted};
 use crate::draw::{self, PartDrawing, Verdict, WindowDrawing};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
@@ -17,11 +19,19 @@ struct Answer<'a> {
     found: &'static str,
     fits: bool,
     overflow: u64,
-    /// Of the request as it came.
+    /// The least that the answer needs.
+    adjusted_max_tokens: u64,
+    requested: u64,
+    available: i64,
+    /// Of what must stay.
     input_token_count: u64,
-    margin: Option<u64>,
+    margin: u64,
+    message_count: usize,
+    memory_count: usize,
     counter: &'a str,
     provenance: &'static str,
+    exact: bool,
+    parts: Vec<AnswerPart<'a>>,
     error: Reason,
 }
 
@@ -45,7 +55,7 @@ pub(super) fn tell(
     let help: Vec<String> = trimming.into_iter().chain(help).collect();
     let PlanError::Refused(reason) = &error;
     let (code, overflow, margin) = match reason {
-        FlexError::TooLarge { over, gap, .. } => ("context-length-exceeded", *over, Some(*gap)),
+        FlexError::TooLarge { over, gap, .. } => ("context-length-exceeded", *over, *gap),
         // Only the configuration can ask for what contradicts itself.
         FlexError::Contradiction { .. } => {
             return Err(Failure::Usage {
@@ -55,17 +65,30 @@ pub(super) fn tell(
         }
     };
     let provenance = asked.counter.provenance(asked.request);
+    let least = Least::of(asked, options, margin);
     if fit.json {
+        let kept = |part: Part| {
+            let parts = least.parts.iter();
+            let parts = parts.filter(|planned| planned.part == part);
+            parts.map(|planned| planned.kept).sum::<usize>()
+        };
         Results::new().object(&Answer {
             model: asked.model,
             window: options.window,
             found: asked.found.how.name(),
             fits: false,
             overflow,
-            input_token_count: asked.counter.count(asked.request).tokens,
+            adjusted_max_tokens: least.answer,
+            requested: least.requested,
+            available: least.available,
+            input_token_count: least.input,
             margin,
+            message_count: kept(Part::Question) + kept(Part::History),
+            memory_count: kept(Part::Memories),
             counter: asked.counter.name(),
             provenance: provenance.name(),
+            exact: provenance == Provenance::Exact,
+            parts: least.parts.iter().map(answer_part).collect(),
             error: Reason {
                 code,
                 message: error.to_string(),
@@ -73,7 +96,7 @@ pub(super) fn tell(
             },
         })?;
     } else {
-        let drawing = drawing(asked, options, margin.unwrap_or(0), overflow);
+        let drawing = drawing(asked, options, &least, overflow);
         for line in drawing.lines(draw::terminal_width()) {
             notes.line(line);
         }
@@ -85,72 +108,67 @@ pub(super) fn tell(
 }
 
 /// What must stay, and how far it is beyond the window.
-fn drawing(asked: &Asked, options: &PlanOptions, margin: u64, over: u64) -> WindowDrawing {
-    let count = asked.counter.count(asked.request);
-    let roles: Vec<ChatRole> = asked
-        .request
-        .messages()
-        .map(|message| message.role())
-        .collect();
-    let last_user = roles.iter().rposition(|role| *role == ChatRole::User);
-    let (mut system, mut question, mut history) = (0u64, 0u64, 0u64);
-    for (place, (role, tokens)) in roles.iter().zip(&count.messages).enumerate() {
-        let part = match role {
-            ChatRole::System | ChatRole::Developer => &mut system,
-            _ if Some(place) == last_user => &mut question,
-            _ => &mut history,
-        };
-        *part = part.saturating_add(*tokens);
-    }
-    let requested = asked.request.requested().unwrap_or(options.requested);
-    let floor = options
-        .answer_floor
-        .min(requested)
-        .min(options.answer_cap.unwrap_or(u64::MAX));
-    let untouched = options.trim == Trim::Off;
-    let required = |part, asked| PartDrawing {
-        part,
-        asked,
-        at_least: false,
-        given: asked,
-        told: String::new(),
-    };
-    let droppable = |part, asked: u64| PartDrawing {
-        given: if untouched { asked } else { 0 },
-        told: if untouched || asked == 0 {
-            String::new()
-        } else {
+fn drawing(asked: &Asked, options: &PlanOptions, least: &Least, over: u64) -> WindowDrawing {
+    let parts = least.parts.iter();
+    let parts = parts.filter(|part| part.asked > 0 || part.given > 0);
+    let parts = parts.map(|part| PartDrawing {
+        part: part.part,
+        asked: part.asked,
+        at_least: part.at_least,
+        given: part.given,
+        told: if part.dropped > 0 {
             "could go".into()
+        } else {
+            String::new()
         },
-        ..required(part, asked)
-    };
-    let mut parts = vec![
-        required(Part::SystemPrompt, system),
-        required(Part::Question, question),
-        required(Part::Frame, count.frame),
-        droppable(Part::Tools, count.tools),
-        droppable(Part::History, history),
-    ];
-    parts.retain(|part| part.asked > 0);
-    let input: u64 = parts
-        .iter()
-        .fold(0, |sum, part| sum.saturating_add(part.given));
-    parts.push(PartDrawing {
-        given: floor,
-        ..required(Part::Completion, requested)
     });
-    let available = i128::from(options.window) - i128::from(input) - i128::from(margin);
     WindowDrawing {
         model: asked.model.to_owned(),
-        counted: counted(asked.counter.name(), count.provenance),
+        counted: counted(
+            asked.counter.name(),
+            asked.counter.provenance(asked.request),
+        ),
         window: options.window,
-        parts,
-        margin,
-        input,
-        available: i64::try_from(available).unwrap_or(i64::MIN),
-        requested,
-        adjusted: floor,
+        parts: parts.collect(),
+        margin: least.margin,
+        input: least.input,
+        available: least.available,
+        requested: least.requested,
+        adjusted: least.answer,
         verdict: Verdict::Over { by: over },
         shared: options.sharing == Sharing::Shared,
+    }
+}
+
+/// A request from which all is gone that may go.
+struct Least {
+    parts: Vec<PlannedPart>,
+    input: u64,
+    margin: u64,
+    available: i64,
+    requested: u64,
+    answer: u64,
+}
+
+impl Least {
+    fn of(asked: &Asked, options: &PlanOptions, margin: u64) -> Self {
+        let parts = least_parts(asked.request, asked.extras, asked.counter, options);
+        let (mut input, mut answer, mut requested) = (0u64, 0, 0);
+        for part in &parts {
+            if part.part == Part::Completion {
+                (answer, requested) = (part.given, part.asked);
+            } else {
+                input = input.saturating_add(part.given);
+            }
+        }
+        let available = i128::from(options.window) - i128::from(input) - i128::from(margin);
+        Self {
+            parts,
+            input,
+            margin,
+            available: i64::try_from(available).unwrap_or(i64::MIN),
+            requested,
+            answer,
+        }
     }
 }

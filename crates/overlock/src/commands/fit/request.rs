@@ -8,7 +8,7 @@ use overlock_budget::{
 };
 use overlock_json::clean_encoding;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::extras::Owned;
 use super::{Fit, no_model, refusal};
@@ -43,11 +43,11 @@ struct Answer<'a> {
     exact: bool,
     blocker: Option<&'a str>,
     parts: Vec<AnswerPart<'a>>,
-    request: &'a Value,
+    request: Box<RawValue>,
 }
 
 #[derive(Serialize)]
-struct AnswerPart<'a> {
+pub(super) struct AnswerPart<'a> {
     name: &'static str,
     asked: u64,
     /// Whether it asked for even more, which was not counted.
@@ -64,11 +64,14 @@ pub(super) struct Asked<'a> {
     pub(super) model: &'a str,
     pub(super) found: &'a Found,
     pub(super) request: &'a ChatRequest,
+    pub(super) extras: &'a Extras<'a>,
+    /// The request as it came.
+    text: &'a str,
     pub(super) counter: &'a ChatCounter<'a>,
 }
 
 pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Ending, Failure> {
-    let request = read(fit, notes)?;
+    let (text, request) = read(fit, notes)?;
     let extras = Owned::read(fit, notes)?;
     let named = fit.model.as_deref().or(request.model());
     let Some(model) = named.or(config.budget.model.as_deref()) else {
@@ -96,19 +99,21 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
         });
     }
     let chat = counter.of_requests(&found, template.as_ref());
-    let asked = Asked {
-        model,
-        found: &found,
-        request: &request,
-        counter: &chat,
-    };
-    let mut options = fit.plan_options(&found.model, config);
-    options.requested = fit.max_tokens.unwrap_or(options.requested);
     let extras = Extras {
         memories: &extras.memories(),
         context: &extras.context(),
         tool_importance: &[],
     };
+    let asked = Asked {
+        model,
+        found: &found,
+        request: &request,
+        extras: &extras,
+        text: &text,
+        counter: &chat,
+    };
+    let mut options = fit.plan_options(&found.model, config);
+    options.requested = fit.max_tokens.unwrap_or(options.requested);
     match plan(&request, &extras, &chat, &options) {
         Ok(plan) => answer(fit, &asked, &plan, notes),
         Err(error) => {
@@ -123,23 +128,28 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
     }
 }
 
-fn read(fit: &Fit, notes: &mut Notes) -> Result<ChatRequest, Failure> {
-    let text = Source::from(fit.request.clone()).read(notes)?;
-    let read = ChatRequest::from_json(&clean_encoding(&text.bytes).text);
+/// The request, and its text.
+fn read(fit: &Fit, notes: &mut Notes) -> Result<(String, ChatRequest), Failure> {
+    let source = Source::from(fit.request.clone()).read(notes)?;
+    let text = clean_encoding(&source.bytes).text;
+    // An editor on Windows may have left a mark that is no part of the text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let read = ChatRequest::from_json(text);
     let request = read.and_then(|request| match fit.max_tokens {
         Some(tokens) => with_length(request, tokens),
         None => Ok(request),
     });
-    request.map_err(|source| {
+    let request = request.map_err(|error| {
         if fit.json {
             // The failure that follows says the same; one that cannot be written adds nothing.
-            let _ = Results::new().object(&Refusal::bad_request(source.to_string()));
+            let _ = Results::new().object(&Refusal::bad_request(error.to_string()));
         }
         Failure::Request {
-            name: text.name,
-            source,
+            name: source.name,
+            source: error,
         }
-    })
+    })?;
+    Ok((text.to_owned(), request))
 }
 
 /// The same request, as if it had asked for an answer of this length.
@@ -156,7 +166,7 @@ fn with_length(request: ChatRequest, tokens: u64) -> Result<ChatRequest, Request
 }
 
 fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<Ending, Failure> {
-    let rewritten = plan.rewrite(asked.request.clone());
+    let rewritten = rewritten(asked, plan);
     let mut results = Results::new();
     if fit.json {
         results.object(&Answer {
@@ -179,14 +189,13 @@ fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<En
             exact: plan.provenance == Provenance::Exact,
             blocker: plan.blocker.as_deref(),
             parts: plan.parts.iter().map(answer_part).collect(),
-            request: &rewritten,
+            request: on_one_line(&rewritten),
         })?;
         return Ok(Ending::Whole);
     }
     let lines = drawing(asked, plan).lines(draw::terminal_width());
     if let Some(path) = &fit.output {
-        let text = format!("{rewritten}\n");
-        fs::write(path, text).map_err(|source| Failure::OutputUnwritable {
+        fs::write(path, &rewritten).map_err(|source| Failure::OutputUnwritable {
             path: path.clone(),
             source,
         })?;
@@ -199,7 +208,7 @@ fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<En
             notes.hint("-o FILE keeps the fitted request, and so does `> FILE`");
         }
     } else {
-        results.object(&rewritten)?;
+        results.document(&[rewritten.as_bytes()])?;
         for line in lines {
             notes.line(line);
         }
@@ -207,7 +216,23 @@ fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<En
     Ok(Ending::Whole)
 }
 
-fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
+/// The request as it is to be sent, written as it came, with a line break at its end.
+fn rewritten(asked: &Asked, plan: &Plan) -> String {
+    let text = plan.rewrite_text(asked.text);
+    let mut text = text.unwrap_or_else(|| plan.rewrite(asked.request.clone()).to_string());
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// In JSON a line break is only ever between two values.
+fn on_one_line(json: &str) -> Box<RawValue> {
+    let line = json.replace(['\n', '\r'], "");
+    RawValue::from_string(line).expect("what was read as JSON and rewritten is JSON")
+}
+
+pub(super) fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
     AnswerPart {
         name: part.part.name(),
         asked: part.asked,
@@ -216,7 +241,7 @@ fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
         kept: part.kept,
         dropped: part.dropped,
         dropped_names: &part.dropped_names,
-        explanation: part.change.to_string(),
+        explanation: part.explanation(),
     }
 }
 
@@ -280,7 +305,7 @@ fn told(part: &PlannedPart) -> String {
     // Whole pieces that went say more than the share they did not fit into, and of the answer the
     // last line of the calculation tells.
     if part.dropped == 0 && part.given != part.asked && part.part != Part::Completion {
-        told.push(part.change.to_string());
+        told.push(part.explanation());
     }
     told.join("; ")
 }

@@ -1,0 +1,108 @@
+//! What can go wrong between here and a model.
+
+use std::time::Duration;
+
+/// Why a call failed. No message holds a key: what is told of an address is its host and path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BackendError {
+    /// The address is none.
+    #[error("`{address}` is not an address a model can be reached at: {reason}")]
+    Address {
+        /// The address.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nobody answers there.
+    #[error("could not reach {host}: {reason}")]
+    Unreachable {
+        /// Where.
+        host: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// Nothing came for too long.
+    #[error("{host} {phase} for {} seconds", after.as_secs_f32())]
+    TimedOut {
+        /// Where.
+        host: String,
+        /// What did not happen.
+        phase: Phase,
+        /// How long that was waited for.
+        after: Duration,
+    },
+    /// The answer is an error.
+    #[error("{host} answered {status}: {message}")]
+    Status {
+        /// Where.
+        host: String,
+        /// The HTTP status; that of a stream that turned into an error is 200.
+        status: u16,
+        /// What it says.
+        message: String,
+        /// How long it asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The answer is none of this protocol.
+    #[error("{host} answered with something that is no chat completion: {reason}")]
+    Malformed {
+        /// Where.
+        host: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The connection ended before the answer did.
+    #[error("the connection to {host} broke off: {reason}")]
+    Broken {
+        /// Where.
+        host: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// The answer went on and on.
+    #[error("the answer went beyond {most_bytes} bytes and was cut off")]
+    TooLong {
+        /// How much was read.
+        most_bytes: usize,
+    },
+}
+
+/// What a server is waited for to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Accept a connection.
+    Connect,
+    /// Begin its answer.
+    FirstByte,
+    /// Go on with its answer.
+    NextByte,
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Connect => "did not accept a connection",
+            Self::FirstByte => "did not begin to answer",
+            Self::NextByte => "fell silent",
+        })
+    }
+}
+
+impl BackendError {
+    /// Whether the same call may well succeed a little later.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Broken { .. } => true,
+            Self::Status { status, .. } => matches!(status, 408 | 409 | 425 | 429 | 500..=599),
+            Self::Address { .. } | Self::Malformed { .. } | Self::TooLong { .. } => false,
+        }
+    }
+
+    /// How long the server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}

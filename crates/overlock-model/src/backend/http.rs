@@ -1,0 +1,302 @@
+//! Sends a request and reads what comes back, with a limit on every wait.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tokio::time::timeout;
+
+use super::error::{BackendError, Phase};
+
+/// How long a server is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until it accepts a connection.
+    pub connect: Duration,
+    /// Until it begins its answer.
+    pub first_byte: Duration,
+    /// Until it goes on with its answer.
+    pub silence: Duration,
+}
+
+impl Default for Timeouts {
+    /// Models think for minutes before their first word, but do not pause for minutes after it.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_mins(5),
+            silence: Duration::from_mins(2),
+        }
+    }
+}
+
+/// A client that keeps its connections; a clone shares them.
+#[derive(Clone, Debug)]
+pub struct Http {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    timeouts: Timeouts,
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    uri: Uri,
+    /// Host and port, for messages: an address may hold a password.
+    host: String,
+    headers: HeaderMap,
+}
+
+/// The body of an answer as it arrives.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    headers: HeaderMap,
+    body: hyper::body::Incoming,
+    host: String,
+    silence: Duration,
+}
+
+/// Of an answer that does not come as a stream no more than this is read.
+const LONGEST_ANSWER: usize = 256 << 20;
+
+/// Of an error's body no more than this is read.
+const LONGEST_ERROR: usize = 64 << 10;
+
+impl Http {
+    /// A client with these limits.
+    pub fn new(timeouts: Timeouts) -> Result<Self, BackendError> {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(timeouts.connect));
+        connector.set_nodelay(true);
+        connector.enforce_http(false);
+        let connector = HttpsConnectorBuilder::new()
+            .with_native_roots()
+            .map_err(|error| BackendError::Unreachable {
+                host: "any server over TLS".to_owned(),
+                reason: error.to_string(),
+            })?
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { client, timeouts })
+    }
+
+    /// Posts JSON; an answer that is an error is one here too.
+    pub(crate) async fn post(
+        &self,
+        endpoint: &Endpoint,
+        body: Vec<u8>,
+    ) -> Result<Answer, BackendError> {
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = endpoint.uri.clone();
+        *request.headers_mut() = endpoint.headers.clone();
+        let host = endpoint.host.clone();
+        let wait = self.timeouts.connect + self.timeouts.first_byte;
+        let response = match timeout(wait, self.client.request(request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(self.failed_request(host, &error)),
+            Err(_) => {
+                return Err(BackendError::TimedOut {
+                    host,
+                    phase: Phase::FirstByte,
+                    after: wait,
+                });
+            }
+        };
+        let (parts, body) = response.into_parts();
+        let mut answer = Answer {
+            headers: parts.headers,
+            body,
+            host,
+            silence: self.timeouts.silence,
+        };
+        if parts.status.is_success() {
+            return Ok(answer);
+        }
+        let body = answer.read_to_end(LONGEST_ERROR).await.unwrap_or_default();
+        Err(answer.refusal(parts.status, &body))
+    }
+
+    fn failed_request(
+        &self,
+        host: String,
+        error: &hyper_util::client::legacy::Error,
+    ) -> BackendError {
+        let reason = causes(error);
+        if !error.is_connect() {
+            return BackendError::Broken { host, reason };
+        }
+        if reason.contains("timed out") {
+            let (phase, after) = (Phase::Connect, self.timeouts.connect);
+            return BackendError::TimedOut { host, phase, after };
+        }
+        BackendError::Unreachable { host, reason }
+    }
+}
+
+impl Endpoint {
+    /// The endpoint at a path under a base address, asked with these headers.
+    pub(crate) fn new(
+        base: &str,
+        path: &str,
+        headers: &[(&'static str, String)],
+    ) -> Result<Self, BackendError> {
+        let wrong = |reason: &str| BackendError::Address {
+            address: without_secrets(base),
+            reason: reason.to_owned(),
+        };
+        let base = base.trim();
+        let uri: Uri = format!("{}{path}", base.trim_end_matches('/'))
+            .parse()
+            .map_err(|_| wrong("it should look like `http://127.0.0.1:11434/v1`"))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(wrong("it must begin with `http://` or `https://`"));
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong(
+                "a name or password in it would end up in logs; give the key apart",
+            ));
+        }
+        let mut all = HeaderMap::new();
+        all.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
+        for (name, value) in headers {
+            let mut value = HeaderValue::from_str(value)
+                .map_err(|_| wrong("the key for it holds characters that no header can carry"))?;
+            value.set_sensitive(true);
+            all.insert(HeaderName::from_static(name), value);
+        }
+        Ok(Self {
+            host: authority.to_string(),
+            uri,
+            headers: all,
+        })
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+impl Answer {
+    /// Whether it comes as a stream of events.
+    pub(crate) fn is_event_stream(&self) -> bool {
+        self.content_type().starts_with("text/event-stream")
+    }
+
+    /// Whether it is a JSON document.
+    pub(crate) fn is_json(&self) -> bool {
+        self.content_type().starts_with("application/json")
+    }
+
+    fn content_type(&self) -> &str {
+        let kind = self.headers.get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok());
+        kind.unwrap_or_default().trim_start()
+    }
+
+    /// The next bytes; nothing at the end.
+    pub(crate) async fn next_bytes(&mut self) -> Result<Option<Bytes>, BackendError> {
+        loop {
+            let Ok(frame) = timeout(self.silence, self.body.frame()).await else {
+                return Err(BackendError::TimedOut {
+                    host: self.host.clone(),
+                    phase: Phase::NextByte,
+                    after: self.silence,
+                });
+            };
+            match frame {
+                None => return Ok(None),
+                Some(Err(error)) => {
+                    return Err(BackendError::Broken {
+                        host: self.host.clone(),
+                        reason: causes(&error),
+                    });
+                }
+                // Trailers are no part of the answer.
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+            }
+        }
+    }
+
+    /// All bytes up to the end of a whole answer.
+    pub(crate) async fn read_whole(&mut self) -> Result<Vec<u8>, BackendError> {
+        self.read_to_end(LONGEST_ANSWER).await
+    }
+
+    /// All bytes up to the end, or up to about a limit.
+    async fn read_to_end(&mut self, most: usize) -> Result<Vec<u8>, BackendError> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.next_bytes().await? {
+            bytes.extend_from_slice(&piece);
+            if bytes.len() > most {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> BackendError {
+        let retry_after = self.headers.get(header::RETRY_AFTER);
+        BackendError::Status {
+            host: self.host.clone(),
+            status: status.as_u16(),
+            message: error_message(body)
+                .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned()),
+            retry_after: retry_after
+                .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+                .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok()),
+        }
+    }
+}
+
+/// What an error in one of the usual shapes says, or the beginning of any other text.
+pub(crate) fn error_message(body: &[u8]) -> Option<String> {
+    const SHOWN: usize = 500;
+    let value: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let error = value
+        .as_ref()
+        .map(|value| value.get("error").unwrap_or(value));
+    let message = error.and_then(|error| {
+        let message = error.get("message").unwrap_or(error);
+        message.as_str().map(str::to_owned)
+    });
+    let text = message.unwrap_or_else(|| String::from_utf8_lossy(body).trim().to_owned());
+    let shown: String = text.chars().take(SHOWN).collect();
+    (!shown.is_empty()).then_some(shown)
+}
+
+/// What the system says, down to the last cause.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+/// An address for a message: without what may stand before its host and after its path.
+fn without_secrets(address: &str) -> String {
+    let end = address.find(['?', '#']).unwrap_or(address.len());
+    let address = &address[..end];
+    match (address.find("//"), address.rfind('@')) {
+        (Some(slashes), Some(at)) if at > slashes => {
+            format!("{}…{}", &address[..slashes + 2], &address[at..])
+        }
+        _ => address.to_owned(),
+    }
+}

@@ -1,0 +1,82 @@
+//! Who answers?
+//!
+//! A backend takes one call and gives back a stream of what the model writes; a whole answer is a
+//! collected stream, so that there is one path for both. A call is told in the words of OpenAI's
+//! chat completions, which most servers speak; a backend that speaks another language translates.
+
+mod anthropic;
+mod error;
+mod events;
+mod http;
+mod openai;
+mod retry;
+mod sse;
+
+pub use anthropic::Anthropic;
+pub use error::{BackendError, Phase};
+pub use http::{Http, Timeouts};
+pub use openai::{OpenAi, PrefillStyle};
+pub use retry::{RetryPolicy, Retrying};
+
+use std::pin::Pin;
+
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One call of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The request as a client of OpenAI's chat completions writes it: `model`, `messages`,
+    /// `max_tokens` and the rest. Whether it streams is up to the backend.
+    pub request: Map<String, Value>,
+    /// What the model has said already: its answer goes on exactly there.
+    pub prefill: Option<String>,
+}
+
+/// What a model says while it answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The next piece of the answer.
+    Text(String),
+    /// Why the provider says the answer ended, such as `stop` or `length`. Only the document
+    /// itself tells whether that is so.
+    Finish(String),
+    /// What the call took, as the provider counts.
+    Usage(Usage),
+}
+
+/// The tokens of a call, as the provider counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// What the model read.
+    pub input: u64,
+    /// What it wrote.
+    pub output: u64,
+}
+
+/// An answer as it comes. Dropping it ends the call.
+pub type Events = Pin<Box<dyn Stream<Item = Result<Event, BackendError>> + Send>>;
+
+/// Somebody who answers calls.
+pub trait Backend: Send + Sync {
+    /// Makes a call. What comes back is ready to be read; nothing of it may have arrived yet.
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>>;
+
+    /// Whether answers can go on from a [`prefill`](Call::prefill).
+    fn can_prefill(&self) -> bool;
+}
+
+/// An answer that has been read to its end, or as far as it came.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    /// All of its text.
+    pub(crate) text: String,
+    /// Why the provider says it ended.
+    pub(crate) finish: Option<String>,
+    /// What the call took, if the provider said so.
+    pub(crate) usage: Option<Usage>,
+    /// What broke it off, if something did. What arrived before is an answer that was cut.
+    pub(crate) broken: Option<BackendError>,
+}

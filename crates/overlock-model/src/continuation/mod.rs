@@ -1,0 +1,579 @@
+//! What is to be asked next, and is it time to stop?
+//!
+//! A run is a plain value that never calls a model: it says what to ask, is told what came back,
+//! and decides. Whoever drives it, awaiting or not, drives the same one.
+//!
+//! One step is: build the prompt (1), call the model (2), merge its answer (4), look at what that
+//! makes (5), decide (6); there is no step 3. What was accepted is never lost: the document
+//! changes only when an answer is accepted, and then it is valid as far as it goes.
+
+mod document;
+mod outcome;
+mod stored;
+
+#[cfg(test)]
+mod tests;
+
+pub use outcome::{Failure, Outcome, Reason};
+
+use overlock_json::{Base, CloseOptions, Delivered, Seam, StitchOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::progress::{Kpi, MeasuredKpi, last_percentage, split_label, validate_kpi_progression};
+use crate::prompt::SHORT_DOCUMENT;
+use crate::way::Way;
+use document::Document;
+use stored::Stored;
+
+/// What a run may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContinuationOptions {
+    /// The ways to ask on, the first of them first: see [`ways_for`](crate::ways_for). Without
+    /// any, [`Way::Overlap`] is taken.
+    pub ways: Vec<Way>,
+    /// How many answers in a row may fail.
+    pub max_failures: u32,
+    /// How often the model is asked.
+    pub max_iterations: u32,
+    /// How many tokens all answers may have together.
+    pub max_output_tokens: Option<u64>,
+    /// How many characters one answer may hold, if that is known: what it is asked to repeat
+    /// takes a quarter of them at most.
+    pub answer_chars: Option<usize>,
+    /// Who says how much of the document is there.
+    pub kpi: Kpi,
+    /// How many answers in a row may bring no progress by that measure.
+    pub kpi_patience: u32,
+}
+
+impl Default for ContinuationOptions {
+    fn default() -> Self {
+        Self {
+            ways: vec![Way::Overlap, Way::Remainder],
+            max_failures: 3,
+            max_iterations: 50,
+            max_output_tokens: None,
+            answer_chars: None,
+            kpi: Kpi::Ask,
+            kpi_patience: 3,
+        }
+    }
+}
+
+/// What to ask next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Which call this is, counted from 1.
+    pub iteration: u32,
+    /// How to ask for the rest; nothing as long as there is no document, so that the caller's own
+    /// prompt is asked.
+    pub way: Option<Way>,
+    /// The end of what is there: what the answer is to repeat, what is put in the model's mouth,
+    /// or what it is shown. Empty as long as there is no document.
+    pub overlap: String,
+    /// Whether the model is asked how much it has delivered.
+    pub asks_progress: bool,
+}
+
+/// What came back.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// What the model wrote, as far as it came.
+    pub text: &'a [u8],
+    /// How many tokens that was.
+    pub tokens: u64,
+}
+
+/// What became of one answer. A run can be told again by its steps: see [`Continuation::resume`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Which call it was, counted from 1.
+    pub iteration: u32,
+    /// How it was asked for; nothing for the caller's own prompt.
+    pub way: Option<Way>,
+    /// How many tokens the answer had.
+    pub tokens: u64,
+    /// What share the model said it had delivered.
+    pub kpi: Option<u8>,
+    /// Whether there was progress by the measure of the run.
+    pub progress: Progress,
+    /// What became of it.
+    pub result: StepResult,
+}
+
+impl Step {
+    /// The same step without the text that it brought, to be shown.
+    #[must_use]
+    pub fn without_text(&self) -> Self {
+        let mut step = self.clone();
+        match &mut step.result {
+            StepResult::Grown {
+                added,
+                half_character,
+                ..
+            } => {
+                added.clear();
+                half_character.clear();
+            }
+            StepResult::Failed { raw, .. } => *raw = None,
+        }
+        step
+    }
+}
+
+/// What an answer did to the document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub enum StepResult {
+    /// The document is this from an offset on.
+    Grown {
+        /// How the answer was joined, by the names of
+        /// [`overlock_json::Outcome`]; `first` for the first.
+        seam: String,
+        /// How many characters it repeated.
+        overlap: usize,
+        /// Where the new text begins.
+        offset: usize,
+        /// How many bytes are new.
+        added_bytes: usize,
+        /// The new text; left out where only the story is told.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        added: String,
+        /// The bytes of a last character that is not whole.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        half_character: Vec<u8>,
+        /// How many bytes were looked at to join it, each as often as it was.
+        scanned: usize,
+    },
+    /// Nothing.
+    Failed {
+        /// Why not.
+        failure: Failure,
+        /// What the model wrote, if there is no document to fall back on.
+        raw: Option<String>,
+    },
+}
+
+/// Whether an answer brought the document forward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Progress {
+    /// Nobody measured it.
+    #[default]
+    Unknown,
+    /// It did.
+    Rose,
+    /// It did not.
+    Stalled,
+    /// There is less than before.
+    Fell,
+}
+
+/// A long answer in the making.
+///
+/// ```
+/// use overlock_model::{Answer, Continuation, ContinuationOptions, Outcome};
+///
+/// let mut run = Continuation::new(ContinuationOptions::default());
+/// let answers = [r#"{"rows": ["alpha", "beta", "gam"#, r#"{"rows": ["alpha", "beta", "gamma"]}"#];
+/// for text in answers {
+///     let ask = run.next().expect("it has not ended");
+///     // Here the model is asked.
+///     run.answered(&ask, &Answer { text: text.as_bytes(), tokens: 20 });
+/// }
+/// assert_eq!(run.outcome(), Some(&Outcome::Complete));
+/// assert_eq!(run.text(), r#"{"rows": ["alpha", "beta", "gamma"]}"#);
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Continuation {
+    options: ContinuationOptions,
+    document: Option<Document>,
+    tally: Tally,
+    /// The last answer, as long as none was a document.
+    raw: String,
+    outcome: Option<Outcome>,
+}
+
+/// What is counted from step to step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Tally {
+    iterations: u32,
+    output_tokens: u64,
+    /// Failures in a row, and those of them that brought nothing.
+    failures: u32,
+    brought_nothing: u32,
+    /// Which of the ways is taken.
+    way: usize,
+    /// How often in a row an answer could be joined in two ways.
+    ambiguous: u32,
+    last_kpi: Option<u8>,
+    /// Answers in a row without progress.
+    stalls: u32,
+    fell: bool,
+}
+
+impl Continuation {
+    /// A run in which nothing has been asked yet.
+    pub fn new(options: ContinuationOptions) -> Self {
+        Self {
+            options,
+            document: None,
+            tally: Tally::default(),
+            raw: String::new(),
+            outcome: None,
+        }
+    }
+
+    /// The run that these steps are of, ready to go on.
+    pub fn resume<'a>(
+        options: ContinuationOptions,
+        steps: impl IntoIterator<Item = &'a Step>,
+    ) -> Self {
+        let mut run = Self::new(options);
+        let mut text = Vec::new();
+        for step in steps {
+            run.tally.add(step, &run.options);
+            match &step.result {
+                StepResult::Grown {
+                    offset,
+                    added,
+                    half_character,
+                    ..
+                } => {
+                    text.truncate(*offset);
+                    text.extend_from_slice(added.as_bytes());
+                    text.extend_from_slice(half_character);
+                }
+                StepResult::Failed { raw, .. } => {
+                    if let Some(raw) = raw {
+                        run.raw.clone_from(raw);
+                    }
+                }
+            }
+        }
+        run.document = Document::read(&text, run.options.measured()).ok();
+        run.outcome = run.decide();
+        run
+    }
+
+    /// What to ask next; nothing once the run has ended. Asking twice gives the same: only an
+    /// answer moves the run on.
+    pub fn next(&self) -> Option<Ask> {
+        if self.outcome.is_some() {
+            return None;
+        }
+        let way = self.document.as_ref().map(|_| self.way());
+        let overlap = match (&self.document, way) {
+            (Some(document), Some(way)) => self.overlap(document.base(), way).to_owned(),
+            _ => String::new(),
+        };
+        Some(Ask {
+            iteration: self.tally.iterations + 1,
+            way,
+            overlap,
+            asks_progress: way == Some(Way::Overlap) && self.options.kpi == Kpi::Ask,
+        })
+    }
+
+    /// Takes what came back and decides.
+    pub fn answered(&mut self, ask: &Ask, answer: &Answer<'_>) -> Step {
+        let (kpi, text) = if ask.asks_progress {
+            without_progress(answer.text, &ask.overlap)
+        } else {
+            (None, answer.text)
+        };
+        let before: Vec<u64> = self.counts();
+        let result = match &mut self.document {
+            None => self.begin(text),
+            Some(document) => join(document, ask, text),
+        };
+        let progress = self.progress(&result, kpi, &before);
+        let step = Step {
+            iteration: self.tally.iterations + 1,
+            way: ask.way,
+            tokens: answer.tokens,
+            kpi,
+            progress,
+            result,
+        };
+        self.tally.add(&step, &self.options);
+        self.outcome = self.decide();
+        step
+    }
+
+    /// Ends the run for a reason that it cannot know of itself.
+    pub fn stop(&mut self, reason: Reason) {
+        if self.outcome.is_none() {
+            self.outcome = Some(self.ended(reason));
+        }
+    }
+
+    /// How the run ended, if it has.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// The document so far, up to its cut.
+    pub fn text(&self) -> &str {
+        self.base().map_or("", Base::text)
+    }
+
+    /// The document so far, if one has begun.
+    pub fn base(&self) -> Option<&Base<'static>> {
+        self.document.as_ref().map(Document::base)
+    }
+
+    /// Valid JSON of what is there: the document if it is whole, else its last valid part.
+    pub fn last_valid_complete_part(&self) -> Option<String> {
+        let closed = self.base()?.close(&CloseOptions::default());
+        closed.ok().map(|closed| closed.json)
+    }
+
+    /// The last answer, where none of them was JSON.
+    pub fn raw(&self) -> &str {
+        &self.raw
+    }
+
+    /// Whether a first answer was cut, so that more are put together.
+    pub fn is_accumulation_mode(&self) -> bool {
+        self.base().is_some()
+            && (self.outcome != Some(Outcome::Complete) || self.tally.iterations > 1)
+    }
+
+    /// What the document holds so far.
+    pub fn delivered(&self) -> Option<&Delivered> {
+        self.document.as_ref().map(Document::delivered)
+    }
+
+    /// What the model last said it had delivered.
+    pub fn last_kpi(&self) -> Option<u8> {
+        self.tally.last_kpi
+    }
+
+    /// What is counted in the document, with its numbers so far.
+    pub fn kpis(&self) -> Vec<&MeasuredKpi> {
+        match &self.document {
+            Some(document) => document.kpis().collect(),
+            None => self.options.measured().iter().collect(),
+        }
+    }
+
+    /// How often the model has been asked.
+    pub fn iterations(&self) -> u32 {
+        self.tally.iterations
+    }
+
+    /// How many answers in a row have failed.
+    pub fn merge_fail_count(&self) -> u32 {
+        self.tally.failures
+    }
+
+    /// How many tokens all answers had together.
+    pub fn output_tokens(&self) -> u64 {
+        self.tally.output_tokens
+    }
+
+    /// What the run may do.
+    pub fn options(&self) -> &ContinuationOptions {
+        &self.options
+    }
+
+    fn way(&self) -> Way {
+        let ways = &self.options.ways;
+        match ways.len() {
+            0 => Way::Overlap,
+            count => ways[self.tally.way % count],
+        }
+    }
+
+    /// What the model is asked to repeat: more of it each time that left room for doubt.
+    fn overlap<'a>(&self, base: &'a Base<'_>, way: Way) -> &'a str {
+        if way == Way::Prefill && base.text().len() <= SHORT_DOCUMENT {
+            return base.text();
+        }
+        let answer_chars = self.options.answer_chars;
+        match self.tally.ambiguous {
+            0 => base.overlap_context(answer_chars),
+            times => base.longer_overlap_context(answer_chars, LONGER_OVERLAP * times as usize),
+        }
+    }
+
+    /// Takes a first answer.
+    fn begin(&mut self, text: &[u8]) -> StepResult {
+        match Document::read(text, self.options.measured()) {
+            Ok(document) => {
+                let seam = Seam {
+                    outcome: overlock_json::Outcome::Exact,
+                    offset: 0,
+                    overlap: 0,
+                    added: text.len(),
+                    scanned: text.len(),
+                };
+                let result = grown("first", &seam, &document);
+                self.document = Some(document);
+                self.raw.clear();
+                result
+            }
+            Err(reason) => {
+                self.raw = String::from_utf8_lossy(text).into_owned();
+                StepResult::Failed {
+                    failure: reason.into(),
+                    raw: Some(self.raw.clone()),
+                }
+            }
+        }
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        let kpis = self.document.iter().flat_map(Document::kpis);
+        kpis.map(|kpi| kpi.current_value).collect()
+    }
+
+    fn progress(&self, result: &StepResult, kpi: Option<u8>, before: &[u64]) -> Progress {
+        let StepResult::Grown { .. } = result else {
+            return Progress::Unknown;
+        };
+        match (&self.options.kpi, kpi) {
+            (Kpi::Measured(kpis), _) if !kpis.is_empty() && !before.is_empty() => {
+                let after = self.counts();
+                let pairs = || before.iter().zip(&after);
+                if pairs().any(|(before, after)| after < before) {
+                    Progress::Fell
+                } else if pairs().any(|(before, after)| after > before) {
+                    Progress::Rose
+                } else {
+                    Progress::Stalled
+                }
+            }
+            (Kpi::Ask, Some(current)) => match self.tally.last_kpi {
+                last if validate_kpi_progression(last, current) => Progress::Rose,
+                // It thinks that it is done, but it goes on.
+                _ if current == 100 => Progress::Unknown,
+                _ => Progress::Stalled,
+            },
+            _ => Progress::Unknown,
+        }
+    }
+
+    fn decide(&self) -> Option<Outcome> {
+        let (tally, options) = (&self.tally, &self.options);
+        if self.base().is_some_and(Base::is_complete) {
+            return Some(Outcome::Complete);
+        }
+        let reason = if tally.failures >= options.max_failures && tally.failures > 0 {
+            if tally.brought_nothing == tally.failures && self.document.is_some() {
+                Reason::NoProgress
+            } else {
+                Reason::MergeFailures
+            }
+        } else if tally.fell || tally.stalls > 0 && tally.stalls >= options.kpi_patience {
+            Reason::KpiStalled
+        } else if options
+            .max_output_tokens
+            .is_some_and(|most| tally.output_tokens >= most)
+        {
+            Reason::TokenLimit
+        } else if tally.iterations >= options.max_iterations {
+            Reason::IterationLimit
+        } else {
+            return None;
+        };
+        Some(self.ended(reason))
+    }
+
+    fn ended(&self, reason: Reason) -> Outcome {
+        match self.base().and_then(Base::cut) {
+            Some(cut) => Outcome::Partial { reason, cut },
+            None => Outcome::Failed { reason },
+        }
+    }
+}
+
+/// By how many characters an overlap grows that left room for doubt.
+const LONGER_OVERLAP: usize = 400;
+
+impl ContinuationOptions {
+    fn measured(&self) -> &[MeasuredKpi] {
+        match &self.kpi {
+            Kpi::Measured(kpis) => kpis,
+            Kpi::Ask | Kpi::Off => &[],
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, step: &Step, options: &ContinuationOptions) {
+        self.iterations += 1;
+        self.output_tokens = self.output_tokens.saturating_add(step.tokens);
+        match &step.result {
+            StepResult::Grown { .. } => {
+                (self.failures, self.brought_nothing, self.ambiguous) = (0, 0, 0);
+            }
+            StepResult::Failed { failure, .. } => {
+                self.failures += 1;
+                self.brought_nothing += u32::from(failure.brought_nothing());
+                if *failure == Failure::Ambiguous {
+                    self.ambiguous += 1;
+                } else if step.way.is_some() {
+                    self.ambiguous = 0;
+                    self.way = (self.way + 1) % options.ways.len().max(1);
+                }
+            }
+        }
+        match step.progress {
+            Progress::Unknown => {}
+            Progress::Rose => {
+                self.stalls = 0;
+                self.last_kpi = step.kpi.or(self.last_kpi);
+            }
+            Progress::Stalled => self.stalls += 1,
+            Progress::Fell => self.fell = true,
+        }
+    }
+}
+
+/// Joins a later answer.
+fn join(document: &mut Document, ask: &Ask, text: &[u8]) -> StepResult {
+    let fail = |failure| StepResult::Failed { failure, raw: None };
+    if text.trim_ascii().is_empty() {
+        return fail(Failure::Empty);
+    }
+    let options = StitchOptions {
+        protocol: ask.way.unwrap_or(Way::Remainder).protocol(),
+        expected_overlap: (ask.way != Some(Way::Remainder)).then_some(&ask.overlap),
+    };
+    let seam = document.stitch(text, &options);
+    match Failure::of(&seam.outcome) {
+        Some(failure) => fail(failure),
+        None => grown(seam.outcome.name(), &seam, document),
+    }
+}
+
+fn grown(name: &str, seam: &Seam, document: &Document) -> StepResult {
+    StepResult::Grown {
+        seam: name.to_owned(),
+        overlap: seam.overlap,
+        offset: seam.offset,
+        added_bytes: document.base().text().len() - seam.offset,
+        added: document.base().text()[seam.offset..].to_owned(),
+        half_character: document.base().half_character().to_vec(),
+        scanned: seam.scanned,
+    }
+}
+
+/// What an answer says of its progress before it begins with what it was asked to repeat, and the
+/// answer without a line of its own about it.
+fn without_progress<'a>(answer: &'a [u8], overlap: &str) -> (Option<u8>, &'a [u8]) {
+    let text = match std::str::from_utf8(answer) {
+        Ok(text) => text,
+        Err(error) => str::from_utf8(&answer[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    if let Some((line, rest)) = split_label(text) {
+        let rest_at = text.len() - rest.len();
+        return (last_percentage(line), &answer[rest_at..]);
+    }
+    let before = text.find(overlap).map_or("", |at| &text[..at]);
+    (last_percentage(before), answer)
+}

@@ -1,0 +1,151 @@
+//! How a run ended, and why.
+
+use overlock_json::{Cut, Mismatch, NoJson, Outcome as Join};
+use serde::{Deserialize, Serialize};
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The document is whole.
+    Complete,
+    /// A valid part of the document is there.
+    Partial {
+        /// Why there is no more of it.
+        reason: Reason,
+        /// Where it stops.
+        cut: Cut,
+    },
+    /// Nothing that came was JSON.
+    Failed {
+        /// Why nobody asked again.
+        reason: Reason,
+    },
+}
+
+impl Outcome {
+    /// The name in messages and in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial { .. } => "partial",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
+    /// Why it is not whole, if it is not.
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Complete => None,
+            Self::Partial { reason, .. } | Self::Failed { reason } => Some(*reason),
+        }
+    }
+}
+
+/// Why a run ended before its document was whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// Too many answers in a row could not be joined.
+    #[error("too many answers in a row could not be joined")]
+    MergeFailures,
+    /// Too many answers in a row brought nothing new.
+    #[error("too many answers in a row brought nothing new")]
+    NoProgress,
+    /// The share that was delivered did not rise any more.
+    #[error("the share that was delivered did not rise any more")]
+    KpiStalled,
+    /// As many answers as were allowed.
+    #[error("the model was asked as often as was allowed")]
+    IterationLimit,
+    /// As many tokens as were allowed.
+    #[error("the answers have as many tokens as were allowed")]
+    TokenLimit,
+    /// The time is up.
+    #[error("the time was up")]
+    Deadline,
+    /// The next call would not fit the model's window.
+    #[error("the next call would not fit the model's window")]
+    Window,
+    /// Somebody called it off.
+    #[error("it was cancelled")]
+    Cancelled,
+    /// The model, or the way to it, failed.
+    #[error("the model could not be reached or gave an error")]
+    ModelError,
+}
+
+impl Reason {
+    /// The name in messages and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MergeFailures => "merge-failures",
+            Self::NoProgress => "no-progress",
+            Self::KpiStalled => "kpi-stalled",
+            Self::IterationLimit => "iteration-limit",
+            Self::TokenLimit => "token-limit",
+            Self::Deadline => "deadline",
+            Self::Window => "window",
+            Self::Cancelled => "cancelled",
+            Self::ModelError => "model-error",
+        }
+    }
+}
+
+/// Why an answer changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "failure", rename_all = "kebab-case")]
+pub enum Failure {
+    /// It was empty.
+    #[error("the answer was empty")]
+    Empty,
+    /// It holds no JSON.
+    #[error("the answer holds no JSON")]
+    NoJson,
+    /// All of it was there already.
+    #[error("the answer repeats what was there already")]
+    Repeat,
+    /// It could be joined in two ways that differ.
+    #[error("the answer could be joined in two ways")]
+    Ambiguous,
+    /// It could not be joined.
+    #[error("{message}")]
+    NoMatch {
+        /// Why not.
+        message: String,
+    },
+}
+
+impl Failure {
+    /// Whether the answer had nothing to say, and not something that did not belong here.
+    pub(crate) fn brought_nothing(&self) -> bool {
+        matches!(self, Self::Empty | Self::Repeat)
+    }
+
+    /// What a join failed with; nothing if it did not.
+    pub(crate) fn of(join: &Join) -> Option<Self> {
+        match join {
+            Join::Repeat => Some(Self::Repeat),
+            Join::Ambiguous { .. } => Some(Self::Ambiguous),
+            Join::NoMatch(mismatch) => Some(Self::from(mismatch)),
+            _ => None,
+        }
+    }
+}
+
+impl From<&Mismatch> for Failure {
+    fn from(mismatch: &Mismatch) -> Self {
+        Self::NoMatch {
+            message: mismatch.to_string(),
+        }
+    }
+}
+
+impl From<NoJson> for Failure {
+    fn from(reason: NoJson) -> Self {
+        match reason {
+            NoJson::Empty => Self::Empty,
+            NoJson::Absent => Self::NoJson,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! A run as it is stored and sent.
+//!
+//! Of the document only its text is kept: reading it again takes no longer than loading it, and
+//! nothing has to be believed of what somebody else may have written.
+
+use serde::{Deserialize, Serialize};
+
+use super::document::Document;
+use super::{Continuation, ContinuationOptions, Outcome, Tally};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Stored {
+    options: ContinuationOptions,
+    /// Nothing as long as there is no document.
+    text: Option<String>,
+    half_character: Vec<u8>,
+    tally: Tally,
+    raw: String,
+    outcome: Option<Outcome>,
+}
+
+impl From<Continuation> for Stored {
+    fn from(run: Continuation) -> Self {
+        let base = run.base();
+        Self {
+            text: base.map(|base| base.text().to_owned()),
+            half_character: base.map_or(Vec::new(), |base| base.half_character().to_vec()),
+            options: run.options,
+            tally: run.tally,
+            raw: run.raw,
+            outcome: run.outcome,
+        }
+    }
+}
+
+impl TryFrom<Stored> for Continuation {
+    type Error = overlock_json::NoJson;
+
+    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
+        let document = match &stored.text {
+            None => None,
+            Some(text) => {
+                let bytes = [text.as_bytes(), &stored.half_character].concat();
+                Some(Document::read(&bytes, stored.options.measured())?)
+            }
+        };
+        Ok(Self {
+            options: stored.options,
+            document,
+            tally: stored.tally,
+            raw: stored.raw,
+            outcome: stored.outcome,
+        })
+    }
+}

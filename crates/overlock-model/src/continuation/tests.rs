@@ -1,0 +1,562 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const DOCUMENT: &str = r#"{"title": "Rivers", "sections": [{"content_type": "table", "elements": [{"rows": [["Nile", 6650], ["Amazon", 6400], ["Yangtze", 6300]]}]}, {"content_type": "code", "elements": [{"code": "fn main() {\n    println!(\"hi\");\n}"}]}]}"#;
+
+fn run() -> Continuation {
+    Continuation::new(ContinuationOptions::default())
+}
+
+/// Asks, answers, and says what was asked and what became of it.
+fn answer(run: &mut Continuation, text: &str) -> (Ask, Step) {
+    let ask = run.next().expect("it has not ended");
+    let answer = Answer {
+        text: text.as_bytes(),
+        tokens: 10,
+    };
+    let step = run.answered(&ask, &answer);
+    (ask, step)
+}
+
+fn failure(step: &Step) -> Option<&Failure> {
+    match &step.result {
+        StepResult::Failed { failure, .. } => Some(failure),
+        StepResult::Grown { .. } => None,
+    }
+}
+
+/// A run whose first answer was cut after so many bytes.
+fn cut_at(at: usize) -> Continuation {
+    let mut run = run();
+    answer(&mut run, &DOCUMENT[..at]);
+    assert_eq!(run.outcome(), None);
+    run
+}
+
+// The flow of one step, row by row.
+
+#[test]
+fn a_first_answer_that_parses_is_the_result() {
+    let mut run = run();
+    let (ask, step) = answer(&mut run, DOCUMENT);
+    assert_eq!((ask.iteration, ask.way), (1, None));
+    assert_eq!(failure(&step), None);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.text(), DOCUMENT);
+    assert_eq!(run.next(), None);
+}
+
+#[test]
+fn a_result_that_closes_and_has_no_cut_is_finished() {
+    let mut run = run();
+    answer(&mut run, r#"{"title": "Rivers", "open": True,}"#);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.text(), r#"{"title": "Rivers", "open": true}"#);
+}
+
+#[test]
+fn a_result_with_a_cut_is_committed_and_asked_for_more() {
+    let mut run = cut_at(120);
+    assert_eq!(run.text(), &DOCUMENT[..120]);
+    let part = run.last_valid_complete_part().expect("there is a part");
+    serde_json::from_str::<serde_json::Value>(&part).expect("the fallback is valid");
+    let ask = run.next().expect("there is more");
+    assert_eq!((ask.iteration, ask.way), (2, Some(Way::Overlap)));
+    assert!(DOCUMENT[..120].ends_with(&ask.overlap) && !ask.overlap.is_empty());
+
+    // The base stays in its cut form, so that the next answer is joined to it and not to the fallback.
+    let rest = format!("{}{}", ask.overlap, &DOCUMENT[120..]);
+    answer(&mut run, &rest);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.text(), DOCUMENT);
+}
+
+#[test]
+fn a_failed_merge_changes_nothing_and_is_asked_again() {
+    let mut run = cut_at(120);
+    let (_, step) = answer(&mut run, "I am sorry, I cannot go on.");
+    assert!(failure(&step).is_some());
+    assert_eq!(run.merge_fail_count(), 1);
+    assert_eq!((run.text(), run.outcome()), (&DOCUMENT[..120], None));
+}
+
+#[test]
+fn a_merge_that_succeeds_resets_the_count() {
+    let mut run = cut_at(120);
+    answer(&mut run, "Sorry.");
+    answer(&mut run, "Sorry.");
+    let overlap = run.next().expect("two are not three").overlap;
+    assert!(
+        !overlap.is_empty(),
+        "overlap is asked for again after the other way failed"
+    );
+    answer(&mut run, &format!("{overlap}{}", &DOCUMENT[120..150]));
+    assert_eq!(run.merge_fail_count(), 0);
+    assert_eq!(run.text(), &DOCUMENT[..150]);
+}
+
+#[test]
+fn a_third_failure_ends_with_the_last_valid_part() {
+    let mut run = cut_at(120);
+    for _ in 0..3 {
+        answer(&mut run, "Sorry.");
+    }
+    let Some(Outcome::Partial { reason, cut }) = run.outcome() else {
+        panic!("{:?}", run.outcome());
+    };
+    assert_eq!(*reason, Reason::MergeFailures);
+    assert!(cut.path.starts_with("/sections/0"), "{cut:?}");
+    let part = run.last_valid_complete_part().expect("nothing is lost");
+    assert!(part.contains("Rivers"));
+}
+
+#[test]
+fn an_answer_without_json_fails_on_the_first_iteration_and_is_asked_again() {
+    let mut run = run();
+    let (_, step) = answer(&mut run, "Let me think about that.");
+    assert_eq!(failure(&step), Some(&Failure::NoJson));
+    let (ask, _) = answer(&mut run, DOCUMENT);
+    assert_eq!(
+        (ask.iteration, ask.way),
+        (2, None),
+        "the caller's own prompt again"
+    );
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+}
+
+#[test]
+fn three_answers_without_json_fail_with_what_was_said() {
+    let mut run = run();
+    for text in ["", "No.", "I cannot help with that."] {
+        answer(&mut run, text);
+    }
+    let failed = Outcome::Failed {
+        reason: Reason::MergeFailures,
+    };
+    assert_eq!(run.outcome(), Some(&failed));
+    assert_eq!(run.raw(), "I cannot help with that.");
+    assert_eq!(run.last_valid_complete_part(), None);
+}
+
+#[test]
+fn an_answer_that_only_repeats_is_no_progress() {
+    let mut run = cut_at(120);
+    for _ in 0..3 {
+        let overlap = run.next().expect("it goes on").overlap;
+        let text = if overlap.is_empty() {
+            &DOCUMENT[..120]
+        } else {
+            &overlap
+        };
+        let (_, step) = answer(&mut run, text);
+        assert_eq!(failure(&step), Some(&Failure::Repeat));
+    }
+    assert_eq!(
+        run.outcome().and_then(Outcome::reason),
+        Some(Reason::NoProgress)
+    );
+}
+
+// Accumulating, case by case.
+
+#[test]
+fn complete_json_on_the_first_iteration_does_not_accumulate() {
+    let mut run = run();
+    answer(&mut run, DOCUMENT);
+    assert!(!run.is_accumulation_mode());
+    assert_eq!(run.delivered().map(Delivered::section_count), Some(2));
+}
+
+#[test]
+fn incomplete_json_on_the_first_iteration_accumulates() {
+    let run = cut_at(100);
+    assert!(run.is_accumulation_mode());
+    assert_eq!(run.text(), &DOCUMENT[..100]);
+}
+
+#[test]
+fn an_exact_continuation_is_joined_without_doubling() {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, &DOCUMENT[..100]);
+    answer(&mut run, &DOCUMENT[100..]);
+    assert_eq!(
+        (run.outcome(), run.text()),
+        (Some(&Outcome::Complete), DOCUMENT)
+    );
+}
+
+#[test]
+fn an_overlap_is_found_and_left_out() {
+    let mut run = cut_at(100);
+    answer(&mut run, &DOCUMENT[60..]);
+    assert_eq!(
+        (run.outcome(), run.text()),
+        (Some(&Outcome::Complete), DOCUMENT)
+    );
+}
+
+#[test]
+fn a_full_overlap_adds_nothing() {
+    let mut run = cut_at(150);
+    let (_, step) = answer(&mut run, &DOCUMENT[60..140]);
+    assert!(failure(&step).is_some());
+    assert_eq!(run.text(), &DOCUMENT[..150]);
+}
+
+#[test]
+fn several_iterations_accumulate() {
+    let mut run = cut_at(80);
+    let mut at = 80;
+    while run.outcome().is_none() {
+        let overlap = run.next().expect("it goes on").overlap;
+        let end = (at + 30).min(DOCUMENT.len());
+        answer(&mut run, &format!("{overlap}{}", &DOCUMENT[at..end]));
+        assert_eq!(run.text(), &DOCUMENT[..end]);
+        at = end;
+    }
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.delivered().map(Delivered::section_count), Some(2));
+}
+
+// Ways to ask.
+
+#[test]
+fn another_way_is_tried_after_a_failure_and_kept_when_it_works() {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways: vec![Way::Prefill, Way::Overlap, Way::Remainder],
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, r#"{"rows": [{"id": 1}, {"id": 2}, "#);
+    let (ask, _) = answer(&mut run, "I cannot do that.");
+    assert_eq!(ask.way, Some(Way::Prefill));
+    let (ask, _) = answer(&mut run, "I cannot do that either.");
+    assert_eq!(ask.way, Some(Way::Overlap));
+    let (ask, step) = answer(&mut run, r#"{"rows": [{"id": 3}, {"id": 4"#);
+    assert_eq!(ask.way, Some(Way::Remainder));
+    assert_eq!(failure(&step), None, "{step:?}");
+    assert_eq!(run.next().and_then(|ask| ask.way), Some(Way::Remainder));
+}
+
+#[test]
+fn a_doubtful_join_is_asked_again_with_a_longer_overlap() {
+    let text = format!("[{}", "[0, 0], ".repeat(600));
+    let mut run = run();
+    answer(&mut run, &text);
+    let (first, step) = answer(&mut run, "[0, 0], [0, 0], [1]]");
+    assert_eq!(failure(&step), Some(&Failure::Ambiguous), "{step:?}");
+    let second = run.next().expect("it is asked again");
+    assert_eq!(second.way, Some(Way::Overlap));
+    assert!(second.overlap.len() > first.overlap.len());
+}
+
+// Progress.
+
+#[track_caller]
+fn check_claims(patience: u32, claims: &[&str], ended_after: Option<usize>) {
+    let mut run = Continuation::new(ContinuationOptions {
+        kpi_patience: patience,
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, "[0");
+    for (index, claim) in claims.iter().enumerate() {
+        let ask = run.next().expect("it goes on");
+        assert!(ask.asks_progress);
+        let (_, step) = answer(&mut run, &format!("{claim}{}, {index}", ask.overlap));
+        assert_eq!(failure(&step), None, "{step:?}");
+        let ended = run.outcome().and_then(Outcome::reason) == Some(Reason::KpiStalled);
+        assert_eq!(ended, ended_after == Some(index + 1), "after {claim:?}");
+        if ended {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_share_that_does_not_rise_ends_the_run() {
+    let claims = [
+        "PROGRESS: 10\n",
+        "PROGRESS: 10\n",
+        "PROGRESS: 9\n",
+        "PROGRESS: 10%\n",
+    ];
+    check_claims(3, &claims, Some(4));
+    check_claims(1, &claims, Some(2));
+}
+
+#[test]
+fn progress_forgives_what_was_before() {
+    check_claims(
+        2,
+        &[
+            "PROGRESS: 10\n",
+            "PROGRESS: 10\n",
+            "PROGRESS: 12\n",
+            "PROGRESS: 12\n",
+            "PROGRESS: 11\n",
+        ],
+        Some(5),
+    );
+}
+
+#[test]
+fn an_answer_that_tells_nothing_is_no_fault() {
+    check_claims(1, &["PROGRESS: 10\n", "", "", "", "PROGRESS: 11\n"], None);
+}
+
+#[test]
+fn a_hundred_per_cent_is_no_stall_while_the_text_grows() {
+    check_claims(
+        1,
+        &["PROGRESS: 100\n", "PROGRESS: 100\n", "PROGRESS: 100\n"],
+        None,
+    );
+}
+
+fn measured(path: &str) -> Continuation {
+    let kpi = MeasuredKpi::new("rows", "rows written", path, 10).expect("a path");
+    Continuation::new(ContinuationOptions {
+        kpi: Kpi::Measured(vec![kpi]),
+        kpi_patience: 2,
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    })
+}
+
+#[test]
+fn what_can_be_counted_is_counted() {
+    let mut run = measured("$.rows[*]");
+    answer(&mut run, r#"{"rows": [1, 2, "#);
+    assert_eq!(run.kpis()[0].current_value, 2);
+    let (ask, step) = answer(&mut run, "3, 4, ");
+    assert!(!ask.asks_progress);
+    assert_eq!(step.progress, Progress::Rose);
+    assert_eq!(run.kpis()[0].current_value, 4);
+    answer(&mut run, "5");
+    assert_eq!(run.outcome(), None);
+    answer(&mut run, "6");
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(
+        reason,
+        Some(Reason::KpiStalled),
+        "56 is one row, and not whole"
+    );
+}
+
+// Limits.
+
+#[test]
+fn ends_after_as_many_iterations_as_are_allowed() {
+    let mut run = Continuation::new(ContinuationOptions {
+        max_iterations: 3,
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    for text in ["[1", ", 2", ", 3"] {
+        answer(&mut run, text);
+    }
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::IterationLimit));
+    assert_eq!(run.last_valid_complete_part().as_deref(), Some("[1, 2]"));
+}
+
+#[test]
+fn ends_when_the_tokens_are_spent() {
+    let mut run = Continuation::new(ContinuationOptions {
+        max_output_tokens: Some(20),
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, "[1");
+    assert_eq!(run.outcome(), None);
+    answer(&mut run, ", 2");
+    assert_eq!(
+        run.outcome().and_then(Outcome::reason),
+        Some(Reason::TokenLimit)
+    );
+}
+
+#[test]
+fn a_last_answer_that_completes_the_document_beats_every_limit() {
+    let mut run = Continuation::new(ContinuationOptions {
+        max_iterations: 1,
+        max_output_tokens: Some(1),
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, DOCUMENT);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+}
+
+#[test]
+fn can_be_stopped_from_outside_and_keeps_what_there_is() {
+    let mut run = cut_at(120);
+    run.stop(Reason::Deadline);
+    assert_eq!(
+        run.outcome().and_then(Outcome::reason),
+        Some(Reason::Deadline)
+    );
+    assert!(run.last_valid_complete_part().is_some());
+    run.stop(Reason::Cancelled);
+    assert_eq!(
+        run.outcome().and_then(Outcome::reason),
+        Some(Reason::Deadline)
+    );
+
+    let mut nothing = self::run();
+    nothing.stop(Reason::ModelError);
+    assert_eq!(nothing.outcome().map(Outcome::name), Some("failed"));
+}
+
+#[test]
+fn a_step_costs_what_it_brings_however_long_the_document_is() {
+    const FRAGMENTS: usize = 1000;
+    let row = r#"{"id": 12345, "name": "Ada", "notes": ["first", "second", "ünïcödé"]}, "#;
+    let rows = 100_000_000 / FRAGMENTS / row.len();
+    let mut run = Continuation::new(ContinuationOptions {
+        max_iterations: u32::MAX,
+        kpi: Kpi::Off,
+        ..ContinuationOptions::default()
+    });
+    let mut text = "{\"rows\": [".to_owned();
+    for fragment in 0..FRAGMENTS {
+        let ask = run.next().expect("it goes on");
+
+        let new = row
+            .repeat(rows)
+            .replace("12345", &(10_000 + fragment).to_string());
+        text = if fragment == 0 {
+            text + &new
+        } else {
+            ask.overlap.clone() + &new
+        };
+        let step = run.answered(
+            &ask,
+            &Answer {
+                text: text.as_bytes(),
+                tokens: 1,
+            },
+        );
+        let StepResult::Grown { scanned, .. } = step.result else {
+            panic!("{:?}", step.result);
+        };
+        assert!(
+            scanned <= 4 * text.len() + 20_000,
+            "step {fragment} looked at {scanned} bytes of {}",
+            text.len()
+        );
+    }
+    assert!(run.text().len() > 99_000_000);
+}
+
+/// What a model may answer, good or bad.
+#[derive(Clone, Debug)]
+enum Reply {
+    /// What was asked for, and so many bytes more.
+    Good(usize),
+    /// From the start of the document, up to so many bytes beyond the cut.
+    Restart(usize),
+    Repeat,
+    Empty,
+    Apology,
+    Garbage(String),
+    Foreign,
+}
+
+fn replies() -> impl Strategy<Value = Reply> {
+    prop_oneof![
+        4 => (1..60_usize).prop_map(Reply::Good),
+        1 => (1..60_usize).prop_map(Reply::Restart),
+        1 => Just(Reply::Repeat),
+        1 => Just(Reply::Empty),
+        1 => Just(Reply::Apology),
+        // A single `n` would be the beginning of a lawful `null`.
+        1 => "[a-eg-mo-su-z<>|;=+][a-z<>|;=+ ]{0,40}".prop_map(Reply::Garbage),
+        1 => Just(Reply::Foreign),
+    ]
+}
+
+impl Reply {
+    fn text(&self, ask: &Ask, at: usize) -> Vec<u8> {
+        let document = DOCUMENT.as_bytes();
+        let upto = |more: usize| (at + more).min(document.len());
+        match self {
+            Self::Good(more) => match ask.way {
+                None => document[..upto(*more + 2)].to_vec(),
+                Some(Way::Prefill) => document[at..upto(*more)].to_vec(),
+                Some(Way::Overlap) => [ask.overlap.as_bytes(), &document[at..upto(*more)]].concat(),
+                Some(Way::Remainder) => document[..upto(*more + 40)].to_vec(),
+            },
+            Self::Restart(more) => document[..upto(*more + 40)].to_vec(),
+            Self::Repeat => document[..at].to_vec(),
+            Self::Empty => Vec::new(),
+            Self::Apology => b"I'm sorry, I cannot continue.".to_vec(),
+            Self::Garbage(text) => text.clone().into_bytes(),
+            Self::Foreign => br#"{"unrelated": {"entirely": ["different"]}}"#.to_vec(),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever comes back, a run ends, keeps its limits, and never loses or bends what it had.
+    #[test]
+    fn any_answers_end_in_an_honest_outcome(
+        replies in prop::collection::vec(replies(), 60),
+        prefill: bool,
+        max_iterations in 1..40_u32,
+        max_failures in 1..5_u32,
+    ) {
+        let mut ways = vec![Way::Overlap, Way::Remainder];
+        if prefill {
+            ways.insert(0, Way::Prefill);
+        }
+        let options = ContinuationOptions { ways, max_failures, max_iterations, ..ContinuationOptions::default() };
+        let mut run = Continuation::new(options.clone());
+        let mut steps = Vec::new();
+        for reply in &replies {
+            let Some(ask) = run.next() else { break };
+            let before = run.text().to_owned();
+            // A first answer is whatever it is, and so is what goes on in the model's own mouth,
+            // unless that begins again what is long enough to be known.
+            let is_believed = match ask.way {
+                None => matches!(reply, Reply::Foreign | Reply::Garbage(_)),
+                Some(Way::Prefill) => match reply {
+                    Reply::Good(_) => false,
+                    Reply::Restart(_) => before.len() < 40,
+                    _ => true,
+                },
+                Some(_) => false,
+            };
+            let reply = if is_believed { &Reply::Empty } else { reply };
+            let text = reply.text(&ask, before.len());
+            let step = run.answered(&ask, &Answer { text: &text, tokens: 5 });
+            prop_assert!(DOCUMENT.starts_with(run.text()), "{reply:?} made {}", run.text());
+            prop_assert!(run.text().len() >= before.trim_end_matches('\\').len());
+            if let StepResult::Failed { .. } = step.result {
+                prop_assert_eq!(run.text(), before);
+            }
+            steps.push(step);
+
+            let resumed = Continuation::resume(options.clone(), &steps);
+            prop_assert_eq!(resumed.text(), run.text());
+            prop_assert_eq!(resumed.next(), run.next());
+            prop_assert_eq!(resumed.outcome(), run.outcome());
+            prop_assert_eq!(resumed.delivered(), run.delivered());
+            let stored = serde_json::to_string(&run).expect("a run can be written");
+            let read: Continuation = serde_json::from_str(&stored).expect("and read");
+            prop_assert_eq!((read.text(), read.next()), (run.text(), run.next()));
+        }
+        prop_assert!(run.iterations() <= max_iterations);
+        prop_assert!(run.merge_fail_count() <= max_failures);
+        let outcome = run.outcome().expect("sixty answers are more than any limit");
+        prop_assert_eq!(matches!(outcome, Outcome::Complete), run.text() == DOCUMENT);
+        prop_assert_eq!(matches!(outcome, Outcome::Failed { .. }), run.text().is_empty());
+        if let Some(part) = run.last_valid_complete_part() {
+            prop_assert!(serde_json::from_str::<serde_json::Value>(&part).is_ok());
+        }
+    }
+}

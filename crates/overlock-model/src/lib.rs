@@ -1,0 +1,47 @@
+//! Whole answers from language models.
+//!
+//! A model's long answer arrives in pieces. A [`Continuation`] says what to ask next, joins what
+//! comes back, and knows when to stop; what the caller gets is one whole document, or the best
+//! valid part of it with an honest word why.
+//!
+//! ```
+//! use overlock_model::{Answer, Continuation, ContinuationOptions, Outcome};
+//!
+//! let mut run = Continuation::new(ContinuationOptions::default());
+//! let ask = run.next().expect("nothing has been asked yet");
+//! let answer = Answer { text: br#"{"title": "Bees", "rows": [1, 2"#, tokens: 12 };
+//! run.answered(&ask, &answer);
+//! assert_eq!(run.outcome(), None);
+//!
+//! let ask = run.next().expect("the answer was cut");
+//! let rest = format!("{}, 3]}}", ask.overlap);
+//! run.answered(&ask, &Answer { text: rest.as_bytes(), tokens: 12 });
+//! assert_eq!(run.outcome(), Some(&Outcome::Complete));
+//! assert_eq!(run.text(), r#"{"title": "Bees", "rows": [1, 2, 3]}"#);
+//! ```
+
+// From a request to a document.
+mod complete;
+
+// What to ask, and when to stop.
+mod continuation;
+mod progress;
+mod prompt;
+mod way;
+
+// Who is asked.
+mod backend;
+pub mod testing;
+
+pub use backend::{
+    Anthropic, Backend, BackendError, Call, Event, Events, Http, OpenAi, Phase, PrefillStyle,
+    RetryPolicy, Retrying, Timeouts, Usage,
+};
+pub use complete::{Drive, DriveError, Observe, Obstacle, complete};
+pub use continuation::{
+    Answer, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress, Reason, Step,
+    StepResult,
+};
+pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
+pub use prompt::{FittedCall, PromptError, first_call, next_call};
+pub use way::{Way, ways_for};

@@ -1,0 +1,57 @@
+//! Text that stands apart in a prompt, so that nobody takes it for a part of the instructions.
+
+use std::fmt::{self, Display, Formatter};
+
+/// A pair of lines around a text, such as `[[overlap]]` and `[[/overlap]]`.
+///
+/// No JSON has such a line: outside of strings it would be malformed, and in a string a line break
+/// is written as an escape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    name: &'static str,
+}
+
+/// What the answer is to begin with.
+pub(crate) const OVERLAP: Block = Block { name: "overlap" };
+
+/// The end of what is there, where nothing of it is to be repeated.
+pub(crate) const WRITTEN: Block = Block { name: "written" };
+
+/// The way from the root to the cut.
+pub(super) const DOCUMENT: Block = Block { name: "document" };
+
+/// The last whole element.
+pub(super) const COMPLETE: Block = Block { name: "complete" };
+
+/// The element that was cut.
+pub(super) const CUT_OFF: Block = Block { name: "cut-off" };
+
+impl Block {
+    /// The block around a text.
+    pub(super) fn around(self, text: &str) -> Around<'_> {
+        Around { block: self, text }
+    }
+
+    /// The text in the last block of this kind, if a prompt ends with one.
+    pub(crate) fn find(self, prompt: &str) -> Option<&str> {
+        let inside = prompt
+            .trim_end()
+            .strip_suffix(&format!("\n[[/{}]]", self.name))?;
+        let open = format!("[[{}]]\n", self.name);
+        let start = inside.rfind(&open)? + open.len();
+        Some(&inside[start..])
+    }
+}
+
+/// A block, ready to be written.
+pub(super) struct Around<'a> {
+    block: Block,
+    text: &'a str,
+}
+
+impl Display for Around<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let Self { block, text } = self;
+        write!(formatter, "[[{0}]]\n{text}\n[[/{0}]]", block.name)
+    }
+}

@@ -1,0 +1,133 @@
+//! What is a model told so that it goes on where its answer was cut?
+//!
+//! There is one place for these words. They go to the end of the caller's own last message: the
+//! roles still alternate, nothing of the caller's is changed or lost, and a provider that caches
+//! the beginning of a prompt still knows it.
+//!
+//! The size of it all does not grow with the document: the way to the cut is rendered under a
+//! budget, and every other quotation is bounded.
+
+mod block;
+mod size;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use block::{OVERLAP, WRITTEN};
+pub(crate) use size::SHORT_DOCUMENT;
+pub use size::{FittedCall, PromptError, first_call, next_call};
+
+use std::fmt::Write;
+
+use overlock_json::Base;
+
+use crate::continuation::{Ask, Continuation};
+use crate::way::Way;
+use block::{COMPLETE, CUT_OFF, DOCUMENT};
+
+/// What stands at the end of the caller's last message in a call for the rest.
+///
+/// `outline` is the document from its root to the cut under a budget; it may be empty.
+pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &str) -> String {
+    let mut text = String::from(
+        "Your answer to this was cut off before its JSON document was complete. \
+         Go on where it stopped.\n",
+    );
+    if !outline.is_empty() {
+        paragraph(
+            &mut text,
+            "The document so far, shortened: `<str>`, `<object>` and the like stand for what is \
+             already written, and it ends where your answer was cut off.",
+            &DOCUMENT.around(outline),
+        );
+    }
+    let delivered = run.delivered().map(ToString::to_string).unwrap_or_default();
+    if !delivered.is_empty() {
+        paragraph(&mut text, "Delivered so far:", &delivered);
+    }
+    let sections = run
+        .delivered()
+        .map_or(0, overlock_json::Delivered::section_count);
+    if sections > 0 {
+        let plural = if sections == 1 { "" } else { "s" };
+        paragraph(&mut text, "In all:", &format!("{sections} section{plural}"));
+    }
+    let elements = base.cut_elements();
+    if !elements.before.is_empty() {
+        paragraph(
+            &mut text,
+            "The last complete element:",
+            &COMPLETE.around(elements.before),
+        );
+    }
+    if !elements.cut_off.is_empty() {
+        paragraph(
+            &mut text,
+            "The element that was cut off, as far as it came:",
+            &CUT_OFF.around(elements.cut_off),
+        );
+    }
+    match ask.way {
+        Some(Way::Remainder) => remainder(&mut text, ask),
+        Some(Way::Prefill) => {
+            paragraph(
+                &mut text,
+                "Rules:",
+                &rules(&["Go on exactly where your answer stops."]),
+            );
+        }
+        Some(Way::Overlap) | None => overlap(&mut text, ask),
+    }
+    text
+}
+
+fn overlap(text: &mut String, ask: &Ask) {
+    let begin = if ask.asks_progress {
+        paragraph(
+            text,
+            "Progress:",
+            &"Say on the very first line about what percentage of the whole document has been \
+              delivered so far, in the form `PROGRESS: n`, where n is an integer from 0 to 100. \
+              If it falls, or does not rise by at least 1 from answer to answer, the generation \
+              stops.",
+        );
+        "After that line, begin with the text between [[overlap]] and [[/overlap]], repeated \
+         character for character, and go on from there without a break."
+    } else {
+        "Begin with the text between [[overlap]] and [[/overlap]], repeated character for \
+         character, and go on from there without a break."
+    };
+    paragraph(text, "Rules:", &rules(&[begin]));
+    let _ = write!(text, "\n{}", OVERLAP.around(&ask.overlap)); // a string takes everything
+}
+
+fn remainder(text: &mut String, ask: &Ask) {
+    let own = [
+        "Answer with a JSON document of its own that has only what is still missing, within the \
+         same keys and brackets as the document so far.",
+        "Write the element that was cut off again, from its beginning.",
+    ];
+    paragraph(text, "Rules:", &rules(&own));
+    let _ = write!(
+        text,
+        "\nThe document so far ends with:\n{}",
+        WRITTEN.around(&ask.overlap)
+    );
+}
+
+/// The rules of one way of asking, and those of all.
+fn rules(own: &[&str]) -> String {
+    const COMMON: [&str; 3] = [
+        "Write JSON and nothing else: no fence, no greeting, no explanation.",
+        "Do not begin the document again, and do not repeat what was delivered.",
+        "Do not close it early: leave nothing out, and stop only when the document is complete.",
+    ];
+    let all = own.iter().chain(&COMMON);
+    all.map(|rule| format!("- {rule}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn paragraph(text: &mut String, title: &str, body: &dyn std::fmt::Display) {
+    let _ = write!(text, "\n{title}\n{body}\n"); // a string takes everything
+}

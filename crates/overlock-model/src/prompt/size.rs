@@ -1,0 +1,158 @@
+//! How much of the document can a prompt show so that the answer has room?
+
+use overlock_budget::{
+    ChatCounter, ChatRequest, Extras, Plan, PlanError, PlanOptions, RequestError, plan,
+};
+use overlock_json::{CutValue, RenderOptions};
+use serde_json::{Map, Value, json};
+
+use super::words;
+use crate::backend::Call;
+use crate::continuation::{Ask, Continuation};
+use crate::way::Way;
+
+/// The tokens that the way to the cut may take, tried from the first to the last.
+const OUTLINE_TOKENS: [usize; 4] = [2000, 1000, 500, 200];
+
+/// How far before the cut the document is read for it.
+const LOOK_BACK: usize = 64 << 10;
+
+/// A document up to this many bytes is put into the model's mouth as a whole.
+pub(crate) const SHORT_DOCUMENT: usize = 4000;
+
+/// A call that fits its window.
+#[derive(Debug)]
+pub struct FittedCall {
+    /// What is to be sent.
+    pub call: Call,
+    /// How its window is divided.
+    pub plan: Plan,
+}
+
+impl FittedCall {
+    /// Whether nothing had to give way for what is shown.
+    fn has_room(&self) -> bool {
+        let plan = &self.plan;
+        plan.dropped_messages.is_empty() && plan.adjusted_max_tokens >= plan.requested
+    }
+}
+
+/// Why there is no call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    /// It does not fit, however little is shown.
+    #[error(transparent)]
+    Window(#[from] PlanError),
+    /// What the caller sent is no request.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+/// The caller's own request, with as much of it as fits.
+pub fn first_call(
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let plan = plan(request, &Extras::default(), counter, options)?;
+    Ok(fitted(plan, request.clone(), None))
+}
+
+/// The call for what is still missing.
+pub fn next_call(
+    run: &Continuation,
+    ask: &Ask,
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let Some(base) = run.base().filter(|_| ask.way.is_some()) else {
+        return first_call(request, counter, options);
+    };
+    let tokens = counter.tokens();
+    let measure = |value: &str| usize::try_from(tokens.count(value)).unwrap_or(usize::MAX);
+    let prefill = (ask.way == Some(Way::Prefill)).then(|| ask.overlap.clone());
+    let showing = |outline: &str| {
+        let asked = with_words(request, ask, &words(run, base, ask, outline))?;
+        let plan = planned(&asked, prefill.as_deref(), counter, options)?;
+        Ok::<_, PromptError>(fitted(plan, asked, prefill.clone()))
+    };
+    if !is_in_mouth(run, ask) {
+        for budget in OUTLINE_TOKENS {
+            let options = RenderOptions {
+                budget,
+                cut_value: CutValue::Tail,
+                // Brackets and keys are free of the budget, but not of the window.
+                limit: Some(budget * 4),
+                look_back: Some(LOOK_BACK),
+            };
+            match showing(&base.render_with(&options, &measure)) {
+                Ok(fitted) if fitted.has_room() => return Ok(fitted),
+                _ => {}
+            }
+        }
+    }
+    showing("")
+}
+
+/// Whether all of the document goes into the model's mouth, so that nothing of it must be shown.
+fn is_in_mouth(run: &Continuation, ask: &Ask) -> bool {
+    ask.way == Some(Way::Prefill) && ask.overlap.len() == run.text().len()
+}
+
+/// Plans a request whose answer is begun already.
+fn planned(
+    request: &ChatRequest,
+    prefill: Option<&str>,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<Plan, PlanError> {
+    let begun = prefill.map_or(0, |prefill| counter.tokens().count(prefill) + PER_MESSAGE);
+    let options = PlanOptions {
+        window: options.window.saturating_sub(begun),
+        ..options.clone()
+    };
+    plan(request, &Extras::default(), counter, &options)
+}
+
+/// What the begin of an answer takes besides its text, at most.
+const PER_MESSAGE: u64 = 8;
+
+fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCall {
+    let request = match plan.rewrite(request) {
+        Value::Object(request) => request,
+        _ => Map::new(),
+    };
+    FittedCall {
+        call: Call { request, prefill },
+        plan,
+    }
+}
+
+/// The request with words at the end of its last message.
+pub(super) fn with_words(
+    request: &ChatRequest,
+    ask: &Ask,
+    words: &str,
+) -> Result<ChatRequest, RequestError> {
+    let mut request = request.clone().into_value();
+    if ask.way.is_some_and(|way| !way.keeps_response_format())
+        && let Some(members) = request.as_object_mut()
+    {
+        members.remove("response_format");
+    }
+    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
+        let last = messages
+            .last_mut()
+            .filter(|message| message["role"] == "user");
+        match last.and_then(|message| message.get_mut("content")) {
+            Some(Value::String(content)) => {
+                content.push_str("\n\n");
+                content.push_str(words);
+            }
+            Some(Value::Array(parts)) => parts.push(json!({ "type": "text", "text": words })),
+            _ => messages.push(json!({ "role": "user", "content": words })),
+        }
+    }
+    ChatRequest::from_value(request)
+}

@@ -1,0 +1,374 @@
+//! The model that plays a script.
+
+use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, future, stream};
+use overlock_json::{Place, Scanner};
+use serde_json::Value;
+
+use super::behaviour::Behaviour;
+use super::place::Places;
+use super::random::Random;
+use crate::backend::{Backend, BackendError, Call, Event, Events, Usage};
+use crate::prompt::{OVERLAP, WRITTEN};
+
+/// What the model knows and how it behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// The document it is asked for.
+    pub document: String,
+    /// How many bytes it says at once, at least and at most.
+    pub breath: (usize, usize),
+    /// What it may do when it goes on; each time one of these is drawn. None is
+    /// [`Behaviour::AsAsked`].
+    pub behaviours: Vec<Behaviour>,
+    /// What is drawn depends on this alone.
+    pub seed: u64,
+}
+
+/// A model that plays a script.
+///
+/// It is asked like any other model and finds in the prompt where it had stopped, so that it may
+/// be asked twice, or by another process.
+pub struct ScriptedModel {
+    script: Script,
+    places: Places,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: Random,
+    /// How far it has come.
+    furthest: usize,
+}
+
+/// What it is asked for.
+enum Asked<'a> {
+    Document,
+    /// What follows this, which it is to repeat.
+    Overlap(&'a str),
+    /// What follows this, which it need not repeat.
+    Prefill(&'a str),
+    /// What is missing after this, as a document of its own.
+    Remainder(&'a str),
+}
+
+/// What it says.
+struct Reply {
+    text: String,
+    is_cut: bool,
+}
+
+impl ScriptedModel {
+    /// A model that plays this script.
+    pub fn new(script: Script) -> Self {
+        Self {
+            places: Places::of(&script.document),
+            state: Mutex::new(State {
+                random: Random::new(script.seed),
+                furthest: 0,
+            }),
+            script,
+        }
+    }
+
+    /// What it says to a call.
+    fn reply(&self, call: &Call) -> Reply {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = match &call.prefill {
+            Some(prefill) => Asked::Prefill(prefill),
+            None => Asked::of(last_message(call)),
+        };
+        let (from, repeated) = match asked {
+            Asked::Document => (Some(0), ""),
+            Asked::Overlap(text) => (self.places.end_of(text, state.furthest), text),
+            // What stands before the end of it may be a prompt.
+            Asked::Prefill(text) => {
+                let ends = [200, 100, 60, 40, 20].map(|count| last_characters(text, count));
+                let end = |end: &str| self.places.end_of(end, state.furthest);
+                (ends.into_iter().find_map(end), "")
+            }
+            Asked::Remainder(text) => (self.places.end_of(text, state.furthest), ""),
+        };
+        // It was never that far: a prompt that holds none of the document is a new one.
+        let from = from.unwrap_or(0);
+        let (least, most) = self.script.breath;
+        let breath = least + state.random.below(most.saturating_sub(least) + 1);
+        let document = &self.script.document;
+        let end = document.floor_char_boundary((from + breath.max(4)).min(document.len()));
+        state.furthest = state.furthest.max(end);
+        let piece = Piece {
+            document,
+            from,
+            end,
+            repeated,
+        };
+        let text = match asked {
+            Asked::Document => document[..end].to_owned(),
+            Asked::Prefill(_) => document[from..end].to_owned(),
+            Asked::Remainder(_) => piece.in_wrapper(),
+            Asked::Overlap(_) => {
+                let behaviours = &self.script.behaviours;
+                let drawn = state.random.below(behaviours.len());
+                let behaviour = behaviours.get(drawn).copied().unwrap_or(Behaviour::AsAsked);
+                piece.say(behaviour, &mut state.random)
+            }
+        };
+        Reply {
+            text,
+            is_cut: end < document.len(),
+        }
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn of(prompt: &'a str) -> Self {
+        if let Some(overlap) = OVERLAP.find(prompt) {
+            return Self::Overlap(overlap);
+        }
+        match WRITTEN.find(prompt) {
+            Some(written) => Self::Remainder(written),
+            None => Self::Document,
+        }
+    }
+}
+
+impl Backend for ScriptedModel {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+        const TOKEN: usize = 4;
+        let Reply { text, is_cut } = self.reply(&call);
+        let output = text.len().div_ceil(TOKEN) as u64;
+        let mut events: Vec<_> = pieces(&text, 40 * TOKEN)
+            .map(|piece| Ok(Event::Text(piece.to_owned())))
+            .collect();
+        let finish = if is_cut { "length" } else { "stop" };
+        events.push(Ok(Event::Finish(finish.to_owned())));
+        let input = Value::Object(call.request)
+            .to_string()
+            .len()
+            .div_ceil(TOKEN) as u64;
+        events.push(Ok(Event::Usage(Usage { input, output })));
+        future::ready(Ok(stream::iter(events).boxed())).boxed()
+    }
+
+    fn can_prefill(&self) -> bool {
+        true
+    }
+}
+
+fn last_message(call: &Call) -> &str {
+    let messages = call.request.get("messages").and_then(Value::as_array);
+    let content = messages.and_then(|messages| messages.last()?.get("content")?.as_str());
+    content.unwrap_or_default()
+}
+
+/// The next piece of a document, and what of the text before it is to be repeated.
+struct Piece<'a> {
+    document: &'a str,
+    from: usize,
+    end: usize,
+    repeated: &'a str,
+}
+
+impl Piece<'_> {
+    fn say(&self, behaviour: Behaviour, random: &mut Random) -> String {
+        let rest = &self.document[self.from..self.end];
+        let before = &self.document[..self.from];
+        let repeated = self.repeated;
+        let is_cut = self.end < self.document.len();
+        match behaviour {
+            Behaviour::RestartsDocument if before.len() <= LONGEST_RESTART => {
+                format!("{before}{rest}")
+            }
+            Behaviour::AsAsked | Behaviour::RestartsDocument => format!("{repeated}{rest}"),
+            Behaviour::Fenced if is_cut => {
+                format!("Sure! Here it is:\n\n```json\n{repeated}{rest}")
+            }
+            Behaviour::Fenced => format!("```json\n{repeated}{rest}\n```\n\nThat is all of it."),
+            Behaviour::Thinking => {
+                format!("<think>I must repeat the end and go on.</think>\n{repeated}{rest}")
+            }
+            Behaviour::TellsProgress => {
+                let share = self.end * 100 / self.document.len().max(1);
+                format!("PROGRESS: {share}\n{repeated}{rest}")
+            }
+            Behaviour::RestartsItem => format!("{}{rest}", &before[self.item_start()..]),
+            Behaviour::OtherSpaces => format!("{}{rest}", self.respaced()),
+            Behaviour::OtherEscapes => format!("{}{rest}", escaped(repeated)),
+            Behaviour::RepeatsLess => {
+                let kept = (repeated.chars().count() * 2 / 3).max(30);
+                format!("{}{rest}", last_characters(repeated, kept))
+            }
+            Behaviour::RepeatsMore => {
+                let more = repeated.chars().count() + 20 + random.below(60);
+                format!("{}{rest}", last_characters(before, more))
+            }
+            Behaviour::Apologises => {
+                "I'm sorry, but I can't continue this text in the middle of a value.".to_owned()
+            }
+            Behaviour::OnlyRepeats => repeated.to_owned(),
+            Behaviour::SaysNothing => String::new(),
+            Behaviour::SendsForeignJson => {
+                r#"{"error": {"message": "overloaded", "type": "server_error"}}"#.to_owned()
+            }
+        }
+    }
+
+    /// What is missing of the outermost open array, in the containers around it. The item that was
+    /// cut is written again, whole.
+    fn in_wrapper(&self) -> String {
+        let before = &self.document[..self.from];
+        let open = open_containers(before);
+        let is_array = |opener: &usize| before.as_bytes()[*opener] == b'[';
+        let depth = open
+            .iter()
+            .position(is_array)
+            .map_or(open.len(), |array| array + 1);
+        let mut text = String::new();
+        for (index, &opener) in open[..depth].iter().enumerate() {
+            let key = key_before(&before[..opener]).filter(|_| index > 0);
+            if let Some(key) = key {
+                let _ = write!(text, "{key}: "); // a string takes everything
+            }
+            text.push_str(&before[opener..=opener]);
+        }
+        let items = depth.checked_sub(1).map_or(0, |last| open[last] + 1);
+        let item = last_comma(&before[items..]).map_or(items, |at| items + at + 1);
+        text + before[item..].trim_start() + &self.document[self.from..self.end]
+    }
+
+    /// Where an item begins that holds the cut.
+    fn item_start(&self) -> usize {
+        let before = &self.document[..self.from];
+        let open = open_containers(before);
+        let inner = open
+            .into_iter()
+            .skip(1)
+            .find(|start| self.from - start <= LONGEST_RESTART);
+        inner.unwrap_or(self.from.saturating_sub(self.repeated.len()))
+    }
+
+    /// What is repeated, as somebody with another taste would set it.
+    fn respaced(&self) -> String {
+        let start = self.from.saturating_sub(self.repeated.len());
+        let mut in_string =
+            is_in_string(&self.document[..self.document.floor_char_boundary(start)]);
+        let mut is_escaped = false;
+        let mut text = String::with_capacity(self.repeated.len());
+        for character in self.repeated.chars() {
+            match character {
+                _ if is_escaped => is_escaped = false,
+                '\\' if in_string => is_escaped = true,
+                '"' => in_string = !in_string,
+                ' ' | '\n' | '\r' | '\t' if !in_string => continue,
+                _ => {}
+            }
+            text.push(character);
+            if !in_string && matches!(character, ',' | '{' | '[') {
+                text.push('\n');
+            }
+        }
+        if !in_string {
+            text.truncate(text.trim_end_matches('\n').len());
+        }
+        text
+    }
+}
+
+/// Nobody says more than this again.
+const LONGEST_RESTART: usize = 4000;
+
+fn is_in_string(text: &str) -> bool {
+    let mut scanner = Scanner::new();
+    scanner.feed(text.as_bytes());
+    let place = scanner.cut().map(|cut| cut.place);
+    matches!(place, Some(Place::String | Place::Escape | Place::Key))
+}
+
+/// The brackets that are open at the end of a text, outermost first.
+fn open_containers(text: &str) -> Vec<usize> {
+    let mut open = Vec::new();
+    outside_strings(text, |at, byte| match byte {
+        b'{' | b'[' => open.push(at),
+        b'}' | b']' => drop(open.pop()),
+        _ => {}
+    });
+    open
+}
+
+/// The last comma that is in no container and no string of a text.
+fn last_comma(text: &str) -> Option<usize> {
+    let (mut depth, mut comma) = (0_usize, None);
+    outside_strings(text, |at, byte| match byte {
+        b'{' | b'[' => depth += 1,
+        b'}' | b']' => depth = depth.saturating_sub(1),
+        b',' if depth == 0 => comma = Some(at),
+        _ => {}
+    });
+    comma
+}
+
+fn outside_strings(text: &str, mut visit: impl FnMut(usize, u8)) {
+    let (mut in_string, mut is_escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            _ if !in_string => visit(at, byte),
+            _ => {}
+        }
+    }
+}
+
+/// The name, with its quotes, of the member whose value a text stops before.
+fn key_before(text: &str) -> Option<&str> {
+    let key = text.trim_end().strip_suffix(':')?.trim_end();
+    let inside = key.strip_suffix('"')?;
+    let start = inside.rmatch_indices('"').map(|(at, _)| at).find(|&at| {
+        inside[..at]
+            .bytes()
+            .rev()
+            .take_while(|byte| *byte == b'\\')
+            .count()
+            % 2
+            == 0
+    })?;
+    Some(&key[start..])
+}
+
+/// Everything beyond ASCII as an escape, as some models write it.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(escaped, "\\u{unit:04x}"); // a string takes everything
+        }
+    }
+    escaped
+}
+
+fn last_characters(text: &str, count: usize) -> &str {
+    let start = text.char_indices().rev().take(count).last();
+    &text[start.map_or(text.len(), |(start, _)| start)..]
+}
+
+/// A text in pieces of about so many bytes.
+fn pieces(text: &str, len: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.ceil_char_boundary(len.min(rest.len()));
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece)
+    })
+}

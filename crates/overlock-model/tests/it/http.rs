@@ -1,0 +1,440 @@
+//! Over a real connection, good and bad.
+
+use std::time::Duration;
+
+use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
+use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_model::{
+    BackendError, Continuation, ContinuationOptions, Drive, Http, Kpi, Obstacle, OpenAi, Outcome,
+    Phase, PrefillStyle, Reason, RetryPolicy, Retrying, Timeouts, Way, complete,
+};
+use tokio::time::Instant;
+
+use crate::report;
+
+/// What a run is tried with.
+struct Trial {
+    script: Script,
+    faults: Vec<Option<Fault>>,
+    options: ContinuationOptions,
+    prefill: PrefillStyle,
+    streams: bool,
+    deadline: Option<Duration>,
+}
+
+impl Default for Trial {
+    fn default() -> Self {
+        Self {
+            script: Script {
+                document: report(12_000),
+                breath: (1500, 3000),
+                behaviours: Behaviour::AS_ASKED.to_vec(),
+                seed: 5,
+            },
+            faults: Vec::new(),
+            options: ContinuationOptions {
+                kpi: Kpi::Off,
+                ..ContinuationOptions::default()
+            },
+            prefill: PrefillStyle::None,
+            streams: true,
+            deadline: None,
+        }
+    }
+}
+
+struct Ended {
+    run: Continuation,
+    obstacle: Option<Obstacle>,
+    document: String,
+    calls: usize,
+}
+
+impl Trial {
+    fn run(self) -> Ended {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(self.drive())
+    }
+
+    async fn drive(self) -> Ended {
+        let document = self.script.document.clone();
+        let server = ScriptedServer::start(self.script, &self.faults)
+            .await
+            .expect("a server");
+        let http = Http::new(Timeouts {
+            connect: Duration::from_millis(500),
+            first_byte: Duration::from_millis(300),
+            silence: Duration::from_millis(300),
+        })
+        .expect("a client");
+        let mut openai = OpenAi::new(http, &server.base(), Some("secret-key"), self.prefill)
+            .expect("an address");
+        if !self.streams {
+            openai = openai.without_streaming();
+        }
+        let policy = RetryPolicy {
+            retries: 3,
+            first_wait: Duration::from_millis(1),
+            longest_wait: Duration::from_millis(20),
+        };
+        let backend = Retrying::new(openai, policy);
+        let found = Models::default().find("gpt-4o");
+        let counter = ChatCounter::for_model(&found);
+        let request = ChatRequest::from_json(
+            r#"{"model": "gpt-4o", "max_tokens": 1000, "response_format": {"type": "json_object"},
+                "messages": [{"role": "user", "content": "Write the report."}]}"#,
+        )
+        .expect("a request");
+        let drive = Drive {
+            backend: &backend,
+            request: &request,
+            counter: &counter,
+            plan: &PlanOptions::for_model(&found.model),
+            deadline: self.deadline.map(|deadline| Instant::now() + deadline),
+            most_answer_bytes: 100_000,
+        };
+        let mut run = Continuation::new(self.options);
+        let obstacle = complete(&mut run, &drive, &mut ())
+            .await
+            .expect("nothing is recorded");
+        Ended {
+            run,
+            obstacle,
+            document,
+            calls: server.asked().len(),
+        }
+    }
+}
+
+#[track_caller]
+fn check_whole(ended: &Ended) {
+    assert_eq!(
+        ended.run.outcome(),
+        Some(&Outcome::Complete),
+        "{:?}",
+        ended.obstacle
+    );
+    assert_eq!(ended.run.text().trim_end(), ended.document.trim_end());
+}
+
+/// A run with a fault in its second call that ends with the whole document all the same.
+#[track_caller]
+fn check_survived(fault: Fault) -> Ended {
+    let ended = Trial {
+        faults: vec![None, Some(fault)],
+        ..Trial::default()
+    }
+    .run();
+    check_whole(&ended);
+    ended
+}
+
+#[test]
+fn a_document_comes_home_over_http() {
+    check_whole(&Trial::default().run());
+    check_whole(
+        &Trial {
+            streams: false,
+            ..Trial::default()
+        }
+        .run(),
+    );
+}
+
+#[test]
+fn documents_of_every_size_come_home_where_the_overlap_comes_back() {
+    for (bytes, breath) in [
+        (1_000, (200, 200)),
+        (20_000, (200, 1_000)),
+        (300_000, (1_000, 8_000)),
+        (5_000_000, (7_000, 8_000)),
+    ] {
+        let ended = Trial {
+            script: Script {
+                document: report(bytes),
+                breath,
+                behaviours: Behaviour::AS_ASKED.to_vec(),
+                seed: bytes as u64,
+            },
+            options: ContinuationOptions {
+                kpi: Kpi::Off,
+                max_iterations: 10_000,
+                ..ContinuationOptions::default()
+            },
+            ..Trial::default()
+        }
+        .run();
+        check_whole(&ended);
+    }
+}
+
+#[test]
+fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
+    let mut whole = 0;
+    for seed in 0..30 {
+        let ended = Trial {
+            script: Script {
+                document: report(20_000),
+                breath: (800, 4_000),
+                behaviours: Behaviour::ALL.to_vec(),
+                seed,
+            },
+            options: ContinuationOptions {
+                kpi: Kpi::Off,
+                max_failures: 6,
+                ..ContinuationOptions::default()
+            },
+            ..Trial::default()
+        }
+        .run();
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("valid");
+        match ended.run.outcome() {
+            Some(Outcome::Complete) => {
+                assert_eq!(read(ended.run.text()), read(&ended.document), "seed {seed}");
+                whole += 1;
+            }
+            Some(Outcome::Partial { .. }) => {
+                read(
+                    &ended
+                        .run
+                        .last_valid_complete_part()
+                        .expect("something is there"),
+                );
+            }
+            other => panic!("seed {seed}: {other:?}"),
+        }
+    }
+    assert!(whole >= 20, "{whole} of 30 are whole");
+}
+
+#[test]
+fn every_style_of_prefill_is_understood() {
+    for prefill in [
+        PrefillStyle::PrefixMessage,
+        PrefillStyle::ContinueFinalMessage,
+        PrefillStyle::LastMessage,
+        PrefillStyle::RawCompletion,
+    ] {
+        let ended = Trial {
+            prefill,
+            options: ContinuationOptions {
+                ways: vec![Way::Prefill],
+                kpi: Kpi::Off,
+                ..ContinuationOptions::default()
+            },
+            ..Trial::default()
+        }
+        .run();
+        assert_eq!(ended.run.outcome(), Some(&Outcome::Complete), "{prefill:?}");
+        check_whole(&ended);
+    }
+}
+
+#[test]
+fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() {
+    for (way, kept) in [(Way::Overlap, false), (Way::Remainder, true)] {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let trial = Trial::default();
+            let server = ScriptedServer::start(trial.script, &[]).await.expect("a server");
+            let http = Http::new(Timeouts::default()).expect("a client");
+            let backend = OpenAi::new(http, &server.base(), None, PrefillStyle::None).expect("an address");
+            let found = Models::default().find("gpt-4o");
+            let counter = ChatCounter::for_model(&found);
+            let request = ChatRequest::from_json(
+                r#"{"model": "gpt-4o", "response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "Go."}]}"#,
+            )
+            .expect("a request");
+            let drive = Drive {
+                backend: &backend,
+                request: &request,
+                counter: &counter,
+                plan: &PlanOptions::for_model(&found.model),
+                deadline: None,
+                most_answer_bytes: 100_000,
+            };
+            let mut run = Continuation::new(ContinuationOptions { ways: vec![way], kpi: Kpi::Off, ..ContinuationOptions::default() });
+            complete(&mut run, &drive, &mut ()).await.expect("nothing is recorded");
+            let asked = server.asked();
+            assert!(asked.len() > 2);
+            assert!(asked[0].get("response_format").is_some());
+            assert!(asked[1..].iter().all(|request| request.get("response_format").is_some() == kept), "{way:?}");
+        });
+    }
+}
+
+#[test]
+fn a_refusal_for_now_is_asked_again() {
+    check_survived(Fault::Status(429, Some(0)));
+    check_survived(Fault::Status(429, None));
+    check_survived(Fault::Status(500, None));
+    check_survived(Fault::Status(503, None));
+}
+
+#[test]
+fn a_refusal_for_good_keeps_what_there_is() {
+    let ended = Trial {
+        faults: vec![None, Some(Fault::Status(400, None))],
+        ..Trial::default()
+    }
+    .run();
+    assert_eq!(
+        ended.run.outcome().and_then(Outcome::reason),
+        Some(Reason::ModelError)
+    );
+    assert_eq!(ended.calls, 2);
+    assert!(matches!(
+        ended.obstacle,
+        Some(Obstacle::Backend(BackendError::Status { status: 400, .. }))
+    ));
+    assert!(ended.run.last_valid_complete_part().is_some());
+}
+
+#[test]
+fn patience_with_refusals_ends() {
+    let ended = Trial {
+        faults: vec![Some(Fault::Status(500, None)); 50],
+        ..Trial::default()
+    }
+    .run();
+    assert_eq!(ended.run.outcome().map(Outcome::name), Some("failed"));
+    assert_eq!(ended.calls, 4, "one call and three retries");
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
+    let ended = check_survived(Fault::Reset(900));
+    assert!(ended.run.iterations() > 4);
+    check_survived(Fault::Reset(0));
+    check_survived(Fault::Silence(900));
+    check_survived(Fault::MalformedEvent);
+}
+
+#[test]
+fn odd_but_readable_answers_are_read() {
+    check_survived(Fault::Drip(1));
+    check_survived(Fault::NotStreamed);
+    check_survived(Fault::WrongContentType);
+    check_survived(Fault::WrongFinish);
+}
+
+#[test]
+fn an_error_that_calls_itself_a_success_is_an_error() {
+    let ended = Trial {
+        faults: vec![None, Some(Fault::ErrorBody)],
+        ..Trial::default()
+    }
+    .run();
+    assert_eq!(
+        ended.run.outcome().and_then(Outcome::reason),
+        Some(Reason::ModelError)
+    );
+    let Some(Obstacle::Backend(error)) = ended.obstacle else {
+        panic!("{:?}", ended.obstacle);
+    };
+    assert!(error.to_string().contains("overloaded"), "{error}");
+}
+
+#[test]
+fn silence_from_the_start_is_given_up() {
+    let ended = Trial {
+        faults: vec![Some(Fault::NoAnswer); 10],
+        ..Trial::default()
+    }
+    .run();
+    let timed_out = matches!(
+        ended.obstacle,
+        Some(Obstacle::Backend(BackendError::TimedOut {
+            phase: Phase::FirstByte,
+            ..
+        }))
+    );
+    assert!(timed_out, "{:?}", ended.obstacle);
+}
+
+#[test]
+fn an_answer_without_end_ends_at_the_limit() {
+    let ended = Trial {
+        faults: vec![Some(Fault::Endless)],
+        ..Trial::default()
+    }
+    .run();
+    assert!(ended.run.outcome().is_some());
+    assert!(ended.run.text().len() < 1_000_000);
+}
+
+#[test]
+fn a_deadline_keeps_what_has_arrived() {
+    let ended = Trial {
+        faults: vec![
+            None,
+            Some(Fault::Drip(50)),
+            Some(Fault::Drip(50)),
+            Some(Fault::Drip(50)),
+        ],
+        deadline: Some(Duration::from_millis(250)),
+        ..Trial::default()
+    }
+    .run();
+    assert_eq!(
+        ended.run.outcome().and_then(Outcome::reason),
+        Some(Reason::Deadline)
+    );
+    assert!(ended.document.starts_with(ended.run.text()) && !ended.run.text().is_empty());
+}
+
+#[test]
+fn nobody_there_is_told_without_the_key() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let error = runtime.block_on(async {
+        let server = ScriptedServer::start(Trial::default().script, &[])
+            .await
+            .expect("a server");
+        let base = server.base();
+        drop(server);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let http = Http::new(Timeouts::default()).expect("a client");
+        let backend =
+            OpenAi::new(http, &base, Some("secret-key"), PrefillStyle::None).expect("an address");
+        let call = overlock_model::Call {
+            request: serde_json::Map::new(),
+            prefill: None,
+        };
+        overlock_model::Backend::call(&backend, call)
+            .await
+            .err()
+            .expect("nobody is there")
+    });
+    assert!(
+        matches!(error, BackendError::Unreachable { .. }),
+        "{error:?}"
+    );
+    assert!(!format!("{error} {error:?}").contains("secret"));
+}
+
+#[test]
+fn an_address_that_is_none_says_what_would_be_right() {
+    let http = Http::new(Timeouts::default()).expect("a client");
+    for (base, expected) in [
+        ("localhost:8080", "http://"),
+        ("ftp://host/v1", "http://"),
+        ("not an address", "http://127.0.0.1"),
+        ("http://user:hunter2@host/v1", "password"),
+    ] {
+        let Err(error) = OpenAi::new(http.clone(), base, None, PrefillStyle::None) else {
+            panic!("{base} is no address");
+        };
+        let message = error.to_string();
+        assert!(message.contains(expected), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
+    }
+}

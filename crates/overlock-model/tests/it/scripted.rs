@@ -1,0 +1,152 @@
+//! Every way of asking and every behaviour, with nothing between the run and the model.
+
+use crate::report;
+use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
+use overlock_model::testing::{Behaviour, Script, ScriptedModel};
+use overlock_model::{
+    Continuation, ContinuationOptions, Drive, Kpi, Outcome, Reason, Way, complete,
+};
+
+struct Ran {
+    run: Continuation,
+    document: String,
+}
+
+fn play(script: Script, options: ContinuationOptions) -> Ran {
+    let document = script.document.clone();
+    let model = ScriptedModel::new(script);
+    let found = Models::default().find("gpt-4o");
+    let counter = ChatCounter::for_model(&found);
+    let request = ChatRequest::from_json(
+        r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Write the report."}]}"#,
+    )
+    .expect("a request");
+    let drive = Drive {
+        backend: &model,
+        request: &request,
+        counter: &counter,
+        plan: &PlanOptions::for_model(&found.model),
+        deadline: None,
+        most_answer_bytes: 1 << 20,
+    };
+    let mut run = Continuation::new(options);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    runtime
+        .block_on(complete(&mut run, &drive, &mut ()))
+        .expect("nothing is recorded that could fail");
+    Ran { run, document }
+}
+
+fn many_iterations() -> ContinuationOptions {
+    ContinuationOptions {
+        max_iterations: 10_000,
+        // A share of a hundred does not rise with every answer of a hundred and more.
+        kpi: Kpi::Off,
+        ..ContinuationOptions::default()
+    }
+}
+
+#[track_caller]
+fn check_whole(ran: &Ran) {
+    assert_eq!(
+        ran.run.outcome(),
+        Some(&Outcome::Complete),
+        "{:?}",
+        ran.run.base().and_then(overlock_json::Base::cut)
+    );
+    assert_eq!(ran.run.text().trim_end(), ran.document.trim_end());
+}
+
+#[test]
+fn every_way_of_asking_brings_the_document_home() {
+    for way in [Way::Prefill, Way::Overlap, Way::Remainder] {
+        for breath in [(200, 400), (1000, 3000)] {
+            let script = Script {
+                document: report(20_000),
+                breath,
+                behaviours: vec![Behaviour::AsAsked],
+                seed: 1,
+            };
+            let ran = play(
+                script,
+                ContinuationOptions {
+                    ways: vec![way],
+                    ..many_iterations()
+                },
+            );
+            assert_eq!(
+                ran.run.outcome(),
+                Some(&Outcome::Complete),
+                "{way:?} {breath:?}"
+            );
+            let (is, should): (serde_json::Value, serde_json::Value) = (
+                serde_json::from_str(ran.run.text()).expect("whole is valid"),
+                serde_json::from_str(&ran.document).expect("valid"),
+            );
+            assert_eq!(is, should, "{way:?}");
+        }
+    }
+}
+
+#[test]
+fn whatever_comes_back_with_its_overlap_is_whole_to_the_byte() {
+    for (bytes, breath) in [
+        (1_000, (200, 300)),
+        (50_000, (200, 8_000)),
+        (1_000_000, (4_000, 8_000)),
+    ] {
+        let script = Script {
+            document: report(bytes),
+            breath,
+            behaviours: Behaviour::AS_ASKED.to_vec(),
+            seed: bytes as u64,
+        };
+        check_whole(&play(script, many_iterations()));
+    }
+}
+
+#[test]
+fn mixed_behaviours_end_honestly() {
+    let mut complete = 0;
+    for seed in 0..40 {
+        let script = Script {
+            document: report(30_000),
+            breath: (500, 4_000),
+            behaviours: Behaviour::ALL.to_vec(),
+            seed,
+        };
+        let ran = play(
+            script,
+            ContinuationOptions {
+                kpi: Kpi::Off,
+                max_failures: 6,
+                ..many_iterations()
+            },
+        );
+        match ran.run.outcome() {
+            Some(Outcome::Complete) => {
+                let is: serde_json::Value =
+                    serde_json::from_str(ran.run.text()).expect("whole is valid");
+                let should: serde_json::Value = serde_json::from_str(&ran.document).expect("valid");
+                assert_eq!(is, should, "seed {seed}");
+                complete += 1;
+            }
+            Some(Outcome::Partial { reason, .. }) => {
+                assert!(
+                    matches!(reason, Reason::MergeFailures | Reason::NoProgress),
+                    "{reason:?}"
+                );
+                let part = ran
+                    .run
+                    .last_valid_complete_part()
+                    .expect("something is there");
+                assert!(serde_json::from_str::<serde_json::Value>(&part).is_ok());
+            }
+            other => panic!("seed {seed}: {other:?}"),
+        }
+    }
+    assert!(complete >= 30, "{complete} of 40 are whole");
+}

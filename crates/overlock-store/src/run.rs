@@ -1,0 +1,127 @@
+//! What is kept of one run.
+
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// The name of a run: thirteen letters and digits, of which the first ten tell when it began, so
+/// that names sort by time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct RunId(String);
+
+/// A text that is the name of no run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the name of a run, such as `0ka3dv8mgq7zt`")]
+pub struct RunIdError(pub String);
+
+/// Digits and letters without those that look like others.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const TIME_LEN: u32 = 10;
+const CHANCE_LEN: u32 = 3;
+
+impl RunId {
+    /// A name for a run that began so many milliseconds after 1970; of two that began together
+    /// the number drawn at random tells them apart.
+    pub fn new(at: u64, random: u64) -> Self {
+        let digit = |number: u64, place: u32| {
+            let index = (number >> (5 * place)) & 31;
+            char::from(ALPHABET[usize::try_from(index).unwrap_or_default()])
+        };
+        let time = (0..TIME_LEN).rev().map(|place| digit(at, place));
+        let chance = (0..CHANCE_LEN).rev().map(|place| digit(random, place));
+        Self(time.chain(chance).collect())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Display for RunId {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = RunIdError;
+
+    fn from_str(text: &str) -> Result<Self, RunIdError> {
+        let id = text.trim().to_ascii_lowercase();
+        let is_id = id.len() == (TIME_LEN + CHANCE_LEN) as usize
+            && id.bytes().all(|byte| ALPHABET.contains(&byte));
+        if is_id {
+            Ok(Self(id))
+        } else {
+            Err(RunIdError(text.to_owned()))
+        }
+    }
+}
+
+/// A run that begins.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRun<'a> {
+    /// Its name.
+    pub id: &'a RunId,
+    /// When it begins, in milliseconds since 1970.
+    pub at: u64,
+    /// The model that is asked.
+    pub model: &'a str,
+    /// What is asked of it.
+    pub request: &'a str,
+    /// What the run may do.
+    pub options: &'a str,
+}
+
+/// A run as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// What a list shows of it.
+    pub summary: RunSummary,
+    /// What is asked of the model.
+    pub request: String,
+    /// What the run may do.
+    pub options: String,
+    /// Its steps, in order.
+    pub steps: Vec<String>,
+}
+
+/// What a list shows of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunSummary {
+    /// Its name.
+    pub id: RunId,
+    /// When it began, in milliseconds since 1970.
+    pub began_at: u64,
+    /// When it ended, if it has.
+    pub ended_at: Option<u64>,
+    /// The model that is asked.
+    pub model: String,
+    /// How it ended, in the words of whoever ended it.
+    pub outcome: Option<String>,
+    /// How many steps it has.
+    pub steps: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_time_and_can_be_read_again() {
+        let [one, two] = [1_763_251_200_000, 1_763_251_200_001].map(|at| RunId::new(at, 7));
+        assert!(one < two, "{one} {two}");
+        assert_eq!(one.to_string().parse(), Ok(one.clone()));
+        assert_eq!(one.to_string().to_uppercase().parse(), Ok(one));
+    }
+
+    #[test]
+    fn refuses_what_is_no_name() {
+        for text in ["", "latest", "0ka3dv8mgq7z!", "0ka3dv8mgq7zt0"] {
+            assert_eq!(text.parse::<RunId>(), Err(RunIdError(text.to_owned())));
+        }
+    }
+}

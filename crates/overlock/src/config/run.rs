@@ -1,0 +1,224 @@
+//! How a model is reached, how a run goes on, and where it is kept.
+
+use std::time::Duration;
+
+use overlock_model::{
+    ContinuationOptions, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
+};
+
+/// The model that is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Upstream {
+    pub(crate) url: Option<String>,
+    pub(crate) speech: Speech,
+    pub(crate) key_variable: Option<String>,
+    pub(crate) prefill: Prefill,
+    pub(super) connect_seconds: u64,
+    pub(super) first_byte_seconds: u64,
+    pub(super) silence_seconds: u64,
+    pub(super) retries: u32,
+}
+
+impl Default for Upstream {
+    fn default() -> Self {
+        let timeouts = Timeouts::default();
+        Self {
+            url: None,
+            speech: Speech::OpenAi,
+            key_variable: None,
+            prefill: Prefill::None,
+            connect_seconds: timeouts.connect.as_secs(),
+            first_byte_seconds: timeouts.first_byte.as_secs(),
+            silence_seconds: timeouts.silence.as_secs(),
+            retries: RetryPolicy::default().retries,
+        }
+    }
+}
+
+impl Upstream {
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            connect: Duration::from_secs(self.connect_seconds),
+            first_byte: Duration::from_secs(self.first_byte_seconds),
+            silence: Duration::from_secs(self.silence_seconds),
+        }
+    }
+
+    pub(crate) fn retry_policy(&self) -> RetryPolicy {
+        RetryPolicy {
+            retries: self.retries,
+            ..RetryPolicy::default()
+        }
+    }
+}
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speech {
+    OpenAi,
+    Anthropic,
+}
+
+impl Speech {
+    pub(super) const ALL: [Self; 2] = [Self::OpenAi, Self::Anthropic];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+        }
+    }
+}
+
+/// How a server is told what the model has said already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prefill {
+    None,
+    Prefix,
+    Continue,
+    LastMessage,
+    Raw,
+}
+
+impl Prefill {
+    pub(super) const ALL: [Self; 5] = [
+        Self::None,
+        Self::Prefix,
+        Self::Continue,
+        Self::LastMessage,
+        Self::Raw,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Prefix => "prefix",
+            Self::Continue => "continue",
+            Self::LastMessage => "last-message",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+impl From<Prefill> for PrefillStyle {
+    fn from(prefill: Prefill) -> Self {
+        match prefill {
+            Prefill::None => Self::None,
+            Prefill::Prefix => Self::PrefixMessage,
+            Prefill::Continue => Self::ContinueFinalMessage,
+            Prefill::LastMessage => Self::LastMessage,
+            Prefill::Raw => Self::RawCompletion,
+        }
+    }
+}
+
+/// How a run goes on after a cut.
+#[derive(Clone, Debug)]
+pub(crate) struct Complete {
+    pub(crate) asking: Asking,
+    pub(super) max_iterations: u32,
+    pub(super) max_failures: u32,
+    pub(crate) max_output_tokens: Option<u64>,
+    pub(crate) deadline_seconds: Option<u64>,
+    pub(super) progress: Progress,
+    pub(super) patience: u32,
+}
+
+impl Default for Complete {
+    fn default() -> Self {
+        let ContinuationOptions {
+            max_failures,
+            max_iterations,
+            max_output_tokens,
+            kpi_patience,
+            ..
+        } = ContinuationOptions::default();
+        Self {
+            asking: Asking::Auto,
+            max_iterations,
+            max_failures,
+            max_output_tokens,
+            deadline_seconds: None,
+            progress: Progress::Ask,
+            patience: kpi_patience,
+        }
+    }
+}
+
+impl Complete {
+    /// What a run with this model may do, given whether its answer can be begun for it.
+    pub(crate) fn options(
+        &self,
+        model: &overlock_budget::Model,
+        can_prefill: bool,
+    ) -> ContinuationOptions {
+        let ways = match self.asking {
+            Asking::Auto => {
+                let mut ways = ways_for(model);
+                ways.retain(|way| *way != Way::Prefill || can_prefill);
+                ways
+            }
+            Asking::Prefill => vec![Way::Prefill],
+            Asking::Overlap => vec![Way::Overlap],
+            Asking::Remainder => vec![Way::Remainder],
+        };
+        ContinuationOptions {
+            ways,
+            max_failures: self.max_failures,
+            max_iterations: self.max_iterations,
+            max_output_tokens: self.max_output_tokens,
+            kpi: match self.progress {
+                Progress::Ask => Kpi::Ask,
+                Progress::Off => Kpi::Off,
+            },
+            kpi_patience: self.patience,
+            ..ContinuationOptions::default()
+        }
+    }
+}
+
+/// How a model is asked for the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    Auto,
+    Prefill,
+    Overlap,
+    Remainder,
+}
+
+impl Asking {
+    pub(crate) const ALL: [Self; 4] = [Self::Auto, Self::Prefill, Self::Overlap, Self::Remainder];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Prefill => "prefill",
+            Self::Overlap => "overlap",
+            Self::Remainder => "remainder",
+        }
+    }
+}
+
+/// Whether a model is asked how much it has delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Ask,
+    Off,
+}
+
+impl Progress {
+    pub(super) const ALL: [Self; 2] = [Self::Ask, Self::Off];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// Where runs are recorded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoreSettings {
+    pub(crate) url: Option<String>,
+}
