@@ -1,9 +1,9 @@
-//! How much CPU time does something take?
+//! How much CPU time does something take, on all of its threads together?
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use cpu_time::ThreadTime;
+use cpu_time::ProcessTime;
 
 /// The least CPU time of several runs; what a run returns is dropped off the clock.
 pub(crate) fn best_of<T>(runs: usize, mut run: impl FnMut() -> T) -> Duration {
@@ -15,7 +15,7 @@ pub(crate) fn best_of<T>(runs: usize, mut run: impl FnMut() -> T) -> Duration {
 
 /// The CPU time of one run, and what it returned.
 pub(crate) fn once<T>(run: impl FnOnce() -> T) -> (Duration, T) {
-    let begun = ThreadTime::now();
+    let begun = ProcessTime::now();
     let result = black_box(run());
     (begun.elapsed(), result)
 }

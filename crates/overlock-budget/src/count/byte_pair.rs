@@ -68,7 +68,12 @@ fn count_parts(
     if piece.len() as u64 / tokenizer.longest().max(1) as u64 > limit {
         return None;
     }
-    let count = merge::count(tokenizer.merges(), piece);
+    let merges = tokenizer.merges();
+    // A part of a text that is counted in order to cut it may begin within a character.
+    let characters = text.get(start..end).filter(|piece| !piece.is_ascii());
+    let count = characters
+        .and_then(|piece| merge::count_from_characters(merges, piece))
+        .unwrap_or_else(|| merge::count(merges, piece));
     (count <= limit).then_some(count)
 }
 

@@ -26,6 +26,25 @@ pub(crate) trait Merges {
 
     /// The token that the merge of a rank makes.
     fn merged(&self, rank: u32) -> u32;
+
+    /// The token that is this character, if it is one. Its id is the rank of its last merge.
+    #[inline]
+    fn character(&self, _character: char) -> Option<u32> {
+        None
+    }
+
+    /// The lowest rank of a merge across the border of two characters, one of which ends with a
+    /// byte and the other begins with one, that takes only a part of the first.
+    #[inline]
+    fn tears_before(&self, _last: u8, _first: u8) -> u32 {
+        0
+    }
+
+    /// The same for a merge that takes only a part of the second.
+    #[inline]
+    fn tears_after(&self, _last: u8, _first: u8) -> u32 {
+        0
+    }
 }
 
 /// The rank of two tokens that do not merge.
@@ -45,12 +64,45 @@ const WORD: usize = 16;
 /// How many bytes of a long piece are merged at once, at first.
 pub(crate) const WINDOW: usize = 64;
 
+/// The number of tokens of a piece, found from its characters on, which is faster than from its
+/// bytes; nothing if it is too long.
+///
+/// Merges come in the order of their ranks, and a token has a higher rank than its parts. So a
+/// character that is a token of a lower rank than any merge that would tear it is whole before
+/// anything else can happen to its bytes. Every other one begins as its bytes.
+pub(crate) fn count_from_characters<M: Merges>(merges: &M, piece: &str) -> Option<u64> {
+    let bytes = piece.as_bytes();
+    let mut ids = [0; SHORT];
+    let mut len = 0;
+    for (start, character) in piece.char_indices() {
+        let end = start + character.len_utf8();
+        let before = start.checked_sub(1).map(|last| bytes[last]);
+        let after = bytes.get(end).copied();
+        let is_whole = |id: &u32| {
+            before.is_none_or(|before| merges.tears_after(before, bytes[start]) > *id)
+                && after.is_none_or(|after| merges.tears_before(bytes[end - 1], after) > *id)
+        };
+        if let Some(id) = merges.character(character).filter(is_whole) {
+            *ids.get_mut(len)? = id;
+            len += 1;
+        } else {
+            for byte in &bytes[start..end] {
+                *ids.get_mut(len)? = merges.byte(*byte);
+                len += 1;
+            }
+        }
+    }
+    let rank = |left: usize| merges.rank(ids[left], ids[left + 1]);
+    let scan = Scan::new(merges, ids, len, rank);
+    Some(u64::from(scan.starts.count_ones()))
+}
+
 /// The number of tokens of a piece.
 pub(crate) fn count<M: Merges>(merges: &M, piece: &[u8]) -> u64 {
     if piece.len() <= WORD {
-        u64::from(Scan::<WORD>::new(merges, piece).starts.count_ones())
+        u64::from(Scan::<WORD>::of_bytes(merges, piece).starts.count_ones())
     } else if piece.len() <= SHORT {
-        u64::from(Scan::<SHORT>::new(merges, piece).starts.count_ones())
+        u64::from(Scan::<SHORT>::of_bytes(merges, piece).starts.count_ones())
     } else {
         fold(merges, piece, 0, |count, _| count + 1)
     }
@@ -82,7 +134,7 @@ pub(crate) fn encode_into<M: Merges>(
     tokens: &mut Vec<Token>,
 ) {
     if piece.len() <= SHORT {
-        let Scan { ids, mut starts } = Scan::<SHORT>::new(merges, piece);
+        let Scan { ids, mut starts } = Scan::<SHORT>::of_bytes(merges, piece);
         while starts != 0 {
             let id = ids[starts.trailing_zeros() as usize % SHORT];
             starts &= starts - 1;
@@ -242,31 +294,45 @@ impl<M: Merges> Iterator for Tokens<'_, M> {
 }
 
 /// A short piece, merged by looking at all pairs for the least.
+///
+/// A place in it is that of a byte, or of a character that is a token to begin with.
 struct Scan<const N: usize> {
-    /// The token of the part that begins at a place.
+    /// The token that begins at a place.
     ids: [u32; N],
-    /// A bit for every place where a part begins.
+    /// A bit for every place where a token begins.
     starts: u64,
 }
 
 impl<const N: usize> Scan<N> {
     #[inline]
-    fn new<M: Merges>(merges: &M, piece: &[u8]) -> Self {
+    fn of_bytes<M: Merges>(merges: &M, piece: &[u8]) -> Self {
         let mut ids = [0; N];
         for (id, byte) in ids.iter_mut().zip(piece) {
             *id = merges.byte(*byte);
         }
+        let rank = |left: usize| merges.rank_of_bytes(piece[left], piece[left + 1]);
+        Self::new(merges, ids, piece.len(), rank)
+    }
+
+    /// Merges so many tokens, of which each has a rank with the one after it.
+    #[inline]
+    fn new<M: Merges>(
+        merges: &M,
+        mut ids: [u32; N],
+        len: usize,
+        first_rank: impl Fn(usize) -> u32,
+    ) -> Self {
         // The rank and the place of every pair in one number: the least is the one to merge.
         let mut pairs = [u64::MAX; N];
         let pair = |rank: u32, place: usize| u64::from(rank) << 32 | place as u64;
-        for (place, bytes) in piece.array_windows::<2>().enumerate() {
-            pairs[place] = pair(merges.rank_of_bytes(bytes[0], bytes[1]), place);
+        for (place, slot) in pairs.iter_mut().enumerate().take(len.saturating_sub(1)) {
+            *slot = pair(first_rank(place), place);
         }
-        let mut starts = match piece.len() {
-            len @ 0..64 => (1_u64 << len) - 1,
+        let mut starts = match len {
+            0..64 => (1_u64 << len) - 1,
             _ => u64::MAX,
         };
-        let looked_at = piece.len().next_multiple_of(LANES);
+        let looked_at = len.next_multiple_of(LANES);
         loop {
             let least = least(&pairs[..looked_at]);
             let rank = (least >> 32) as u32;

@@ -21,6 +21,14 @@ pub(super) struct Table {
     bytes: &'static [[u8; 4]],
     /// The tokens of two bytes, or [`NO_MERGE`].
     two_bytes: &'static [[u8; 4]],
+    /// The tokens of one character, up to the last of three bytes, or [`NO_MERGE`].
+    characters: &'static [[u8; 4]],
+    /// The lowest rank of a merge across a border that takes a part of the character before it, or
+    /// [`NO_MERGE`]; by the six low bits of the byte before the border, and the byte after it.
+    tears_before: &'static [[u8; 4]],
+    /// The same for the character after it; by the byte before the border, and the six low bits of
+    /// the byte after it.
+    tears_after: &'static [[u8; 4]],
     /// The length of the longest token.
     pub(super) longest: usize,
 }
@@ -41,6 +49,9 @@ macro_rules! table {
             merges: perfect!($name, "merges", 8),
             bytes: part!($name, "bytes").as_chunks().0,
             two_bytes: part!($name, "two_bytes").as_chunks().0,
+            characters: part!($name, "characters").as_chunks().0,
+            tears_before: part!($name, "tears_before").as_chunks().0,
+            tears_after: part!($name, "tears_after").as_chunks().0,
             longest: part!($name, "longest")[0] as usize,
         }
     };
@@ -183,5 +194,31 @@ impl Merges for Ranks {
     #[inline]
     fn merged(&self, rank: u32) -> u32 {
         rank
+    }
+
+    #[inline]
+    fn character(&self, character: char) -> Option<u32> {
+        let token = u32::from_le_bytes(*self.table.characters.get(character as usize)?);
+        (token < self.end).then_some(token)
+    }
+
+    #[inline]
+    fn tears_before(&self, last: u8, first: u8) -> u32 {
+        // Only a byte that goes on with a character ends a part of one.
+        if last.is_ascii() {
+            return NO_MERGE;
+        }
+        let place = usize::from(last & 0x3F) << 8 | usize::from(first);
+        u32::from_le_bytes(self.table.tears_before[place])
+    }
+
+    #[inline]
+    fn tears_after(&self, last: u8, first: u8) -> u32 {
+        // Only a byte that begins a longer character begins a part of one.
+        if first.is_ascii() {
+            return NO_MERGE;
+        }
+        let place = usize::from(last) << 6 | usize::from(first & 0x3F);
+        u32::from_le_bytes(self.table.tears_after[place])
     }
 }

@@ -27,6 +27,57 @@ fn counts_what_tiktoken_counts() {
 }
 
 #[test]
+fn words_of_any_script_count_as_tiktoken_counts_them() {
+    // Scripts whose characters are tokens, whose characters are torn by tokens, and both.
+    let scripts = [
+        '\u{c0}'..='\u{24f}',
+        '\u{3b1}'..='\u{3c9}',
+        '\u{430}'..='\u{45f}',
+        '\u{561}'..='\u{586}',
+        '\u{5d0}'..='\u{5ea}',
+        '\u{620}'..='\u{64a}',
+        '\u{900}'..='\u{97f}',
+        '\u{e01}'..='\u{e3a}',
+        '\u{10d0}'..='\u{10fa}',
+        '\u{1e00}'..='\u{1eff}',
+        '\u{3041}'..='\u{3096}',
+        '\u{30a1}'..='\u{30fc}',
+        '\u{4e00}'..='\u{9fff}',
+        '\u{ac00}'..='\u{d7a3}',
+        '\u{20000}'..='\u{20fff}',
+    ];
+    let script = prop::sample::select(scripts.to_vec());
+    let words = script.prop_flat_map(|script| {
+        let word = prop::collection::vec(prop::char::range(*script.start(), *script.end()), 1..70);
+        let word = word.prop_map(String::from_iter);
+        let before = prop::sample::select(vec!["", " ", "a", "の", "。", "о"]);
+        let words = prop::collection::vec((before, word), 1..4);
+        words.prop_map(|words| {
+            let mut text = String::new();
+            for (before, word) in words {
+                text.push_str(before);
+                text.push_str(&word);
+            }
+            text
+        })
+    });
+    proptest!(ProptestConfig::with_cases(4000), |(text in words)| check(&text));
+}
+
+#[test]
+fn tokens_in_any_order_count_as_tiktoken_counts_them() {
+    let texts = (0..199_998).filter_map(|rank| {
+        let bytes = oracle(Encoding::O200kBase).decode_bytes(&[rank]).ok()?;
+        String::from_utf8(bytes)
+            .ok()
+            .filter(|text| !text.is_ascii())
+    });
+    let texts = prop::sample::select(texts.collect::<Vec<String>>());
+    let texts = prop::collection::vec(texts, 1..20);
+    proptest!(ProptestConfig::with_cases(4000), |(texts in texts)| check(&texts.concat()));
+}
+
+#[test]
 fn every_token_counts_as_tiktoken_counts_it() {
     for encoding in Encoding::ALL {
         let oracle = oracle(encoding);
