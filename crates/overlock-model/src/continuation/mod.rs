@@ -303,6 +303,15 @@ impl Continuation {
         step
     }
 
+    /// Gives a run another chance that ended because answers failed or brought nothing: what counts
+    /// in a row counts from the beginning. Other limits stay.
+    pub fn try_again(&mut self) {
+        let tally = &mut self.tally;
+        (tally.failures, tally.brought_nothing, tally.ambiguous) = (0, 0, 0);
+        (tally.stalls, tally.fell) = (0, false);
+        self.outcome = self.decide();
+    }
+
     /// Ends the run for a reason that it cannot know of itself.
     pub fn stop(&mut self, reason: Reason) {
         if self.outcome.is_none() {

@@ -112,6 +112,21 @@ fn a_third_failure_ends_with_the_last_valid_part() {
 }
 
 #[test]
+fn a_run_that_failed_can_be_given_another_chance() {
+    let mut run = cut_at(120);
+    for _ in 0..3 {
+        answer(&mut run, "Sorry.");
+    }
+    assert_eq!(run.next(), None);
+    run.try_again();
+    let overlap = run.next().expect("it goes on").overlap;
+    answer(&mut run, &format!("{overlap}{}", &DOCUMENT[120..]));
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    run.try_again();
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+}
+
+#[test]
 fn an_answer_without_json_fails_on_the_first_iteration_and_is_asked_again() {
     let mut run = run();
     let (_, step) = answer(&mut run, "Let me think about that.");

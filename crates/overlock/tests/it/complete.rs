@@ -170,6 +170,13 @@ fn what_cannot_be_made_whole_is_partial_and_valid() {
         "{}",
         run.stderr
     );
+
+    // The hint is true: the run is taken up where it stands, and asks again.
+    let listed = model.inspect(&["--json"]).json();
+    let before = model.calls();
+    let again = model.complete(&["--resume", listed[0]["id"].as_str().expect("a name")]);
+    assert_eq!(again.code, 1);
+    assert!(model.calls() > before, "{}", again.stderr);
 }
 
 #[test]

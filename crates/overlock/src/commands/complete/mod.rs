@@ -207,7 +207,8 @@ const MOST_ANSWER_BYTES: usize = 64 << 20;
 /// A recorded run, as far as it has come.
 fn resumed(store: &Store, id: &RunId) -> Result<Task, Failure> {
     let recorded = runs::read(store, id)?;
-    let run = Continuation::resume(recorded.options, &recorded.steps);
+    let mut run = Continuation::resume(recorded.options, &recorded.steps);
+    run.try_again();
     Ok(Task {
         id: id.clone(),
         model: recorded.model,

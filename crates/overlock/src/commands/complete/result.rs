@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use overlock_model::{Continuation, Obstacle, Outcome, PromptError, Step};
+use overlock_model::{Continuation, Obstacle, Outcome, PromptError, Reason, Step};
 use overlock_store::RunId;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -145,10 +145,13 @@ impl Finished {
                 notes.line(format_args!("partial: {reason} ({figures})"));
                 notes.note(format_args!("the document stops at {}", cut.path));
                 self.note_obstacle(notes);
-                notes.hint(format_args!(
-                    "go on with: overlock complete --resume {}",
-                    self.id
-                ));
+                // What was allowed is used up: the same run would end at once.
+                if !matches!(reason, Reason::IterationLimit | Reason::TokenLimit) {
+                    notes.hint(format_args!(
+                        "go on with: overlock complete --resume {}",
+                        self.id
+                    ));
+                }
             }
             Outcome::Failed { reason } => {
                 notes.line(format_args!("failed: {reason} ({figures})"));
