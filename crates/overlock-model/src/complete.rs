@@ -2,11 +2,14 @@
 
 use std::error::Error;
 
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, future};
 use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
+use overlock_json::Base;
 use tokio::time::{Instant, timeout_at};
 
-use crate::backend::{Backend, BackendError, Collected, Event};
+use crate::arriving::ArrivingAnswer;
+use crate::backend::{Backend, BackendError, Call, Collected, Event};
 use crate::continuation::{Answer, Ask, Continuation, Reason, Step};
 use crate::prompt::{FittedCall, PromptError, next_call};
 
@@ -24,6 +27,9 @@ pub struct Drive<'a> {
     pub deadline: Option<Instant>,
     /// How many bytes of one answer are read at most.
     pub most_answer_bytes: usize,
+    /// Whether the document is [told](Observe::certain) while it arrives. An answer that turns
+    /// into something that is no JSON then counts as cut there, since what was told stays.
+    pub live: bool,
 }
 
 /// Hears what happens while it happens, and keeps it.
@@ -38,15 +44,22 @@ pub trait Observe: Send {
         let _ = piece;
     }
 
+    /// The document goes on with this text, which no later answer will change. All of these
+    /// together are the document, from where it was when the run was driven.
+    fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+        let _ = text;
+        future::ready(()).boxed()
+    }
+
     /// A step is done. An error ends the run: what cannot be kept must not be paid for.
-    fn stepped(
-        &mut self,
-        run: &Continuation,
-        step: &Step,
-        finish: Option<&str>,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn stepped<'a>(
+        &'a mut self,
+        run: &'a Continuation,
+        step: &'a Step,
+        finish: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
         let _ = (run, step, finish);
-        Ok(())
+        future::ready(Ok(())).boxed()
     }
 }
 
@@ -81,6 +94,7 @@ pub async fn complete(
     drive: &Drive<'_>,
     observer: &mut dyn Observe,
 ) -> Result<Option<Obstacle>, DriveError> {
+    let mut told = run.base().map_or(0, Base::settled_len);
     while let Some(ask) = run.next() {
         if drive.is_late() {
             run.stop(Reason::Deadline);
@@ -96,7 +110,8 @@ pub async fn complete(
                 Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
             };
         observer.asking(&ask, &plan);
-        let collected = drive.listen(call, observer).await;
+        let arriving = drive.live.then(|| ArrivingAnswer::new(run.base(), &ask));
+        let (collected, heard) = drive.listen(call, arriving, observer).await;
         let is_silent = collected.text.is_empty();
         if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
             run.stop(Reason::ModelError);
@@ -114,7 +129,14 @@ pub async fn complete(
         let step = run.answered(&ask, &Answer { text, tokens });
         observer
             .stepped(run, &step, collected.finish.as_deref())
+            .await
             .map_err(DriveError::Observe)?;
+        told += heard;
+        let settled = run.base().map_or(0, Base::settled_len);
+        if drive.live && told < settled {
+            observer.certain(&run.text()[told..settled]).await;
+            told = settled;
+        }
     }
     Ok(None)
 }
@@ -125,22 +147,39 @@ impl Drive<'_> {
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Makes a call and reads its answer to the end, or as far as it comes in time.
-    async fn listen(&self, call: crate::Call, observer: &mut dyn Observe) -> Collected {
+    /// Makes a call and reads its answer to the end, or as far as it comes in time. The number is
+    /// how many bytes of the document have been told meanwhile.
+    async fn listen(
+        &self,
+        call: Call,
+        mut arriving: Option<ArrivingAnswer>,
+        observer: &mut dyn Observe,
+    ) -> (Collected, usize) {
         let mut collected = Collected::default();
+        let mut told = 0;
         let mut events = match self.in_time(self.backend.call(call)).await {
             Some(Ok(events)) => events,
             Some(Err(error)) => {
                 collected.broken = Some(error);
-                return collected;
+                return (collected, told);
             }
-            None => return collected,
+            None => return (collected, told),
         };
         while let Some(Some(event)) = self.in_time(events.next()).await {
             match event {
                 Ok(Event::Text(text)) => {
                     observer.heard(&text);
                     collected.text.push_str(&text);
+                    if let Some(arriving) = &mut arriving {
+                        let certain = arriving.feed(&text);
+                        if !certain.is_empty() {
+                            told += certain.len();
+                            observer.certain(&certain).await;
+                        }
+                        if arriving.is_spoilt() {
+                            break;
+                        }
+                    }
                 }
                 Ok(Event::Finish(reason)) => collected.finish = Some(reason),
                 Ok(Event::Usage(usage)) => collected.usage = Some(usage),
@@ -154,7 +193,10 @@ impl Drive<'_> {
                 break;
             }
         }
-        collected
+        if let Some(arriving) = arriving {
+            collected.text = arriving.of_document(collected.text);
+        }
+        (collected, told)
     }
 
     /// What a future gives, unless the deadline comes first.

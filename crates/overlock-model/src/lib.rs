@@ -21,6 +21,7 @@
 //! ```
 
 // From a request to a document.
+mod arriving;
 mod complete;
 
 // What to ask, and when to stop.
@@ -33,6 +34,7 @@ mod way;
 mod backend;
 pub mod testing;
 
+pub use arriving::HELD_BACK;
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Event, Events, Http, OpenAi, Phase, PrefillStyle,
     RetryPolicy, Retrying, Timeouts, Usage,

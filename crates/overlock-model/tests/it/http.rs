@@ -10,7 +10,7 @@ use overlock_model::{
 };
 use tokio::time::Instant;
 
-use crate::report;
+use crate::{Listener, report};
 
 /// What a run is tried with.
 struct Trial {
@@ -95,11 +95,14 @@ impl Trial {
             plan: &PlanOptions::for_model(&found.model),
             deadline: self.deadline.map(|deadline| Instant::now() + deadline),
             most_answer_bytes: 100_000,
+            live: true,
         };
         let mut run = Continuation::new(self.options);
-        let obstacle = complete(&mut run, &drive, &mut ())
+        let mut listener = Listener::default();
+        let obstacle = complete(&mut run, &drive, &mut listener)
             .await
             .expect("nothing is recorded");
+        listener.check(&run, true);
         Ended {
             run,
             obstacle,
@@ -258,6 +261,7 @@ fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() 
                 plan: &PlanOptions::for_model(&found.model),
                 deadline: None,
                 most_answer_bytes: 100_000,
+                live: true,
             };
             let mut run = Continuation::new(ContinuationOptions { ways: vec![way], kpi: Kpi::Off, ..ContinuationOptions::default() });
             complete(&mut run, &drive, &mut ()).await.expect("nothing is recorded");
