@@ -132,6 +132,11 @@ impl Arriving {
         self.arrival
     }
 
+    /// How many bytes have arrived that are not given out yet.
+    pub fn held_len(&self) -> usize {
+        self.held.len()
+    }
+
     /// The part of an answer that is the document's, with what it repeats: up to where the
     /// document ended or was spoilt. `answer` must be all that was fed.
     pub fn of_document<'a>(&self, answer: &'a str) -> &'a str {

@@ -9,7 +9,7 @@ use overlock_json::Base;
 use tokio::time::{Instant, timeout_at};
 
 use crate::arriving::ArrivingAnswer;
-use crate::backend::{Backend, BackendError, Call, Collected, Event};
+use crate::backend::{Backend, BackendError, Call, Event, Usage};
 use crate::continuation::{Answer, Ask, Continuation, Reason, Step};
 use crate::prompt::{FittedCall, PromptError, next_call};
 
@@ -30,6 +30,25 @@ pub struct Drive<'a> {
     /// Whether the document is [told](Observe::certain) while it arrives. An answer that turns
     /// into something that is no JSON then counts as cut there, since what was told stays.
     pub live: bool,
+}
+
+/// What a provider says at the end of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallEnd {
+    /// Why it says that the answer ended.
+    pub finish: Option<String>,
+    /// What the call took, if it says so.
+    pub usage: Option<Usage>,
+}
+
+/// An answer that has been read to its end, or as far as it came.
+#[derive(Debug, Default)]
+struct Collected {
+    /// All of its text.
+    text: String,
+    end: CallEnd,
+    /// What broke it off, if something did. What arrived before is an answer that was cut.
+    broken: Option<BackendError>,
 }
 
 /// Hears what happens while it happens, and keeps it.
@@ -56,9 +75,9 @@ pub trait Observe: Send {
         &'a mut self,
         run: &'a Continuation,
         step: &'a Step,
-        finish: Option<&'a str>,
+        end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        let _ = (run, step, finish);
+        let _ = (run, step, end);
         future::ready(Ok(())).boxed()
     }
 }
@@ -121,14 +140,14 @@ pub async fn complete(
             continue;
         }
         // What arrived before a stream broke off is an answer that was cut, like any other.
-        let tokens = match collected.usage {
+        let tokens = match collected.end.usage {
             Some(usage) => usage.output,
             None => drive.counter.tokens().count(&collected.text),
         };
         let text = collected.text.as_bytes();
         let step = run.answered(&ask, &Answer { text, tokens });
         observer
-            .stepped(run, &step, collected.finish.as_deref())
+            .stepped(run, &step, &collected.end)
             .await
             .map_err(DriveError::Observe)?;
         told += heard;
@@ -181,8 +200,8 @@ impl Drive<'_> {
                         }
                     }
                 }
-                Ok(Event::Finish(reason)) => collected.finish = Some(reason),
-                Ok(Event::Usage(usage)) => collected.usage = Some(usage),
+                Ok(Event::Finish(reason)) => collected.end.finish = Some(reason),
+                Ok(Event::Usage(usage)) => collected.end.usage = Some(usage),
                 Err(error) => collected.broken = Some(error),
             }
             if collected.text.len() > self.most_answer_bytes {

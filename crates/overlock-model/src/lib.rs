@@ -37,9 +37,9 @@ pub mod testing;
 pub use arriving::HELD_BACK;
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Event, Events, Http, OpenAi, Phase, PrefillStyle,
-    RetryPolicy, Retrying, Timeouts, Usage,
+    RetryPolicy, Retrying, SseEvent, SseReader, Timeouts, TooLongEvent, Usage,
 };
-pub use complete::{Drive, DriveError, Observe, Obstacle, complete};
+pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{
     Answer, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress, Reason, Step,
     StepResult,

@@ -7,9 +7,20 @@ use bytes::{Buf, BytesMut};
 /// An event longer than this ends the stream: nobody means it.
 const LONGEST_EVENT: usize = 16 << 20;
 
-/// Splits bytes into the data of events.
+/// Splits bytes into events.
+///
+/// ```
+/// use overlock_model::SseReader;
+///
+/// let mut reader = SseReader::default();
+/// reader.feed(b"data: {\"a\"")?;
+/// assert_eq!(reader.next_event(), None);
+/// reader.feed(b": 1}\n\n")?;
+/// assert_eq!(reader.next_event().map(|event| event.data), Some(b"{\"a\": 1}".to_vec()));
+/// # Ok::<(), overlock_model::TooLongEvent>(())
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct SseReader {
+pub struct SseReader {
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line break.
     searched: usize,
@@ -20,21 +31,21 @@ pub(crate) struct SseReader {
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct SseEvent {
+pub struct SseEvent {
     /// Its name; empty if it has none.
-    pub(crate) name: String,
+    pub name: String,
     /// What it carries.
-    pub(crate) data: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 /// The stream holds an event that is longer than anybody would send.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is longer than {LONGEST_EVENT} bytes")]
-pub(crate) struct TooLongEvent;
+pub struct TooLongEvent;
 
 impl SseReader {
     /// Takes the next bytes.
-    pub(crate) fn feed(&mut self, piece: &[u8]) -> Result<(), TooLongEvent> {
+    pub fn feed(&mut self, piece: &[u8]) -> Result<(), TooLongEvent> {
         if self.buffer.len() + self.data.len() + piece.len() > LONGEST_EVENT {
             return Err(TooLongEvent);
         }
@@ -43,7 +54,7 @@ impl SseReader {
     }
 
     /// The next event that is whole.
-    pub(crate) fn next_event(&mut self) -> Option<SseEvent> {
+    pub fn next_event(&mut self) -> Option<SseEvent> {
         while let Some(line) = self.next_line() {
             if line.is_empty() {
                 if let Some(event) = self.take_event() {
@@ -73,7 +84,7 @@ impl SseReader {
     }
 
     /// What is left when the stream has ended: servers forget the last blank line.
-    pub(crate) fn finish(&mut self) -> Option<SseEvent> {
+    pub fn finish(&mut self) -> Option<SseEvent> {
         self.buffer.extend_from_slice(b"\n\n");
         self.next_event()
     }

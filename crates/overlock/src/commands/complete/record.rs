@@ -4,7 +4,7 @@ use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
-use overlock_model::{Ask, Continuation, Observe, Step};
+use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
 use overlock_store::{RunId, Store};
 
 use super::show::Show;
@@ -47,7 +47,7 @@ impl Observe for Recorder<'_> {
         &'b mut self,
         run: &'b Continuation,
         step: &'b Step,
-        _finish: Option<&'b str>,
+        _end: &'b CallEnd,
     ) -> BoxFuture<'b, Result<(), Box<dyn Error + Send + Sync>>> {
         let kept = runs::add_step(self.store, self.id, step);
         if kept.is_ok() {
