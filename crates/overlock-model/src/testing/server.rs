@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::script::{Script, ScriptedModel};
-use crate::backend::{Backend, Call, Event};
+use crate::backend::{Backend, Call, Event, Usage};
 
 /// What goes wrong with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,14 +198,16 @@ fn call(mut request: Map<String, Value>, is_raw: bool) -> Call {
 
 fn completion(events: &[Event], is_raw: bool) -> Value {
     let mut text = String::new();
-    let mut value = json!({ "object": "chat.completion", "choices": [{ "index": 0 }] });
+    let mut value = json!({
+        "id": ID, "object": "chat.completion", "created": 0, "model": "scripted",
+        "choices": [{ "index": 0 }],
+    });
     for event in events {
         match event {
             Event::Text(piece) => text.push_str(piece),
             Event::Finish(reason) => value["choices"][0]["finish_reason"] = json!(reason),
             Event::Usage(usage) => {
-                value["usage"] =
-                    json!({ "prompt_tokens": usage.input, "completion_tokens": usage.output });
+                value["usage"] = told(usage);
             }
         }
     }
@@ -218,7 +220,15 @@ fn completion(events: &[Event], is_raw: bool) -> Value {
 }
 
 fn streamed(events: &[Event], is_raw: bool, fault: Option<Fault>) -> Response<Body> {
-    let mut chunks: Vec<String> = events.iter().map(|event| chunk(event, is_raw)).collect();
+    let mut chunks: Vec<String> = Vec::new();
+    if !is_raw {
+        let begin = json!({ "role": "assistant", "content": "" });
+        chunks.push(sent(
+            &json!([{ "index": 0, "delta": begin, "finish_reason": null }]),
+            None,
+        ));
+    }
+    chunks.extend(events.iter().map(|event| chunk(event, is_raw)));
     chunks.push("data: [DONE]\n\n".to_owned());
     if fault == Some(Fault::MalformedEvent) {
         chunks.insert(chunks.len() / 2, "data: {\"choices\": [oops\n\n".to_owned());
@@ -256,18 +266,41 @@ fn streamed(events: &[Event], is_raw: bool, fault: Option<Fault>) -> Response<Bo
 }
 
 fn chunk(event: &Event, is_raw: bool) -> String {
-    let value = match event {
-        Event::Text(text) if is_raw => json!({ "choices": [{ "index": 0, "text": text }] }),
-        Event::Text(text) => json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }),
-        Event::Finish(reason) => {
-            json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
-        }
-        Event::Usage(usage) => json!({
-            "choices": [],
-            "usage": { "prompt_tokens": usage.input, "completion_tokens": usage.output },
-        }),
-    };
+    match event {
+        Event::Text(text) if is_raw => sent(&json!([{ "index": 0, "text": text }]), None),
+        Event::Text(text) => sent(
+            &json!([{ "index": 0, "delta": { "content": text }, "finish_reason": null }]),
+            None,
+        ),
+        Event::Finish(reason) => sent(
+            &json!([{ "index": 0, "delta": {}, "finish_reason": reason }]),
+            None,
+        ),
+        Event::Usage(usage) => sent(&json!([]), Some(usage)),
+    }
+}
+
+/// An event as it is sent.
+fn sent(choices: &Value, usage: Option<&Usage>) -> String {
+    let mut value = json!({
+        "id": ID, "object": "chat.completion.chunk", "created": 0, "model": "scripted",
+        "choices": choices,
+    });
+    if let Some(usage) = usage {
+        value["usage"] = told(usage);
+    }
     format!("data: {value}\n\n")
+}
+
+/// The name of every answer.
+const ID: &str = "chatcmpl-scripted";
+
+fn told(usage: &Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+    })
 }
 
 /// The chunks up to about so many bytes.
