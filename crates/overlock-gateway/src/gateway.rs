@@ -1,6 +1,6 @@
 //! What all requests share.
 
-use overlock_model::{BackendError, Http};
+use overlock_model::{BackendError, Http, OpenAi};
 use overlock_store::Store;
 
 use crate::settings::Settings;
@@ -27,8 +27,13 @@ pub enum GatewayError {
 impl Gateway {
     /// A gateway with these settings that records its runs in a store.
     pub fn new(settings: Settings, store: Option<Store>) -> Result<Self, GatewayError> {
+        let http = Http::new(settings.upstream.timeouts)?;
+        if let Some(base) = &settings.upstream.base {
+            // A wrong address is told now, and not to the first client.
+            OpenAi::new(http.clone(), base, None, settings.upstream.prefill)?;
+        }
         Ok(Self {
-            http: Http::new(settings.upstream.timeouts)?,
+            http,
             client: Client::new(&settings.upstream)?,
             settings,
             store,

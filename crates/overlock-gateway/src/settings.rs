@@ -87,8 +87,9 @@ impl Settings {
 /// A server that answers.
 #[derive(Clone)]
 pub struct Upstream {
-    /// Its address up to the version, such as `http://127.0.0.1:11434/v1`.
-    pub base: String,
+    /// Its address up to the version, such as `http://127.0.0.1:11434/v1`; without one only the
+    /// model that is built in answers.
+    pub base: Option<String>,
     /// The key it is shown; without one it gets what the client shows.
     pub key: Option<String>,
     /// How it is told what the model has said already.
@@ -117,7 +118,15 @@ impl Upstream {
     /// The server at an address, as it usually is.
     pub fn new(base: impl Into<String>) -> Self {
         Self {
-            base: base.into(),
+            base: Some(base.into()),
+            ..Self::none()
+        }
+    }
+
+    /// Nobody.
+    pub fn none() -> Self {
+        Self {
+            base: None,
             key: None,
             prefill: PrefillStyle::None,
             timeouts: Timeouts::default(),

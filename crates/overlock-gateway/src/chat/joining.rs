@@ -87,7 +87,7 @@ impl Joiner<'_> {
         let upstream = &self.gateway.settings.upstream;
         let backend = OpenAi::new(
             self.gateway.http.clone(),
-            &upstream.base,
+            self.gateway.client.base()?,
             None,
             upstream.prefill,
         )
