@@ -137,6 +137,10 @@ impl Http {
             let (phase, after) = (Phase::Connect, self.timeouts.connect);
             return BackendError::TimedOut { host, phase, after };
         }
+        if let Some(reason) = reason.strip_prefix("invalid peer certificate: ") {
+            let reason = reason.to_owned();
+            return BackendError::Certificate { host, reason };
+        }
         BackendError::Unreachable { host, reason }
     }
 }
@@ -251,17 +255,27 @@ impl Answer {
     }
 
     fn refusal(&self, status: StatusCode, body: &[u8]) -> BackendError {
-        let retry_after = self.headers.get(header::RETRY_AFTER);
         BackendError::Status {
             host: self.host.clone(),
             status: status.as_u16(),
             message: error_message(body)
                 .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned()),
-            retry_after: retry_after
-                .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-                .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok()),
+            retry_after: retry_after(&self.headers),
         }
     }
+}
+
+/// How long a server asks to wait: so many seconds, or until a date. A date is compared with the
+/// one that the server gives its answer, so that nobody's clock has to be right.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let asked = text(header::RETRY_AFTER)?.trim();
+    if let Ok(seconds) = asked.parse() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let until = httpdate::parse_http_date(asked).ok()?;
+    let now = httpdate::parse_http_date(text(header::DATE)?.trim()).ok()?;
+    Some(until.duration_since(now).unwrap_or_default())
 }
 
 /// What an error in one of the usual shapes says, or the beginning of any other text.
@@ -298,5 +312,42 @@ fn without_secrets(address: &str) -> String {
             format!("{}…{}", &address[..slashes + 2], &address[at..])
         }
         _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_wait(asked: &'static str, date: Option<&'static str>, seconds: Option<f64>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(asked));
+        if let Some(date) = date {
+            headers.insert(header::DATE, HeaderValue::from_static(date));
+        }
+        let wait = seconds.map(Duration::from_secs_f64);
+        assert_eq!(retry_after(&headers), wait, "{asked} {date:?}");
+    }
+
+    #[test]
+    fn a_server_asks_to_wait_in_seconds_or_until_a_date() {
+        let date = Some("Mon, 16 Nov 2026 05:59:50 GMT");
+        check_wait("7", date, Some(7.0));
+        check_wait(" 0.5 ", None, Some(0.5));
+        check_wait("Mon, 16 Nov 2026 06:00:20 GMT", date, Some(30.0));
+        check_wait("Monday, 16-Nov-26 06:00:20 GMT", date, Some(30.0));
+        check_wait("Mon Nov 16 06:00:20 2026", date, Some(30.0));
+        check_wait("Mon, 16 Nov 2026 05:00:00 GMT", date, Some(0.0));
+    }
+
+    #[test]
+    fn what_cannot_be_read_asks_for_nothing() {
+        check_wait("soon", Some("Mon, 16 Nov 2026 05:59:50 GMT"), None);
+        check_wait("-5", None, None);
+        check_wait("NaN", None, None);
+        check_wait("1e300", None, None);
+        check_wait("Mon, 16 Nov 2026 06:00:20 GMT", None, None);
+        check_wait("Mon, 16 Nov 2026 06:00:20 GMT", Some("today"), None);
     }
 }
