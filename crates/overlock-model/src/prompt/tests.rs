@@ -108,6 +108,14 @@ fn reads_as_reviewed_for_every_way_and_every_place() {
 }
 
 #[test]
+fn reads_as_reviewed_when_it_asks_what_can_be_counted() {
+    let run = run_after(&DOCUMENT[..150], Way::Overlap, Kpi::Measured(Vec::new()));
+    let text = shown(&run);
+    check_snapshot("kpis", &text);
+    assert!(text.trim_end().ends_with(KPI_FORM));
+}
+
+#[test]
 fn without_a_progress_question_nothing_is_said_about_it() {
     let run = run_after(&DOCUMENT[..120], Way::Overlap, Kpi::Off);
     let text = shown(&run);
