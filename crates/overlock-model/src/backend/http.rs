@@ -138,6 +138,10 @@ impl Http {
             return BackendError::TimedOut { host, phase, after };
         }
         if let Some(reason) = reason.strip_prefix("invalid peer certificate: ") {
+            let reason = match reason {
+                "UnknownIssuer" => "nobody who is trusted on this machine has signed it",
+                other => other,
+            };
             let reason = reason.to_owned();
             return BackendError::Certificate { host, reason };
         }
