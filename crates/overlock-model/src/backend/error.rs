@@ -129,6 +129,19 @@ impl BackendError {
         }
     }
 
+    /// The same error without a secret that the server may have put into it.
+    pub(crate) fn without(mut self, secret: &str) -> Self {
+        let told = match &mut self {
+            Self::Status { message, .. } => message,
+            Self::Malformed { reason, .. } | Self::Broken { reason, .. } => reason,
+            _ => return self,
+        };
+        if told.contains(secret) {
+            *told = told.replace(secret, "…");
+        }
+        self
+    }
+
     /// How long the server asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

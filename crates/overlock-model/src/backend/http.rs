@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
@@ -12,6 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::timeout;
 
+use super::Events;
 use super::error::{BackendError, Phase};
 
 /// How long a server is waited for.
@@ -50,6 +52,8 @@ pub(crate) struct Endpoint {
     /// Host and port, for messages: an address may hold a password.
     host: String,
     headers: HeaderMap,
+    /// What no message may tell, even if the server does.
+    key: Option<String>,
 }
 
 /// The body of an answer as it arrives.
@@ -150,11 +154,13 @@ impl Http {
 }
 
 impl Endpoint {
-    /// The endpoint at a path under a base address, asked with these headers.
+    /// The endpoint at a path under a base address, asked with these headers, in which a key may
+    /// stand.
     pub(crate) fn new(
         base: &str,
         path: &str,
         headers: &[(&'static str, String)],
+        key: Option<&str>,
     ) -> Result<Self, BackendError> {
         let wrong = |reason: &str| BackendError::Address {
             address: without_secrets(base),
@@ -188,7 +194,30 @@ impl Endpoint {
             host: authority.to_string(),
             uri,
             headers: all,
+            key: key
+                .map(str::trim)
+                .filter(|key| !key.is_empty())
+                .map(str::to_owned),
         })
+    }
+
+    /// The same answer, in the errors of which the key is not told: a server may say it back.
+    pub(crate) fn guarded(
+        &self,
+        answer: Result<Events, BackendError>,
+    ) -> Result<Events, BackendError> {
+        let Some(key) = self.key.clone() else {
+            return answer;
+        };
+        match answer {
+            Ok(events) => {
+                let guard = move |event: Result<_, BackendError>| {
+                    event.map_err(|error| error.without(&key))
+                };
+                Ok(events.map(guard).boxed())
+            }
+            Err(error) => Err(error.without(&key)),
+        }
     }
 
     pub(crate) fn host(&self) -> &str {

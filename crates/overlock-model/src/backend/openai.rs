@@ -48,8 +48,8 @@ impl OpenAi {
             .collect();
         Ok(Self {
             http,
-            chat: Endpoint::new(base, "/chat/completions", &headers)?,
-            raw: Endpoint::new(base, "/completions", &headers)?,
+            chat: Endpoint::new(base, "/chat/completions", &headers, key)?,
+            raw: Endpoint::new(base, "/completions", &headers, key)?,
             prefill,
             streams: true,
         })
@@ -120,7 +120,7 @@ impl OpenAi {
 
 impl Backend for OpenAi {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
-        self.ask(call).boxed()
+        async { self.chat.guarded(self.ask(call).await) }.boxed()
     }
 
     fn can_prefill(&self) -> bool {

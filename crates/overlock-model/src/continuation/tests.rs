@@ -643,6 +643,8 @@ enum Reply {
     Apology,
     Garbage(String),
     Foreign,
+    /// None: the upstream refuses to be asked like this.
+    Refused,
 }
 
 fn replies() -> impl Strategy<Value = Reply> {
@@ -655,6 +657,7 @@ fn replies() -> impl Strategy<Value = Reply> {
         // A single `n` would be the beginning of a lawful `null`.
         1 => "[a-eg-mo-su-z<>|;=+][a-z<>|;=+ ]{0,40}".prop_map(Reply::Garbage),
         1 => Just(Reply::Foreign),
+        1 => Just(Reply::Refused),
     ]
 }
 
@@ -674,13 +677,15 @@ impl Reply {
             },
             Self::Restart(more) => document[..upto(*more + 40)].to_vec(),
             Self::Repeat => document[..at].to_vec(),
-            Self::Empty => Vec::new(),
+            Self::Empty | Self::Refused => Vec::new(),
             Self::Apology => b"I'm sorry, I cannot continue.".to_vec(),
             Self::Garbage(text) => text.clone().into_bytes(),
             Self::Foreign => br#"{"unrelated": {"entirely": ["different"]}}"#.to_vec(),
         }
     }
 }
+
+const KPIS: &str = r#"{"kpis": [{"json_path": "$.sections[*]", "target_value": 2}, {"json_path": "$.sections[*].elements[*].rows[*]", "target_value": 3}]}"#;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
@@ -690,6 +695,7 @@ proptest! {
     fn any_answers_end_in_an_honest_outcome(
         replies in prop::collection::vec(replies(), 60),
         prefill: bool,
+        is_measured: bool,
         max_iterations in 1..40_u32,
         max_failures in 1..5_u32,
     ) {
@@ -697,7 +703,8 @@ proptest! {
         if prefill {
             ways.insert(0, Way::Prefill);
         }
-        let options = ContinuationOptions { ways, max_failures, max_iterations, ..ContinuationOptions::default() };
+        let kpi = if is_measured { Kpi::Measured(Vec::new()) } else { Kpi::Ask };
+        let options = ContinuationOptions { ways, max_failures, max_iterations, kpi, ..ContinuationOptions::default() };
         let mut run = Continuation::new(options.clone());
         let mut steps = Vec::new();
         for reply in &replies {
@@ -715,8 +722,18 @@ proptest! {
                 Some(_) => false,
             };
             let reply = if is_believed { &Reply::Empty } else { reply };
-            let text = reply.text(&ask, before.len());
-            let step = run.answered(&ask, &Answer { text: &text, tokens: 5 });
+            let text = match (ask.wants, reply) {
+                (Wants::Kpis, Reply::Good(_)) => KPIS.as_bytes().to_vec(),
+                _ => reply.text(&ask, before.len()),
+            };
+            let refused = match reply {
+                Reply::Refused => run.refused(&ask, "no".to_owned()),
+                _ => None,
+            };
+            let step = refused.unwrap_or_else(|| run.answered(&ask, &Answer { text: &text, tokens: 5 }));
+            if ask.wants == Wants::Kpis {
+                prop_assert_eq!(run.text(), before.as_str());
+            }
             prop_assert!(DOCUMENT.starts_with(run.text()), "{reply:?} made {}", run.text());
             prop_assert!(run.text().len() >= before.trim_end_matches('\\').len());
             if let StepResult::Failed { .. } = step.result {
@@ -729,9 +746,11 @@ proptest! {
             prop_assert_eq!(resumed.next(), run.next());
             prop_assert_eq!(resumed.outcome(), run.outcome());
             prop_assert_eq!(resumed.delivered(), run.delivered());
+            prop_assert_eq!(resumed.kpis(), run.kpis());
             let stored = serde_json::to_string(&run).expect("a run can be written");
             let read: Continuation = serde_json::from_str(&stored).expect("and read");
             prop_assert_eq!((read.text(), read.next()), (run.text(), run.next()));
+            prop_assert_eq!(read.kpis(), run.kpis());
         }
         prop_assert!(run.iterations() <= max_iterations);
         prop_assert!(run.merge_fail_count() <= max_failures);

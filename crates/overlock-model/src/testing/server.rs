@@ -50,6 +50,8 @@ pub enum Fault {
     WrongFinish,
     /// It is refused if it was begun for the model, as newer models do.
     RefusesPrefill,
+    /// It is refused, and the refusal says the key back.
+    TellsKey,
     /// The stream turns into an error in the middle.
     ErrorEvent,
     /// Characters that are escaped as two halves are torn: one half in an event, the other in the
@@ -158,6 +160,17 @@ impl Shared {
             }
             Some(Fault::ErrorBody) => {
                 return whole(StatusCode::OK, &dialect.error(529, "overloaded"));
+            }
+            Some(Fault::TellsKey) => {
+                let told = ["authorization", "x-api-key"].map(|name| headers.get(name));
+                let told = told
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|key| key.to_str().ok());
+                let message = told.fold("this key is not known:".to_owned(), |text, key| {
+                    format!("{text} {key}")
+                });
+                return refusal(dialect, 400, &message, None);
             }
             Some(Fault::RefusesPrefill) if is_begun(&request) => {
                 return refusal(dialect, 400, NO_PREFILL, None);

@@ -592,6 +592,25 @@ fn nobody_there_is_told_without_the_key() {
 }
 
 #[test]
+fn a_key_that_the_server_says_back_is_not_told() {
+    for speech in [Speech::OpenAi, Speech::Anthropic] {
+        let ended = Trial {
+            speech,
+            faults: [None]
+                .into_iter()
+                .chain([Some(Fault::TellsKey); 9])
+                .collect(),
+            ..Trial::default()
+        }
+        .run();
+        check_model_error(&ended, 400);
+        let told = format!("{:?} {:?}", ended.obstacle, ended.steps);
+        assert!(told.contains("this key is not known: "), "{told}");
+        assert!(!told.contains("secret-key"), "{told}");
+    }
+}
+
+#[test]
 fn an_address_that_is_none_says_what_would_be_right() {
     let http = Http::new(Timeouts::default()).expect("a client");
     for (base, expected) in [

@@ -36,7 +36,7 @@ impl Anthropic {
         ];
         Ok(Self {
             http,
-            messages: Endpoint::new(base, "/messages", &headers)?,
+            messages: Endpoint::new(base, "/messages", &headers, Some(key))?,
             can_prefill,
         })
     }
@@ -64,7 +64,7 @@ impl Anthropic {
 
 impl Backend for Anthropic {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
-        self.ask(call).boxed()
+        async { self.messages.guarded(self.ask(call).await) }.boxed()
     }
 
     fn can_prefill(&self) -> bool {
