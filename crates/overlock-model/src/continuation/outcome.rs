@@ -115,7 +115,7 @@ pub enum Failure {
         message: String,
     },
     /// There is none: the upstream will have none of this way to ask.
-    #[error("this way to ask was refused: {message}")]
+    #[error("the server does not take this way of asking: {message}")]
     Refused {
         /// What it says.
         message: String,

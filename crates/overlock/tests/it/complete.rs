@@ -472,6 +472,16 @@ fn a_model_behind_anthropics_protocol_is_asked_in_the_way_it_takes() {
         .and_then(|asked| asked["messages"].as_array()?.last());
     assert_eq!(last.map(|last| &last["role"]), Some(&json!("assistant")));
 
+    let schema = TemporaryFile::new("anthropic.json", r#"{"required": ["pages"]}"#);
+    let with_schema = [&arguments[..], &["--schema", schema.path()]].concat();
+    let run = model.complete_with(&with_schema, &variables);
+    assert_eq!(run.code, 1, "there are no pages");
+    assert!(
+        run.stderr.contains("not held to the schema"),
+        "{}",
+        run.stderr
+    );
+
     let faults = [Some(Fault::RefusesPrefill); 50];
     let model = Model::new("complete-anthropic-new", &Behaviour::AS_ASKED, &faults);
     let run = model.complete_with(&arguments, &variables);
@@ -482,7 +492,9 @@ fn a_model_behind_anthropics_protocol_is_asked_in_the_way_it_takes() {
         run.stderr
     );
     assert_eq!(
-        run.stderr.matches("this way to ask was refused").count(),
+        run.stderr
+            .matches("the server does not take this way of asking")
+            .count(),
         1,
         "{}",
         run.stderr
