@@ -190,13 +190,15 @@ proptest! {
         requested in 1..3_000_u64,
         way in prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]),
         rows in 0..300_usize,
+        is_measured: bool,
     ) {
         let text = format!(
             r#"{{"before": [{}], "document": {}"#,
             r#"{"a": "some text"}, "#.repeat(rows) + "0",
             &DOCUMENT[..at],
         );
-        let run = run_after(&text, way, Kpi::Ask);
+        let kpi = if is_measured { Kpi::Measured(Vec::new()) } else { Kpi::Ask };
+        let run = run_after(&text, way, kpi);
         let Some(ask) = run.next() else { return Ok(()) };
         let mut messages = vec![json!({ "role": "system", "content": "Be brief." })];
         for (index, words) in history.iter().enumerate() {

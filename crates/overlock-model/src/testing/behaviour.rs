@@ -32,7 +32,7 @@ pub enum Behaviour {
     /// Sends JSON that has nothing to do with the document.
     SendsForeignJson,
     /// Goes on where it had stopped, even if white space is missing at the end of what was put in
-    /// its mouth; asked in another way, it does as asked.
+    /// its mouth, if it knows no other behaviour; asked in another way, it does as asked.
     RemembersBlanks,
 }
 
