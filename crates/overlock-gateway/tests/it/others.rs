@@ -285,3 +285,23 @@ async fn what_is_too_long_is_made_to_fit() {
     assert_eq!(heard.body["unheard_of"], request["unheard_of"]);
     assert_eq!(heard.headers["authorization"], "Bearer client-key");
 }
+
+#[tokio::test]
+async fn a_model_for_trying_is_always_there() {
+    let door = Door::to_fake(vec![Said::json(500, &json!({}))]).await;
+    let mut request = plain(false);
+    request["model"] = json!("overlock-demo");
+    let got = door
+        .chat(&request, &[("authorization", "Bearer secret")])
+        .await;
+    let answer = got.json();
+    let content = answer["choices"][0]["message"]["content"].as_str();
+    let document: Value = serde_json::from_str(content.expect("a text")).expect("whole");
+    assert_eq!(document["elements"].as_array().map(Vec::len), Some(36));
+    let continuations: u32 = got
+        .header("x-overlock-continuations")
+        .parse()
+        .expect("a number");
+    assert!(continuations > 2);
+    assert_eq!(door.upstream.heard().len(), 0);
+}
