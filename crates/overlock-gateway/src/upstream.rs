@@ -19,7 +19,6 @@ use crate::settings::Upstream;
 /// A client that keeps its connections.
 pub(crate) struct Client {
     client: HttpClient<HttpsConnector<HttpConnector>, Body>,
-    base: Option<String>,
     key: Option<HeaderValue>,
     timeouts: Timeouts,
 }
@@ -49,6 +48,21 @@ const KEPT_BACK: [HeaderName; 12] = [
     header::COOKIE,
 ];
 
+impl Upstream {
+    /// The address that all paths are below.
+    pub(crate) fn address(&self) -> Result<&str, ApiError> {
+        self.base.as_deref().ok_or_else(|| {
+            ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "upstream_error",
+                "no upstream is named, so that only the model `overlock-demo` answers: start the \
+                 gateway with `--upstream URL`, or set `upstream.url` in overlock.toml",
+            )
+            .with_code("no_upstream")
+        })
+    }
+}
+
 impl Client {
     pub(crate) fn new(upstream: &Upstream) -> Result<Self, BackendError> {
         let mut connector = HttpConnector::new();
@@ -64,12 +78,9 @@ impl Client {
             .https_or_http()
             .enable_http1()
             .wrap_connector(connector);
-        let base = upstream.base.as_deref();
-        let base = base.map(|base| base.trim().trim_end_matches('/').to_owned());
         let key = upstream.key.as_deref().map(bearer).transpose()?;
         Ok(Self {
             client: HttpClient::builder(TokioExecutor::new()).build(connector),
-            base,
             key,
             timeouts: upstream.timeouts,
         })
@@ -102,28 +113,16 @@ impl Client {
         headers
     }
 
-    /// The address that all paths are below.
-    pub(crate) fn base(&self) -> Result<&str, ApiError> {
-        self.base.as_deref().ok_or_else(|| {
-            ApiError::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "upstream_error",
-                "no upstream is named, so that only the model `overlock-demo` answers: start the \
-                 gateway with `--upstream URL`, or set `upstream.url` in overlock.toml",
-            )
-            .with_code("no_upstream")
-        })
-    }
-
-    /// Sends a request to a path below the base address, such as `/chat/completions`.
+    /// Sends a request to a path below a base address, such as `/chat/completions`.
     pub(crate) async fn send(
         &self,
         method: Method,
+        base: &str,
         path: &str,
         headers: HeaderMap,
         body: Body,
     ) -> Result<Answer, ApiError> {
-        let uri: Uri = format!("{}{path}", self.base()?)
+        let uri: Uri = format!("{}{path}", base.trim().trim_end_matches('/'))
             .parse()
             .map_err(|_| ApiError::invalid("the path is none"))?;
         let mut request = Request::new(body);

@@ -2,7 +2,7 @@
 
 use overlock_json::{Arrival, Arriving, Base};
 
-use crate::continuation::Ask;
+use crate::continuation::{Ask, Wants};
 use crate::progress::split_label;
 use crate::way::Way;
 
@@ -33,13 +33,14 @@ impl ArrivingAnswer {
     /// The answer to what is asked, given the document so far.
     pub(crate) fn new(base: Option<&Base<'_>>, ask: &Ask) -> Self {
         let document = match (base, ask.way) {
+            _ if ask.wants == Wants::Kpis => None,
             (None, _) => Some(Arriving::wrapped_document(HELD_BACK)),
             (Some(base), Some(Way::Overlap)) => Some(Arriving::after(base, &ask.overlap)),
             // What a model that was put its words in the mouth repeats is seen only at the end,
             // and so is what a document of its own adds.
             (Some(_), _) => None,
         };
-        let label = ask.asks_progress.then(|| Label {
+        let label = (ask.wants == Wants::ProgressAndDocument).then(|| Label {
             overlap: ask.overlap.clone(),
             text: String::new(),
         });

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::arriving::ArrivingAnswer;
 use crate::backend::{Backend, BackendError, Call, Event, Usage};
-use crate::continuation::{Answer, Ask, Continuation, Reason, Step};
+use crate::continuation::{Answer, Ask, Continuation, Outcome, Reason, Step, Wants};
 use crate::prompt::{FittedCall, PromptError, next_call};
 
 /// What a run is driven with.
@@ -114,6 +114,8 @@ pub async fn complete(
     observer: &mut dyn Observe,
 ) -> Result<Option<Obstacle>, DriveError> {
     let mut told = run.base().map_or(0, Base::settled_len);
+    // What the upstream said to the last call that it refused.
+    let mut refusal = None;
     while let Some(ask) = run.next() {
         if drive.is_late() {
             run.stop(Reason::Deadline);
@@ -122,6 +124,10 @@ pub async fn complete(
         let FittedCall { call, plan } =
             match next_call(run, &ask, drive.request, drive.counter, drive.plan) {
                 Ok(fitted) => fitted,
+                Err(error @ PromptError::Window(_)) if ask.wants == Wants::Kpis => {
+                    note_refusal(run, &ask, error.to_string(), observer).await?;
+                    continue;
+                }
                 Err(error @ PromptError::Window(_)) => {
                     run.stop(Reason::Window);
                     return Ok(Some(Obstacle::Window(error)));
@@ -133,6 +139,12 @@ pub async fn complete(
         let (collected, heard) = drive.listen(call, arriving, observer).await;
         let is_silent = collected.text.is_empty();
         if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
+            // What can be counted is worth one call and no more.
+            let is_refusal = error.is_refusal() || ask.wants == Wants::Kpis;
+            if is_refusal && note_refusal(run, &ask, error.to_string(), observer).await? {
+                refusal = Some(Obstacle::Backend(error));
+                continue;
+            }
             run.stop(Reason::ModelError);
             return Ok(Some(Obstacle::Backend(error)));
         }
@@ -157,7 +169,22 @@ pub async fn complete(
             told = settled;
         }
     }
-    Ok(None)
+    let is_refused = run.outcome().and_then(Outcome::reason) == Some(Reason::ModelError);
+    Ok(refusal.filter(|_| is_refused))
+}
+
+/// Lets the run go on without an answer to this call, and says whether it can.
+async fn note_refusal(
+    run: &mut Continuation,
+    ask: &Ask,
+    message: String,
+    observer: &mut dyn Observe,
+) -> Result<bool, DriveError> {
+    let Some(step) = run.refused(ask, message) else {
+        return Ok(false);
+    };
+    let kept = observer.stepped(run, &step, &CallEnd::default()).await;
+    kept.map_err(DriveError::Observe).map(|()| true)
 }
 
 impl Drive<'_> {

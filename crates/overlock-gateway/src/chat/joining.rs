@@ -24,7 +24,9 @@ pub(crate) struct Joiner<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) wish: &'a Wish,
     pub(crate) counter: &'a ChatCounter<'a>,
-    /// What is shown to the upstream.
+    /// The address of who answers.
+    pub(crate) base: &'a str,
+    /// What is shown to them.
     pub(crate) headers: &'a HeaderMap,
     pub(crate) deadline: Instant,
 }
@@ -85,14 +87,9 @@ impl Joiner<'_> {
         }
         let request = self.request(cut)?;
         let upstream = &self.gateway.settings.upstream;
-        let backend = OpenAi::new(
-            self.gateway.http.clone(),
-            self.gateway.client.base()?,
-            None,
-            upstream.prefill,
-        )
-        .map_err(|error| ApiError::upstream(error.to_string()))?
-        .with_headers(self.headers);
+        let backend = OpenAi::new(self.gateway.http.clone(), self.base, None, upstream.prefill)
+            .map_err(|error| ApiError::upstream(error.to_string()))?
+            .with_headers(self.headers);
         let backend = Retrying::new(backend, upstream.retries);
         let plan = self.plan();
         let drive = Drive {

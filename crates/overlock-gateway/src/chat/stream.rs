@@ -375,6 +375,7 @@ impl Relay {
             gateway: &self.job.gateway,
             wish: &self.job.wish,
             counter: &counter,
+            base: &self.job.base,
             headers: &self.job.headers,
             deadline,
         };

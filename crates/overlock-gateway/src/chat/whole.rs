@@ -69,6 +69,7 @@ pub(crate) async fn read(job: &Job, mut answer: Answer) -> Result<WholeAnswer, A
             gateway: &job.gateway,
             wish: &job.wish,
             counter: &counter,
+            base: &job.base,
             headers: &job.headers,
             deadline: Instant::now() + job.gateway.settings.limits.run_time,
         },

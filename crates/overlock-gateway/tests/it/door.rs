@@ -1,6 +1,7 @@
 //! A gateway before a scripted model, and a client that looks at every byte.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -12,10 +13,12 @@ use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// A gateway and what is behind it. Both end with it.
-pub(crate) struct Door {
+use crate::fake::{Fake, Said};
+
+/// A gateway and what is behind it. Both end with the test.
+pub(crate) struct Door<U = ScriptedServer> {
     pub(crate) address: String,
-    pub(crate) upstream: ScriptedServer,
+    pub(crate) upstream: U,
 }
 
 /// What a client gets.
@@ -77,15 +80,36 @@ impl Door {
         let upstream = ScriptedServer::start(script, faults)
             .await
             .expect("a server");
-        let mut settings = Settings::new(Upstream::new(upstream.base()));
-        set(&mut settings);
-        let gateway = Gateway::new(settings, None).expect("a gateway");
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-        let address = format!("http://{}", listener.local_addr().expect("an address"));
-        tokio::spawn(Arc::new(gateway).serve(listener, std::future::pending()));
+        let address = serve(&upstream.base(), set).await;
         Self { address, upstream }
     }
+}
 
+impl Door<Fake> {
+    pub(crate) async fn to_fake(replies: Vec<Said>) -> Self {
+        Self::to_fake_with(replies, |_| {}).await
+    }
+
+    pub(crate) async fn to_fake_with(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Self {
+        let upstream = Fake::start(replies).await;
+        let address = serve(&upstream.base, set).await;
+        Self { address, upstream }
+    }
+}
+
+/// Serves before an upstream; the address of the gateway.
+async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
+    let mut settings = Settings::new(Upstream::new(upstream));
+    settings.upstream.retries.first_wait = Duration::from_millis(1);
+    set(&mut settings);
+    let gateway = Gateway::new(settings, None).expect("a gateway");
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(Arc::new(gateway).serve(listener, std::future::pending()));
+    address
+}
+
+impl<U> Door<U> {
     /// Sends a chat request.
     pub(crate) async fn chat(&self, request: &Value, headers: &[(&'static str, &str)]) -> Got {
         let mut builder = Request::post(format!("{}/v1/chat/completions", self.address))

@@ -114,6 +114,18 @@ pub enum Failure {
         /// Why not.
         message: String,
     },
+    /// There is none: the upstream will have none of this way to ask.
+    #[error("the server does not take this way of asking: {message}")]
+    Refused {
+        /// What it says.
+        message: String,
+    },
+    /// It names nothing that can be counted in the document.
+    #[error("nothing will be counted: {message}")]
+    NoKpis {
+        /// Why not.
+        message: String,
+    },
 }
 
 impl Failure {

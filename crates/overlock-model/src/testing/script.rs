@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, future, stream};
 use overlock_json::{Place, Scanner};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::behaviour::Behaviour;
 use super::place::Places;
 use super::random::Random;
 use crate::backend::{Backend, BackendError, Call, Event, Events, Usage};
-use crate::prompt::{OVERLAP, WRITTEN};
+use crate::prompt::{KPI_FORM, OVERLAP, WRITTEN};
 
 /// What the model knows and how it behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ enum Asked<'a> {
     Prefill(&'a str),
     /// What is missing after this, as a document of its own.
     Remainder(&'a str),
+    /// What can be counted in it.
+    Kpis,
 }
 
 /// What it says.
@@ -82,6 +84,12 @@ impl ScriptedModel {
             None => Asked::of(last_message(call)),
         };
         let (from, repeated) = match asked {
+            Asked::Kpis => {
+                return Reply {
+                    text: lists(&self.script.document),
+                    is_cut: false,
+                };
+            }
             Asked::Document => (Some(0), ""),
             Asked::Overlap(text) => (self.places.end_of(text, state.furthest), text),
             // What stands before the end of it may be a prompt.
@@ -93,7 +101,13 @@ impl ScriptedModel {
             Asked::Remainder(text) => (self.places.end_of(text, state.furthest), ""),
         };
         // It was never that far: a prompt that holds none of the document is a new one.
-        let from = from.unwrap_or(0);
+        let mut from = from.unwrap_or(0);
+        if matches!(asked, Asked::Prefill(_)) && self.remembers_blanks() {
+            let unseen = self.script.document.get(from..state.furthest);
+            if unseen.is_some_and(|unseen| unseen.trim().is_empty()) {
+                from = state.furthest;
+            }
+        }
         let (least, most) = self.script.breath;
         let breath = least + state.random.below(most.saturating_sub(least) + 1);
         let document = &self.script.document;
@@ -106,7 +120,7 @@ impl ScriptedModel {
             repeated,
         };
         let text = match asked {
-            Asked::Document => document[..end].to_owned(),
+            Asked::Document | Asked::Kpis => document[..end].to_owned(),
             Asked::Prefill(_) => document[from..end].to_owned(),
             Asked::Remainder(_) => piece.in_wrapper(),
             Asked::Overlap(_) => {
@@ -123,10 +137,19 @@ impl ScriptedModel {
     }
 }
 
+impl ScriptedModel {
+    fn remembers_blanks(&self) -> bool {
+        self.script.behaviours == [Behaviour::RemembersBlanks]
+    }
+}
+
 impl<'a> Asked<'a> {
     fn of(prompt: &'a str) -> Self {
         if let Some(overlap) = OVERLAP.find(prompt) {
             return Self::Overlap(overlap);
+        }
+        if prompt.trim_end().ends_with(KPI_FORM) {
+            return Self::Kpis;
         }
         match WRITTEN.find(prompt) {
             Some(written) => Self::Remainder(written),
@@ -164,6 +187,22 @@ fn last_message(call: &Call) -> &str {
     content.unwrap_or_default()
 }
 
+/// The lists at the top of a document, as things to count.
+fn lists(document: &str) -> String {
+    let document: Value = serde_json::from_str(document).unwrap_or_default();
+    let kpi = |name: &str, path: &str, list: &Vec<Value>| json!({ "id": name, "description": name, "json_path": path, "target_value": list.len() });
+    let kpis: Vec<Value> = match &document {
+        Value::Array(list) => vec![kpi("items", "$[*]", list)],
+        Value::Object(members) => members
+            .iter()
+            .filter_map(|(name, value)| Some((name, value.as_array()?)))
+            .map(|(name, list)| kpi(name, &format!("$['{name}'][*]"), list))
+            .collect(),
+        _ => Vec::new(),
+    };
+    json!({ "kpis": kpis }).to_string()
+}
+
 /// The next piece of a document, and what of the text before it is to be repeated.
 struct Piece<'a> {
     document: &'a str,
@@ -182,7 +221,9 @@ impl Piece<'_> {
             Behaviour::RestartsDocument if before.len() <= LONGEST_RESTART => {
                 format!("{before}{rest}")
             }
-            Behaviour::AsAsked | Behaviour::RestartsDocument => format!("{repeated}{rest}"),
+            Behaviour::AsAsked | Behaviour::RestartsDocument | Behaviour::RemembersBlanks => {
+                format!("{repeated}{rest}")
+            }
             Behaviour::Fenced if is_cut => {
                 format!("Sure! Here it is:\n\n```json\n{repeated}{rest}")
             }

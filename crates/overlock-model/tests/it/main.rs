@@ -1,18 +1,23 @@
 //! Runs with a model behind them, from the request to the document.
 
+// The same over Anthropic's protocol.
+mod anthropic;
+// White space at the end of what is put in a model's mouth.
+mod blanks;
 // A scripted model behind a server, with all that can go wrong between.
 mod http;
 // A scripted model in the same process.
 mod scripted;
 
 use futures_util::future::BoxFuture;
-use overlock_model::{Continuation, Observe};
+use overlock_model::{CallEnd, Continuation, Observe, Step};
 
-/// Puts together what is told of a document while it arrives.
+/// Puts together what is told of a document while it arrives, and keeps all steps.
 #[derive(Default)]
 struct Listener {
     told: String,
     pieces: usize,
+    steps: Vec<Step>,
 }
 
 impl Observe for Listener {
@@ -20,6 +25,16 @@ impl Observe for Listener {
         self.told.push_str(text);
         self.pieces += 1;
         Box::pin(std::future::ready(()))
+    }
+
+    fn stepped<'a>(
+        &'a mut self,
+        _run: &'a Continuation,
+        step: &'a Step,
+        _end: &'a CallEnd,
+    ) -> BoxFuture<'a, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
+        self.steps.push(step.clone());
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 
