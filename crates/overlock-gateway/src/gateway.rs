@@ -3,7 +3,10 @@
 use overlock_model::{BackendError, Http, OpenAi};
 use overlock_store::Store;
 
+use crate::admission::Admission;
 use crate::demo::Demo;
+use crate::log::LogEntry;
+use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::upstream::Client;
 
@@ -16,7 +19,13 @@ pub struct Gateway {
     pub(crate) client: Client,
     pub(crate) demo: Demo,
     pub(crate) store: Option<Store>,
+    pub(crate) admission: Admission,
+    pub(crate) metrics: Metrics,
+    pub(crate) log: Option<Log>,
 }
+
+/// Is told of every request that is done.
+type Log = Box<dyn Fn(&LogEntry) + Send + Sync>;
 
 /// Why there is no gateway.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +43,29 @@ impl Gateway {
             // A wrong address is told now, and not to the first client.
             OpenAi::new(http.clone(), base, None, settings.upstream.prefill)?;
         }
+        let metrics = Metrics::new();
         Ok(Self {
             http,
-            client: Client::new(&settings.upstream)?,
+            client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
-            settings,
             store,
+            admission: Admission::new(
+                &settings.limits,
+                metrics.queued.clone(),
+                metrics.in_progress.clone(),
+            ),
+            metrics,
+            log: None,
+            settings,
         })
+    }
+
+    /// The same, telling of every request when it is done. Whoever is told must not wait.
+    #[must_use]
+    pub fn with_log(self, log: impl Fn(&LogEntry) + Send + Sync + 'static) -> Self {
+        Self {
+            log: Some(Box::new(log)),
+            ..self
+        }
     }
 }

@@ -4,20 +4,12 @@ use std::env;
 use std::path::PathBuf;
 
 use overlock_budget::ChatRequest;
+use overlock_gateway::api::{RecordedRun, RunsError};
 use overlock_model::{ContinuationOptions, Outcome, Step};
 use overlock_store::{NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
 
 use crate::config::Config;
 use crate::ending::Failure;
-
-/// A run as it was recorded.
-pub(crate) struct Recorded {
-    pub(crate) summary: RunSummary,
-    pub(crate) model: String,
-    pub(crate) request: ChatRequest,
-    pub(crate) options: ContinuationOptions,
-    pub(crate) steps: Vec<Step>,
-}
 
 /// Opens the store that is named, else the one in the configuration, else the user's own.
 pub(crate) fn open(named: Option<&str>, config: &Config) -> Result<Store, Failure> {
@@ -61,34 +53,27 @@ pub(crate) fn end(store: &Store, id: &RunId, at: u64, outcome: &Outcome) -> Resu
 }
 
 /// Reads a run.
-pub(crate) fn read(store: &Store, id: &RunId) -> Result<Recorded, Failure> {
-    let damaged = |reason: String| Failure::DamagedRun {
-        id: id.to_string(),
-        reason,
-    };
-    let Some(run) = store.run(id).map_err(failed)? else {
-        return Err(Failure::NoRun { id: id.to_string() });
-    };
-    let steps = run.steps.iter().map(|step| serde_json::from_str(step));
-    Ok(Recorded {
-        model: run.summary.model.clone(),
-        summary: run.summary,
-        request: ChatRequest::from_json(&run.request)
-            .map_err(|error| damaged(error.to_string()))?,
-        options: serde_json::from_str(&run.options).map_err(|error| damaged(error.to_string()))?,
-        steps: steps
-            .collect::<Result<_, _>>()
-            .map_err(|error| damaged(error.to_string()))?,
+pub(crate) fn read(store: &Store, id: &RunId) -> Result<RecordedRun, Failure> {
+    RecordedRun::read(store, id).map_err(|error| match error {
+        RunsError::Store(source) => failed(source),
+        RunsError::Missing { id } => Failure::NoRun { id: id.to_string() },
+        RunsError::Damaged { id, source } => Failure::DamagedRun {
+            id: id.to_string(),
+            reason: source.to_string(),
+        },
+    })
+}
+
+/// What was asked in a run.
+pub(crate) fn request(recorded: &RecordedRun) -> Result<ChatRequest, Failure> {
+    ChatRequest::from_value(recorded.request.clone()).map_err(|error| Failure::DamagedRun {
+        id: recorded.summary.id.to_string(),
+        reason: error.to_string(),
     })
 }
 
 pub(crate) fn latest(store: &Store, count: u32) -> Result<Vec<RunSummary>, Failure> {
     store.latest(count).map_err(failed)
-}
-
-/// How a run ended, if it has and was not damaged.
-pub(crate) fn outcome(summary: &RunSummary) -> Option<Outcome> {
-    serde_json::from_str(summary.outcome.as_deref()?).ok()
 }
 
 fn failed(source: StoreError) -> Failure {

@@ -1,16 +1,15 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_model::{Continuation, Outcome, Step, StepResult};
+use overlock_gateway::api::{ListedRun, RecordedRun};
+use overlock_model::{Step, StepResult};
 use overlock_store::{RunId, RunSummary};
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::config::ConfigSource;
 use crate::draw::{grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
-use crate::runs::{self, Recorded};
+use crate::runs;
 
 /// Look at recorded runs
 ///
@@ -38,33 +37,13 @@ pub(crate) struct Inspect {
     config: ConfigSource,
 }
 
-/// A run in a list, for machines.
-#[derive(Serialize)]
-struct Listed<'a> {
-    #[serde(flatten)]
-    summary: &'a RunSummary,
-    #[serde(flatten)]
-    outcome: Option<Outcome>,
-}
-
-/// One run, for machines.
-#[derive(Serialize)]
-struct Shown<'a> {
-    #[serde(flatten)]
-    listed: Listed<'a>,
-    request: Value,
-    output_tokens: u64,
-    bytes: usize,
-    iterations: Vec<Step>,
-}
-
 impl Inspect {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         let store = runs::open(self.store.as_deref(), &config)?;
         match &self.run {
-            Some(id) => self.show(runs::read(&store, id)?)?,
+            Some(id) => self.show(&runs::read(&store, id)?)?,
             None => self.list(&runs::latest(&store, self.last)?, &mut notes)?,
         }
         Ok(Ending::Whole)
@@ -73,15 +52,14 @@ impl Inspect {
     fn list(&self, runs: &[RunSummary], notes: &mut Notes) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
-            let listed: Vec<Listed> = runs.iter().map(Listed::of).collect();
+            let listed: Vec<ListedRun> = runs.iter().map(ListedRun::from).collect();
             return results.object(&listed);
         }
         if runs.is_empty() {
             notes.note("no run has been recorded yet; `overlock complete` records its own");
         }
         for run in runs {
-            let listed = Listed::of(run);
-            let ended = listed.ended();
+            let ended = ended(&ListedRun::from(run));
             let answers = run.steps;
             results.line(&format!(
                 "{}  {ended:<24}  {answers:>4} answers  {}",
@@ -91,22 +69,16 @@ impl Inspect {
         Ok(())
     }
 
-    fn show(&self, recorded: Recorded) -> Result<(), Failure> {
+    fn show(&self, recorded: &RecordedRun) -> Result<(), Failure> {
         let mut results = Results::new();
-        let run = Continuation::resume(recorded.options, &recorded.steps);
-        let listed = Listed::of(&recorded.summary);
         if self.json {
-            return results.object(&Shown {
-                listed,
-                request: recorded.request.into_value(),
-                output_tokens: run.output_tokens(),
-                bytes: run.text().len(),
-                iterations: recorded.steps.iter().map(Step::without_text).collect(),
-            });
+            return results.object(&recorded.shown());
         }
+        let run = recorded.resumed();
+        let listed = ListedRun::from(&recorded.summary);
         results.line(&format!("run: {}", recorded.summary.id))?;
-        results.line(&format!("model: {}", recorded.model))?;
-        results.line(&format!("outcome: {}", listed.ended()))?;
+        results.line(&format!("model: {}", recorded.summary.model))?;
+        results.line(&format!("outcome: {}", ended(&listed)))?;
         results.line(&format!("tokens: {}", grouped_tokens(run.output_tokens())))?;
         results.line(&format!("document: {} bytes", grouped(run.text().len())))?;
         if let Some(cut) = run.base().and_then(overlock_json::Base::cut) {
@@ -119,23 +91,14 @@ impl Inspect {
     }
 }
 
-impl<'a> Listed<'a> {
-    fn of(summary: &'a RunSummary) -> Self {
-        Self {
-            outcome: runs::outcome(summary),
-            summary,
-        }
-    }
-
-    /// How the run ended, in two words.
-    fn ended(&self) -> String {
-        match &self.outcome {
-            None => "not ended".to_owned(),
-            Some(outcome) => match outcome.reason() {
-                None => outcome.name().to_owned(),
-                Some(reason) => format!("{}, {}", outcome.name(), reason.name()),
-            },
-        }
+/// How a run ended, in two words.
+fn ended(run: &ListedRun) -> String {
+    match &run.outcome {
+        None => "not ended".to_owned(),
+        Some(outcome) => match outcome.reason() {
+            None => outcome.name().to_owned(),
+            Some(reason) => format!("{}, {}", outcome.name(), reason.name()),
+        },
     }
 }
 

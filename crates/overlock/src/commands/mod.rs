@@ -15,9 +15,9 @@ mod stitch;
 mod tokens;
 
 use clap::{Args, Parser, Subcommand};
+use overlock_gateway::api::Refusal;
 use overlock_json::NoJson;
 
-use crate::batch::Refusal;
 use crate::ending::{Ending, Failure};
 use crate::output::Results;
 

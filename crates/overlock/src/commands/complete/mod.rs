@@ -146,6 +146,7 @@ impl Complete {
     /// A recorded run, as far as it has come.
     fn resumed(&self, store: &Store, id: &RunId) -> Result<Task, Failure> {
         let recorded = runs::read(store, id)?;
+        let request = runs::request(&recorded)?;
         let mut options = recorded.options;
         if let Some(progress) = self.kpi {
             options.kpi = progress.kpi();
@@ -154,8 +155,8 @@ impl Complete {
         run.try_again();
         Ok(Task {
             id: id.clone(),
-            model: recorded.model,
-            request: recorded.request,
+            model: recorded.summary.model,
+            request,
             run,
         })
     }

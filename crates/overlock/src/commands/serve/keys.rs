@@ -46,8 +46,9 @@ impl Keys {
         self.keys.is_empty()
     }
 
-    pub(super) fn to_vec(&self) -> Vec<String> {
-        self.keys.clone()
+    /// What the gateway asks for.
+    pub(super) fn to_keys(&self) -> overlock_gateway::Keys {
+        overlock_gateway::Keys::new(self.keys.iter().cloned())
     }
 
     /// How a shell writes a key of these, without telling it; nothing if there are none.

@@ -14,6 +14,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_gateway::{Gateway, Record, Settings, Upstream};
 use overlock_model::PrefillStyle;
 use overlock_store::Store;
+use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfigSource, Log, Speech};
 use crate::ending::{Ending, Failure};
@@ -83,6 +84,14 @@ impl Serve {
         let store = self.store(&config)?;
         let gateway = Gateway::new(settings(&config, &found, &keys), store);
         let gateway = gateway.map_err(|source| Failure::Gateway { source })?;
+        let gateway = match self.log.unwrap_or(config.serve.log) {
+            Log::Off => gateway,
+            Log::Text => gateway.with_log(|entry| Notes::new().line(entry)),
+            Log::Json => gateway.with_log(|entry| {
+                let entry = serde_json::to_string(entry).expect("an entry is plain data");
+                Notes::new().line(entry);
+            }),
+        };
         let listener = listen(address)?;
         Greeting {
             address: listener.local_addr()?,
@@ -168,7 +177,7 @@ fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
         retries: config.upstream.retry_policy(),
     };
     config.serve.over(Settings {
-        keys: keys.to_vec(),
+        keys: keys.to_keys(),
         models: config.models(),
         plan: config.budget.plan().clone(),
         continuation: config.complete.options_for_any(),
@@ -187,7 +196,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
 async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Result<(), Failure> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut signals = signals::Signals::new()?;
-    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let (stop, stopped) = oneshot::channel();
     let serving = Arc::new(gateway).serve(listener, async {
         let _ = stopped.await;
     });
