@@ -16,10 +16,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::joining::{Cut, Hear, Hearing, Joiner, is_whole};
+use super::joining::{Cut, Hear, Hearing, Joined, Joiner, is_whole};
 use super::reading::Reading;
 use super::taken::{Taken, told as usage_told};
 use super::whole::WholeAnswer;
+use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema};
 use crate::body::{KEEP_ALIVE, Reply, reply as typed_reply, whole, worked_on};
 use crate::error::ApiError;
@@ -314,6 +315,14 @@ impl Relay {
             } else {
                 let rest = choice.content.rest();
                 self.content(index, &rest).await;
+                if finish.as_deref() == Some("length")
+                    && self.job.wish.continues == Continues::Text
+                    && choice.calls.is_empty()
+                {
+                    let text = choice.content.text();
+                    let whole = self.continued_text(index, text, deadline).await?;
+                    finish = Some(if whole { "stop" } else { "length" }.to_owned());
+                }
             }
             for (number, call) in &mut choice.calls {
                 output += counter.tokens().count(call.arguments.text());
@@ -371,31 +380,55 @@ impl Relay {
     ) -> Result<bool, ApiError> {
         let first = reading.document();
         let counter = ChatCounter::for_model(&self.job.wish.found);
-        let joiner = Joiner {
-            gateway: &self.job.gateway,
-            wish: &self.job.wish,
-            counter: &counter,
-            base: &self.job.base,
-            headers: &self.job.headers,
-            deadline,
-        };
-        let mut listener = Listener {
-            out: self.out.clone(),
-            head: &self.head,
-            index,
-            call,
-        };
+        let mut listener = self.listener(index, call);
         let hearing = Hearing {
             hear: &mut listener,
             given: reading.given_len(),
         };
-        let joined = joiner.join(cut, first, Some(hearing)).await?;
-        self.taken.join(joined.taken);
-        let whole = is_whole(&joined.run);
+        let joiner = self.joiner(&counter, deadline);
+        let Joined { run, taken } = joiner.join(cut, first, Some(hearing)).await?;
+        self.taken.join(taken);
+        let whole = is_whole(&run);
         if whole && call.is_none() {
-            self.check_schema(joined.run.text());
+            self.check_schema(run.text());
         }
         Ok(whole)
+    }
+
+    /// Has the rest of a text written and passes it on; whether that is all of it.
+    async fn continued_text(
+        &mut self,
+        index: u64,
+        text: &str,
+        deadline: Instant,
+    ) -> Result<bool, ApiError> {
+        let counter = ChatCounter::for_model(&self.job.wish.found);
+        let mut listener = self.listener(index, None);
+        let joiner = self.joiner(&counter, deadline);
+        let joined = joiner.join_text(text, Some(&mut listener)).await?;
+        let (whole, taken) = (!joined.run.is_cut(), joined.taken);
+        self.taken.join(taken);
+        Ok(whole)
+    }
+
+    fn joiner<'a>(&'a self, counter: &'a ChatCounter<'a>, deadline: Instant) -> Joiner<'a> {
+        Joiner {
+            gateway: &self.job.gateway,
+            wish: &self.job.wish,
+            counter,
+            base: &self.job.base,
+            headers: &self.job.headers,
+            deadline,
+        }
+    }
+
+    fn listener(&self, index: u64, call: Option<u64>) -> Listener<'_> {
+        Listener {
+            out: self.out.clone(),
+            head: &self.head,
+            index,
+            call,
+        }
     }
 
     fn check_schema(&mut self, document: &str) {
