@@ -9,6 +9,7 @@ mod place;
 mod random;
 mod script;
 mod server;
+mod turn;
 
 pub use behaviour::Behaviour;
 pub use script::{Script, ScriptedModel};

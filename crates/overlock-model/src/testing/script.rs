@@ -1,7 +1,7 @@
 //! The model that plays a script.
 
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, future, stream};
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::behaviour::Behaviour;
 use super::place::Places;
 use super::random::Random;
+use super::turn::Turns;
 use crate::backend::{Backend, BackendError, Call, Event, Events, Usage};
 use crate::prompt::{OVERLAP, WRITTEN};
 
@@ -21,8 +22,8 @@ pub struct Script {
     pub document: String,
     /// How many bytes it says at once, at least and at most.
     pub breath: (usize, usize),
-    /// What it may do when it goes on; each time one of these is drawn. None is
-    /// [`Behaviour::AsAsked`].
+    /// What it may do when it is asked to go on: each comes once, in an order of its own, before
+    /// any comes twice. None is [`Behaviour::AsAsked`].
     pub behaviours: Vec<Behaviour>,
     /// What is drawn depends on this alone.
     pub seed: u64,
@@ -35,13 +36,7 @@ pub struct Script {
 pub struct ScriptedModel {
     script: Script,
     places: Places,
-    state: Mutex<State>,
-}
-
-struct State {
-    random: Random,
-    /// How far it has come.
-    furthest: usize,
+    turns: Mutex<Turns>,
 }
 
 /// What it is asked for.
@@ -66,60 +61,67 @@ impl ScriptedModel {
     pub fn new(script: Script) -> Self {
         Self {
             places: Places::of(&script.document),
-            state: Mutex::new(State {
-                random: Random::new(script.seed),
-                furthest: 0,
-            }),
+            turns: Mutex::new(Turns::new(script.seed)),
             script,
         }
     }
 
+    /// What it did at each call so far.
+    pub fn behaved(&self) -> Vec<Behaviour> {
+        self.turns().behaved.clone()
+    }
+
     /// What it says to a call.
     fn reply(&self, call: &Call) -> Reply {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = &mut *self.turns();
         let asked = match &call.prefill {
             Some(prefill) => Asked::Prefill(prefill),
             None => Asked::of(last_message(call)),
         };
         let (from, repeated) = match asked {
             Asked::Document => (Some(0), ""),
-            Asked::Overlap(text) => (self.places.end_of(text, state.furthest), text),
+            Asked::Overlap(text) => (self.places.end_of(text, turns.furthest), text),
             // What stands before the end of it may be a prompt.
             Asked::Prefill(text) => {
                 let ends = [200, 100, 60, 40, 20].map(|count| last_characters(text, count));
-                let end = |end: &str| self.places.end_of(end, state.furthest);
+                let end = |end: &str| self.places.end_of(end, turns.furthest);
                 (ends.into_iter().find_map(end), "")
             }
-            Asked::Remainder(text) => (self.places.end_of(text, state.furthest), ""),
+            Asked::Remainder(text) => (self.places.end_of(text, turns.furthest), ""),
         };
         // It was never that far: a prompt that holds none of the document is a new one.
         let from = from.unwrap_or(0);
-        let (least, most) = self.script.breath;
-        let breath = least + state.random.below(most.saturating_sub(least) + 1);
         let document = &self.script.document;
-        let end = document.floor_char_boundary((from + breath.max(4)).min(document.len()));
-        state.furthest = state.furthest.max(end);
+        let end = turns.next_stop(&self.script, from);
         let piece = Piece {
             document,
             from,
             end,
             repeated,
         };
-        let text = match asked {
-            Asked::Document => document[..end].to_owned(),
-            Asked::Prefill(_) => document[from..end].to_owned(),
-            Asked::Remainder(_) => piece.in_wrapper(),
+        let (behaviour, text) = match asked {
+            Asked::Document | Asked::Prefill(_) => {
+                (Behaviour::AsAsked, document[from..end].to_owned())
+            }
+            Asked::Remainder(_) => (Behaviour::AsAsked, piece.in_wrapper()),
             Asked::Overlap(_) => {
-                let behaviours = &self.script.behaviours;
-                let drawn = state.random.below(behaviours.len());
-                let behaviour = behaviours.get(drawn).copied().unwrap_or(Behaviour::AsAsked);
-                piece.say(behaviour, &mut state.random)
+                let cut_in_space = repeated.ends_with([' ', '\n', '\r', '\t']);
+                let behaviour = turns.next_behaviour(&self.script, cut_in_space);
+                piece.say(behaviour, &mut turns.random)
             }
         };
+        if behaviour.goes_on() {
+            turns.furthest = turns.furthest.max(end);
+        }
+        turns.behaved.push(behaviour);
         Reply {
             text,
-            is_cut: end < document.len(),
+            is_cut: end < document.len() && behaviour.goes_on(),
         }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,7 +175,19 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    fn say(&self, behaviour: Behaviour, random: &mut Random) -> String {
+    /// What is said, and what that is: in a document that repeats itself a restart may begin with
+    /// the very words that were asked for, and nobody could tell.
+    fn say(&self, behaviour: Behaviour, random: &mut Random) -> (Behaviour, String) {
+        let text = self.words(behaviour, random);
+        let starts_with_overlap = !self.repeated.is_empty() && text.starts_with(self.repeated);
+        if behaviour.repeats_to_the_byte() || !starts_with_overlap {
+            return (behaviour, text);
+        }
+        let rest = &self.document[self.from..self.end];
+        (Behaviour::AsAsked, format!("{}{rest}", self.repeated))
+    }
+
+    fn words(&self, behaviour: Behaviour, random: &mut Random) -> String {
         let rest = &self.document[self.from..self.end];
         let before = &self.document[..self.from];
         let repeated = self.repeated;
@@ -243,10 +257,18 @@ impl Piece<'_> {
     fn item_start(&self) -> usize {
         let before = &self.document[..self.from];
         let open = open_containers(before);
+        // An item like the one before it could be either of them to a reader.
+        let is_alone = |start: usize| {
+            let near = self
+                .document
+                .floor_char_boundary(start.saturating_sub(LONGEST_RESTART));
+            let end = self.document.floor_char_boundary(self.from - 1);
+            !self.document[near..end].contains(&before[start..])
+        };
         let inner = open
             .into_iter()
             .skip(1)
-            .find(|start| self.from - start <= LONGEST_RESTART);
+            .find(|&start| self.from - start <= LONGEST_RESTART && is_alone(start));
         inner.unwrap_or(self.from.saturating_sub(self.repeated.len()))
     }
 
