@@ -250,7 +250,13 @@ impl Piece<'_> {
         }
         let items = depth.checked_sub(1).map_or(0, |last| open[last] + 1);
         let item = last_comma(&before[items..]).map_or(items, |at| items + at + 1);
-        text + before[item..].trim_start() + &self.document[self.from..self.end]
+        let (begun, rest) = (before[item..].trim_start(), &self.document[self.from..self.end]);
+        // An item that is whole is not missing.
+        if open.len() == depth && place(before) == Some(Place::AfterValue) {
+            let rest = rest.trim_start();
+            return text + rest.strip_prefix(',').unwrap_or(rest).trim_start();
+        }
+        text + begun + rest
     }
 
     /// Where an item begins that holds the cut.
@@ -275,8 +281,8 @@ impl Piece<'_> {
     /// What is repeated, as somebody with another taste would set it.
     fn respaced(&self) -> String {
         let start = self.from.saturating_sub(self.repeated.len());
-        let mut in_string =
-            is_in_string(&self.document[..self.document.floor_char_boundary(start)]);
+        let place = place(&self.document[..self.document.floor_char_boundary(start)]);
+        let mut in_string = matches!(place, Some(Place::String | Place::Escape | Place::Key));
         let mut is_escaped = false;
         let mut text = String::with_capacity(self.repeated.len());
         for character in self.repeated.chars() {
@@ -302,11 +308,11 @@ impl Piece<'_> {
 /// Nobody says more than this again.
 const LONGEST_RESTART: usize = 4000;
 
-fn is_in_string(text: &str) -> bool {
+/// What a text is in the middle of, if it is cut.
+fn place(text: &str) -> Option<Place> {
     let mut scanner = Scanner::new();
     scanner.feed(text.as_bytes());
-    let place = scanner.cut().map(|cut| cut.place);
-    matches!(place, Some(Place::String | Place::Escape | Place::Key))
+    scanner.cut().map(|cut| cut.place)
 }
 
 /// The brackets that are open at the end of a text, outermost first.
