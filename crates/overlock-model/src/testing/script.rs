@@ -78,16 +78,20 @@ impl ScriptedModel {
             Some(prefill) => Asked::Prefill(prefill),
             None => Asked::of(last_message(call)),
         };
+        let words = asked.words(last_message(call));
+        let find = |text: &str| {
+            let again = turns.place(&self.script.document, words, text);
+            again.or_else(|| self.places.end_of(text, turns.furthest))
+        };
         let (from, repeated) = match asked {
             Asked::Document => (Some(0), ""),
-            Asked::Overlap(text) => (self.places.end_of(text, turns.furthest), text),
+            Asked::Overlap(text) => (find(text), text),
+            Asked::Remainder(text) => (find(text), ""),
             // What stands before the end of it may be a prompt.
             Asked::Prefill(text) => {
                 let ends = [200, 100, 60, 40, 20].map(|count| last_characters(text, count));
-                let end = |end: &str| self.places.end_of(end, turns.furthest);
-                (ends.into_iter().find_map(end), "")
+                (ends.into_iter().find_map(find), "")
             }
-            Asked::Remainder(text) => (self.places.end_of(text, turns.furthest), ""),
         };
         // It was never that far: a prompt that holds none of the document is a new one.
         let from = from.unwrap_or(0);
@@ -110,13 +114,11 @@ impl ScriptedModel {
                 piece.say(behaviour, &mut turns.random)
             }
         };
-        if behaviour.goes_on() {
-            turns.furthest = turns.furthest.max(end);
-        }
-        turns.behaved.push(behaviour);
+        let end_said = if behaviour.goes_on() { end } else { from };
+        turns.took(behaviour, words, from..end_said);
         Reply {
             text,
-            is_cut: end < document.len() && behaviour.goes_on(),
+            is_cut: end_said < document.len() && behaviour.goes_on(),
         }
     }
 
@@ -133,6 +135,16 @@ impl<'a> Asked<'a> {
         match WRITTEN.find(prompt) {
             Some(written) => Self::Remainder(written),
             None => Self::Document,
+        }
+    }
+
+    /// The prompt without what it quotes of the end of the document.
+    fn words<'b>(&self, prompt: &'b str) -> &'b str {
+        match self {
+            Self::Overlap(text) | Self::Remainder(text) => {
+                prompt.rfind(text).map_or(prompt, |at| &prompt[..at])
+            }
+            Self::Document | Self::Prefill(_) => prompt,
         }
     }
 }
@@ -250,7 +262,10 @@ impl Piece<'_> {
         }
         let items = depth.checked_sub(1).map_or(0, |last| open[last] + 1);
         let item = last_comma(&before[items..]).map_or(items, |at| items + at + 1);
-        let (begun, rest) = (before[item..].trim_start(), &self.document[self.from..self.end]);
+        let (begun, rest) = (
+            before[item..].trim_start(),
+            &self.document[self.from..self.end],
+        );
         // An item that is whole is not missing.
         if open.len() == depth && place(before) == Some(Place::AfterValue) {
             let rest = rest.trim_start();

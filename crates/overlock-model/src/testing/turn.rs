@@ -1,5 +1,7 @@
 //! What does the model do at its next turn, and how far does it get?
 
+use std::ops::Range;
+
 use overlock_json::{Place, Scanner};
 
 use super::behaviour::Behaviour;
@@ -12,6 +14,7 @@ pub(super) struct Turns {
     pub(super) random: Random,
     /// How far it has come in its document.
     pub(super) furthest: usize,
+    last: Option<Turn>,
     /// What it has done so far.
     pub(super) behaved: Vec<Behaviour>,
     /// What it is still to do before it does anything twice, the next one last.
@@ -20,15 +23,50 @@ pub(super) struct Turns {
     places: Vec<Place>,
 }
 
+/// What it said at its last turn.
+#[derive(Debug)]
+struct Turn {
+    /// What it was told, but for the end of its document.
+    words: String,
+    /// Where in its document the piece begins and ends.
+    piece: Range<usize>,
+}
+
 impl Turns {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             random: Random::new(seed),
             furthest: 0,
+            last: None,
             behaved: Vec::new(),
             deck: Vec::new(),
             places: Vec::new(),
         }
+    }
+
+    /// Where the text that it is to go on from ends: where the last piece does, or where that began
+    /// if it was not taken. In a document that repeats itself both may be, but what a model is
+    /// told changes with every piece that is taken.
+    pub(super) fn place(&self, document: &str, words: &str, text: &str) -> Option<usize> {
+        let last = self.last.as_ref().filter(|_| !text.is_empty())?;
+        let Range { start, end } = last.piece;
+        let likely = if last.words == words {
+            [start, end]
+        } else {
+            [end, start]
+        };
+        let mut likely = likely.into_iter();
+        likely.find(|&at| document[..at].ends_with(text))
+    }
+
+    /// Remembers a turn.
+    pub(super) fn took(&mut self, behaviour: Behaviour, words: &str, piece: Range<usize>) {
+        self.furthest = self.furthest.max(piece.end);
+        self.behaved.push(behaviour);
+        self.last = Some(Turn {
+            words: words.to_owned(),
+            piece,
+        });
     }
 
     /// What it does when it is asked to repeat something and to go on.

@@ -8,7 +8,7 @@ mod show;
 mod upstream;
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -125,9 +125,8 @@ impl Complete {
         complete.asking = self.protocol.unwrap_or(complete.asking);
         complete.max_output_tokens = self.max_output.or(complete.max_output_tokens);
         let options = complete.options(&found.model, can_prefill);
-        let (at, drawn) = (now(), drawn());
-        let id = RunId::new(at, drawn);
-        runs::begin(store, &id, at, &model, &request, &options)?;
+        let id = runs::new_id();
+        runs::begin(store, &id, runs::now(), &model, &request, &options)?;
         Ok(Task {
             id,
             model,
@@ -172,7 +171,7 @@ impl Complete {
                 counter: &chat,
                 plan: &plan,
                 deadline: deadline.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
-                most_answer_bytes: MOST_ANSWER_BYTES,
+                most_answer_bytes: runs::MOST_ANSWER_BYTES,
             };
             tokio::select! {
                 driven = complete(&mut run, &drive, &mut recorder) => Some(driven),
@@ -188,7 +187,7 @@ impl Complete {
         let steps = recorder.into_steps();
         let outcome = run.outcome().cloned();
         if let Some(outcome) = &outcome {
-            runs::end(store, &id, now(), outcome)?;
+            runs::end(store, &id, runs::now(), outcome)?;
         }
         Ok(Finished {
             id,
@@ -201,9 +200,6 @@ impl Complete {
     }
 }
 
-/// Of one answer no more than this is read.
-const MOST_ANSWER_BYTES: usize = 64 << 20;
-
 /// A recorded run, as far as it has come.
 fn resumed(store: &Store, id: &RunId) -> Result<Task, Failure> {
     let recorded = runs::read(store, id)?;
@@ -215,19 +211,6 @@ fn resumed(store: &Store, id: &RunId) -> Result<Task, Failure> {
         request: recorded.request,
         run,
     })
-}
-
-/// Milliseconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let milliseconds = since.unwrap_or_default().as_millis();
-    u64::try_from(milliseconds).unwrap_or(u64::MAX)
-}
-
-/// A number drawn at random, from the randomness that every hash map begins with.
-fn drawn() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
 }
 
 fn asking_parser() -> impl TypedValueParser<Value = Asking> {
