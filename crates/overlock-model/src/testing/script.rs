@@ -110,7 +110,7 @@ impl ScriptedModel {
             Asked::Remainder(_) => (Behaviour::AsAsked, piece.in_wrapper()),
             Asked::Overlap(_) => {
                 let cut_in_space = repeated.ends_with([' ', '\n', '\r', '\t']);
-                let behaviour = turns.next_behaviour(&self.script, cut_in_space);
+                let behaviour = turns.next_behaviour(&self.script, from, cut_in_space);
                 piece.say(behaviour, &mut turns.random)
             }
         };
@@ -187,15 +187,15 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// What is said, and what that is: in a document that repeats itself a restart may begin with
-    /// the very words that were asked for, and nobody could tell.
+    /// What is said, and what that is: in a document that repeats itself the very words that were
+    /// asked for may come elsewhere than before the rest, and nobody could tell.
     fn say(&self, behaviour: Behaviour, random: &mut Random) -> (Behaviour, String) {
         let text = self.words(behaviour, random);
-        let starts_with_overlap = !self.repeated.is_empty() && text.starts_with(self.repeated);
-        if behaviour.repeats_to_the_byte() || !starts_with_overlap {
+        let rest = &self.document[self.from..self.end];
+        let found = text.find(self.repeated).map(|at| at + self.repeated.len());
+        if behaviour.repeats_to_the_byte() || found.is_none_or(|end| text[end..] == *rest) {
             return (behaviour, text);
         }
-        let rest = &self.document[self.from..self.end];
         (Behaviour::AsAsked, format!("{}{rest}", self.repeated))
     }
 

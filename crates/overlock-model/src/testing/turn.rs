@@ -72,17 +72,27 @@ impl Turns {
     /// What it does when it is asked to repeat something and to go on.
     ///
     /// Everything in the script comes once, in an order of its own, before anything comes twice.
-    /// Where the script leaves a choice, a model does not fail twice in a row, and what was cut in
-    /// white space is repeated to the byte: otherwise the space at the seam might come out
-    /// differently, which is the same JSON but not the same text.
-    pub(super) fn next_behaviour(&mut self, script: &Script, cut_in_space: bool) -> Behaviour {
+    /// Where the script leaves a choice, a model that is asked again does as it is told, and what
+    /// was cut in white space is repeated to the byte: otherwise the space at the seam might come
+    /// out differently, which is the same JSON but not the same text.
+    pub(super) fn next_behaviour(
+        &mut self,
+        script: &Script,
+        from: usize,
+        cut_in_space: bool,
+    ) -> Behaviour {
         if self.deck.is_empty() {
             self.deck.clone_from(&script.behaviours);
             self.random.shuffle(&mut self.deck);
         }
-        let failed = self.behaved.last().is_some_and(|last| !last.goes_on());
-        let suits = |behaviour: &Behaviour| {
-            (behaviour.goes_on() || !failed) && (behaviour.repeats_to_the_byte() || !cut_in_space)
+        let is_asked_again = self
+            .last
+            .as_ref()
+            .is_some_and(|last| last.piece.start == from);
+        let suits = |behaviour: &Behaviour| match (is_asked_again, cut_in_space) {
+            (true, _) => Behaviour::AS_ASKED.contains(behaviour),
+            (false, true) => behaviour.repeats_to_the_byte(),
+            (false, false) => true,
         };
         if let Some(index) = self.deck.iter().rposition(suits) {
             return self.deck.remove(index);

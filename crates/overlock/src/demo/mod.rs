@@ -13,8 +13,8 @@ use overlock_budget::{ChatRequest, Plan};
 use overlock_json::Cut;
 use overlock_model::testing::{Behaviour, Script, ScriptedServer};
 use overlock_model::{
-    Ask, Continuation, ContinuationOptions, Drive, Http, OpenAi, Outcome, PrefillStyle, Retrying,
-    Way, complete,
+    Ask, Continuation, ContinuationOptions, Drive, Http, Kpi, OpenAi, Outcome, PrefillStyle,
+    Retrying, Way, complete,
 };
 use overlock_store::Store;
 use serde_json::json;
@@ -153,6 +153,8 @@ fn options(script: &Script) -> ContinuationOptions {
         ways: vec![Way::Overlap],
         // Half of the answers may bring nothing.
         max_iterations: u32::try_from(2 * pieces + 50).unwrap_or(u32::MAX),
+        // A share of a hundred does not rise with every one of very many answers.
+        kpi: if pieces > 50 { Kpi::Off } else { Kpi::Ask },
         ..ContinuationOptions::default()
     }
 }
