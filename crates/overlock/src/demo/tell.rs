@@ -12,6 +12,7 @@ use overlock_model::testing::Behaviour;
 use super::{Call, MODEL, Measures, Stop, Story};
 use crate::draw::{
     self, CUT, FAINT, Join, NEW, Position, STRONG, SeamDrawing, WindowDrawing, grouped,
+    grouped_tokens,
 };
 use crate::ending::Failure;
 use crate::output::Results;
@@ -56,17 +57,18 @@ impl Teller {
     fn open(&mut self, story: &Story<'_>) -> Result<(), Failure> {
         let measures = Measures::of(story.document);
         self.line(&format!("{STRONG}overlock demo{STRONG:#}"))?;
-        self.line(&format!(
-            "A model writes {} bytes of JSON ({} values) and is cut off again and again.",
+        let window = story.calls.first().map_or(0, |call| call.plan.window);
+        self.words(&format!(
+            "A model writes {} bytes of JSON ({} values) and is cut off again and again. It takes {} \
+             tokens at a time, plays a script behind a server on this machine, and is asked as any \
+             other would be. Overlock finds each cut, asks for the rest, and stitches the pieces \
+             together.",
             grouped(measures.bytes),
-            grouped(measures.values)
+            grouped(measures.values),
+            grouped_tokens(window)
         ))?;
-        self.line(
-            "It is a scripted one behind a server on this machine, asked as any other would be.",
-        )?;
-        self.line("Overlock finds each cut, asks for the rest, and stitches the pieces together.")?;
-        self.line(&format!(
-            "{FAINT}seed {}; other cuts: --seed N; your own document: --document FILE{FAINT:#}",
+        self.words(&format!(
+            "seed {}; other cuts: --seed N; your own document: --document FILE",
             story.seed
         ))?;
         self.breathe();
@@ -100,11 +102,21 @@ impl Teller {
     }
 
     fn title(&mut self, title: &str) -> Result<(), Failure> {
-        let rule = "─".repeat(self.width.saturating_sub(title.chars().count() + 4));
+        let title = draw::head(title.as_bytes(), self.width.saturating_sub(4));
+        let rule = "─".repeat(self.width.saturating_sub(title.width + 4));
         self.line("")?;
         self.line(&format!(
-            "── {STRONG}{title}{STRONG:#} {FAINT}{rule}{FAINT:#}"
+            "── {STRONG}{}{STRONG:#} {FAINT}{rule}{FAINT:#}",
+            title.text
         ))
+    }
+
+    /// Sentences, in as many lines as they take.
+    fn words(&mut self, words: &str) -> Result<(), Failure> {
+        for line in draw::wrap_words(words, self.width) {
+            self.line(&line)?;
+        }
+        Ok(())
     }
 
     /// What is asked, and how it fits the window.
@@ -113,7 +125,7 @@ impl Teller {
         let asked = match call.ask.way {
             None => "for the document".to_owned(),
             Some(_) => format!(
-                "for the rest, beginning with the last {} characters again",
+                "for the rest, beginning with the last {} characters",
                 grouped(overlap)
             ),
         };
@@ -259,7 +271,7 @@ impl Teller {
             1 => "1 answer refused and asked for again".into(),
             _ => format!("{refused} answers refused and asked for again"),
         };
-        self.line(&format!(
+        self.words(&format!(
             "{} calls, {seams} seams, {refused}",
             story.calls.len()
         ))?;
@@ -268,11 +280,17 @@ impl Teller {
         }
         let (original, result) = (Measures::of(story.document), Measures::of(&story.result));
         if story.is_identical() {
-            return self.line(&format!(
-                "{STRONG}identical to the original: {NEW}yes{NEW:#}{STRONG:#} ({} bytes, {} values, cksum {})",
+            let figures = format!(
+                "({} bytes, {} values, cksum {})",
                 grouped(result.bytes),
                 grouped(result.values),
                 result.checksum
+            );
+            let verdict = "identical to the original: ";
+            let fits = verdict.len() + "yes ".len() + figures.len() <= self.width;
+            let between = if fits { ' ' } else { '\n' };
+            return self.line(&format!(
+                "{STRONG}{verdict}{NEW}yes{NEW:#}{STRONG:#}{between}{figures}"
             ));
         }
         self.line(&format!(
@@ -306,18 +324,18 @@ const LABEL: usize = 6;
 /// What a model does, as the title of its answer.
 fn told(behaviour: Behaviour) -> &'static str {
     match behaviour {
-        Behaviour::AsAsked => "repeats the end as it was asked to, and goes on",
-        Behaviour::Fenced => "wraps the piece in a fence and small talk",
+        Behaviour::AsAsked => "repeats the end as asked, and goes on",
+        Behaviour::Fenced => "wraps it in a fence and small talk",
         Behaviour::Thinking => "thinks aloud first",
         Behaviour::TellsProgress => "says first how far it is",
         Behaviour::RestartsItem => "starts the whole item again",
         Behaviour::RestartsDocument => "starts the whole document again",
-        Behaviour::OtherSpaces => "repeats the end with other white space",
-        Behaviour::OtherEscapes => "repeats the end with other escapes",
+        Behaviour::OtherSpaces => "repeats with other white space",
+        Behaviour::OtherEscapes => "repeats with other escapes",
         Behaviour::RepeatsLess => "repeats less than it was asked to",
         Behaviour::RepeatsMore => "repeats more than it was asked to",
         Behaviour::Apologises => "apologises",
-        Behaviour::OnlyRepeats => "says what it said before, and nothing new",
+        Behaviour::OnlyRepeats => "repeats the end, and nothing more",
         Behaviour::SaysNothing => "says nothing",
         Behaviour::SendsForeignJson => "sends something else",
     }
@@ -325,16 +343,19 @@ fn told(behaviour: Behaviour) -> &'static str {
 
 /// How much of the document is there, as a bar.
 fn progress(arrived: usize, whole: usize, width: usize) -> String {
-    let columns = (width / 2).min(50);
     let share = |of: usize| (arrived as u128 * of as u128 / (whole.max(1)) as u128) as usize;
-    let filled = share(columns).min(columns);
-    format!(
-        "{FAINT}grown{FAINT:#} {NEW}{}{NEW:#}{FAINT}{}{FAINT:#} {:>3} %  {} of {} bytes",
-        "█".repeat(filled),
-        "░".repeat(columns - filled),
+    let figures = format!(
+        "{:>3} %  {} of {} bytes",
         share(100),
         grouped(arrived),
         grouped(whole)
+    );
+    let columns = width.saturating_sub(LABEL + 1 + figures.len()).min(50);
+    let filled = share(columns).min(columns);
+    format!(
+        "{FAINT}grown{FAINT:#} {NEW}{}{NEW:#}{FAINT}{}{FAINT:#} {figures}",
+        "█".repeat(filled),
+        "░".repeat(columns - filled),
     )
 }
 

@@ -18,7 +18,7 @@ pub(crate) use model::{ModelDrawing, model_table};
 pub(crate) use place::{CutDrawing, Position, cut_lines};
 pub(crate) use seam::{Join, SeamDrawing};
 pub(crate) use trail::open_trail;
-pub(crate) use window::{PartDrawing, Verdict, WindowDrawing, counted};
+pub(crate) use window::{PartDrawing, Verdict, WindowDrawing, counted, wrap_words};
 pub(crate) use words::{
     SENTENCE_COLUMNS, cut_sentence, fix_name, fixes, grouped, grouped_tokens, path, place_phrase,
 };

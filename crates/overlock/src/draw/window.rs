@@ -418,7 +418,8 @@ fn apportion(sizes: &[u64], columns: usize) -> Vec<usize> {
     given
 }
 
-fn wrap_words(text: &str, width: usize) -> Vec<String> {
+/// Words in lines that are no wider than this.
+pub(crate) fn wrap_words(text: &str, width: usize) -> Vec<String> {
     let words: Vec<_> = text.split(' ').collect();
     wrap(&words, " ", width)
 }
