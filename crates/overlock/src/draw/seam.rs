@@ -40,6 +40,25 @@ pub(crate) struct SeamDrawing<'a> {
 }
 
 impl Join {
+    /// What became of the fragment, to go into a line with other things.
+    pub(crate) fn phrase(&self) -> String {
+        match self {
+            Self::Refused { reason, .. } => format!("refused: {reason}"),
+            Self::Made {
+                name,
+                overlap,
+                added,
+                ..
+            } => {
+                let repeated = match *overlap {
+                    0 => String::new(),
+                    overlap => format!("{} characters repeated, ", grouped(overlap)),
+                };
+                format!("{name}, {repeated}{} bytes added", grouped(*added))
+            }
+        }
+    }
+
     /// What became of the fragment, in words.
     pub(crate) fn sentence(&self) -> String {
         match self {

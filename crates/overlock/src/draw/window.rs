@@ -425,7 +425,7 @@ pub(crate) fn wrap_words(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Entries side by side, as many as fit in a line.
-fn wrap(entries: &[&str], between: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(entries: &[&str], between: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for entry in entries {
         let entry = head(entry.as_bytes(), width).text;

@@ -26,5 +26,8 @@ mod everywhere;
 // A million levels: every command answers as it does for two.
 mod depth;
 
+// What is seen on a terminal: no line breaks, and nothing is left over.
+mod terminal;
+
 // The demo: any seed, any document, the same document at the end.
 mod demo;

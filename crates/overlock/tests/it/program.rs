@@ -2,9 +2,10 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::{env, fs, thread};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// What a run left behind.
@@ -85,6 +86,13 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     }
     command.env("XDG_CONFIG_HOME", "/no/such/folder");
     command
+}
+
+/// Does to a process what Ctrl-C does.
+pub(crate) fn interrupt(child: &Child) {
+    let id = i32::try_from(child.id()).ok();
+    let id = id.and_then(Pid::from_raw).expect("it is running");
+    kill_process(id, Signal::INT).expect("it is ours");
 }
 
 /// A file that is gone when the test is done.

@@ -1,5 +1,6 @@
 //! `overlock complete`: one whole JSON document from a model whose answers are cut.
 
+mod interrupt;
 mod prompt;
 mod record;
 mod result;
@@ -24,6 +25,7 @@ use crate::counter::Counter;
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
 use crate::runs;
+use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
 use result::Finished;
 use schema::Schema;
@@ -35,8 +37,8 @@ use schema::Schema;
 /// output. What happens goes to standard error. If the document cannot be made whole, its valid
 /// part is printed, and the reason is told.
 ///
-/// A run is recorded after every answer: one that was killed goes on with --resume, and no answer
-/// is paid for twice.
+/// A run is recorded after every answer: one that was killed or called off with Ctrl-C goes on with
+/// --resume, and no answer is paid for twice.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock complete 'List all rivers of Europe as JSON' \\\n      \
@@ -97,6 +99,22 @@ struct Task {
 }
 
 impl Complete {
+    /// The command that goes on with a run, reached and recorded as this one was.
+    fn resuming(&self, id: &RunId) -> String {
+        let flags = [
+            ("--upstream", &self.upstream),
+            ("--key-variable", &self.key_variable),
+            ("--store", &self.store),
+        ];
+        let mut command = format!("overlock complete --resume {id}");
+        for (flag, value) in flags {
+            if let Some(value) = value {
+                command = format!("{command} {flag} {}", quoted(value));
+            }
+        }
+        command
+    }
+
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
@@ -155,10 +173,14 @@ impl Complete {
         counter.note(notes);
         let template = counter.template(config.template_files(found.entry.as_deref()))?;
         let chat = counter.of_requests(&found, template.as_ref());
-        let backend = upstream::backend(self, config, &found)?;
+        let interrupt = Interrupt::new();
+        let backend = Interruptible {
+            backend: upstream::backend(self, config, &found)?,
+            interrupt: interrupt.clone(),
+        };
         let plan = config.budget.plan_options(&found.model);
         let begun = std::time::Instant::now();
-        let mut recorder = Recorder::new(store, &id, &run);
+        let mut recorder = Recorder::new(store, &id, interrupt.clone());
         recorder.show.begin(&id, &model, &run);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -166,7 +188,7 @@ impl Complete {
         let obstacle = runtime.block_on(async {
             let deadline = config.complete.deadline_seconds;
             let drive = Drive {
-                backend: backend.as_ref(),
+                backend: &backend,
                 request: &request,
                 counter: &chat,
                 plan: &plan,
@@ -174,10 +196,12 @@ impl Complete {
                 most_answer_bytes: runs::MOST_ANSWER_BYTES,
             };
             tokio::select! {
+                biased;
                 driven = complete(&mut run, &drive, &mut recorder) => Some(driven),
-                _ = tokio::signal::ctrl_c() => None,
+                () = interrupt.stopped() => None,
             }
         });
+        recorder.show.end();
         let obstacle = if let Some(driven) = obstacle {
             driven.map_err(|source| Failure::Run { source })?
         } else {
@@ -211,6 +235,15 @@ fn resumed(store: &Store, id: &RunId) -> Result<Task, Failure> {
         request: recorded.request,
         run,
     })
+}
+
+/// An argument as a shell has to be given it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&byte);
+    if !argument.is_empty() && argument.bytes().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 fn asking_parser() -> impl TypedValueParser<Value = Asking> {

@@ -90,7 +90,7 @@ impl Finished {
             (None, Some(document)) => Results::new().document(&[document.as_bytes()])?,
             (_, None) => {}
         }
-        self.note(outcome, &violations, notes);
+        self.note(outcome, &violations, complete, notes);
         Ok(ending)
     }
 
@@ -126,7 +126,13 @@ impl Finished {
         })
     }
 
-    fn note(&self, outcome: &Outcome, violations: &[(String, String)], notes: &mut Notes) {
+    fn note(
+        &self,
+        outcome: &Outcome,
+        violations: &[(String, String)],
+        complete: &Complete,
+        notes: &mut Notes,
+    ) {
         let answers = match self.run.iterations() {
             1 => "1 answer".to_owned(),
             count => format!("{count} answers"),
@@ -145,13 +151,6 @@ impl Finished {
                 notes.line(format_args!("partial: {reason} ({figures})"));
                 notes.note(format_args!("the document stops at {}", cut.path));
                 self.note_obstacle(notes);
-                // What was allowed is used up: the same run would end at once.
-                if !matches!(reason, Reason::IterationLimit | Reason::TokenLimit) {
-                    notes.hint(format_args!(
-                        "go on with: overlock complete --resume {}",
-                        self.id
-                    ));
-                }
             }
             Outcome::Failed { reason } => {
                 notes.line(format_args!("failed: {reason} ({figures})"));
@@ -160,6 +159,12 @@ impl Finished {
                 if !raw.is_empty() {
                     notes.note(format_args!("the model said: {}", raw.trim()));
                 }
+            }
+        }
+        if let Some(reason) = outcome.reason() {
+            // What was allowed is used up: the same run would end at once.
+            if !matches!(reason, Reason::IterationLimit | Reason::TokenLimit) {
+                notes.hint(format_args!("go on with: {}", complete.resuming(&self.id)));
             }
         }
         for (path, message) in violations {
