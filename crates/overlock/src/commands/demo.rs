@@ -80,8 +80,8 @@ impl Demo {
     }
 
     fn play(&self, document: &str) -> Result<Ending, Failure> {
-        let store = self.store.as_deref().map(runs::open_at).transpose()?;
-        let story = demo::play(document, self.seed, store.as_ref())?;
+        let recorded_in = self.store.as_deref().map(runs::open_at).transpose()?;
+        let story = demo::play(document, self.seed, recorded_in.as_ref())?;
         if self.json {
             Results::new().object(&Answer::from(&story))?;
         } else {

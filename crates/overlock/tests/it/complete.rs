@@ -8,7 +8,7 @@ use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::program::{Run, TemporaryFile, TemporaryFolder, command, interrupt, overlock, run};
+use crate::program::{Run, TemporaryFile, TemporaryFolder, command, overlock, run};
 
 /// A server for the length of a test.
 pub(crate) struct Model {
@@ -332,6 +332,7 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_run_that_was_called_off_says_so_and_goes_on() {
     for (called_off_in, fault) in [
@@ -354,7 +355,7 @@ fn a_run_that_was_called_off_says_so_and_goes_on() {
             .spawn()
             .expect("the binary was built with the tests");
         wait_for_call(&model, called_off_in);
-        interrupt(&child);
+        crate::program::interrupt(&child);
         let output = child.wait_with_output().expect("it ends");
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{told}");

@@ -27,6 +27,7 @@ mod everywhere;
 mod depth;
 
 // What is seen on a terminal: no line breaks, and nothing is left over.
+#[cfg(unix)]
 mod terminal;
 
 // The demo: any seed, any document, the same document at the end.

@@ -2,10 +2,9 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// What a run left behind.
@@ -89,7 +88,9 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 }
 
 /// Does to a process what Ctrl-C does.
-pub(crate) fn interrupt(child: &Child) {
+#[cfg(unix)]
+pub(crate) fn interrupt(child: &std::process::Child) {
+    use rustix::process::{Pid, Signal, kill_process};
     let id = i32::try_from(child.id()).ok();
     let id = id.and_then(Pid::from_raw).expect("it is running");
     kill_process(id, Signal::INT).expect("it is ours");

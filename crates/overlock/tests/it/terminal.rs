@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use overlock_model::testing::{Behaviour, Fault};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -146,25 +146,15 @@ impl Screen {
     }
 }
 
-/// Runs a command with its standard error on a terminal; gives what can be seen in the end, and
-/// standard output.
-fn seen(mut command: Command, width: u16) -> (Screen, String) {
-    let terminal = Terminal::new(width);
-    let mut child = command
+/// Starts a command with its standard error on a terminal.
+fn start(mut command: Command, stdout: Stdio, terminal: &Terminal) -> Child {
+    // The command holds the terminal open as well, and is gone at the end of this.
+    command
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(stdout)
         .stderr(terminal.side_of_the_program())
         .spawn()
-        .expect("the binary was built with the tests");
-    // The command holds the terminal open as well.
-    drop(command);
-    let mut output = String::new();
-    let mut stdout = child.stdout.take().expect("it is piped");
-    let reader = std::thread::spawn(move || stdout.read_to_string(&mut output).map(|_| output));
-    let screen = terminal.look_to_the_end();
-    child.wait().expect("it ends");
-    let output = reader.join().expect("the reader does not panic");
-    (screen, output.expect("output is UTF-8"))
+        .expect("the binary was built with the tests")
 }
 
 #[test]
@@ -173,9 +163,12 @@ fn a_run_is_told_without_breaking_a_line_or_leaving_one_over() {
         let faults = vec![Some(Fault::Drip(20)); 40];
         let model = Model::new(&format!("terminal-{width}"), &Behaviour::ALL, &faults);
         let command = model.command(&["Write about rivers.", "--protocol", "overlap"]);
-        let (screen, output) = seen(command, width);
-        assert_eq!(output, model.document);
-        let text = screen.text();
+        let terminal = Terminal::new(width);
+        let child = start(command, Stdio::piped(), &terminal);
+        // The document is short enough to wait in the pipe.
+        let text = terminal.look_to_the_end().text();
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), model.document);
         assert!(text.contains("whole: "), "{text}");
         assert!(
             text.contains("characters repeated") && text.contains("at /rows/"),
@@ -190,14 +183,8 @@ fn a_run_is_told_without_breaking_a_line_or_leaving_one_over() {
 fn what_had_arrived_before_a_run_was_called_off_is_kept() {
     let model = Model::new("terminal-called-off", &[], &[Some(Fault::Silence(600))]);
     let mut terminal = Terminal::new(80);
-    let mut command = model.command(&["Write about rivers."]);
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(terminal.side_of_the_program())
-        .spawn()
-        .expect("the binary was built with the tests");
-    drop(command);
+    let command = model.command(&["Write about rivers."]);
+    let child = start(command, Stdio::piped(), &terminal);
     let arrives = |screen: &Screen| screen.text().contains("bytes out");
     assert!(terminal.look_until(arrives), "{}", terminal.screen.text());
     interrupt(&child);
@@ -218,14 +205,8 @@ fn what_had_arrived_before_a_run_was_called_off_is_kept() {
 fn the_demo_breaks_no_line() {
     for width in [60, 80, 140] {
         let terminal = Terminal::new(width);
-        let mut command = command(&["demo", "--fast"]);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(terminal.side_of_the_program())
-            .stderr(terminal.side_of_the_program())
-            .spawn()
-            .expect("the binary was built with the tests");
-        drop(command);
+        let command = command(&["demo", "--fast"]);
+        let mut child = start(command, terminal.side_of_the_program(), &terminal);
         let text = terminal.look_to_the_end().text();
         assert!(child.wait().is_ok_and(|status| status.success()), "{text}");
         assert!(text.contains("identical to the original: yes"), "{text}");

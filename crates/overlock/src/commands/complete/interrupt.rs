@@ -39,7 +39,7 @@ impl Interrupt {
         let signal = tokio::signal::ctrl_c().then(|pressed| async move {
             // Where nobody can tell that it was pressed, it was not.
             if pressed.is_err() {
-                future::pending().await
+                future::pending::<()>().await;
             }
         });
         Self {
@@ -63,9 +63,12 @@ impl Interrupt {
     /// after the run in the same task, which is what wakes it.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> {
         let state = Arc::clone(&self.state);
-        future::poll_fn(move |_| match state.has_stopped.load(Ordering::Relaxed) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        future::poll_fn(move |_| {
+            if state.has_stopped.load(Ordering::Relaxed) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
     }
 
