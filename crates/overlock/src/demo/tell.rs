@@ -18,7 +18,7 @@ use crate::ending::Failure;
 use crate::output::Results;
 
 /// How long all pauses may take together.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(900);
 
 pub(crate) struct Teller {

@@ -54,6 +54,8 @@ fn any_document_will_do() {
     let compact = json!(rows).to_string();
     let pretty =
         serde_json::to_string_pretty(&json!({"größe": rows, "empty": {}})).unwrap_or_default();
+    let alike = json!(vec!["日本語😀".repeat(50); 20]).to_string();
+    let deep = "[".repeat(300) + &"]".repeat(300);
     for document in [
         "[]",
         "{}",
@@ -68,6 +70,8 @@ fn any_document_will_do() {
         "{\"\":\"\\u00e9\\ud83d\\ude00\\n\"}",
         &compact,
         &pretty,
+        &alike,
+        &deep,
     ] {
         let file = TemporaryFile::new("any-document", format!("{document}\n"));
         for seed in ["1", "2", "3", "4"] {
