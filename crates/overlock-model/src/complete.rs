@@ -7,7 +7,7 @@ use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
 use tokio::time::{Instant, timeout_at};
 
 use crate::backend::{Backend, BackendError, Collected, Event};
-use crate::continuation::{Answer, Ask, Continuation, Reason, Step};
+use crate::continuation::{Answer, Ask, Continuation, Outcome, Reason, Step, Wants};
 use crate::prompt::{FittedCall, PromptError, next_call};
 
 /// What a run is driven with.
@@ -81,6 +81,8 @@ pub async fn complete(
     drive: &Drive<'_>,
     observer: &mut dyn Observe,
 ) -> Result<Option<Obstacle>, DriveError> {
+    // What the upstream said to the last call that it refused.
+    let mut refusal = None;
     while let Some(ask) = run.next() {
         if drive.is_late() {
             run.stop(Reason::Deadline);
@@ -89,6 +91,10 @@ pub async fn complete(
         let FittedCall { call, plan } =
             match next_call(run, &ask, drive.request, drive.counter, drive.plan) {
                 Ok(fitted) => fitted,
+                Err(error @ PromptError::Window(_)) if ask.wants == Wants::Kpis => {
+                    note_refusal(run, &ask, error.to_string(), observer)?;
+                    continue;
+                }
                 Err(error @ PromptError::Window(_)) => {
                     run.stop(Reason::Window);
                     return Ok(Some(Obstacle::Window(error)));
@@ -99,6 +105,12 @@ pub async fn complete(
         let collected = drive.listen(call, observer).await;
         let is_silent = collected.text.is_empty();
         if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
+            // What can be counted is worth one call and no more.
+            let is_refusal = error.is_refusal() || ask.wants == Wants::Kpis;
+            if is_refusal && note_refusal(run, &ask, error.to_string(), observer)? {
+                refusal = Some(Obstacle::Backend(error));
+                continue;
+            }
             run.stop(Reason::ModelError);
             return Ok(Some(Obstacle::Backend(error)));
         }
@@ -116,7 +128,22 @@ pub async fn complete(
             .stepped(run, &step, collected.finish.as_deref())
             .map_err(DriveError::Observe)?;
     }
-    Ok(None)
+    let is_refused = run.outcome().and_then(Outcome::reason) == Some(Reason::ModelError);
+    Ok(refusal.filter(|_| is_refused))
+}
+
+/// Lets the run go on without an answer to this call, and says whether it can.
+fn note_refusal(
+    run: &mut Continuation,
+    ask: &Ask,
+    message: String,
+    observer: &mut dyn Observe,
+) -> Result<bool, DriveError> {
+    let Some(step) = run.refused(ask, message) else {
+        return Ok(false);
+    };
+    let kept = observer.stepped(run, &step, None);
+    kept.map_err(DriveError::Observe).map(|()| true)
 }
 
 impl Drive<'_> {

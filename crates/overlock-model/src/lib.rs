@@ -40,7 +40,7 @@ pub use backend::{
 pub use complete::{Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{
     Answer, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress, Reason, Step,
-    StepResult,
+    StepResult, Wants,
 };
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};

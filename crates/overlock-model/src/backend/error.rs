@@ -21,6 +21,22 @@ pub enum BackendError {
         /// What the system says.
         reason: String,
     },
+    /// Somebody answers there who cannot prove to be that host.
+    #[error("{host} shows a certificate that is not trusted: {reason}")]
+    Certificate {
+        /// Where.
+        host: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The request holds what the upstream has no words for. Nothing was sent.
+    #[error("{what} cannot be asked for in the protocol of {host}")]
+    Unsupported {
+        /// Where it was to be sent.
+        host: String,
+        /// What it is.
+        what: String,
+    },
     /// Nothing came for too long.
     #[error("{host} {phase} for {} seconds", after.as_secs_f32())]
     TimedOut {
@@ -36,7 +52,8 @@ pub enum BackendError {
     Status {
         /// Where.
         host: String,
-        /// The HTTP status; that of a stream that turned into an error is 200.
+        /// The HTTP status; that of a stream that turned into an error is 200, unless it says
+        /// what kind of error it is.
         status: u16,
         /// What it says.
         message: String,
@@ -94,8 +111,35 @@ impl BackendError {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Broken { .. } => true,
             Self::Status { status, .. } => matches!(status, 408 | 409 | 425 | 429 | 500..=599),
-            Self::Address { .. } | Self::Malformed { .. } | Self::TooLong { .. } => false,
+            Self::Address { .. }
+            | Self::Certificate { .. }
+            | Self::Unsupported { .. }
+            | Self::Malformed { .. }
+            | Self::TooLong { .. } => false,
         }
+    }
+
+    /// Whether the server understood the call and will have none of its kind, however often it
+    /// is made: another kind of call may be welcome.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => matches!(status, 400 | 404 | 405 | 422),
+            Self::Unsupported { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// The same error without a secret that the server may have put into it.
+    pub(crate) fn without(mut self, secret: &str) -> Self {
+        let told = match &mut self {
+            Self::Status { message, .. } => message,
+            Self::Malformed { reason, .. } | Self::Broken { reason, .. } => reason,
+            _ => return self,
+        };
+        if told.contains(secret) {
+            *told = told.replace(secret, "…");
+        }
+        self
     }
 
     /// How long the server asks to wait.

@@ -1,7 +1,9 @@
 //! Reads an answer that comes as server-sent events, in whatever words the provider has.
 
 use futures_util::{StreamExt, stream};
+use serde_json::Value;
 
+use super::halves::Halves;
 use super::http::Answer;
 use super::sse::{SseEvent, SseReader};
 use super::{BackendError, Event, Events};
@@ -14,15 +16,28 @@ pub(super) enum Heard {
     Done,
 }
 
-/// How a provider's events are understood; the host is for messages.
-pub(super) type Understand = fn(&SseEvent, &str) -> Result<Heard, BackendError>;
+/// An event as it came and as it was read.
+pub(super) struct Said<'a> {
+    /// Its name; empty if it has none.
+    pub(super) name: &'a str,
+    pub(super) value: &'a Value,
+    pub(super) raw: &'a [u8],
+}
+
+/// How a provider's events are understood, one after the other; the host is for messages.
+type Understand = Box<dyn FnMut(&Said<'_>, &str) -> Result<Heard, BackendError> + Send>;
 
 /// The events of an answer.
-pub(super) fn streamed(answer: Answer, host: String, understand: Understand) -> Events {
+pub(super) fn streamed(
+    answer: Answer,
+    host: String,
+    understand: impl FnMut(&Said<'_>, &str) -> Result<Heard, BackendError> + Send + 'static,
+) -> Events {
     let reading = Reading {
         answer,
         host,
-        understand,
+        understand: Box::new(understand),
+        halves: Halves::default(),
         reader: SseReader::default(),
         ready: Vec::new(),
         is_over: false,
@@ -39,6 +54,7 @@ struct Reading {
     answer: Answer,
     host: String,
     understand: Understand,
+    halves: Halves,
     reader: SseReader,
     /// Events that are read and not yet given out, the next one last.
     ready: Vec<Event>,
@@ -76,7 +92,7 @@ impl Reading {
                 },
             },
         };
-        match (self.understand)(&event, &self.host)? {
+        match self.understand(&event)? {
             Heard::Done => self.is_over = true,
             Heard::Events(events) => {
                 self.ready = events;
@@ -84,6 +100,32 @@ impl Reading {
             }
         }
         Ok(())
+    }
+
+    fn understand(&mut self, event: &SseEvent) -> Result<Heard, BackendError> {
+        if event.data == b"[DONE]" {
+            return Ok(Heard::Done);
+        }
+        let read = self.halves.read(&event.data);
+        let read = read.map_err(|error| BackendError::Malformed {
+            host: self.host.clone(),
+            reason: format!("an event is not JSON: {error}"),
+        })?;
+        let said = Said {
+            name: &event.name,
+            value: &read.value,
+            raw: &event.data,
+        };
+        let mut heard = (self.understand)(&said, &self.host)?;
+        if let (Heard::Events(events), Some(half)) = (&mut heard, read.alone) {
+            let goes_on = events.iter().any(|event| matches!(event, Event::Text(_)));
+            if goes_on || self.halves.is_holding() {
+                events.insert(0, Event::Text('\u{fffd}'.to_string()));
+            } else {
+                self.halves.hold(half);
+            }
+        }
+        Ok(heard)
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), BackendError> {

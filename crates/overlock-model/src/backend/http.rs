@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
@@ -12,6 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::timeout;
 
+use super::Events;
 use super::error::{BackendError, Phase};
 
 /// How long a server is waited for.
@@ -50,6 +52,8 @@ pub(crate) struct Endpoint {
     /// Host and port, for messages: an address may hold a password.
     host: String,
     headers: HeaderMap,
+    /// What no message may tell, even if the server does.
+    key: Option<String>,
 }
 
 /// The body of an answer as it arrives.
@@ -137,16 +141,26 @@ impl Http {
             let (phase, after) = (Phase::Connect, self.timeouts.connect);
             return BackendError::TimedOut { host, phase, after };
         }
+        if let Some(reason) = reason.strip_prefix("invalid peer certificate: ") {
+            let reason = match reason {
+                "UnknownIssuer" => "nobody who is trusted on this machine has signed it",
+                other => other,
+            };
+            let reason = reason.to_owned();
+            return BackendError::Certificate { host, reason };
+        }
         BackendError::Unreachable { host, reason }
     }
 }
 
 impl Endpoint {
-    /// The endpoint at a path under a base address, asked with these headers.
+    /// The endpoint at a path under a base address, asked with these headers, in which a key may
+    /// stand.
     pub(crate) fn new(
         base: &str,
         path: &str,
         headers: &[(&'static str, String)],
+        key: Option<&str>,
     ) -> Result<Self, BackendError> {
         let wrong = |reason: &str| BackendError::Address {
             address: without_secrets(base),
@@ -180,7 +194,30 @@ impl Endpoint {
             host: authority.to_string(),
             uri,
             headers: all,
+            key: key
+                .map(str::trim)
+                .filter(|key| !key.is_empty())
+                .map(str::to_owned),
         })
+    }
+
+    /// The same answer, in the errors of which the key is not told: a server may say it back.
+    pub(crate) fn guarded(
+        &self,
+        answer: Result<Events, BackendError>,
+    ) -> Result<Events, BackendError> {
+        let Some(key) = self.key.clone() else {
+            return answer;
+        };
+        match answer {
+            Ok(events) => {
+                let guard = move |event: Result<_, BackendError>| {
+                    event.map_err(|error| error.without(&key))
+                };
+                Ok(events.map(guard).boxed())
+            }
+            Err(error) => Err(error.without(&key)),
+        }
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -251,17 +288,27 @@ impl Answer {
     }
 
     fn refusal(&self, status: StatusCode, body: &[u8]) -> BackendError {
-        let retry_after = self.headers.get(header::RETRY_AFTER);
         BackendError::Status {
             host: self.host.clone(),
             status: status.as_u16(),
             message: error_message(body)
                 .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned()),
-            retry_after: retry_after
-                .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-                .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok()),
+            retry_after: retry_after(&self.headers),
         }
     }
+}
+
+/// How long a server asks to wait: so many seconds, or until a date. A date is compared with the
+/// one that the server gives its answer, so that nobody's clock has to be right.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let asked = text(header::RETRY_AFTER)?.trim();
+    if let Ok(seconds) = asked.parse() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let until = httpdate::parse_http_date(asked).ok()?;
+    let now = httpdate::parse_http_date(text(header::DATE)?.trim()).ok()?;
+    Some(until.duration_since(now).unwrap_or_default())
 }
 
 /// What an error in one of the usual shapes says, or the beginning of any other text.
@@ -298,5 +345,42 @@ fn without_secrets(address: &str) -> String {
             format!("{}…{}", &address[..slashes + 2], &address[at..])
         }
         _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_wait(asked: &'static str, date: Option<&'static str>, seconds: Option<f64>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(asked));
+        if let Some(date) = date {
+            headers.insert(header::DATE, HeaderValue::from_static(date));
+        }
+        let wait = seconds.map(Duration::from_secs_f64);
+        assert_eq!(retry_after(&headers), wait, "{asked} {date:?}");
+    }
+
+    #[test]
+    fn a_server_asks_to_wait_in_seconds_or_until_a_date() {
+        let date = Some("Mon, 16 Nov 2026 05:59:50 GMT");
+        check_wait("7", date, Some(7.0));
+        check_wait(" 0.5 ", None, Some(0.5));
+        check_wait("Mon, 16 Nov 2026 06:00:20 GMT", date, Some(30.0));
+        check_wait("Monday, 16-Nov-26 06:00:20 GMT", date, Some(30.0));
+        check_wait("Mon Nov 16 06:00:20 2026", date, Some(30.0));
+        check_wait("Mon, 16 Nov 2026 05:00:00 GMT", date, Some(0.0));
+    }
+
+    #[test]
+    fn what_cannot_be_read_asks_for_nothing() {
+        check_wait("soon", Some("Mon, 16 Nov 2026 05:59:50 GMT"), None);
+        check_wait("-5", None, None);
+        check_wait("NaN", None, None);
+        check_wait("1e300", None, None);
+        check_wait("Mon, 16 Nov 2026 06:00:20 GMT", None, None);
+        check_wait("Mon, 16 Nov 2026 06:00:20 GMT", Some("today"), None);
     }
 }

@@ -7,6 +7,7 @@
 mod anthropic;
 mod error;
 mod events;
+mod halves;
 mod http;
 mod openai;
 mod retry;

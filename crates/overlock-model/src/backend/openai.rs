@@ -4,9 +4,9 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::{Map, Value, json};
 
-use super::events::{Heard, streamed};
+use super::events::{Heard, Said, streamed};
+use super::halves::Halves;
 use super::http::{Answer, Endpoint, Http, error_message};
-use super::sse::SseEvent;
 use super::{Backend, BackendError, Call, Event, Events, Usage};
 
 /// How a server is told what the model has said already.
@@ -48,8 +48,8 @@ impl OpenAi {
             .collect();
         Ok(Self {
             http,
-            chat: Endpoint::new(base, "/chat/completions", &headers)?,
-            raw: Endpoint::new(base, "/completions", &headers)?,
+            chat: Endpoint::new(base, "/chat/completions", &headers, key)?,
+            raw: Endpoint::new(base, "/completions", &headers, key)?,
             prefill,
             streams: true,
         })
@@ -120,7 +120,7 @@ impl OpenAi {
 
 impl Backend for OpenAi {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
-        self.ask(call).boxed()
+        async { self.chat.guarded(self.ask(call).await) }.boxed()
     }
 
     fn can_prefill(&self) -> bool {
@@ -143,25 +143,18 @@ fn raw_prompt(messages: Option<&Value>, prefill: &str) -> String {
 /// An answer that came in one piece.
 async fn whole(mut answer: Answer, host: String) -> Result<Events, BackendError> {
     let body = answer.read_whole().await?;
-    let value: Value = serde_json::from_slice(&body).map_err(|error| BackendError::Malformed {
+    let read = Halves::default().read(&body);
+    let read = read.map_err(|error| BackendError::Malformed {
         host: host.clone(),
         reason: error.to_string(),
     })?;
-    let events = events_of(&value, &host, &body)?;
+    let events = events_of(&read.value, &host, &body)?;
     Ok(stream::iter(events.into_iter().map(Ok)).boxed())
 }
 
 /// What an event of a stream says.
-fn understand(event: &SseEvent, host: &str) -> Result<Heard, BackendError> {
-    if event.data == b"[DONE]" {
-        return Ok(Heard::Done);
-    }
-    let value: Value =
-        serde_json::from_slice(&event.data).map_err(|error| BackendError::Malformed {
-            host: host.to_owned(),
-            reason: format!("an event is not JSON: {error}"),
-        })?;
-    events_of(&value, host, &event.data).map(Heard::Events)
+fn understand(said: &Said<'_>, host: &str) -> Result<Heard, BackendError> {
+    events_of(said.value, host, said.raw).map(Heard::Events)
 }
 
 /// What a chunk of a stream, or a whole answer, says.

@@ -7,6 +7,9 @@ use bytes::{Buf, BytesMut};
 /// An event longer than this ends the stream: nobody means it.
 const LONGEST_EVENT: usize = 16 << 20;
 
+/// What some servers begin a stream with, and no field does.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Splits bytes into the data of events.
 #[derive(Debug, Default)]
 pub(crate) struct SseReader {
@@ -16,6 +19,8 @@ pub(crate) struct SseReader {
     data: Vec<u8>,
     has_data: bool,
     event: Vec<u8>,
+    /// Whether the first line was read, before which a byte order mark may stand.
+    has_begun: bool,
 }
 
 /// One event.
@@ -44,7 +49,10 @@ impl SseReader {
 
     /// The next event that is whole.
     pub(crate) fn next_event(&mut self) -> Option<SseEvent> {
-        while let Some(line) = self.next_line() {
+        while let Some(mut line) = self.next_line() {
+            if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
+                line.advance(BYTE_ORDER_MARK.len());
+            }
             if line.is_empty() {
                 if let Some(event) = self.take_event() {
                     return Some(event);
@@ -149,6 +157,17 @@ mod tests {
         check("data:a\r\n\r\ndata:b\r\rid: 5\n\n", &[("", "a"), ("", "b")]);
         check("event: nothing\n\ndata: a\n\n", &[("", "a")]);
         check("data\n\n", &[("", "")]);
+        check("data: {\r\ndata: }\r\n\r\n", &[("", "{\n}")]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_field() {
+        check("\u{feff}data: a\n\ndata: b\n\n", &[("", "a"), ("", "b")]);
+        check("\u{feff}", &[]);
+        check(
+            "data: \u{feff}a\n\n\u{feff}data: b\n\n",
+            &[("", "\u{feff}a")],
+        );
     }
 
     #[test]
@@ -168,10 +187,11 @@ mod tests {
     proptest! {
         #[test]
         fn the_events_do_not_depend_on_the_pieces(
+            mark in "\u{feff}?",
             lines in prop::collection::vec("(data: ?|event: |: |)[a-zé😀:]{0,5}(\n|\r|\r\n)", 0..12),
             at in any::<prop::sample::Index>(),
         ) {
-            let stream = lines.concat().into_bytes();
+            let stream = (mark + &lines.concat()).into_bytes();
             let at = at.index(stream.len() + 1);
             let (one, other) = stream.split_at(at);
             prop_assert_eq!(events(&[one, other]), events(&[&stream]));

@@ -39,6 +39,22 @@ impl Document {
         seam
     }
 
+    /// Counts these from now on, as far as they can rise from what is there to what is aimed at.
+    /// What is left out is not worth counting.
+    pub(super) fn measure(&mut self, kpis: &[MeasuredKpi]) -> Vec<MeasuredKpi> {
+        let text = &self.base.text().as_bytes()[..self.settled.offset()];
+        let mut counts = Counts {
+            delivered: Delivered::default(),
+            measures: kpis.iter().map(Measure::new).collect(),
+        };
+        Scanner::new().feed_with(text, &mut counts);
+        counts.measures.retain(|measure| {
+            measure.can_rise() && measure.kpi().current_value < measure.kpi().target_value
+        });
+        self.counts.measures = counts.measures;
+        self.kpis().cloned().collect()
+    }
+
     pub(super) fn base(&self) -> &Base<'static> {
         &self.base
     }

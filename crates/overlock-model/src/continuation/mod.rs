@@ -7,9 +7,11 @@
 //! makes (5), decide (6); there is no step 3. What was accepted is never lost: the document
 //! changes only when an answer is accepted, and then it is valid as far as it goes.
 
+mod blank;
 mod document;
 mod outcome;
 mod stored;
+mod tally;
 
 #[cfg(test)]
 mod tests;
@@ -19,11 +21,15 @@ pub use outcome::{Failure, Outcome, Reason};
 use overlock_json::{Base, CloseOptions, Delivered, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::progress::{Kpi, MeasuredKpi, last_percentage, split_label, validate_kpi_progression};
+use crate::progress::{
+    Kpi, MeasuredKpi, last_percentage, proposed_kpis, split_label, validate_kpi_progression,
+};
 use crate::prompt::SHORT_DOCUMENT;
 use crate::way::Way;
+use blank::{after_blank, split_blank};
 use document::Document;
 use stored::Stored;
+use tally::Tally;
 
 /// What a run may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,14 +72,28 @@ impl Default for ContinuationOptions {
 pub struct Ask {
     /// Which call this is, counted from 1.
     pub iteration: u32,
-    /// How to ask for the rest; nothing as long as there is no document, so that the caller's own
-    /// prompt is asked.
+    /// How to ask for the rest; nothing if it is not the rest that is asked for, but the caller's
+    /// own prompt or what can be counted.
     pub way: Option<Way>,
     /// The end of what is there: what the answer is to repeat, what is put in the model's mouth,
-    /// or what it is shown. Empty as long as there is no document.
+    /// or what it is shown. Empty if the rest is not asked for.
+    ///
+    /// What is put in the model's mouth never ends with white space: some upstreams refuse that,
+    /// and most models stumble over it.
     pub overlap: String,
-    /// Whether the model is asked how much it has delivered.
-    pub asks_progress: bool,
+    /// What the answer is to hold.
+    pub wants: Wants,
+}
+
+/// What an answer is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// The document, or what is missing of it.
+    Document,
+    /// The same, after a line on how much has been delivered.
+    ProgressAndDocument,
+    /// What can be counted in the document, and nothing of the document itself.
+    Kpis,
 }
 
 /// What came back.
@@ -96,6 +116,10 @@ pub struct Step {
     pub tokens: u64,
     /// What share the model said it had delivered.
     pub kpi: Option<u8>,
+    /// What the model says can be counted, if it was asked for that and not for the document;
+    /// empty if it said nothing of use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kpis: Option<Vec<MeasuredKpi>>,
     /// Whether there was progress by the measure of the run.
     pub progress: Progress,
     /// What became of it.
@@ -129,7 +153,8 @@ pub enum StepResult {
     /// The document is this from an offset on.
     Grown {
         /// How the answer was joined, by the names of
-        /// [`overlock_json::Outcome`]; `first` for the first.
+        /// [`overlock_json::Outcome`]; `first` for the first, `kpis` for one that brings nothing
+        /// but what to count.
         seam: String,
         /// How many characters it repeated.
         overlap: usize,
@@ -196,24 +221,6 @@ pub struct Continuation {
     outcome: Option<Outcome>,
 }
 
-/// What is counted from step to step.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Tally {
-    iterations: u32,
-    output_tokens: u64,
-    /// Failures in a row, and those of them that brought nothing.
-    failures: u32,
-    brought_nothing: u32,
-    /// Which of the ways is taken.
-    way: usize,
-    /// How often in a row an answer could be joined in two ways.
-    ambiguous: u32,
-    last_kpi: Option<u8>,
-    /// Answers in a row without progress.
-    stalls: u32,
-    fell: bool,
-}
-
 impl Continuation {
     /// A run in which nothing has been asked yet.
     pub fn new(options: ContinuationOptions) -> Self {
@@ -253,7 +260,7 @@ impl Continuation {
                 }
             }
         }
-        run.document = Document::read(&text, run.options.measured()).ok();
+        run.document = Document::read(&text, measured(&run.options, &run.tally)).ok();
         run.outcome = run.decide();
         run
     }
@@ -264,7 +271,9 @@ impl Continuation {
         if self.outcome.is_some() {
             return None;
         }
+        let wants_kpis = self.document.is_some() && self.wants_kpis();
         let way = self.document.as_ref().map(|_| self.way());
+        let way = way.filter(|_| !wants_kpis);
         let overlap = match (&self.document, way) {
             (Some(document), Some(way)) => self.overlap(document.base(), way).to_owned(),
             _ => String::new(),
@@ -273,13 +282,20 @@ impl Continuation {
             iteration: self.tally.iterations + 1,
             way,
             overlap,
-            asks_progress: way == Some(Way::Overlap) && self.options.kpi == Kpi::Ask,
+            wants: match way {
+                None if wants_kpis => Wants::Kpis,
+                Some(Way::Overlap) if self.options.kpi == Kpi::Ask => Wants::ProgressAndDocument,
+                _ => Wants::Document,
+            },
         })
     }
 
     /// Takes what came back and decides.
     pub fn answered(&mut self, ask: &Ask, answer: &Answer<'_>) -> Step {
-        let (kpi, text) = if ask.asks_progress {
+        if ask.wants == Wants::Kpis {
+            return self.count_proposed(answer);
+        }
+        let (kpi, text) = if ask.wants == Wants::ProgressAndDocument {
             without_progress(answer.text, &ask.overlap)
         } else {
             (None, answer.text)
@@ -290,14 +306,65 @@ impl Continuation {
             Some(document) => join(document, ask, text),
         };
         let progress = self.progress(&result, kpi, &before);
-        let step = Step {
+        self.take(Step {
             iteration: self.tally.iterations + 1,
             way: ask.way,
             tokens: answer.tokens,
             kpi,
+            kpis: None,
             progress,
             result,
+        })
+    }
+
+    /// Takes note that the upstream refuses to be asked like this, and that there is no answer.
+    /// Of the caller's own prompt there is no other kind: that gives nothing, and is for whoever
+    /// drives the run to [`stop`](Self::stop).
+    pub fn refused(&mut self, ask: &Ask, message: String) -> Option<Step> {
+        let (failure, kpis) = match (ask.wants, ask.way) {
+            (Wants::Kpis, _) => (Failure::NoKpis { message }, Some(Vec::new())),
+            (_, Some(_)) => (Failure::Refused { message }, None),
+            (_, None) => return None,
         };
+        Some(self.take(Step {
+            iteration: self.tally.iterations + 1,
+            way: ask.way,
+            tokens: 0,
+            kpi: None,
+            kpis,
+            progress: Progress::Unknown,
+            result: StepResult::Failed { failure, raw: None },
+        }))
+    }
+
+    /// Takes what the model says can be counted.
+    fn count_proposed(&mut self, answer: &Answer<'_>) -> Step {
+        let proposed = proposed_kpis(answer.text);
+        let counted = match (&mut self.document, proposed) {
+            (Some(document), Ok(proposed)) => match document.measure(&proposed) {
+                kpis if kpis.is_empty() => {
+                    Err("nothing that it names can still be counted".to_owned())
+                }
+                kpis => Ok((grown("kpis", &nothing_added(document), document), kpis)),
+            },
+            (_, proposed) => Err(proposed.err().unwrap_or_default()),
+        };
+        let (result, kpis) = counted.unwrap_or_else(|message| {
+            let failure = Failure::NoKpis { message };
+            (StepResult::Failed { failure, raw: None }, Vec::new())
+        });
+        self.take(Step {
+            iteration: self.tally.iterations + 1,
+            way: None,
+            tokens: answer.tokens,
+            kpi: None,
+            kpis: Some(kpis),
+            progress: Progress::Unknown,
+            result,
+        })
+    }
+
+    fn take(&mut self, step: Step) -> Step {
         self.tally.add(&step, &self.options);
         self.outcome = self.decide();
         step
@@ -306,9 +373,7 @@ impl Continuation {
     /// Gives a run another chance that ended because answers failed or brought nothing: what counts
     /// in a row counts from the beginning. Other limits stay.
     pub fn try_again(&mut self) {
-        let tally = &mut self.tally;
-        (tally.failures, tally.brought_nothing, tally.ambiguous) = (0, 0, 0);
-        (tally.stalls, tally.fell) = (0, false);
+        self.tally.forgive(&self.options);
         self.outcome = self.decide();
     }
 
@@ -365,7 +430,7 @@ impl Continuation {
     pub fn kpis(&self) -> Vec<&MeasuredKpi> {
         match &self.document {
             Some(document) => document.kpis().collect(),
-            None => self.options.measured().iter().collect(),
+            None => measured(&self.options, &self.tally).iter().collect(),
         }
     }
 
@@ -397,21 +462,31 @@ impl Continuation {
         }
     }
 
+    /// Whether the model is to be asked what can be counted, which happens once.
+    fn wants_kpis(&self) -> bool {
+        let is_measured = matches!(&self.options.kpi, Kpi::Measured(kpis) if kpis.is_empty());
+        is_measured && self.tally.kpis.is_none()
+    }
+
     /// What the model is asked to repeat: more of it each time that left room for doubt.
     fn overlap<'a>(&self, base: &'a Base<'_>, way: Way) -> &'a str {
         if way == Way::Prefill && base.text().len() <= SHORT_DOCUMENT {
-            return base.text();
+            return split_blank(base.text()).0;
         }
         let answer_chars = self.options.answer_chars;
-        match self.tally.ambiguous {
+        let overlap = match self.tally.ambiguous {
             0 => base.overlap_context(answer_chars),
             times => base.longer_overlap_context(answer_chars, LONGER_OVERLAP * times as usize),
+        };
+        match way {
+            Way::Prefill => split_blank(overlap).0,
+            Way::Overlap | Way::Remainder => overlap,
         }
     }
 
     /// Takes a first answer.
     fn begin(&mut self, text: &[u8]) -> StepResult {
-        match Document::read(text, self.options.measured()) {
+        match Document::read(text, measured(&self.options, &self.tally)) {
             Ok(document) => {
                 let seam = Seam {
                     outcome: overlock_json::Outcome::Exact,
@@ -445,7 +520,7 @@ impl Continuation {
             return Progress::Unknown;
         };
         match (&self.options.kpi, kpi) {
-            (Kpi::Measured(kpis), _) if !kpis.is_empty() && !before.is_empty() => {
+            (Kpi::Measured(_), _) if !before.is_empty() => {
                 let after = self.counts();
                 let pairs = || before.iter().zip(&after);
                 if pairs().any(|(before, after)| after < before) {
@@ -471,8 +546,12 @@ impl Continuation {
         if self.base().is_some_and(Base::is_complete) {
             return Some(Outcome::Complete);
         }
-        let reason = if tally.failures >= options.max_failures && tally.failures > 0 {
-            if tally.brought_nothing == tally.failures && self.document.is_some() {
+        let reason = if self.document.is_some() && tally.is_refused_in_every(options) {
+            Reason::ModelError
+        } else if tally.failures >= options.max_failures && tally.failures > 0 {
+            if tally.refusals == tally.failures {
+                Reason::ModelError
+            } else if tally.brought_nothing == tally.failures && self.document.is_some() {
                 Reason::NoProgress
             } else {
                 Reason::MergeFailures
@@ -503,43 +582,12 @@ impl Continuation {
 /// By how many characters an overlap grows that left room for doubt.
 const LONGER_OVERLAP: usize = 400;
 
-impl ContinuationOptions {
-    fn measured(&self) -> &[MeasuredKpi] {
-        match &self.kpi {
-            Kpi::Measured(kpis) => kpis,
-            Kpi::Ask | Kpi::Off => &[],
-        }
-    }
-}
-
-impl Tally {
-    fn add(&mut self, step: &Step, options: &ContinuationOptions) {
-        self.iterations += 1;
-        self.output_tokens = self.output_tokens.saturating_add(step.tokens);
-        match &step.result {
-            StepResult::Grown { .. } => {
-                (self.failures, self.brought_nothing, self.ambiguous) = (0, 0, 0);
-            }
-            StepResult::Failed { failure, .. } => {
-                self.failures += 1;
-                self.brought_nothing += u32::from(failure.brought_nothing());
-                if *failure == Failure::Ambiguous {
-                    self.ambiguous += 1;
-                } else if step.way.is_some() {
-                    self.ambiguous = 0;
-                    self.way = (self.way + 1) % options.ways.len().max(1);
-                }
-            }
-        }
-        match step.progress {
-            Progress::Unknown => {}
-            Progress::Rose => {
-                self.stalls = 0;
-                self.last_kpi = step.kpi.or(self.last_kpi);
-            }
-            Progress::Stalled => self.stalls += 1,
-            Progress::Fell => self.fell = true,
-        }
+/// What is counted: what the caller names, else what the model does.
+fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [MeasuredKpi] {
+    match &options.kpi {
+        Kpi::Measured(kpis) if kpis.is_empty() => tally.kpis.as_deref().unwrap_or_default(),
+        Kpi::Measured(kpis) => kpis,
+        Kpi::Ask | Kpi::Off => &[],
     }
 }
 
@@ -549,14 +597,31 @@ fn join(document: &mut Document, ask: &Ask, text: &[u8]) -> StepResult {
     if text.trim_ascii().is_empty() {
         return fail(Failure::Empty);
     }
+    let blank = match ask.way {
+        Some(Way::Prefill) => split_blank(document.base().text()).1.to_owned(),
+        _ => String::new(),
+    };
+    let text = after_blank(text, &blank);
+    let overlap = ask.overlap.clone() + &blank;
     let options = StitchOptions {
         protocol: ask.way.unwrap_or(Way::Remainder).protocol(),
-        expected_overlap: (ask.way != Some(Way::Remainder)).then_some(&ask.overlap),
+        expected_overlap: (ask.way != Some(Way::Remainder)).then_some(&overlap),
     };
     let seam = document.stitch(text, &options);
     match Failure::of(&seam.outcome) {
         Some(failure) => fail(failure),
         None => grown(seam.outcome.name(), &seam, document),
+    }
+}
+
+/// A seam at the end of a document that stays as it is.
+fn nothing_added(document: &Document) -> Seam {
+    Seam {
+        outcome: overlock_json::Outcome::Exact,
+        offset: document.base().text().len(),
+        overlap: 0,
+        added: 0,
+        scanned: 0,
     }
 }
 

@@ -114,6 +114,18 @@ pub enum Failure {
         /// Why not.
         message: String,
     },
+    /// There is none: the upstream will have none of this way to ask.
+    #[error("the server does not take this way of asking: {message}")]
+    Refused {
+        /// What it says.
+        message: String,
+    },
+    /// It names nothing that can be counted in the document.
+    #[error("nothing will be counted: {message}")]
+    NoKpis {
+        /// Why not.
+        message: String,
+    },
 }
 
 impl Failure {
@@ -125,6 +137,8 @@ impl Failure {
             Self::Repeat => "repeat",
             Self::Ambiguous => "ambiguous",
             Self::NoMatch { .. } => "no-match",
+            Self::Refused { .. } => "refused",
+            Self::NoKpis { .. } => "no-kpis",
         }
     }
 

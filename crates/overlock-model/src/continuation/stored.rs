@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
-use super::{Continuation, ContinuationOptions, Outcome, Tally};
+use super::tally::Tally;
+use super::{Continuation, ContinuationOptions, Outcome, measured};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
@@ -41,7 +42,8 @@ impl TryFrom<Stored> for Continuation {
             None => None,
             Some(text) => {
                 let bytes = [text.as_bytes(), &stored.half_character].concat();
-                Some(Document::read(&bytes, stored.options.measured())?)
+                let kpis = measured(&stored.options, &stored.tally);
+                Some(Document::read(&bytes, kpis)?)
             }
         };
         Ok(Self {

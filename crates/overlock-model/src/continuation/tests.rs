@@ -268,6 +268,78 @@ fn a_doubtful_join_is_asked_again_with_a_longer_overlap() {
     assert!(second.overlap.len() > first.overlap.len());
 }
 
+fn refuse(run: &mut Continuation) -> Ask {
+    let ask = run.next().expect("it has not ended");
+    let step = run.refused(&ask, "no such thing".to_owned());
+    let step = step.expect("there may be another way");
+    let refused = Failure::Refused {
+        message: "no such thing".to_owned(),
+    };
+    assert_eq!(failure(&step), Some(&refused));
+    ask
+}
+
+#[test]
+fn a_way_that_is_refused_is_not_tried_again() {
+    let options = ContinuationOptions {
+        ways: vec![Way::Prefill, Way::Overlap, Way::Remainder],
+        ..ContinuationOptions::default()
+    };
+    let mut run = Continuation::new(options.clone());
+    let (_, first) = answer(&mut run, &DOCUMENT[..120]);
+    let ask = run.next().expect("it is cut");
+    let refused = run.refused(&ask, "no prefill".to_owned()).expect("a step");
+    assert_eq!((refused.way, refused.tokens), (Some(Way::Prefill), 0));
+    assert_eq!((run.iterations(), run.merge_fail_count()), (2, 1));
+
+    let mut resumed = Continuation::resume(options, [&first, &refused]);
+    assert_eq!(resumed.next(), run.next());
+    resumed.try_again();
+    for way in [Way::Overlap, Way::Remainder, Way::Overlap] {
+        let ask = resumed.next().expect("it goes on");
+        assert_eq!(ask.way, Some(way), "what was refused is remembered");
+        resumed.try_again();
+        answer(&mut resumed, "Sorry.");
+    }
+}
+
+#[test]
+fn a_run_that_is_refused_in_every_way_is_the_models_error() {
+    let mut run = Continuation::new(ContinuationOptions {
+        max_failures: 10,
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, &DOCUMENT[..120]);
+    assert_eq!(refuse(&mut run).way, Some(Way::Overlap));
+    assert_eq!(refuse(&mut run).way, Some(Way::Remainder));
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::ModelError));
+    assert!(run.last_valid_complete_part().is_some());
+    run.try_again();
+    assert_eq!(run.next().and_then(|ask| ask.way), Some(Way::Overlap));
+}
+
+#[test]
+fn the_callers_own_prompt_has_no_other_way() {
+    let mut run = run();
+    let ask = run.next().expect("nothing was asked");
+    assert_eq!(run.refused(&ask, "no".to_owned()), None);
+    assert_eq!((run.iterations(), run.outcome()), (0, None));
+}
+
+#[test]
+fn what_is_put_in_its_mouth_does_not_end_with_a_blank() {
+    for repeats in [true, false] {
+        let mut run = measured("$.rows[*]");
+        answer(&mut run, "{\"rows\": [\"two ");
+        let ask = run.next().expect("it is cut");
+        assert_eq!(ask.overlap, "{\"rows\": [\"two");
+        let blank = if repeats { " " } else { "" };
+        answer(&mut run, &format!("{blank}words\"]}}"));
+        assert_eq!(run.text(), "{\"rows\": [\"two words\"]}");
+    }
+}
+
 // Progress.
 
 #[track_caller]
@@ -279,7 +351,7 @@ fn check_claims(patience: u32, claims: &[&str], ended_after: Option<usize>) {
     answer(&mut run, "[0");
     for (index, claim) in claims.iter().enumerate() {
         let ask = run.next().expect("it goes on");
-        assert!(ask.asks_progress);
+        assert!(ask.wants == Wants::ProgressAndDocument);
         let (_, step) = answer(&mut run, &format!("{claim}{}, {index}", ask.overlap));
         assert_eq!(failure(&step), None, "{step:?}");
         let ended = run.outcome().and_then(Outcome::reason) == Some(Reason::KpiStalled);
@@ -347,7 +419,7 @@ fn what_can_be_counted_is_counted() {
     answer(&mut run, r#"{"rows": [1, 2, "#);
     assert_eq!(run.kpis()[0].current_value, 2);
     let (ask, step) = answer(&mut run, "3, 4, ");
-    assert!(!ask.asks_progress);
+    assert_eq!(ask.wants, Wants::Document);
     assert_eq!(step.progress, Progress::Rose);
     assert_eq!(run.kpis()[0].current_value, 4);
     answer(&mut run, "5");
@@ -359,6 +431,99 @@ fn what_can_be_counted_is_counted() {
         Some(Reason::KpiStalled),
         "56 is one row, and not whole"
     );
+}
+
+/// A run that is to measure itself, after its first answer.
+fn asked_to_measure() -> (Continuation, Step) {
+    let mut run = Continuation::new(ContinuationOptions {
+        kpi: Kpi::Measured(Vec::new()),
+        kpi_patience: 2,
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    let (_, first) = answer(&mut run, r#"{"title": "T", "rows": [1, 2, "#);
+    (run, first)
+}
+
+const ROWS: &str = r#"{"kpis": [{"id": "rows", "json_path": "$.rows[*]", "target_value": 9}, {"id": "title", "json_path": "$.title", "target_value": 5}]}"#;
+
+#[test]
+fn the_model_is_asked_once_what_can_be_counted() {
+    let (mut run, _) = asked_to_measure();
+    let (ask, step) = answer(&mut run, ROWS);
+    assert_eq!((ask.wants, ask.way, ask.iteration), (Wants::Kpis, None, 2));
+    assert_eq!(failure(&step), None);
+    let ids: Vec<_> = run.kpis().iter().map(|kpi| kpi.id.clone()).collect();
+    assert_eq!(
+        ids,
+        ["rows"],
+        "there is one title and there will be no other"
+    );
+    assert_eq!(run.kpis()[0].current_value, 2);
+    assert_eq!(run.text(), r#"{"title": "T", "rows": [1, 2, "#);
+    assert_eq!((run.output_tokens(), run.iterations()), (20, 2));
+
+    let (ask, step) = answer(&mut run, "3, ");
+    assert_eq!((ask.wants, ask.way), (Wants::Document, Some(Way::Prefill)));
+    assert_eq!(step.progress, Progress::Rose);
+    answer(&mut run, "4");
+    answer(&mut run, "5");
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::KpiStalled));
+}
+
+#[test]
+fn what_can_be_counted_is_not_asked_again_after_a_resume() {
+    for reply in [ROWS, "I cannot say."] {
+        let (mut run, first) = asked_to_measure();
+        let mut steps = vec![first, answer(&mut run, reply).1];
+        steps.push(answer(&mut run, "3, ").1);
+        let resumed = Continuation::resume(run.options().clone(), &steps);
+        assert_eq!((resumed.next(), resumed.kpis()), (run.next(), run.kpis()));
+        assert_eq!(resumed.output_tokens(), 30);
+        let stored = serde_json::to_string(&run).expect("a run can be written");
+        let read: Continuation = serde_json::from_str(&stored).expect("and read");
+        assert_eq!((read.next(), read.kpis()), (run.next(), run.kpis()));
+    }
+}
+
+#[test]
+fn nothing_to_count_is_told_and_is_no_failure_of_the_run() {
+    for reply in [
+        "",
+        "I cannot say.",
+        r#"[{"json_path": "$.title", "target_value": 3}]"#,
+        r#"[{"json_path": "$.rows", "target_value": 2}]"#,
+    ] {
+        let (mut run, _) = asked_to_measure();
+        let (_, step) = answer(&mut run, reply);
+        assert!(
+            matches!(failure(&step), Some(Failure::NoKpis { .. })),
+            "{reply}: {step:?}"
+        );
+        assert_eq!((run.merge_fail_count(), run.outcome()), (0, None));
+        for text in ["3", "3", "3", "3"] {
+            let (ask, step) = answer(&mut run, text);
+            assert_eq!(ask.way, Some(Way::Prefill));
+            assert_eq!(step.progress, Progress::Unknown);
+        }
+        assert_eq!(run.outcome(), None);
+    }
+    let (mut run, _) = asked_to_measure();
+    let ask = run.next().expect("it is cut");
+    let step = run.refused(&ask, "too busy".to_owned()).expect("a step");
+    assert!(matches!(failure(&step), Some(Failure::NoKpis { .. })));
+    assert_eq!(run.next().map(|ask| ask.wants), Some(Wants::Document));
+}
+
+#[test]
+fn a_document_that_is_whole_at_once_is_not_measured() {
+    let mut run = Continuation::new(ContinuationOptions {
+        kpi: Kpi::Measured(Vec::new()),
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, DOCUMENT);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
 }
 
 // Limits.
@@ -478,6 +643,8 @@ enum Reply {
     Apology,
     Garbage(String),
     Foreign,
+    /// None: the upstream refuses to be asked like this.
+    Refused,
 }
 
 fn replies() -> impl Strategy<Value = Reply> {
@@ -490,6 +657,7 @@ fn replies() -> impl Strategy<Value = Reply> {
         // A single `n` would be the beginning of a lawful `null`.
         1 => "[a-eg-mo-su-z<>|;=+][a-z<>|;=+ ]{0,40}".prop_map(Reply::Garbage),
         1 => Just(Reply::Foreign),
+        1 => Just(Reply::Refused),
     ]
 }
 
@@ -500,19 +668,24 @@ impl Reply {
         match self {
             Self::Good(more) => match ask.way {
                 None => document[..upto(*more + 2)].to_vec(),
-                Some(Way::Prefill) => document[at..upto(*more)].to_vec(),
+                // It goes on from what it is shown, which has no white space at its end.
+                Some(Way::Prefill) => {
+                    document[DOCUMENT[..at].trim_end().len()..upto(*more)].to_vec()
+                }
                 Some(Way::Overlap) => [ask.overlap.as_bytes(), &document[at..upto(*more)]].concat(),
                 Some(Way::Remainder) => document[..upto(*more + 40)].to_vec(),
             },
             Self::Restart(more) => document[..upto(*more + 40)].to_vec(),
             Self::Repeat => document[..at].to_vec(),
-            Self::Empty => Vec::new(),
+            Self::Empty | Self::Refused => Vec::new(),
             Self::Apology => b"I'm sorry, I cannot continue.".to_vec(),
             Self::Garbage(text) => text.clone().into_bytes(),
             Self::Foreign => br#"{"unrelated": {"entirely": ["different"]}}"#.to_vec(),
         }
     }
 }
+
+const KPIS: &str = r#"{"kpis": [{"json_path": "$.sections[*]", "target_value": 2}, {"json_path": "$.sections[*].elements[*].rows[*]", "target_value": 3}]}"#;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
@@ -522,6 +695,7 @@ proptest! {
     fn any_answers_end_in_an_honest_outcome(
         replies in prop::collection::vec(replies(), 60),
         prefill: bool,
+        is_measured: bool,
         max_iterations in 1..40_u32,
         max_failures in 1..5_u32,
     ) {
@@ -529,7 +703,8 @@ proptest! {
         if prefill {
             ways.insert(0, Way::Prefill);
         }
-        let options = ContinuationOptions { ways, max_failures, max_iterations, ..ContinuationOptions::default() };
+        let kpi = if is_measured { Kpi::Measured(Vec::new()) } else { Kpi::Ask };
+        let options = ContinuationOptions { ways, max_failures, max_iterations, kpi, ..ContinuationOptions::default() };
         let mut run = Continuation::new(options.clone());
         let mut steps = Vec::new();
         for reply in &replies {
@@ -547,8 +722,18 @@ proptest! {
                 Some(_) => false,
             };
             let reply = if is_believed { &Reply::Empty } else { reply };
-            let text = reply.text(&ask, before.len());
-            let step = run.answered(&ask, &Answer { text: &text, tokens: 5 });
+            let text = match (ask.wants, reply) {
+                (Wants::Kpis, Reply::Good(_)) => KPIS.as_bytes().to_vec(),
+                _ => reply.text(&ask, before.len()),
+            };
+            let refused = match reply {
+                Reply::Refused => run.refused(&ask, "no".to_owned()),
+                _ => None,
+            };
+            let step = refused.unwrap_or_else(|| run.answered(&ask, &Answer { text: &text, tokens: 5 }));
+            if ask.wants == Wants::Kpis {
+                prop_assert_eq!(run.text(), before.as_str());
+            }
             prop_assert!(DOCUMENT.starts_with(run.text()), "{reply:?} made {}", run.text());
             prop_assert!(run.text().len() >= before.trim_end_matches('\\').len());
             if let StepResult::Failed { .. } = step.result {
@@ -561,9 +746,11 @@ proptest! {
             prop_assert_eq!(resumed.next(), run.next());
             prop_assert_eq!(resumed.outcome(), run.outcome());
             prop_assert_eq!(resumed.delivered(), run.delivered());
+            prop_assert_eq!(resumed.kpis(), run.kpis());
             let stored = serde_json::to_string(&run).expect("a run can be written");
             let read: Continuation = serde_json::from_str(&stored).expect("and read");
             prop_assert_eq!((read.text(), read.next()), (run.text(), run.next()));
+            prop_assert_eq!(read.kpis(), run.kpis());
         }
         prop_assert!(run.iterations() <= max_iterations);
         prop_assert!(run.merge_fail_count() <= max_failures);

@@ -203,6 +203,24 @@ impl Measure {
         &self.kpi
     }
 
+    /// Whether the count can still rise, as far as the part that was read tells.
+    pub(crate) fn can_rise(&self) -> bool {
+        let Some((place, around)) = self.on_path.split_last() else {
+            return false;
+        };
+        let parts = &self.kpi.path.parts;
+        if self.is_target() || parts[..around.len()].contains(&Part::All) {
+            return true;
+        }
+        match (&parts[around.len()], place) {
+            (Part::All, _) => true,
+            // A name comes once, so that it must not have come yet.
+            (Part::Name(_), Place::Member(_)) => self.kpi.current_value == 0,
+            (Part::Index(wanted), Place::Item(index)) => index <= wanted,
+            _ => false,
+        }
+    }
+
     /// Whether the innermost open container lies on the path, or nothing is open yet.
     fn is_on_path(&self) -> bool {
         self.depth == self.on_path.len()
@@ -334,6 +352,28 @@ mod tests {
         check("$", "[[1], [2], 3, ", 3);
         check("$.naïve", r#"{"na\u00efve": [1, 2]}"#, 2);
         check("$[*][*]", "[[1, 2], [3], 4]", 3);
+    }
+
+    #[test]
+    fn knows_what_can_still_be_counted() {
+        for (path, expected) in [
+            ("$", true),
+            ("$.sections", true),
+            ("$.sections[*].items", true),
+            ("$.sections[*].more.items", true),
+            ("$.sections[2].items", true),
+            ("$.sections[7]", true),
+            ("$.appendix[*]", true),
+            ("$.sections[0].items", false),
+            ("$.title", false),
+            ("$[*].id", true),
+            ("$[3]", false),
+        ] {
+            let kpi = MeasuredKpi::new("id", "", path, 1).expect("the path can be read");
+            let mut measure = Measure::new(&kpi);
+            Scanner::new().feed_with(TEXT.as_bytes(), &mut measure);
+            assert_eq!(measure.can_rise(), expected, "{path}");
+        }
     }
 
     #[test]

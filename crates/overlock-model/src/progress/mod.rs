@@ -3,9 +3,11 @@
 //! Two answers: the share that the model itself claims to have delivered ([`extract_kpi`]), and
 //! what can be counted in the document ([`MeasuredKpi`]), which is better than a guess.
 
+mod asked;
 mod claimed;
 mod measured;
 
+pub(crate) use asked::{MOST_KPIS, proposed_kpis};
 pub use claimed::{extract_kpi, validate_kpi_progression};
 pub(crate) use claimed::{last_percentage, split_label};
 pub(crate) use measured::Measure;
@@ -20,7 +22,8 @@ pub enum Kpi {
     /// The model is asked, where its answer has room for a word outside the JSON.
     #[default]
     Ask,
-    /// It is counted in the document.
+    /// It is counted in the document. Without anything to count, the model is asked once, after
+    /// the first cut, what there is.
     Measured(Vec<MeasuredKpi>),
     /// Nobody.
     Off,

@@ -21,9 +21,14 @@ use std::fmt::Write;
 
 use overlock_json::Base;
 
-use crate::continuation::{Ask, Continuation};
+use crate::continuation::{Ask, Continuation, Wants};
+use crate::progress::MOST_KPIS;
 use crate::way::Way;
 use block::{COMPLETE, CUT_OFF, DOCUMENT};
+
+/// What is said of the document as it is shown.
+const SO_FAR: &str = "The document so far, shortened: `<str>`, `<object>` and the like stand for \
+                      what is already written, and it ends where your answer was cut off.";
 
 /// What stands at the end of the caller's last message in a call for the rest.
 ///
@@ -34,12 +39,7 @@ pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &st
          Go on where it stopped.\n",
     );
     if !outline.is_empty() {
-        paragraph(
-            &mut text,
-            "The document so far, shortened: `<str>`, `<object>` and the like stand for what is \
-             already written, and it ends where your answer was cut off.",
-            &DOCUMENT.around(outline),
-        );
+        paragraph(&mut text, SO_FAR, &DOCUMENT.around(outline));
     }
     let delivered = run.delivered().map(ToString::to_string).unwrap_or_default();
     if !delivered.is_empty() {
@@ -81,8 +81,43 @@ pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &st
     text
 }
 
+/// What an answer is to look like that says what can be counted; a prompt for one ends with it.
+pub(crate) const KPI_FORM: &str = r#"{"kpis": [{"id": "pages", "description": "pages written", "json_path": "$.chapters[*].pages[*]", "target_value": 120}]}"#;
+
+/// What stands there in a call for what can be counted.
+pub(crate) fn kpi_words(run: &Continuation, outline: &str) -> String {
+    let mut text = String::from(
+        "Your answer to this was cut off before its JSON document was complete. It will be \
+         continued; before that, say how its progress can be measured. Do not go on with the \
+         document now.\n",
+    );
+    if !outline.is_empty() {
+        paragraph(&mut text, SO_FAR, &DOCUMENT.around(outline));
+    }
+    let delivered = run.delivered().map(ToString::to_string).unwrap_or_default();
+    if !delivered.is_empty() {
+        paragraph(&mut text, "Delivered so far:", &delivered);
+    }
+    let most = format!(
+        "- Name from 1 to {MOST_KPIS} things that can be counted in the document and that it will \
+         have more of as it is continued, such as the items of a list. The smaller and the more \
+         of them, the better."
+    );
+    let rules = [
+        most.as_str(),
+        "- `json_path` begins with `$` and goes on with `.name`, `['name']`, `[3]` or `[*]`, and \
+         names what is counted: `$.chapters[*].pages[*]`.",
+        "- `target_value` is how many there are to be when the document is complete, a whole \
+         number.",
+        "- Answer with JSON of this form and nothing else:",
+        KPI_FORM,
+    ];
+    paragraph(&mut text, "Rules:", &rules.join("\n"));
+    text
+}
+
 fn overlap(text: &mut String, ask: &Ask) {
-    let begin = if ask.asks_progress {
+    let begin = if ask.wants == Wants::ProgressAndDocument {
         paragraph(
             text,
             "Progress:",

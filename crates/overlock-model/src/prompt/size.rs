@@ -6,9 +6,9 @@ use overlock_budget::{
 use overlock_json::{CutValue, RenderOptions};
 use serde_json::{Map, Value, json};
 
-use super::words;
+use super::{kpi_words, words};
 use crate::backend::Call;
-use crate::continuation::{Ask, Continuation};
+use crate::continuation::{Ask, Continuation, Wants};
 use crate::way::Way;
 
 /// The tokens that the way to the cut may take, tried from the first to the last.
@@ -66,14 +66,19 @@ pub fn next_call(
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
-    let Some(base) = run.base().filter(|_| ask.way.is_some()) else {
+    let wants_kpis = ask.wants == Wants::Kpis;
+    let Some(base) = run.base().filter(|_| ask.way.is_some() || wants_kpis) else {
         return first_call(request, counter, options);
     };
     let tokens = counter.tokens();
     let measure = |value: &str| usize::try_from(tokens.count(value)).unwrap_or(usize::MAX);
     let prefill = (ask.way == Some(Way::Prefill)).then(|| ask.overlap.clone());
     let showing = |outline: &str| {
-        let asked = with_words(request, ask, &words(run, base, ask, outline))?;
+        let words = match ask.wants {
+            Wants::Kpis => kpi_words(run, outline),
+            Wants::Document | Wants::ProgressAndDocument => words(run, base, ask, outline),
+        };
+        let asked = with_words(request, ask, &words)?;
         let plan = planned(&asked, prefill.as_deref(), counter, options)?;
         Ok::<_, PromptError>(fitted(plan, asked, prefill.clone()))
     };
@@ -97,7 +102,7 @@ pub fn next_call(
 
 /// Whether all of the document goes into the model's mouth, so that nothing of it must be shown.
 fn is_in_mouth(run: &Continuation, ask: &Ask) -> bool {
-    ask.way == Some(Way::Prefill) && ask.overlap.len() == run.text().len()
+    ask.way == Some(Way::Prefill) && ask.overlap.len() == run.text().trim_end().len()
 }
 
 /// Plans a request whose answer is begun already.
@@ -136,7 +141,8 @@ pub(super) fn with_words(
     words: &str,
 ) -> Result<ChatRequest, RequestError> {
     let mut request = request.clone().into_value();
-    if ask.way.is_some_and(|way| !way.keeps_response_format())
+    // Only the rest as a document of its own is what the caller's format describes.
+    if !ask.way.is_some_and(Way::keeps_response_format)
         && let Some(members) = request.as_object_mut()
     {
         members.remove("response_format");

@@ -108,6 +108,14 @@ fn reads_as_reviewed_for_every_way_and_every_place() {
 }
 
 #[test]
+fn reads_as_reviewed_when_it_asks_what_can_be_counted() {
+    let run = run_after(&DOCUMENT[..150], Way::Overlap, Kpi::Measured(Vec::new()));
+    let text = shown(&run);
+    check_snapshot("kpis", &text);
+    assert!(text.trim_end().ends_with(KPI_FORM));
+}
+
+#[test]
 fn without_a_progress_question_nothing_is_said_about_it() {
     let run = run_after(&DOCUMENT[..120], Way::Overlap, Kpi::Off);
     let text = shown(&run);
@@ -182,13 +190,15 @@ proptest! {
         requested in 1..3_000_u64,
         way in prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]),
         rows in 0..300_usize,
+        is_measured: bool,
     ) {
         let text = format!(
             r#"{{"before": [{}], "document": {}"#,
             r#"{"a": "some text"}, "#.repeat(rows) + "0",
             &DOCUMENT[..at],
         );
-        let run = run_after(&text, way, Kpi::Ask);
+        let kpi = if is_measured { Kpi::Measured(Vec::new()) } else { Kpi::Ask };
+        let run = run_after(&text, way, kpi);
         let Some(ask) = run.next() else { return Ok(()) };
         let mut messages = vec![json!({ "role": "system", "content": "Be brief." })];
         for (index, words) in history.iter().enumerate() {

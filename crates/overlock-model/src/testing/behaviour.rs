@@ -31,11 +31,14 @@ pub enum Behaviour {
     SaysNothing,
     /// Sends JSON that has nothing to do with the document.
     SendsForeignJson,
+    /// Goes on where it had stopped, even if white space is missing at the end of what was put in
+    /// its mouth, if it knows no other behaviour; asked in another way, it does as asked.
+    RemembersBlanks,
 }
 
 impl Behaviour {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::AsAsked,
         Self::Fenced,
         Self::Thinking,
@@ -50,6 +53,7 @@ impl Behaviour {
         Self::OnlyRepeats,
         Self::SaysNothing,
         Self::SendsForeignJson,
+        Self::RemembersBlanks,
     ];
 
     /// Those in which the overlap comes back as it was asked for, and then something new.
@@ -77,6 +81,7 @@ impl Behaviour {
             Self::OnlyRepeats => "only-repeats",
             Self::SaysNothing => "says-nothing",
             Self::SendsForeignJson => "sends-foreign-json",
+            Self::RemembersBlanks => "remembers-blanks",
         }
     }
     /// Whether the answer brings anything new.
@@ -89,6 +94,6 @@ impl Behaviour {
 
     /// Whether what is repeated, if anything is, is what was asked for to the byte.
     pub(super) fn repeats_to_the_byte(self) -> bool {
-        Self::AS_ASKED.contains(&self) || !self.goes_on()
+        Self::AS_ASKED.contains(&self) || self == Self::RemembersBlanks || !self.goes_on()
     }
 }

@@ -5,6 +5,7 @@
 //! can be tried, tested and shown.
 
 mod behaviour;
+mod dialect;
 mod place;
 mod random;
 mod script;

@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, future, stream};
 use overlock_json::{Place, Scanner};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::behaviour::Behaviour;
 use super::place::Places;
 use super::random::Random;
 use super::turn::Turns;
 use crate::backend::{Backend, BackendError, Call, Event, Events, Usage};
-use crate::prompt::{OVERLAP, WRITTEN};
+use crate::prompt::{KPI_FORM, OVERLAP, WRITTEN};
 
 /// What the model knows and how it behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ enum Asked<'a> {
     Prefill(&'a str),
     /// What is missing after this, as a document of its own.
     Remainder(&'a str),
+    /// What can be counted in it.
+    Kpis,
 }
 
 /// What it says.
@@ -66,7 +68,7 @@ impl ScriptedModel {
         }
     }
 
-    /// What it did at each call so far.
+    /// What it did so far at each call for its document.
     pub fn behaved(&self) -> Vec<Behaviour> {
         self.turns().behaved.clone()
     }
@@ -84,6 +86,12 @@ impl ScriptedModel {
             again.or_else(|| self.places.end_of(text, turns.furthest))
         };
         let (from, repeated) = match asked {
+            Asked::Kpis => {
+                return Reply {
+                    text: lists(&self.script.document),
+                    is_cut: false,
+                };
+            }
             Asked::Document => (Some(0), ""),
             Asked::Overlap(text) => (find(text), text),
             Asked::Remainder(text) => (find(text), ""),
@@ -94,7 +102,13 @@ impl ScriptedModel {
             }
         };
         // It was never that far: a prompt that holds none of the document is a new one.
-        let from = from.unwrap_or(0);
+        let mut from = from.unwrap_or(0);
+        if matches!(asked, Asked::Prefill(_)) && self.remembers_blanks() {
+            let unseen = self.script.document.get(from..turns.furthest);
+            if unseen.is_some_and(|unseen| unseen.trim().is_empty()) {
+                from = turns.furthest;
+            }
+        }
         let document = &self.script.document;
         let end = turns.next_stop(&self.script, from);
         let piece = Piece {
@@ -104,7 +118,7 @@ impl ScriptedModel {
             repeated,
         };
         let (behaviour, text) = match asked {
-            Asked::Document | Asked::Prefill(_) => {
+            Asked::Document | Asked::Kpis | Asked::Prefill(_) => {
                 (Behaviour::AsAsked, document[from..end].to_owned())
             }
             Asked::Remainder(_) => (Behaviour::AsAsked, piece.in_wrapper()),
@@ -125,12 +139,19 @@ impl ScriptedModel {
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn remembers_blanks(&self) -> bool {
+        self.script.behaviours == [Behaviour::RemembersBlanks]
+    }
 }
 
 impl<'a> Asked<'a> {
     fn of(prompt: &'a str) -> Self {
         if let Some(overlap) = OVERLAP.find(prompt) {
             return Self::Overlap(overlap);
+        }
+        if prompt.trim_end().ends_with(KPI_FORM) {
+            return Self::Kpis;
         }
         match WRITTEN.find(prompt) {
             Some(written) => Self::Remainder(written),
@@ -144,7 +165,7 @@ impl<'a> Asked<'a> {
             Self::Overlap(text) | Self::Remainder(text) => {
                 prompt.rfind(text).map_or(prompt, |at| &prompt[..at])
             }
-            Self::Document | Self::Prefill(_) => prompt,
+            Self::Document | Self::Kpis | Self::Prefill(_) => prompt,
         }
     }
 }
@@ -178,6 +199,22 @@ fn last_message(call: &Call) -> &str {
     content.unwrap_or_default()
 }
 
+/// The lists at the top of a document, as things to count.
+fn lists(document: &str) -> String {
+    let document: Value = serde_json::from_str(document).unwrap_or_default();
+    let kpi = |name: &str, path: &str, list: &Vec<Value>| json!({ "id": name, "description": name, "json_path": path, "target_value": list.len() });
+    let kpis: Vec<Value> = match &document {
+        Value::Array(list) => vec![kpi("items", "$[*]", list)],
+        Value::Object(members) => members
+            .iter()
+            .filter_map(|(name, value)| Some((name, value.as_array()?)))
+            .map(|(name, list)| kpi(name, &format!("$['{name}'][*]"), list))
+            .collect(),
+        _ => Vec::new(),
+    };
+    json!({ "kpis": kpis }).to_string()
+}
+
 /// The next piece of a document, and what of the text before it is to be repeated.
 struct Piece<'a> {
     document: &'a str,
@@ -208,7 +245,9 @@ impl Piece<'_> {
             Behaviour::RestartsDocument if before.len() <= LONGEST_RESTART => {
                 format!("{before}{rest}")
             }
-            Behaviour::AsAsked | Behaviour::RestartsDocument => format!("{repeated}{rest}"),
+            Behaviour::AsAsked | Behaviour::RestartsDocument | Behaviour::RemembersBlanks => {
+                format!("{repeated}{rest}")
+            }
             Behaviour::Fenced if is_cut => {
                 format!("Sure! Here it is:\n\n```json\n{repeated}{rest}")
             }

@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::behaviour::Behaviour;
+use super::dialect::Dialect;
 use super::script::{Script, ScriptedModel};
 use crate::backend::{Backend, Call, Event};
 
@@ -48,9 +49,20 @@ pub enum Fault {
     Endless,
     /// It says that it is done where it was cut, and the other way round.
     WrongFinish,
+    /// It is refused if it was begun for the model, as newer models do.
+    RefusesPrefill,
+    /// It is refused, and the refusal says the key back.
+    TellsKey,
+    /// The stream turns into an error in the middle.
+    ErrorEvent,
+    /// Characters that are escaped as two halves are torn: one half in an event, the other in the
+    /// next.
+    TornCharacters,
 }
 
 /// A server on this machine's own address. Dropping it stops it.
+///
+/// It speaks OpenAI's chat completions and raw completions, and Anthropic's messages.
 pub struct ScriptedServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -102,7 +114,7 @@ impl ScriptedServer {
         locked(&self.shared.asked).clone()
     }
 
-    /// What its model did at each call that it answered.
+    /// What its model did at each call for the document that it answered.
     pub fn behaved(&self) -> Vec<Behaviour> {
         self.shared.model.behaved()
     }
@@ -128,11 +140,12 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 
 impl Shared {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        let is_raw = match request.uri().path() {
-            "/v1/chat/completions" => false,
-            "/v1/completions" => true,
-            path => return refusal(404, &format!("there is nothing at `{path}`"), None),
+        let path = request.uri().path();
+        let Some(dialect) = Dialect::at(path) else {
+            let message = format!("there is nothing at `{path}`");
+            return refusal(Dialect::Chat, 404, &message, None);
         };
+        let headers = request.headers().clone();
         let body = Limited::new(request.into_body(), LONGEST_REQUEST)
             .collect()
             .await;
@@ -140,35 +153,49 @@ impl Shared {
             .map(http_body_util::Collected::to_bytes)
             .unwrap_or_default();
         let Ok(Value::Object(request)) = serde_json::from_slice(&body) else {
-            return refusal(400, "the body is not a JSON object", None);
+            return refusal(dialect, 400, "the body is not a JSON object", None);
         };
+        if let Err((status, message)) = dialect.check(&headers, &request) {
+            return refusal(dialect, status, &message, None);
+        }
         locked(&self.asked).push(Value::Object(request.clone()));
         let fault = locked(&self.faults).pop().flatten();
         match fault {
             Some(Fault::Status(status, retry_after)) => {
-                return refusal(status, "the model is busy", retry_after);
+                return refusal(dialect, status, "the model is busy", retry_after);
             }
             Some(Fault::ErrorBody) => {
-                return whole(
-                    StatusCode::OK,
-                    &json!({ "error": { "message": "overloaded" } }),
-                );
+                return whole(StatusCode::OK, &dialect.error(529, "overloaded"));
+            }
+            Some(Fault::TellsKey) => {
+                let told = ["authorization", "x-api-key"].map(|name| headers.get(name));
+                let told = told
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|key| key.to_str().ok());
+                let message = told.fold("this key is not known:".to_owned(), |text, key| {
+                    format!("{text} {key}")
+                });
+                return refusal(dialect, 400, &message, None);
+            }
+            Some(Fault::RefusesPrefill) if is_begun(&request) => {
+                return refusal(dialect, 400, NO_PREFILL, None);
             }
             Some(Fault::NoAnswer) => std::future::pending().await,
             _ => {}
         }
         let streams =
             request.get("stream") == Some(&json!(true)) && fault != Some(Fault::NotStreamed);
-        let events = self.events(call(request, is_raw)).await;
+        let events = self.events(dialect.call(request)).await;
         let events = if fault == Some(Fault::WrongFinish) {
             events.into_iter().map(with_wrong_finish).collect()
         } else {
             events
         };
         if streams {
-            streamed(&events, is_raw, fault)
+            streamed(&events, dialect, fault)
         } else {
-            whole(StatusCode::OK, &completion(&events, is_raw))
+            whole(StatusCode::OK, &dialect.whole(&events))
         }
     }
 
@@ -188,46 +215,31 @@ fn with_wrong_finish(event: Event) -> Event {
     }
 }
 
-/// The call that a request makes: what a last message of the assistant says is put in its mouth.
-fn call(mut request: Map<String, Value>, is_raw: bool) -> Call {
-    if is_raw {
-        let prompt = request.remove("prompt").unwrap_or_default();
-        let prefill = prompt.as_str().map(str::to_owned);
-        return Call { request, prefill };
-    }
-    let messages = request.get_mut("messages").and_then(Value::as_array_mut);
-    let last =
-        messages.and_then(|messages| messages.pop_if(|message| message["role"] == "assistant"));
-    let prefill = last.and_then(|message| message["content"].as_str().map(str::to_owned));
-    Call { request, prefill }
+/// What newer models say to an answer that was begun for them.
+const NO_PREFILL: &str = "This model does not support assistant message prefill.";
+
+/// Whether the answer to a request was begun for the model.
+fn is_begun(request: &Map<String, Value>) -> bool {
+    let messages = request.get("messages").and_then(Value::as_array);
+    let last = messages.and_then(|messages| messages.last());
+    last.is_none_or(|last| last["role"] == "assistant")
 }
 
-fn completion(events: &[Event], is_raw: bool) -> Value {
-    let mut text = String::new();
-    let mut value = json!({ "object": "chat.completion", "choices": [{ "index": 0 }] });
-    for event in events {
-        match event {
-            Event::Text(piece) => text.push_str(piece),
-            Event::Finish(reason) => value["choices"][0]["finish_reason"] = json!(reason),
-            Event::Usage(usage) => {
-                value["usage"] =
-                    json!({ "prompt_tokens": usage.input, "completion_tokens": usage.output });
-            }
+fn streamed(events: &[Event], dialect: Dialect, fault: Option<Fault>) -> Response<Body> {
+    let mut chunks = match fault {
+        Some(Fault::TornCharacters) => torn(dialect, events),
+        _ => dialect.stream(events),
+    };
+    let middle = chunks.len() / 2;
+    match fault {
+        Some(Fault::MalformedEvent) => {
+            chunks.insert(middle, "data: {\"choices\": [oops\n\n".to_owned());
         }
-    }
-    if is_raw {
-        value["choices"][0]["text"] = json!(text);
-    } else {
-        value["choices"][0]["message"] = json!({ "role": "assistant", "content": text });
-    }
-    value
-}
-
-fn streamed(events: &[Event], is_raw: bool, fault: Option<Fault>) -> Response<Body> {
-    let mut chunks: Vec<String> = events.iter().map(|event| chunk(event, is_raw)).collect();
-    chunks.push("data: [DONE]\n\n".to_owned());
-    if fault == Some(Fault::MalformedEvent) {
-        chunks.insert(chunks.len() / 2, "data: {\"choices\": [oops\n\n".to_owned());
+        Some(Fault::ErrorEvent) => {
+            chunks.truncate(middle);
+            chunks.push(dialect.error_event("overloaded"));
+        }
+        _ => {}
     }
     let kind = match fault {
         Some(Fault::WrongContentType) => "text/plain",
@@ -250,7 +262,7 @@ fn streamed(events: &[Event], is_raw: bool, fault: Option<Fault>) -> Response<Bo
             })
             .boxed(),
         Some(Fault::Endless) => {
-            let again = chunk(&Event::Text("blah ".repeat(200)), is_raw);
+            let again = dialect.chunk(&Event::Text("blah ".repeat(200)));
             stream::iter(chunks.into_iter().take(1))
                 .chain(stream::repeat(again))
                 .map(frame)
@@ -261,19 +273,38 @@ fn streamed(events: &[Event], is_raw: bool, fault: Option<Fault>) -> Response<Bo
     response(StatusCode::OK, kind, body)
 }
 
-fn chunk(event: &Event, is_raw: bool) -> String {
-    let value = match event {
-        Event::Text(text) if is_raw => json!({ "choices": [{ "index": 0, "text": text }] }),
-        Event::Text(text) => json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }),
-        Event::Finish(reason) => {
-            json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+/// A stream in which every character that is escaped as two halves is torn between them.
+fn torn(dialect: Dialect, events: &[Event]) -> Vec<String> {
+    // Stands for a half until the event is written: no text can hold one.
+    const HALF: char = '\u{e000}';
+    let mut halves = Vec::new();
+    let mut pieces = Vec::new();
+    for event in events {
+        let Event::Text(text) = event else {
+            pieces.push(event.clone());
+            continue;
+        };
+        let mut piece = String::new();
+        for character in text.chars() {
+            if character.len_utf16() == 1 {
+                piece.push(character);
+                continue;
+            }
+            halves.extend_from_slice(character.encode_utf16(&mut [0; 2]));
+            piece.push(HALF);
+            pieces.push(Event::Text(std::mem::replace(&mut piece, HALF.to_string())));
         }
-        Event::Usage(usage) => json!({
-            "choices": [],
-            "usage": { "prompt_tokens": usage.input, "completion_tokens": usage.output },
-        }),
+        pieces.push(Event::Text(piece));
+    }
+    let mut halves = halves.into_iter();
+    let written = |chunk: String| {
+        chunk.split(HALF).map(str::to_owned).reduce(|text, rest| {
+            let half = halves.next().unwrap_or_default();
+            format!("{text}\\u{half:04x}{rest}")
+        })
     };
-    format!("data: {value}\n\n")
+    let chunks = dialect.stream(&pieces).into_iter();
+    chunks.filter_map(written).collect()
 }
 
 /// The chunks up to about so many bytes.
@@ -286,12 +317,15 @@ fn first_bytes(chunks: Vec<String>, bytes: usize) -> impl Iterator<Item = String
     })
 }
 
-fn refusal(status: u16, message: &str, retry_after: Option<u64>) -> Response<Body> {
+fn refusal(
+    dialect: Dialect,
+    status: u16,
+    message: &str,
+    retry_after: Option<u64>,
+) -> Response<Body> {
+    let body = dialect.error(status, message);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = whole(
-        status,
-        &json!({ "error": { "message": message, "type": "error" } }),
-    );
+    let mut response = whole(status, &body);
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }

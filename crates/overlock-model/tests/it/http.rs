@@ -5,21 +5,30 @@ use std::time::Duration;
 use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
 use overlock_model::{
-    BackendError, Continuation, ContinuationOptions, Drive, Http, Kpi, Obstacle, OpenAi, Outcome,
-    Phase, PrefillStyle, Reason, RetryPolicy, Retrying, Timeouts, Way, complete,
+    Anthropic, Backend, BackendError, Continuation, ContinuationOptions, Drive, Failure, Http, Kpi,
+    Observe, Obstacle, OpenAi, Outcome, Phase, PrefillStyle, Reason, RetryPolicy, Retrying, Step,
+    StepResult, Timeouts, Way, complete,
 };
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::report;
 
 /// What a run is tried with.
-struct Trial {
-    script: Script,
-    faults: Vec<Option<Fault>>,
-    options: ContinuationOptions,
-    prefill: PrefillStyle,
-    streams: bool,
-    deadline: Option<Duration>,
+pub(crate) struct Trial {
+    pub(crate) script: Script,
+    pub(crate) faults: Vec<Option<Fault>>,
+    pub(crate) options: ContinuationOptions,
+    pub(crate) speech: Speech,
+    pub(crate) prefill: PrefillStyle,
+    pub(crate) streams: bool,
+    pub(crate) deadline: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speech {
+    OpenAi,
+    Anthropic,
 }
 
 impl Default for Trial {
@@ -36,6 +45,7 @@ impl Default for Trial {
                 kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },
+            speech: Speech::OpenAi,
             prefill: PrefillStyle::None,
             streams: true,
             deadline: None,
@@ -43,15 +53,33 @@ impl Default for Trial {
     }
 }
 
-struct Ended {
-    run: Continuation,
-    obstacle: Option<Obstacle>,
-    document: String,
-    calls: usize,
+pub(crate) struct Ended {
+    pub(crate) run: Continuation,
+    pub(crate) obstacle: Option<Obstacle>,
+    pub(crate) document: String,
+    pub(crate) calls: usize,
+    pub(crate) asked: Vec<Value>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Keeps all steps.
+#[derive(Default)]
+struct Steps(Vec<Step>);
+
+impl Observe for Steps {
+    fn stepped(
+        &mut self,
+        _run: &Continuation,
+        step: &Step,
+        _finish: Option<&str>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        self.0.push(step.clone());
+        Ok(())
+    }
 }
 
 impl Trial {
-    fn run(self) -> Ended {
+    pub(crate) fn run(self) -> Ended {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -70,17 +98,26 @@ impl Trial {
             silence: Duration::from_millis(300),
         })
         .expect("a client");
-        let mut openai = OpenAi::new(http, &server.base(), Some("secret-key"), self.prefill)
-            .expect("an address");
-        if !self.streams {
-            openai = openai.without_streaming();
-        }
+        let (base, key) = (server.base(), "secret-key");
         let policy = RetryPolicy {
             retries: 3,
             first_wait: Duration::from_millis(1),
             longest_wait: Duration::from_millis(20),
         };
-        let backend = Retrying::new(openai, policy);
+        let backend: Box<dyn Backend> = match self.speech {
+            Speech::OpenAi => {
+                let server = OpenAi::new(http, &base, Some(key), self.prefill);
+                let mut server = server.expect("an address");
+                if !self.streams {
+                    server = server.without_streaming();
+                }
+                Box::new(Retrying::new(server, policy))
+            }
+            Speech::Anthropic => {
+                let server = Anthropic::new(http, &base, key, true).expect("an address");
+                Box::new(Retrying::new(server, policy))
+            }
+        };
         let found = Models::default().find("gpt-4o");
         let counter = ChatCounter::for_model(&found);
         let request = ChatRequest::from_json(
@@ -89,7 +126,7 @@ impl Trial {
         )
         .expect("a request");
         let drive = Drive {
-            backend: &backend,
+            backend: backend.as_ref(),
             request: &request,
             counter: &counter,
             plan: &PlanOptions::for_model(&found.model),
@@ -97,20 +134,24 @@ impl Trial {
             most_answer_bytes: 100_000,
         };
         let mut run = Continuation::new(self.options);
-        let obstacle = complete(&mut run, &drive, &mut ())
+        let mut steps = Steps::default();
+        let obstacle = complete(&mut run, &drive, &mut steps)
             .await
-            .expect("nothing is recorded");
+            .expect("everything can be recorded");
+        let asked = server.asked();
         Ended {
             run,
             obstacle,
             document,
-            calls: server.asked().len(),
+            calls: asked.len(),
+            asked,
+            steps: steps.0,
         }
     }
 }
 
 #[track_caller]
-fn check_whole(ended: &Ended) {
+pub(crate) fn check_whole(ended: &Ended) {
     assert_eq!(
         ended.run.outcome(),
         Some(&Outcome::Complete),
@@ -190,7 +231,7 @@ fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
             ..Trial::default()
         }
         .run();
-        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("valid");
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
         match ended.run.outcome() {
             Some(Outcome::Complete) => {
                 assert_eq!(read(ended.run.text()), read(&ended.document), "seed {seed}");
@@ -280,20 +321,149 @@ fn a_refusal_for_now_is_asked_again() {
 #[test]
 fn a_refusal_for_good_keeps_what_there_is() {
     let ended = Trial {
-        faults: vec![None, Some(Fault::Status(400, None))],
+        faults: vec![None, Some(Fault::Status(403, None))],
         ..Trial::default()
     }
     .run();
+    check_model_error(&ended, 403);
+    assert_eq!(ended.calls, 2);
+}
+
+#[track_caller]
+fn check_model_error(ended: &Ended, expected: u16) {
     assert_eq!(
         ended.run.outcome().and_then(Outcome::reason),
         Some(Reason::ModelError)
     );
-    assert_eq!(ended.calls, 2);
-    assert!(matches!(
-        ended.obstacle,
-        Some(Obstacle::Backend(BackendError::Status { status: 400, .. }))
-    ));
+    let Some(Obstacle::Backend(BackendError::Status { status, .. })) = &ended.obstacle else {
+        panic!("{:?}", ended.obstacle);
+    };
+    assert_eq!(*status, expected);
     assert!(ended.run.last_valid_complete_part().is_some());
+}
+
+/// The ways that were refused, in their order.
+pub(crate) fn refused_ways(ended: &Ended) -> Vec<Way> {
+    let is_refused = |step: &&Step| {
+        let StepResult::Failed { failure, .. } = &step.result else {
+            return false;
+        };
+        matches!(failure, Failure::Refused { .. })
+    };
+    let refused = ended.steps.iter().filter(is_refused);
+    refused.filter_map(|step| step.way).collect()
+}
+
+#[test]
+fn a_way_that_is_refused_gives_way_to_the_next() {
+    for prefill in [
+        PrefillStyle::PrefixMessage,
+        PrefillStyle::ContinueFinalMessage,
+        PrefillStyle::LastMessage,
+        PrefillStyle::RawCompletion,
+    ] {
+        let ended = Trial {
+            faults: vec![Some(Fault::RefusesPrefill); 50],
+            prefill,
+            options: ContinuationOptions {
+                ways: vec![Way::Prefill, Way::Overlap, Way::Remainder],
+                kpi: Kpi::Off,
+                ..ContinuationOptions::default()
+            },
+            ..Trial::default()
+        }
+        .run();
+        check_whole(&ended);
+        assert_eq!(refused_ways(&ended), [Way::Prefill], "{prefill:?}");
+        assert_eq!(ended.obstacle, None);
+    }
+}
+
+#[test]
+fn a_refused_overlap_gives_way_to_the_remainder() {
+    for status in [400, 422] {
+        let ended = Trial {
+            faults: vec![None, Some(Fault::Status(status, None))],
+            ..Trial::default()
+        }
+        .run();
+        assert_eq!(refused_ways(&ended), [Way::Overlap]);
+        assert_eq!(ended.run.outcome(), Some(&Outcome::Complete));
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
+        assert_eq!(read(ended.run.text()), read(&ended.document));
+    }
+}
+
+#[test]
+fn a_run_that_is_refused_in_every_way_keeps_what_there_is() {
+    let ended = Trial {
+        faults: [None]
+            .into_iter()
+            .chain([Some(Fault::Status(400, None)); 9])
+            .collect(),
+        ..Trial::default()
+    }
+    .run();
+    check_model_error(&ended, 400);
+    assert_eq!(refused_ways(&ended), [Way::Overlap, Way::Remainder]);
+    assert_eq!(ended.calls, 3);
+}
+
+#[test]
+fn a_refusal_of_the_first_prompt_is_the_models_error() {
+    let ended = Trial {
+        faults: vec![Some(Fault::Status(400, None))],
+        ..Trial::default()
+    }
+    .run();
+    assert_eq!((ended.calls, ended.run.iterations()), (1, 0));
+    assert_eq!(
+        ended.run.outcome().and_then(Outcome::reason),
+        Some(Reason::ModelError)
+    );
+}
+
+#[test]
+fn the_model_says_what_to_count() {
+    let measure = |faults: Vec<Option<Fault>>| {
+        let ended = Trial {
+            faults,
+            options: ContinuationOptions {
+                kpi: Kpi::Measured(Vec::new()),
+                ..ContinuationOptions::default()
+            },
+            ..Trial::default()
+        }
+        .run();
+        check_whole(&ended);
+        let asked = ended.steps.iter().filter(|step| step.kpis.is_some());
+        assert_eq!(asked.count(), 1);
+        assert_eq!(ended.steps[1].iteration, 2);
+        ended
+    };
+    let ended = measure(Vec::new());
+    let kpis = ended.run.kpis();
+    assert_eq!((kpis.len(), kpis[0].json_path()), (1, "$['sections'][*]"));
+    assert_eq!(kpis[0].current_value, kpis[0].target_value);
+    assert!(ended.asked[1].get("response_format").is_none());
+
+    // Nobody who can be reached for it is no reason to stop.
+    for fault in [Fault::Status(400, None), Fault::Status(403, None)] {
+        let ended = measure(vec![None, Some(fault)]);
+        assert!(ended.run.kpis().is_empty());
+        assert_eq!(ended.obstacle, None);
+    }
+}
+
+#[test]
+fn characters_that_are_torn_between_events_are_whole_again() {
+    let ended = Trial {
+        faults: vec![Some(Fault::TornCharacters); 50],
+        ..Trial::default()
+    }
+    .run();
+    assert!(ended.document.contains('🚀'));
+    check_whole(&ended);
 }
 
 #[test]
@@ -409,7 +579,7 @@ fn nobody_there_is_told_without_the_key() {
             request: serde_json::Map::new(),
             prefill: None,
         };
-        overlock_model::Backend::call(&backend, call)
+        Backend::call(&backend, call)
             .await
             .err()
             .expect("nobody is there")
@@ -419,6 +589,25 @@ fn nobody_there_is_told_without_the_key() {
         "{error:?}"
     );
     assert!(!format!("{error} {error:?}").contains("secret"));
+}
+
+#[test]
+fn a_key_that_the_server_says_back_is_not_told() {
+    for speech in [Speech::OpenAi, Speech::Anthropic] {
+        let ended = Trial {
+            speech,
+            faults: [None]
+                .into_iter()
+                .chain([Some(Fault::TellsKey); 9])
+                .collect(),
+            ..Trial::default()
+        }
+        .run();
+        check_model_error(&ended, 400);
+        let told = format!("{:?} {:?}", ended.obstacle, ended.steps);
+        assert!(told.contains("this key is not known: "), "{told}");
+        assert!(!told.contains("secret-key"), "{told}");
+    }
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! Runs with a model behind them, from the request to the document.
 
+// The same over Anthropic's protocol.
+mod anthropic;
+// White space at the end of what is put in a model's mouth.
+mod blanks;
 // A scripted model behind a server, with all that can go wrong between.
 mod http;
 // A scripted model in the same process.

@@ -140,7 +140,11 @@ impl<'a> Listed<'a> {
 }
 
 fn line(step: &Step) -> String {
-    let way = step.way.map_or("prompt", overlock_model::Way::name);
+    let way = match step.way {
+        Some(way) => way.name(),
+        None if step.kpis.is_some() => "kpis",
+        None => "prompt",
+    };
     let tokens = grouped_tokens(step.tokens);
     let told = Join::from(&step.result).phrase();
     let kpi = step

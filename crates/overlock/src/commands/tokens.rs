@@ -1,10 +1,8 @@
 //! `overlock tokens`: how many tokens a text is.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use overlock_budget::{CountTokens, Keep, Provenance};
 use overlock_json::clean_encoding;
 use serde::Serialize;
@@ -13,7 +11,7 @@ use super::models::note_unknown;
 use super::{Form, parse_tokens};
 use crate::batch::{self, Object};
 use crate::config::{Config, ConfigSource};
-use crate::counter::{self, Counter};
+use crate::counter::{Counter, Named};
 use crate::draw;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
@@ -52,17 +50,12 @@ pub(crate) struct Tokens {
 
 /// What to count with; one of them.
 #[derive(Args, Debug)]
-#[group(multiple = false)]
 struct Way {
     /// Count as this model does [default: `budget.model` of the configuration]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["encoding", "tokenizer"])]
     model: Option<String>,
-    /// Count with this encoding; `approx:chars/4` is a rule of thumb
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(counter::names()))]
-    encoding: Option<String>,
-    /// Count with the tokenizer in this file, a Hugging Face tokenizer.json
-    #[arg(long, value_name = "FILE")]
-    tokenizer: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
 }
 
 /// The answer to machines.
@@ -202,10 +195,7 @@ impl Way {
         config: &Config,
         notes: &mut Notes,
     ) -> Result<(Counter, Option<String>), Failure> {
-        if let Some(path) = &self.tokenizer {
-            return Ok((Counter::from_file(path)?, None));
-        }
-        if let Some(counter) = self.encoding.as_deref().and_then(Counter::named) {
+        if let Some(counter) = self.named.counter()? {
             return Ok((counter, None));
         }
         let Some(model) = self.model.as_deref().or(config.budget.model.as_deref()) else {

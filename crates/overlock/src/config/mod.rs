@@ -22,7 +22,7 @@ use clap::Args;
 use overlock_budget::{Model, Models, PlanOptions, Sharing, Trim};
 
 pub(crate) use error::ConfigError;
-pub(crate) use run::{Asking, Complete, Prefill, Speech, StoreSettings, Upstream};
+pub(crate) use run::{Asking, Complete, Prefill, Progress, Speech, StoreSettings, Upstream};
 
 use crate::counter::TemplateFiles;
 use crate::output::Notes;

@@ -120,7 +120,7 @@ pub(crate) struct Complete {
     pub(super) max_failures: u32,
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) deadline_seconds: Option<u64>,
-    pub(super) progress: Progress,
+    pub(crate) progress: Progress,
     pub(super) patience: u32,
 }
 
@@ -167,10 +167,7 @@ impl Complete {
             max_failures: self.max_failures,
             max_iterations: self.max_iterations,
             max_output_tokens: self.max_output_tokens,
-            kpi: match self.progress {
-                Progress::Ask => Kpi::Ask,
-                Progress::Off => Kpi::Off,
-            },
+            kpi: self.progress.kpi(),
             kpi_patience: self.patience,
             ..ContinuationOptions::default()
         }
@@ -199,19 +196,31 @@ impl Asking {
     }
 }
 
-/// Whether a model is asked how much it has delivered.
+/// Who tells how far a document has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
+    /// The model, with every answer.
     Ask,
+    /// The document: what is counted in it, the model is asked once.
+    Measured,
     Off,
 }
 
 impl Progress {
-    pub(super) const ALL: [Self; 2] = [Self::Ask, Self::Off];
+    pub(crate) const ALL: [Self; 3] = [Self::Ask, Self::Measured, Self::Off];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn kpi(self) -> Kpi {
+        match self {
+            Self::Ask => Kpi::Ask,
+            Self::Measured => Kpi::Measured(Vec::new()),
+            Self::Off => Kpi::Off,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ask => "ask",
+            Self::Measured => "measured",
             Self::Off => "off",
         }
     }

@@ -3,6 +3,7 @@
 //! A model is counted with its own tokenizer where that is built in or its file is known, and else
 //! with a stand-in, which is always said.
 
+mod named;
 mod template;
 
 use std::fs;
@@ -13,6 +14,7 @@ use overlock_budget::{
     Approximate, ChatCounter, CountTokens, Encoding, Found, How, Provenance, TokenizerFile,
 };
 
+pub(crate) use named::Named;
 pub(crate) use template::{TemplateFiles, Templated};
 
 use crate::config::{Config, Tokenizer};

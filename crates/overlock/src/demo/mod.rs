@@ -138,9 +138,15 @@ fn script(document: &str, seed: u64) -> Script {
     Script {
         document: document.to_owned(),
         breath: (most / 2, most),
-        // Where a document has hardly begun, foreign JSON could be the rest of it.
+        // Where a document has hardly begun, foreign JSON could be the rest of it, and no blanks
+        // can be remembered where nothing is put in the model's mouth.
         behaviours: behaviours
-            .filter(|behaviour| *behaviour != Behaviour::SendsForeignJson)
+            .filter(|behaviour| {
+                !matches!(
+                    behaviour,
+                    Behaviour::SendsForeignJson | Behaviour::RemembersBlanks
+                )
+            })
             .collect(),
         seed,
     }

@@ -338,6 +338,7 @@ fn told(behaviour: Behaviour) -> &'static str {
         Behaviour::OnlyRepeats => "repeats the end, and nothing more",
         Behaviour::SaysNothing => "says nothing",
         Behaviour::SendsForeignJson => "sends something else",
+        Behaviour::RemembersBlanks => "goes on where it had stopped",
     }
 }
 

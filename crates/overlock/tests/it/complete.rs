@@ -13,22 +13,32 @@ use crate::program::{Run, TemporaryFile, TemporaryFolder, command, overlock, run
 /// A server for the length of a test.
 pub(crate) struct Model {
     /// Runs the server.
-    _runtime: Runtime,
-    server: ScriptedServer,
+    pub(crate) runtime: Runtime,
+    pub(crate) server: ScriptedServer,
     pub(crate) document: String,
     folder: TemporaryFolder,
 }
 
 impl Model {
     pub(crate) fn new(name: &str, behaviours: &[Behaviour], faults: &[Option<Fault>]) -> Self {
-        let rows: Vec<Value> = (0..60)
+        Self::with_rows(name, 60, (600, 900), behaviours, faults)
+    }
+
+    fn with_rows(
+        name: &str,
+        rows: u32,
+        breath: (usize, usize),
+        behaviours: &[Behaviour],
+        faults: &[Option<Fault>],
+    ) -> Self {
+        let rows: Vec<Value> = (0..rows)
             .map(|number| json!({ "id": number, "name": format!("river {number}"), "kilometres": number * 37 }))
             .collect();
         let document = serde_json::to_string_pretty(&json!({ "title": "Rivers", "rows": rows }))
             .expect("it can be written");
         let script = Script {
             document: document.clone(),
-            breath: (600, 900),
+            breath,
             behaviours: behaviours.to_vec(),
             seed: 3,
         };
@@ -37,14 +47,14 @@ impl Model {
             .block_on(ScriptedServer::start(script, faults))
             .expect("a server");
         Self {
-            _runtime: runtime,
+            runtime,
             server,
             document,
             folder: TemporaryFolder::new(name),
         }
     }
 
-    fn store(&self) -> String {
+    pub(crate) fn store(&self) -> String {
         format!("sqlite://{}/runs.db", self.folder.path().display())
     }
 
@@ -55,7 +65,7 @@ impl Model {
                 .iter()
                 .map(ToString::to_string)
                 .collect();
-        if !more.contains(&"--resume") {
+        if !more.contains(&"--resume") && !more.contains(&"--model") {
             arguments.extend(["--model", "gpt-4o"].map(str::to_owned));
         }
         arguments.extend(more.iter().map(ToString::to_string));
@@ -66,6 +76,16 @@ impl Model {
         let arguments = self.arguments(more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         command(&arguments)
+    }
+
+    /// The same as [`complete`](Self::complete), with variables in the environment.
+    fn complete_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Run {
+        run(self.command(more).envs(variables.iter().copied()), "")
+    }
+
+    fn latest(&self) -> String {
+        let listed = self.inspect(&["--json"]).json();
+        listed[0]["id"].as_str().expect("a name").to_owned()
     }
 
     fn complete(&self, more: &[&str]) -> Run {
@@ -290,6 +310,197 @@ fn a_key_is_sent_and_never_told() {
     let recorded =
         std::fs::read(format!("{}/runs.db", model.folder.path().display())).expect("the store");
     assert!(!String::from_utf8_lossy(&recorded).contains("hunter2"));
+}
+
+#[test]
+fn a_share_that_cannot_rise_says_how_to_go_on_without_it() {
+    let claims = [Behaviour::TellsProgress];
+    let model = Model::with_rows("complete-stalled", 500, (150, 200), &claims, &[]);
+    let variables = [
+        ("OVERLOCK_COMPLETE_PATIENCE", "1"),
+        ("OVERLOCK_COMPLETE_MAX_ITERATIONS", "1000"),
+    ];
+    let run = model.complete_with(&["Write about rivers."], &variables);
+    assert_eq!(run.code, 1);
+    let id = model.latest();
+    for kpi in ["off", "measured"] {
+        let hint = format!("overlock complete --resume {id} --kpi {kpi}");
+        assert!(run.stderr.contains(&hint), "{}", run.stderr);
+    }
+    let again = model.complete(&["--resume", &id]);
+    assert_eq!(again.code, 1, "the same question has the same answer");
+    let run = model.complete(&["--resume", &id, "--kpi", "off"]);
+    assert_eq!(
+        (run.code, run.stdout == model.document),
+        (0, true),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn what_the_model_names_is_counted_and_asked_for_once() {
+    let model = Model::new("complete-measured", &Behaviour::AS_ASKED, &[]);
+    let run = model.complete(&["Write about rivers.", "--kpi", "measured", "--json"]);
+    let answer = run.json();
+    assert_eq!(answer["outcome"], "complete");
+    assert_eq!(answer["iterations"], model.calls());
+    assert_eq!(answer["kpis"][0]["json_path"], "$['rows'][*]");
+    assert_eq!(answer["kpis"][0]["current_value"], 60);
+    assert_eq!(answer["steps"][1]["kpis"][0]["target_value"], 60);
+    let told = model.inspect(&[&model.latest()]);
+    assert!(told.stdout.contains("kpis"), "{}", told.stdout);
+
+    // A model that cannot be measured is asked no less.
+    let faults = [None, Some(Fault::Status(400, None))];
+    let model = Model::new("complete-unmeasured", &Behaviour::AS_ASKED, &faults);
+    let run = model.complete_with(
+        &["Write about rivers."],
+        &[("OVERLOCK_COMPLETE_PROGRESS", "measured")],
+    );
+    assert_eq!(
+        (run.code, run.stdout == model.document),
+        (0, true),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("nothing will be counted"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_run_that_was_cut_off_while_measuring_does_not_ask_for_it_again() {
+    let faults = [None, None, Some(Fault::Status(403, None))];
+    let model = Model::new("complete-measured-again", &Behaviour::AS_ASKED, &faults);
+    let run = model.complete(&["Write about rivers.", "--kpi", "measured"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let run = model.complete(&["--resume", &model.latest()]);
+    assert_eq!(
+        (run.code, run.stdout == model.document),
+        (0, true),
+        "{}",
+        run.stderr
+    );
+    let asks_kpis = |asked: &&Value| asked["messages"].to_string().contains("json_path");
+    assert_eq!(model.server.asked().iter().filter(asks_kpis).count(), 1);
+}
+
+#[test]
+fn who_counts_can_be_named() {
+    let model = Model::new("complete-counter", &[], &[]);
+    let ask = |more: &[&str]| {
+        let arguments = [&["Rivers.", "--model", "unheard-of"], more].concat();
+        model.complete(&arguments)
+    };
+    let unnamed = ask(&[]);
+    assert!(
+        unnamed.stderr.contains("--tokenizer FILE"),
+        "{}",
+        unnamed.stderr
+    );
+    let named = ask(&["--encoding", "cl100k_base"]);
+    assert_eq!((named.code, named.stdout == model.document), (0, true));
+    assert!(
+        !named.stderr.contains("--tokenizer FILE"),
+        "{}",
+        named.stderr
+    );
+    let missing = ask(&["--tokenizer", "/no/such/tokenizer.json"]);
+    assert_eq!(missing.code, 2);
+    assert!(
+        missing.stderr.contains("/no/such/tokenizer.json"),
+        "{}",
+        missing.stderr
+    );
+    let both = ask(&["--encoding", "cl100k_base", "--tokenizer", "tokenizer.json"]);
+    assert_eq!(both.code, 2);
+    assert!(
+        both.stderr.contains("cannot be used with"),
+        "{}",
+        both.stderr
+    );
+}
+
+#[test]
+fn a_deadline_ends_a_run_with_what_there_is() {
+    let faults = [None, Some(Fault::Silence(0)), None];
+    let model = Model::new("complete-deadline", &Behaviour::AS_ASKED, &faults);
+    let deadline = [("OVERLOCK_COMPLETE_DEADLINE_SECONDS", "1")];
+    let run = model.complete_with(&["Write about rivers.", "--json"], &deadline);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let answer = run.json();
+    assert_eq!(
+        (&answer["outcome"], &answer["reason"]),
+        (&json!("partial"), &json!("deadline"))
+    );
+    assert_eq!(answer["document"]["title"], "Rivers");
+    let run = model.complete(&["--resume", &model.latest()]);
+    assert_eq!(
+        (run.code, run.stdout == model.document),
+        (0, true),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_model_behind_anthropics_protocol_is_asked_in_the_way_it_takes() {
+    let variables = [
+        ("OVERLOCK_UPSTREAM_SPEECH", "anthropic"),
+        ("MY_SECRET", "hunter2"),
+    ];
+    let arguments = [
+        "Write about rivers.",
+        "--model",
+        "claude-3-5-sonnet-20241022",
+        "--key-variable",
+        "MY_SECRET",
+    ];
+    let model = Model::new("complete-anthropic", &Behaviour::AS_ASKED, &[]);
+    let run = model.complete_with(&arguments, &variables);
+    assert_eq!(
+        (run.code, run.stdout == model.document),
+        (0, true),
+        "{}",
+        run.stderr
+    );
+    let asked = model.server.asked();
+    let last = asked
+        .last()
+        .and_then(|asked| asked["messages"].as_array()?.last());
+    assert_eq!(last.map(|last| &last["role"]), Some(&json!("assistant")));
+
+    let schema = TemporaryFile::new("anthropic.json", r#"{"required": ["pages"]}"#);
+    let with_schema = [&arguments[..], &["--schema", schema.path()]].concat();
+    let run = model.complete_with(&with_schema, &variables);
+    assert_eq!(run.code, 1, "there are no pages");
+    assert!(
+        run.stderr.contains("not held to the schema"),
+        "{}",
+        run.stderr
+    );
+
+    let faults = [Some(Fault::RefusesPrefill); 50];
+    let model = Model::new("complete-anthropic-new", &Behaviour::AS_ASKED, &faults);
+    let run = model.complete_with(&arguments, &variables);
+    assert_eq!(
+        (run.code, run.stdout == model.document),
+        (0, true),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(
+        run.stderr
+            .matches("the server does not take this way of asking")
+            .count(),
+        1,
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stderr.contains("hunter2"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod models;
 mod render;
 mod repair;
 mod stitch;
+mod tls;
 mod tokens;
 
 // Where settings come from, and what is said of those that are wrong.

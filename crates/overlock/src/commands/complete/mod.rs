@@ -20,8 +20,8 @@ use tokio::time::Instant;
 
 use super::models::note_unknown;
 use super::parse_tokens;
-use crate::config::{Asking, Config, ConfigSource};
-use crate::counter::Counter;
+use crate::config::{Asking, Config, ConfigSource, Progress};
+use crate::counter::Named;
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
 use crate::runs;
@@ -74,6 +74,12 @@ pub(crate) struct Complete {
     /// How to ask for the rest [default: `complete.asking`, else auto]
     #[arg(long, value_name = "HOW", value_parser = asking_parser(), conflicts_with = "resume")]
     protocol: Option<Asking>,
+    /// Who tells how far it has come: ask the model each time; count in the document what the model
+    /// once named; or off [default: `complete.progress`, else ask]
+    #[arg(long, value_name = "WHO", value_parser = progress_parser())]
+    kpi: Option<Progress>,
+    #[command(flatten)]
+    named: Named,
     /// Where to record the run [default: `store.url`, else runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -99,12 +105,14 @@ struct Task {
 }
 
 impl Complete {
-    /// The command that goes on with a run, reached and recorded as this one was.
-    fn resuming(&self, id: &RunId) -> String {
+    /// The command that goes on with a run, reached and recorded as this one was; with another
+    /// measure of its progress, if one is named.
+    fn resuming(&self, id: &RunId, kpi: Option<Progress>) -> String {
         let flags = [
-            ("--upstream", &self.upstream),
-            ("--key-variable", &self.key_variable),
-            ("--store", &self.store),
+            ("--kpi", kpi.map(Progress::name)),
+            ("--upstream", self.upstream.as_deref()),
+            ("--key-variable", self.key_variable.as_deref()),
+            ("--store", self.store.as_deref()),
         ];
         let mut command = format!("overlock complete --resume {id}");
         for (flag, value) in flags {
@@ -121,7 +129,7 @@ impl Complete {
         let schema = self.schema.as_deref().map(Schema::read).transpose()?;
         let store = runs::open(self.store.as_deref(), &config)?;
         let task = match &self.resume {
-            Some(id) => resumed(&store, id)?,
+            Some(id) => self.resumed(&store, id)?,
             None => self.begun(&config, &store, schema.as_ref(), &mut notes)?,
         };
         let finished = self.drive(task, &config, &store, &mut notes)?;
@@ -141,6 +149,7 @@ impl Complete {
         let can_prefill = upstream::can_prefill(config, &found);
         let mut complete = config.complete.clone();
         complete.asking = self.protocol.unwrap_or(complete.asking);
+        complete.progress = self.kpi.unwrap_or(complete.progress);
         complete.max_output_tokens = self.max_output.or(complete.max_output_tokens);
         let options = complete.options(&found.model, can_prefill);
         let id = runs::new_id();
@@ -150,6 +159,23 @@ impl Complete {
             model,
             request,
             run: Continuation::new(options),
+        })
+    }
+
+    /// A recorded run, as far as it has come.
+    fn resumed(&self, store: &Store, id: &RunId) -> Result<Task, Failure> {
+        let recorded = runs::read(store, id)?;
+        let mut options = recorded.options;
+        if let Some(progress) = self.kpi {
+            options.kpi = progress.kpi();
+        }
+        let mut run = Continuation::resume(options, &recorded.steps);
+        run.try_again();
+        Ok(Task {
+            id: id.clone(),
+            model: recorded.model,
+            request: recorded.request,
+            run,
         })
     }
 
@@ -169,9 +195,9 @@ impl Complete {
         let models = config.models();
         let found: Found = models.find(&model);
         note_unknown(&model, &models, notes);
-        let counter = Counter::for_model(&model, &found, config)?;
+        let (counter, files) = self.named.counter_for(&model, &found, config)?;
         counter.note(notes);
-        let template = counter.template(config.template_files(found.entry.as_deref()))?;
+        let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
         let interrupt = Interrupt::new();
         let backend = Interruptible {
@@ -224,19 +250,6 @@ impl Complete {
     }
 }
 
-/// A recorded run, as far as it has come.
-fn resumed(store: &Store, id: &RunId) -> Result<Task, Failure> {
-    let recorded = runs::read(store, id)?;
-    let mut run = Continuation::resume(recorded.options, &recorded.steps);
-    run.try_again();
-    Ok(Task {
-        id: id.clone(),
-        model: recorded.model,
-        request: recorded.request,
-        run,
-    })
-}
-
 /// An argument as a shell has to be given it.
 fn quoted(argument: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&byte);
@@ -244,6 +257,14 @@ fn quoted(argument: &str) -> String {
         return argument.to_owned();
     }
     format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+fn progress_parser() -> impl TypedValueParser<Value = Progress> {
+    PossibleValuesParser::new(Progress::ALL.map(Progress::name)).map(|name| {
+        let mut all = Progress::ALL.into_iter();
+        all.find(|progress| progress.name() == name)
+            .expect("only these names are possible")
+    })
 }
 
 fn asking_parser() -> impl TypedValueParser<Value = Asking> {

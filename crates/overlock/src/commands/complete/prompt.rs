@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Complete;
 use super::schema::Schema;
-use crate::config::Config;
+use crate::config::{Config, Speech};
 use crate::ending::Failure;
 use crate::input;
 use crate::output::Notes;
@@ -50,7 +50,13 @@ pub(super) fn read(
         };
         request[key] = json!(tokens);
     }
-    let can_be_held = config.models().find(&model).model.json;
+    // Anthropic takes few schemas and has no other way to hold a model to JSON: what is not
+    // asked for by name is not risked.
+    let is_anthropic = config.upstream.speech == Speech::Anthropic;
+    let can_be_held = config.models().find(&model).model.json && !is_anthropic;
+    if is_anthropic && schema.is_some() {
+        notes.note("the model is not held to the schema, but its document is checked against it");
+    }
     if request.get("response_format").is_none() && can_be_held {
         request["response_format"] = match schema {
             Some(schema) => schema.response_format(),

@@ -3,13 +3,16 @@
 use std::fs;
 use std::time::Duration;
 
-use overlock_model::{Continuation, Obstacle, Outcome, PromptError, Reason, Step};
+use overlock_model::{
+    BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason, Step,
+};
 use overlock_store::RunId;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Complete;
 use super::schema::Schema;
+use crate::config::Progress;
 use crate::draw::{grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
@@ -39,6 +42,9 @@ struct Answer<'a> {
     raw: Option<&'a str>,
     iterations: u32,
     output_tokens: u64,
+    /// What was counted in the document.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kpis: Vec<&'a MeasuredKpi>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<SchemaAnswer>,
     steps: &'a [Step],
@@ -121,6 +127,7 @@ impl Finished {
             raw: matches!(outcome, Outcome::Failed { .. }).then(|| self.run.raw()),
             iterations: self.run.iterations(),
             output_tokens: self.run.output_tokens(),
+            kpis: self.run.kpis(),
             schema,
             steps: &self.steps,
         })
@@ -164,7 +171,7 @@ impl Finished {
         if let Some(reason) = outcome.reason() {
             // What was allowed is used up: the same run would end at once.
             if !matches!(reason, Reason::IterationLimit | Reason::TokenLimit) {
-                notes.hint(format_args!("go on with: {}", complete.resuming(&self.id)));
+                notes.hint(self.way_on(reason, complete));
             }
         }
         for (path, message) in violations {
@@ -173,9 +180,36 @@ impl Finished {
         }
     }
 
+    /// What goes on with the run.
+    fn way_on(&self, reason: Reason, complete: &Complete) -> String {
+        let command = |kpi| complete.resuming(&self.id, kpi);
+        match (reason, &self.run.options().kpi) {
+            (Reason::KpiStalled, Kpi::Ask) => format!(
+                "a very long document may grow by less than a hundredth with an answer; go on \
+                 without that question: {}; or count in the document: {}",
+                command(Some(Progress::Off)),
+                command(Some(Progress::Measured))
+            ),
+            (Reason::KpiStalled, _) => {
+                let command = command(Some(Progress::Off));
+                format!("go on without that measure: {command}")
+            }
+            _ => format!("go on with: {}", command(None)),
+        }
+    }
+
     fn note_obstacle(&self, notes: &mut Notes) {
         if let Some(obstacle) = &self.obstacle {
             notes.note(told(obstacle));
+            if matches!(
+                obstacle,
+                Obstacle::Backend(BackendError::Certificate { .. })
+            ) {
+                notes.hint(
+                    "if that server is your own, set SSL_CERT_FILE to a PEM file with the \
+                     certificate that it shows or that signed it",
+                );
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use overlock_budget::{Model, PlanOptions, Trim};
 
 use super::parse_tokens;
 use crate::config::{Config, ConfigSource, TRIMS};
+use crate::counter::Named;
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
 
@@ -46,9 +47,8 @@ pub(crate) struct Fit {
     /// Let the answer take all the room there is
     #[arg(long)]
     grow: bool,
-    /// Count with the tokenizer in this file, a Hugging Face tokenizer.json
-    #[arg(long, value_name = "FILE", conflicts_with = "messages")]
-    tokenizer: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
     /// The `tokenizer_config.json` with the chat template [default: the one beside the tokenizer]
     #[arg(long, value_name = "FILE", conflicts_with = "messages")]
     tokenizer_config: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub(crate) struct Fit {
     output: Option<PathBuf>,
     /// Estimate instead: how many messages there are
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true,
-          conflicts_with = "request", help_heading = "Estimate")]
+          conflicts_with_all = ["request", "encoding", "tokenizer"], help_heading = "Estimate")]
     messages: Option<u64>,
     /// The tokens of the system prompt
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true,

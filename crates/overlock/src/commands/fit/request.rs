@@ -15,7 +15,6 @@ use super::{Fit, no_model, refusal};
 use crate::batch::Refusal;
 use crate::commands::models::note_unknown;
 use crate::config::Config;
-use crate::counter::{Counter, TemplateFiles};
 use crate::draw::{self, WindowDrawing};
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
@@ -80,16 +79,8 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
     let models = config.models();
     let found = models.find(model);
     note_unknown(model, &models, notes);
-    let counter = match &fit.tokenizer {
-        Some(path) => Counter::from_file(path)?,
-        None => Counter::for_model(model, &found, config)?,
-    };
+    let (counter, mut files) = fit.named.counter_for(model, &found, config)?;
     counter.note(notes);
-    // A file that is named on the command line has nothing to do with what is configured.
-    let mut files = match fit.tokenizer {
-        Some(_) => TemplateFiles::default(),
-        None => config.template_files(found.entry.as_deref()),
-    };
     files.tokenizer_config = fit.tokenizer_config.as_deref().or(files.tokenizer_config);
     let template = counter.template(files)?;
     if template.is_none() && fit.tokenizer_config.is_some() {

@@ -1,0 +1,106 @@
+//! What is counted from step to step.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ContinuationOptions, Failure, Progress, Step, StepResult};
+use crate::progress::MeasuredKpi;
+use crate::way::Way;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Tally {
+    pub(super) iterations: u32,
+    pub(super) output_tokens: u64,
+    /// Failures in a row, those of them that brought nothing, and those that the upstream refused
+    /// to answer.
+    pub(super) failures: u32,
+    pub(super) brought_nothing: u32,
+    pub(super) refusals: u32,
+    /// Which of the ways is taken.
+    pub(super) way: usize,
+    /// The ways of which the upstream will have none.
+    pub(super) refused: Vec<Way>,
+    /// How often in a row an answer could be joined in two ways.
+    pub(super) ambiguous: u32,
+    pub(super) last_kpi: Option<u8>,
+    /// Answers in a row without progress.
+    pub(super) stalls: u32,
+    pub(super) fell: bool,
+    /// What the model says can be counted, once it was asked.
+    pub(super) kpis: Option<Vec<MeasuredKpi>>,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, step: &Step, options: &ContinuationOptions) {
+        self.iterations += 1;
+        self.output_tokens = self.output_tokens.saturating_add(step.tokens);
+        // What was no answer about the document says nothing about how the run is going.
+        if let Some(kpis) = &step.kpis {
+            self.kpis = Some(kpis.clone());
+            return;
+        }
+        match &step.result {
+            StepResult::Grown { .. } => {
+                (self.failures, self.brought_nothing, self.refusals) = (0, 0, 0);
+                self.ambiguous = 0;
+            }
+            StepResult::Failed { failure, .. } => self.add_failure(failure, step.way, options),
+        }
+        match step.progress {
+            Progress::Unknown => {}
+            Progress::Rose => {
+                self.stalls = 0;
+                self.last_kpi = step.kpi.or(self.last_kpi);
+            }
+            Progress::Stalled => self.stalls += 1,
+            Progress::Fell => self.fell = true,
+        }
+    }
+
+    fn add_failure(&mut self, failure: &Failure, way: Option<Way>, options: &ContinuationOptions) {
+        self.failures += 1;
+        self.brought_nothing += u32::from(failure.brought_nothing());
+        let is_refused = matches!(failure, Failure::Refused { .. });
+        self.refusals += u32::from(is_refused);
+        if *failure == Failure::Ambiguous {
+            self.ambiguous += 1;
+            return;
+        }
+        let Some(way) = way else {
+            return;
+        };
+        if is_refused && !self.refused.contains(&way) {
+            self.refused.push(way);
+        }
+        self.ambiguous = 0;
+        let ways = &options.ways;
+        let after = |index: usize| (index + 1) % ways.len().max(1);
+        self.way = after(self.way);
+        for _ in ways {
+            if ways
+                .get(self.way)
+                .is_some_and(|way| self.refused.contains(way))
+            {
+                self.way = after(self.way);
+            }
+        }
+    }
+
+    /// Whether there is no way left that the upstream takes.
+    pub(super) fn is_refused_in_every(&self, options: &ContinuationOptions) -> bool {
+        let is_refused = |way: &Way| self.refused.contains(way);
+        match options.ways.as_slice() {
+            [] => is_refused(&Way::Overlap),
+            ways => ways.iter().all(is_refused),
+        }
+    }
+
+    /// Forgets what counts in a row.
+    pub(super) fn forgive(&mut self, options: &ContinuationOptions) {
+        (self.failures, self.brought_nothing, self.refusals) = (0, 0, 0);
+        (self.ambiguous, self.stalls, self.fell) = (0, 0, false);
+        if self.is_refused_in_every(options) {
+            self.refused.clear();
+        }
+    }
+}

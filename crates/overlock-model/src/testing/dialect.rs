@@ -1,0 +1,281 @@
+//! How providers put the same question and the same answer.
+
+use hyper::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use crate::backend::{Call, Event, Usage};
+
+/// What a server speaks at one of its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// OpenAI's chat completions.
+    Chat,
+    /// OpenAI's completions of a plain prompt.
+    Raw,
+    /// Anthropic's messages.
+    Messages,
+}
+
+/// Why a request is none: a status, and what the provider would say.
+pub(super) type Refused = (u16, String);
+
+impl Dialect {
+    /// What is spoken at a path.
+    pub(super) fn at(path: &str) -> Option<Self> {
+        match path {
+            "/v1/chat/completions" => Some(Self::Chat),
+            "/v1/completions" => Some(Self::Raw),
+            "/v1/messages" => Some(Self::Messages),
+            _ => None,
+        }
+    }
+
+    /// Looks at what comes with a request, as strictly as the provider does.
+    pub(super) fn check(
+        self,
+        headers: &HeaderMap,
+        request: &Map<String, Value>,
+    ) -> Result<(), Refused> {
+        if self != Self::Messages {
+            return Ok(());
+        }
+        let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        if header("x-api-key").is_none_or(str::is_empty) {
+            return Err((401, "x-api-key header is required".to_owned()));
+        }
+        if header("anthropic-version") != Some("2023-06-01") {
+            return Err((400, "anthropic-version: header is required".to_owned()));
+        }
+        check_messages(request).map_err(|message| (400, message))
+    }
+
+    /// The call that a request makes: what a last message of the assistant says is put in its
+    /// mouth.
+    pub(super) fn call(self, mut request: Map<String, Value>) -> Call {
+        if self == Self::Raw {
+            let prompt = request.remove("prompt").unwrap_or_default();
+            let prefill = prompt.as_str().map(str::to_owned);
+            return Call { request, prefill };
+        }
+        let messages = request.get_mut("messages").and_then(Value::as_array_mut);
+        let last =
+            messages.and_then(|messages| messages.pop_if(|message| message["role"] == "assistant"));
+        let prefill = last.and_then(|message| message["content"].as_str().map(str::to_owned));
+        Call { request, prefill }
+    }
+
+    /// An answer in one piece.
+    pub(super) fn whole(self, events: &[Event]) -> Value {
+        let told = Told::of(events);
+        match self {
+            Self::Messages => json!({
+                "type": "message",
+                "role": "assistant",
+                "content": [{ "type": "text", "text": told.text }],
+                "stop_reason": stop_reason(&told.finish),
+                "usage": { "input_tokens": told.usage.input, "output_tokens": told.usage.output },
+            }),
+            Self::Chat | Self::Raw => {
+                let mut choice = json!({ "index": 0, "finish_reason": told.finish });
+                if self == Self::Raw {
+                    choice["text"] = json!(told.text);
+                } else {
+                    choice["message"] = json!({ "role": "assistant", "content": told.text });
+                }
+                json!({
+                    "object": "chat.completion",
+                    "choices": [choice],
+                    "usage": {
+                        "prompt_tokens": told.usage.input,
+                        "completion_tokens": told.usage.output,
+                    },
+                })
+            }
+        }
+    }
+
+    /// An answer as a stream, event by event.
+    pub(super) fn stream(self, events: &[Event]) -> Vec<String> {
+        if self != Self::Messages {
+            let chunks = events.iter().map(|event| self.chunk(event));
+            return chunks.chain(["data: [DONE]\n\n".to_owned()]).collect();
+        }
+        let told = Told::of(events);
+        let usage = json!({ "input_tokens": told.usage.input, "output_tokens": 1 });
+        let mut chunks = vec![
+            named(
+                "message_start",
+                &json!({ "message": { "type": "message", "role": "assistant", "content": [], "usage": usage } }),
+            ),
+            named(
+                "content_block_start",
+                &json!({ "index": 0, "content_block": { "type": "text", "text": "" } }),
+            ),
+            named("ping", &json!({})),
+        ];
+        let texts = events
+            .iter()
+            .filter(|event| matches!(event, Event::Text(_)));
+        chunks.extend(texts.map(|event| self.chunk(event)));
+        chunks.extend([
+            named("content_block_stop", &json!({ "index": 0 })),
+            named(
+                "message_delta",
+                &json!({
+                    "delta": { "stop_reason": stop_reason(&told.finish), "stop_sequence": null },
+                    "usage": { "output_tokens": told.usage.output },
+                }),
+            ),
+            named("message_stop", &json!({})),
+        ]);
+        chunks
+    }
+
+    /// One event of a stream.
+    pub(super) fn chunk(self, event: &Event) -> String {
+        let choice = |choice: Value| json!({ "choices": [choice] });
+        let value = match (self, event) {
+            (Self::Messages, event) => {
+                let text = if let Event::Text(text) = event {
+                    text
+                } else {
+                    ""
+                };
+                let delta = json!({ "type": "text_delta", "text": text });
+                return named(
+                    "content_block_delta",
+                    &json!({ "index": 0, "delta": delta }),
+                );
+            }
+            (Self::Raw, Event::Text(text)) => choice(json!({ "index": 0, "text": text })),
+            (Self::Chat, Event::Text(text)) => {
+                choice(json!({ "index": 0, "delta": { "content": text } }))
+            }
+            (_, Event::Finish(reason)) => {
+                choice(json!({ "index": 0, "delta": {}, "finish_reason": reason }))
+            }
+            (_, Event::Usage(usage)) => json!({
+                "choices": [],
+                "usage": { "prompt_tokens": usage.input, "completion_tokens": usage.output },
+            }),
+        };
+        format!("data: {value}\n\n")
+    }
+
+    /// An event of a stream that turns it into an error.
+    pub(super) fn error_event(self, message: &str) -> String {
+        match self {
+            Self::Messages => named("error", &self.error(529, message)),
+            Self::Chat | Self::Raw => format!("data: {}\n\n", self.error(529, message)),
+        }
+    }
+
+    /// The body of an error.
+    pub(super) fn error(self, status: u16, message: &str) -> Value {
+        if self != Self::Messages {
+            return json!({ "error": { "message": message, "type": "error" } });
+        }
+        let kind = match status {
+            400 => "invalid_request_error",
+            401 => "authentication_error",
+            429 => "rate_limit_error",
+            529 => "overloaded_error",
+            _ => "api_error",
+        };
+        json!({ "type": "error", "error": { "type": kind, "message": message } })
+    }
+}
+
+/// All that is told in an answer.
+struct Told {
+    text: String,
+    finish: String,
+    usage: Usage,
+}
+
+impl Told {
+    fn of(events: &[Event]) -> Self {
+        let mut told = Self {
+            text: String::new(),
+            finish: String::new(),
+            usage: Usage::default(),
+        };
+        for event in events {
+            match event {
+                Event::Text(piece) => told.text.push_str(piece),
+                Event::Finish(reason) => told.finish.clone_from(reason),
+                Event::Usage(usage) => told.usage = *usage,
+            }
+        }
+        told
+    }
+}
+
+fn named(name: &str, body: &Value) -> String {
+    let mut value = json!({ "type": name });
+    if let (Value::Object(value), Value::Object(body)) = (&mut value, body) {
+        let body = body
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()));
+        value.extend(body);
+    }
+    format!("event: {name}\ndata: {value}\n\n")
+}
+
+fn stop_reason(finish: &str) -> &'static str {
+    if finish == "length" {
+        "max_tokens"
+    } else {
+        "end_turn"
+    }
+}
+
+/// What Anthropic insists on.
+fn check_messages(request: &Map<String, Value>) -> Result<(), String> {
+    const KNOWN: [&str; 10] = [
+        "model",
+        "messages",
+        "max_tokens",
+        "system",
+        "stop_sequences",
+        "stream",
+        "temperature",
+        "top_p",
+        "top_k",
+        "output_config",
+    ];
+    if let Some(name) = request.keys().find(|name| !KNOWN.contains(&name.as_str())) {
+        return Err(format!("{name}: Extra inputs are not permitted"));
+    }
+    if request.get("max_tokens").and_then(Value::as_u64).is_none() {
+        return Err("max_tokens: Field required".to_owned());
+    }
+    let messages = request.get("messages").and_then(Value::as_array);
+    let messages = messages.ok_or("messages: Field required")?;
+    for (index, message) in messages.iter().enumerate() {
+        let role = message["role"].as_str().unwrap_or_default();
+        if !matches!(role, "user" | "assistant") {
+            return Err(format!("messages: Unexpected role \"{role}\""));
+        }
+        let is_known = match &message["content"] {
+            Value::String(text) => !text.is_empty(),
+            Value::Array(parts) => parts.iter().all(|part| match part["type"].as_str() {
+                Some("text") => part["text"].as_str().is_some_and(|text| !text.is_empty()),
+                Some("image") => part["source"]["type"].is_string(),
+                _ => false,
+            }),
+            _ => false,
+        };
+        if !is_known {
+            return Err(format!("messages.{index}.content: Input should be text"));
+        }
+    }
+    let last = messages.last().filter(|last| last["role"] == "assistant");
+    let begun = last.and_then(|last| last["content"].as_str());
+    if begun.is_some_and(|begun| begun.ends_with(char::is_whitespace)) {
+        return Err(
+            "messages: final assistant content cannot end with trailing whitespace".to_owned(),
+        );
+    }
+    Ok(())
+}
