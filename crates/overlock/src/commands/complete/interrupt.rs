@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use futures_util::future::{BoxFuture, Either, Shared, select};
 use futures_util::{FutureExt, StreamExt, stream};
-use overlock_model::{Ask, Backend, BackendError, Call, Event, Events};
+use overlock_model::{Ask, Backend, BackendError, Call, Event, Events, Wants};
 
 /// Somebody may call the run off. Clones are about the same run.
 #[derive(Clone)]
@@ -52,9 +52,11 @@ impl Interrupt {
     pub(super) fn asking(&self, ask: &Ask) {
         /// A fence, small talk and a word on the progress take no more.
         const AROUND: usize = 200;
-        let repeated = match ask.overlap.len() {
-            0 => 0,
-            overlap => overlap + AROUND,
+        let repeated = match (ask.wants, ask.overlap.len()) {
+            // What to count is named as a whole or not at all.
+            (Wants::Kpis, _) => usize::MAX,
+            (_, 0) => 0,
+            (_, overlap) => overlap + AROUND,
         };
         self.state.repeated.store(repeated, Ordering::Relaxed);
     }
