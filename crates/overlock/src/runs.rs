@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use overlock_budget::ChatRequest;
 use overlock_model::{ContinuationOptions, Outcome, Step};
@@ -9,6 +10,9 @@ use overlock_store::{NewRun, RunId, RunSummary, Store, StoreAddress, StoreError}
 
 use crate::config::Config;
 use crate::ending::Failure;
+
+/// Of one answer no more than this is read.
+pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
 /// A run as it was recorded.
 pub(crate) struct Recorded {
@@ -21,13 +25,30 @@ pub(crate) struct Recorded {
 
 /// Opens the store that is named, else the one in the configuration, else the user's own.
 pub(crate) fn open(named: Option<&str>, config: &Config) -> Result<Store, Failure> {
-    let address = match named.or(config.store.url.as_deref()) {
-        Some(address) => address
-            .parse()
-            .map_err(|source| Failure::StoreAddress { source })?,
-        None => StoreAddress::Sqlite(default_file()),
-    };
+    match named.or(config.store.url.as_deref()) {
+        Some(address) => open_at(address),
+        None => Store::open(&StoreAddress::Sqlite(default_file())).map_err(failed),
+    }
+}
+
+/// Opens the store at an address.
+pub(crate) fn open_at(address: &str) -> Result<Store, Failure> {
+    let address = address
+        .parse()
+        .map_err(|source| Failure::StoreAddress { source })?;
     Store::open(&address).map_err(failed)
+}
+
+/// A name for a run that begins now.
+pub(crate) fn new_id() -> RunId {
+    RunId::new(now(), drawn())
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let milliseconds = since.unwrap_or_default().as_millis();
+    u64::try_from(milliseconds).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn begin(
@@ -93,6 +114,12 @@ pub(crate) fn outcome(summary: &RunSummary) -> Option<Outcome> {
 
 fn failed(source: StoreError) -> Failure {
     Failure::Store { source }
+}
+
+/// A number drawn at random, from the randomness that every hash map begins with.
+fn drawn() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
 }
 
 /// Where programs keep what is worth keeping.

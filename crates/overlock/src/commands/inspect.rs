@@ -1,13 +1,13 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_model::{Continuation, Outcome, Step, StepResult};
+use overlock_model::{Continuation, Outcome, Step};
 use overlock_store::{RunId, RunSummary};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::config::ConfigSource;
-use crate::draw::{grouped, grouped_tokens};
+use crate::draw::{Join, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs::{self, Recorded};
@@ -146,19 +146,7 @@ fn line(step: &Step) -> String {
         None => "prompt",
     };
     let tokens = grouped_tokens(step.tokens);
-    let told = match &step.result {
-        StepResult::Failed { failure, .. } => format!("refused: {failure}"),
-        StepResult::Grown {
-            seam,
-            overlap,
-            added_bytes,
-            ..
-        } => format!(
-            "{seam}, {} characters repeated, {} bytes new",
-            grouped(*overlap),
-            grouped(*added_bytes)
-        ),
-    };
+    let told = Join::from(&step.result).phrase();
     let kpi = step
         .kpi
         .map_or(String::new(), |kpi| format!(", {kpi} % by its own account"));

@@ -1,5 +1,6 @@
 //! `overlock complete`: one whole JSON document from a model whose answers are cut.
 
+mod interrupt;
 mod prompt;
 mod record;
 mod result;
@@ -8,7 +9,7 @@ mod show;
 mod upstream;
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -24,6 +25,7 @@ use crate::counter::Named;
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
 use crate::runs;
+use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
 use result::Finished;
 use schema::Schema;
@@ -35,8 +37,8 @@ use schema::Schema;
 /// output. What happens goes to standard error. If the document cannot be made whole, its valid
 /// part is printed, and the reason is told.
 ///
-/// A run is recorded after every answer: one that was killed goes on with --resume, and no answer
-/// is paid for twice.
+/// A run is recorded after every answer: one that was killed or called off with Ctrl-C goes on with
+/// --resume, and no answer is paid for twice.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock complete 'List all rivers of Europe as JSON' \\\n      \
@@ -103,6 +105,24 @@ struct Task {
 }
 
 impl Complete {
+    /// The command that goes on with a run, reached and recorded as this one was; with another
+    /// measure of its progress, if one is named.
+    fn resuming(&self, id: &RunId, kpi: Option<Progress>) -> String {
+        let flags = [
+            ("--kpi", kpi.map(Progress::name)),
+            ("--upstream", self.upstream.as_deref()),
+            ("--key-variable", self.key_variable.as_deref()),
+            ("--store", self.store.as_deref()),
+        ];
+        let mut command = format!("overlock complete --resume {id}");
+        for (flag, value) in flags {
+            if let Some(value) = value {
+                command = format!("{command} {flag} {}", quoted(value));
+            }
+        }
+        command
+    }
+
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
@@ -132,9 +152,8 @@ impl Complete {
         complete.progress = self.kpi.unwrap_or(complete.progress);
         complete.max_output_tokens = self.max_output.or(complete.max_output_tokens);
         let options = complete.options(&found.model, can_prefill);
-        let (at, drawn) = (now(), drawn());
-        let id = RunId::new(at, drawn);
-        runs::begin(store, &id, at, &model, &request, &options)?;
+        let id = runs::new_id();
+        runs::begin(store, &id, runs::now(), &model, &request, &options)?;
         Ok(Task {
             id,
             model,
@@ -180,10 +199,14 @@ impl Complete {
         counter.note(notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
-        let backend = upstream::backend(self, config, &found)?;
+        let interrupt = Interrupt::new();
+        let backend = Interruptible {
+            backend: upstream::backend(self, config, &found)?,
+            interrupt: interrupt.clone(),
+        };
         let plan = config.budget.plan_options(&found.model);
         let begun = std::time::Instant::now();
-        let mut recorder = Recorder::new(store, &id, &run);
+        let mut recorder = Recorder::new(store, &id, interrupt.clone());
         recorder.show.begin(&id, &model, &run);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -191,19 +214,21 @@ impl Complete {
         let obstacle = runtime.block_on(async {
             let deadline = config.complete.deadline_seconds;
             let drive = Drive {
-                backend: backend.as_ref(),
+                backend: &backend,
                 request: &request,
                 counter: &chat,
                 plan: &plan,
                 deadline: deadline.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
-                most_answer_bytes: MOST_ANSWER_BYTES,
+                most_answer_bytes: runs::MOST_ANSWER_BYTES,
                 live: false,
             };
             tokio::select! {
+                biased;
                 driven = complete(&mut run, &drive, &mut recorder) => Some(driven),
-                _ = tokio::signal::ctrl_c() => None,
+                () = interrupt.stopped() => None,
             }
         });
+        recorder.show.end();
         let obstacle = if let Some(driven) = obstacle {
             driven.map_err(|source| Failure::Run { source })?
         } else {
@@ -213,7 +238,7 @@ impl Complete {
         let steps = recorder.into_steps();
         let outcome = run.outcome().cloned();
         if let Some(outcome) = &outcome {
-            runs::end(store, &id, now(), outcome)?;
+            runs::end(store, &id, runs::now(), outcome)?;
         }
         Ok(Finished {
             id,
@@ -226,20 +251,13 @@ impl Complete {
     }
 }
 
-/// Of one answer no more than this is read.
-const MOST_ANSWER_BYTES: usize = 64 << 20;
-
-/// Milliseconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let milliseconds = since.unwrap_or_default().as_millis();
-    u64::try_from(milliseconds).unwrap_or(u64::MAX)
-}
-
-/// A number drawn at random, from the randomness that every hash map begins with.
-fn drawn() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
+/// An argument as a shell has to be given it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&byte);
+    if !argument.is_empty() && argument.bytes().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 fn progress_parser() -> impl TypedValueParser<Value = Progress> {

@@ -7,6 +7,7 @@ use overlock_budget::Plan;
 use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
 use overlock_store::{RunId, Store};
 
+use super::interrupt::Interrupt;
 use super::show::Show;
 use crate::runs;
 
@@ -15,16 +16,18 @@ pub(super) struct Recorder<'a> {
     store: &'a Store,
     id: &'a RunId,
     pub(super) show: Show,
+    interrupt: Interrupt,
     /// The steps of this process.
     steps: Vec<Step>,
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(store: &'a Store, id: &'a RunId, run: &Continuation) -> Self {
+    pub(super) fn new(store: &'a Store, id: &'a RunId, interrupt: Interrupt) -> Self {
         Self {
             store,
             id,
-            show: Show::new(run),
+            show: Show::new(),
+            interrupt,
             steps: Vec::new(),
         }
     }
@@ -36,6 +39,7 @@ impl<'a> Recorder<'a> {
 
 impl Observe for Recorder<'_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
+        self.interrupt.asking(ask);
         self.show.asking(ask, plan);
     }
 

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::Complete;
 use super::schema::Schema;
+use crate::config::Progress;
 use crate::draw::{grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
@@ -95,7 +96,7 @@ impl Finished {
             (None, Some(document)) => Results::new().document(&[document.as_bytes()])?,
             (_, None) => {}
         }
-        self.note(outcome, &violations, notes);
+        self.note(outcome, &violations, complete, notes);
         Ok(ending)
     }
 
@@ -132,7 +133,13 @@ impl Finished {
         })
     }
 
-    fn note(&self, outcome: &Outcome, violations: &[(String, String)], notes: &mut Notes) {
+    fn note(
+        &self,
+        outcome: &Outcome,
+        violations: &[(String, String)],
+        complete: &Complete,
+        notes: &mut Notes,
+    ) {
         let answers = match self.run.iterations() {
             1 => "1 answer".to_owned(),
             count => format!("{count} answers"),
@@ -151,10 +158,6 @@ impl Finished {
                 notes.line(format_args!("partial: {reason} ({figures})"));
                 notes.note(format_args!("the document stops at {}", cut.path));
                 self.note_obstacle(notes);
-                // What was allowed is used up: the same run would end at once.
-                if !matches!(reason, Reason::IterationLimit | Reason::TokenLimit) {
-                    notes.hint(self.way_on(*reason));
-                }
             }
             Outcome::Failed { reason } => {
                 notes.line(format_args!("failed: {reason} ({figures})"));
@@ -165,6 +168,12 @@ impl Finished {
                 }
             }
         }
+        if let Some(reason) = outcome.reason() {
+            // What was allowed is used up: the same run would end at once.
+            if !matches!(reason, Reason::IterationLimit | Reason::TokenLimit) {
+                notes.hint(self.way_on(reason, complete));
+            }
+        }
         for (path, message) in violations {
             let path = if path.is_empty() { "/" } else { path };
             notes.note(format_args!("against the schema at {path}: {message}"));
@@ -172,16 +181,20 @@ impl Finished {
     }
 
     /// What goes on with the run.
-    fn way_on(&self, reason: Reason) -> String {
-        let command = format!("overlock complete --resume {}", self.id);
+    fn way_on(&self, reason: Reason, complete: &Complete) -> String {
+        let command = |kpi| complete.resuming(&self.id, kpi);
         match (reason, &self.run.options().kpi) {
             (Reason::KpiStalled, Kpi::Ask) => format!(
                 "a very long document may grow by less than a hundredth with an answer; go on \
-                 without that question: {command} --kpi off; or count in the document: {command} \
-                 --kpi measured"
+                 without that question: {}; or count in the document: {}",
+                command(Some(Progress::Off)),
+                command(Some(Progress::Measured))
             ),
-            (Reason::KpiStalled, _) => format!("go on without that measure: {command} --kpi off"),
-            _ => format!("go on with: {command}"),
+            (Reason::KpiStalled, _) => {
+                let command = command(Some(Progress::Off));
+                format!("go on without that measure: {command}")
+            }
+            _ => format!("go on with: {}", command(None)),
         }
     }
 
