@@ -18,7 +18,7 @@ use crate::settings::Upstream;
 
 /// A client that keeps its connections.
 pub(crate) struct Client {
-    client: HttpClient<HttpsConnector<HttpConnector>, Body>,
+    http: HttpClient<HttpsConnector<HttpConnector>, Body>,
     key: Option<HeaderValue>,
     timeouts: Timeouts,
 }
@@ -65,7 +65,7 @@ impl Client {
             .wrap_connector(connector);
         let key = upstream.key.as_deref().map(bearer).transpose()?;
         Ok(Self {
-            client: HttpClient::builder(TokioExecutor::new()).build(connector),
+            http: HttpClient::builder(TokioExecutor::new()).build(connector),
             key,
             timeouts: upstream.timeouts,
         })
@@ -115,7 +115,7 @@ impl Client {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let wait = self.timeouts.connect + self.timeouts.first_byte;
-        let response: Response<Incoming> = match timeout(wait, self.client.request(request)).await {
+        let response: Response<Incoming> = match timeout(wait, self.http.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
                 return Err(ApiError::upstream("the upstream could not be reached"));

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::joining::{Cut, Hear, Hearing, Joined, Joiner, is_whole};
+use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, Joiner, is_whole};
 use super::reading::Reading;
 use super::taken::{Taken, told as usage_told};
 use super::whole::WholeAnswer;
@@ -405,10 +405,9 @@ impl Relay {
         let counter = ChatCounter::for_model(&self.job.wish.found);
         let mut listener = self.listener(index, None);
         let joiner = self.joiner(&counter, deadline);
-        let joined = joiner.join_text(text, Some(&mut listener)).await?;
-        let (whole, taken) = (!joined.run.is_cut(), joined.taken);
+        let JoinedText { run, taken } = joiner.join_text(text, Some(&mut listener)).await?;
         self.taken.join(taken);
-        Ok(whole)
+        Ok(!run.is_cut())
     }
 
     fn joiner<'a>(&'a self, counter: &'a ChatCounter<'a>, deadline: Instant) -> Joiner<'a> {
