@@ -58,7 +58,7 @@ impl Model {
         format!("sqlite://{}/runs.db", self.folder.path().display())
     }
 
-    fn arguments(&self, more: &[&str]) -> Vec<String> {
+    pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
         let base = self.server.base();
         let mut arguments: Vec<String> =
             ["complete", "--upstream", &base, "--store", &self.store()]
@@ -72,29 +72,29 @@ impl Model {
         arguments
     }
 
-    fn complete(&self, more: &[&str]) -> Run {
+    pub(crate) fn complete(&self, more: &[&str]) -> Run {
         self.complete_with(more, &[])
     }
 
     /// The same with variables in the environment.
-    fn complete_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Run {
+    pub(crate) fn complete_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Run {
         let arguments = self.arguments(more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         run(command(&arguments).envs(variables.iter().copied()), "")
     }
 
-    fn latest(&self) -> String {
+    pub(crate) fn latest(&self) -> String {
         let listed = self.inspect(&["--json"]).json();
         listed[0]["id"].as_str().expect("a name").to_owned()
     }
 
-    fn inspect(&self, more: &[&str]) -> Run {
+    pub(crate) fn inspect(&self, more: &[&str]) -> Run {
         let store = self.store();
         let arguments = [&["inspect", "--store", &store], more].concat();
         overlock(&arguments, "")
     }
 
-    fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.server.asked().len()
     }
 }
@@ -261,7 +261,7 @@ fn bad_usage_says_what_would_be_right() {
     check(
         &[
             "complete",
-            "",
+            "Hi",
             "--model",
             "m",
             "--upstream",
@@ -272,7 +272,7 @@ fn bad_usage_says_what_would_be_right() {
         "sqlite://",
     );
     check(&["complete", "--resume", "nonsense"], "nonsense");
-    check(&["inspect", "1jmzq9z8r2k7d", "--store", &store], "no run");
+    check(&["inspect", "1jmzq9z8r2k7d", "--store", &store], "no store");
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn a_share_that_cannot_rise_says_how_to_go_on_without_it() {
     assert_eq!(run.code, 1);
     let id = model.latest();
     for kpi in ["off", "measured"] {
-        let hint = format!("overlock complete --resume {id} --kpi {kpi}");
+        let hint = format!("--resume {id} --kpi {kpi}");
         assert!(run.stderr.contains(&hint), "{}", run.stderr);
     }
     let again = model.complete(&["--resume", &id]);
@@ -521,7 +521,7 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
             .expect("the binary was built with the tests");
         kill_during_call(child, &model, kill_after);
         let listed = model.inspect(&["--json"]).json();
-        let stored = listed[0]["steps"].as_u64().expect("a number");
+        let stored = listed[0]["iterations"].as_u64().expect("a number");
         let before = model.calls();
         assert!(
             stored + 1 >= before as u64,
@@ -532,7 +532,7 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
         let run = model.complete(&["--resume", &id]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert_eq!(run.stdout, model.document);
-        let steps = model.inspect(&[&id, "--json"]).json()["iterations"]
+        let steps = model.inspect(&[&id, "--json"]).json()["steps"]
             .as_array()
             .map_or(0, Vec::len);
         assert_eq!(

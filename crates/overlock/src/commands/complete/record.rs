@@ -3,38 +3,43 @@
 use std::error::Error;
 
 use overlock_budget::Plan;
+use overlock_json::Base;
 use overlock_model::{Ask, Continuation, Observe, Step};
-use overlock_store::{RunId, Store};
+use overlock_store::{Claim, Store};
 
 use super::show::Show;
-use crate::runs;
+use crate::runs::{self, CallBudget, RecordedStep};
 
 /// Writes every step to the store before the next call is made.
 pub(super) struct Recorder<'a> {
     store: &'a Store,
-    id: &'a RunId,
+    claim: &'a Claim,
     pub(super) show: Show,
+    /// What the call that is being made was planned with.
+    budget: Option<CallBudget>,
     /// The steps of this process.
-    steps: Vec<Step>,
+    steps: Vec<RecordedStep>,
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(store: &'a Store, id: &'a RunId, run: &Continuation) -> Self {
+    pub(super) fn new(store: &'a Store, claim: &'a Claim, run: &Continuation) -> Self {
         Self {
             store,
-            id,
+            claim,
             show: Show::new(run),
+            budget: None,
             steps: Vec::new(),
         }
     }
 
-    pub(super) fn into_steps(self) -> Vec<Step> {
+    pub(super) fn into_steps(self) -> Vec<RecordedStep> {
         self.steps
     }
 }
 
 impl Observe for Recorder<'_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
+        self.budget = Some(plan.into());
         self.show.asking(ask, plan);
     }
 
@@ -48,10 +53,16 @@ impl Observe for Recorder<'_> {
         step: &Step,
         _finish: Option<&str>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        runs::add_step(self.store, self.id, step)?;
+        let recorded = RecordedStep {
+            step: step.clone(),
+            budget: self.budget.take(),
+            cut: run.base().and_then(Base::cut),
+        };
+        let kept = runs::add_step(self.store, self.claim, &recorded);
+        // It was paid for, kept or not.
         self.show.stepped(run, step);
         // What was added is in the document already.
-        self.steps.push(step.without_text());
-        Ok(())
+        self.steps.push(recorded.without_text());
+        Ok(kept?)
     }
 }
