@@ -16,7 +16,7 @@ pub(crate) struct Model {
     pub(crate) runtime: Runtime,
     pub(crate) server: ScriptedServer,
     pub(crate) document: String,
-    folder: TemporaryFolder,
+    pub(crate) folder: TemporaryFolder,
 }
 
 impl Model {
@@ -36,6 +36,17 @@ impl Model {
             .collect();
         let document = serde_json::to_string_pretty(&json!({ "title": "Rivers", "rows": rows }))
             .expect("it can be written");
+        Self::with_document(name, &document, breath, behaviours, faults)
+    }
+
+    pub(crate) fn with_document(
+        name: &str,
+        document: &str,
+        breath: (usize, usize),
+        behaviours: &[Behaviour],
+        faults: &[Option<Fault>],
+    ) -> Self {
+        let document = document.to_owned();
         let script = Script {
             document: document.clone(),
             breath,

@@ -87,6 +87,7 @@ impl Show {
                 format!("✓ {received} bytes, {joined}; {}", so_far(run))
             }
         };
+        let told = draw::plain(&told);
         self.notes
             .line(format_args!("{:>3}  {told}", step.iteration));
         self.length = run.text().len();
