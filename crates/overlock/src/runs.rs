@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use overlock_budget::{ChatRequest, Plan};
-use overlock_json::Cut;
-use overlock_model::{ContinuationOptions, Outcome, Step};
+use overlock_json::{Base, Cut};
+use overlock_model::{Continuation, ContinuationOptions, Outcome, Step};
 use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,6 +58,15 @@ pub(crate) struct CallBudget {
 }
 
 impl RecordedStep {
+    /// A step of a run that has just taken it.
+    pub(crate) fn new(run: &Continuation, step: &Step, budget: Option<CallBudget>) -> Self {
+        Self {
+            step: step.clone(),
+            budget,
+            cut: run.base().and_then(Base::cut),
+        }
+    }
+
     /// The same step without the text that it brought, to be shown.
     pub(crate) fn without_text(&self) -> Self {
         Self {

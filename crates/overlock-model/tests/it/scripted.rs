@@ -14,7 +14,11 @@ struct Ran {
 
 fn play(script: Script, options: ContinuationOptions) -> Ran {
     let document = script.document.clone();
-    let model = ScriptedModel::new(script);
+    let run = drive(&ScriptedModel::new(script), options);
+    Ran { run, document }
+}
+
+fn drive(model: &ScriptedModel, options: ContinuationOptions) -> Continuation {
     let found = Models::default().find("gpt-4o");
     let counter = ChatCounter::for_model(&found);
     let request = ChatRequest::from_json(
@@ -22,7 +26,7 @@ fn play(script: Script, options: ContinuationOptions) -> Ran {
     )
     .expect("a request");
     let drive = Drive {
-        backend: &model,
+        backend: model,
         request: &request,
         counter: &counter,
         plan: &PlanOptions::for_model(&found.model),
@@ -37,7 +41,7 @@ fn play(script: Script, options: ContinuationOptions) -> Ran {
     runtime
         .block_on(complete(&mut run, &drive, &mut ()))
         .expect("nothing is recorded that could fail");
-    Ran { run, document }
+    run
 }
 
 fn many_iterations() -> ContinuationOptions {
@@ -106,6 +110,30 @@ fn whatever_comes_back_with_its_overlap_is_whole_to_the_byte() {
         };
         check_whole(&play(script, many_iterations()));
     }
+}
+
+#[test]
+fn a_script_is_played_through_before_anything_comes_twice() {
+    let script = Script {
+        document: report(20_000),
+        breath: (500, 1_000),
+        behaviours: Behaviour::ALL.to_vec(),
+        seed: 5,
+    };
+    let model = ScriptedModel::new(script);
+    drive(
+        &model,
+        ContinuationOptions {
+            ways: vec![Way::Overlap],
+            ..many_iterations()
+        },
+    );
+    let behaved = model.behaved();
+    for behaviour in Behaviour::ALL {
+        assert!(behaved.contains(&behaviour), "{behaviour:?}: {behaved:?}");
+    }
+    let mut pairs = behaved.windows(2);
+    assert!(pairs.all(|pair| pair.iter().any(|behaviour| behaviour.goes_on())));
 }
 
 #[test]

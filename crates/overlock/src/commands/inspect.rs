@@ -2,13 +2,13 @@
 
 use clap::Args;
 use overlock_json::{Base, Cut};
-use overlock_model::{Continuation, Outcome, Reason, StepResult};
+use overlock_model::{Continuation, Outcome, Reason};
 use overlock_store::{RunId, RunSummary};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::config::ConfigSource;
-use crate::draw::{self, grouped, grouped_tokens};
+use crate::draw::{self, Join, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs::{self, CallBudget, Recorded, RecordedStep};
@@ -211,21 +211,7 @@ fn line(recorded: &RecordedStep) -> String {
         None => "prompt",
     };
     let tokens = grouped_tokens(step.tokens);
-    let told = match &step.result {
-        StepResult::Failed { failure, .. } => {
-            format!("refused: {}", draw::plain(&failure.to_string()))
-        }
-        StepResult::Grown {
-            seam,
-            overlap,
-            added_bytes,
-            ..
-        } => format!(
-            "{seam}, {} characters repeated, {} bytes new",
-            grouped(*overlap),
-            grouped(*added_bytes)
-        ),
-    };
+    let told = draw::plain(&Join::from(&step.result).phrase());
     let kpi = step
         .kpi
         .map_or(String::new(), |kpi| format!(", {kpi} % by its own account"));

@@ -30,5 +30,9 @@ mod everywhere;
 // A million levels: every command answers as it does for two.
 mod depth;
 
+// What is seen on a terminal: no line breaks, and nothing is left over.
+#[cfg(unix)]
+mod terminal;
+
 // The demo: any seed, any document, the same document at the end.
 mod demo;

@@ -1,5 +1,6 @@
 //! `overlock complete`: one whole JSON document from a model whose answers are cut.
 
+mod interrupt;
 mod prompt;
 mod record;
 mod result;
@@ -24,6 +25,7 @@ use crate::counter::Named;
 use crate::ending::{Ending, Failure, chain};
 use crate::output::Notes;
 use crate::runs::{self, Conditions};
+use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
 use result::Finished;
 use schema::Schema;
@@ -36,8 +38,8 @@ use target::Target;
 /// output. What happens goes to standard error. If the document cannot be made whole, its valid
 /// part is printed, and the reason is told.
 ///
-/// A run is recorded after every answer: one that was killed goes on with --resume, and no answer
-/// is paid for twice.
+/// A run is recorded after every answer: one that was killed or called off with Ctrl-C goes on with
+/// --resume, and no answer is paid for twice.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock complete 'List all rivers of Europe as JSON' \\\n      \
@@ -108,6 +110,29 @@ struct Task {
 }
 
 impl Complete {
+    /// The command that goes on with a run, reached and recorded as this one was; with another
+    /// measure of its progress, if one is named.
+    fn resuming(&self, id: &RunId, kpi: Option<Progress>) -> String {
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let flags = [
+            ("--kpi", kpi.map(|kpi| kpi.name().to_owned())),
+            ("--upstream", self.upstream.clone()),
+            ("--key-variable", self.key_variable.clone()),
+            ("--encoding", self.named.encoding.clone()),
+            ("--tokenizer", text(&self.named.tokenizer)),
+            ("--store", self.store.clone()),
+            ("--config", text(&self.config.config)),
+            ("--output", text(&self.output)),
+        ];
+        let mut command = format!("overlock complete --resume {id}");
+        for (flag, value) in flags {
+            if let Some(value) = value {
+                command = format!("{command} {flag} {}", quoted(&value));
+            }
+        }
+        command
+    }
+
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
@@ -192,25 +217,6 @@ impl Complete {
         Ok((store, claim))
     }
 
-    /// The command that goes on with this run, as a shell takes it.
-    fn going_on(&self, id: &RunId) -> String {
-        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        let flags = [
-            ("--config", text(&self.config.config)),
-            ("--store", self.store.clone()),
-            ("--upstream", self.upstream.clone()),
-            ("--key-variable", self.key_variable.clone()),
-            ("--encoding", self.named.encoding.clone()),
-            ("--tokenizer", text(&self.named.tokenizer)),
-            ("--output", text(&self.output)),
-        ];
-        let given = flags
-            .into_iter()
-            .filter_map(|(flag, value)| Some(format!("{flag} {} ", quoted(&value?))));
-        let given: String = given.collect();
-        format!("overlock complete {given}--resume {id}")
-    }
-
     fn drive(
         &self,
         mut task: Task,
@@ -225,7 +231,11 @@ impl Complete {
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
         let address = upstream::address(self, config, task.conditions.upstream.as_deref())?;
-        let backend = upstream::backend(&address, config, &found)?;
+        let interrupt = Interrupt::new();
+        let backend = Interruptible {
+            backend: upstream::backend(&address, config, &found)?,
+            interrupt: interrupt.clone(),
+        };
         let plan = config.budget.plan_options(&found.model);
         let (store, claim) = self.recorded(&mut task, config)?;
         let Task {
@@ -236,7 +246,7 @@ impl Complete {
             ..
         } = task;
         let begun = std::time::Instant::now();
-        let mut recorder = Recorder::new(&store, &claim, &run);
+        let mut recorder = Recorder::new(&store, &claim, interrupt.clone());
         recorder.show.begin(&id, &model, &run);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -244,7 +254,7 @@ impl Complete {
         let driven = runtime.block_on(async {
             let deadline = config.complete.deadline();
             let drive = Drive {
-                backend: backend.as_ref(),
+                backend: &backend,
                 request: &request,
                 counter: &chat,
                 plan: &plan,
@@ -252,10 +262,12 @@ impl Complete {
                 most_answer_bytes: runs::MOST_ANSWER_BYTES,
             };
             tokio::select! {
+                biased;
                 driven = complete(&mut run, &drive, &mut recorder) => Some(driven),
-                _ = tokio::signal::ctrl_c() => None,
+                () = interrupt.stopped() => None,
             }
         });
+        recorder.show.end();
         let steps = recorder.into_steps();
         let (obstacle, mut unrecorded) = match driven {
             Some(Ok(obstacle)) => (obstacle, None),
@@ -282,13 +294,13 @@ impl Complete {
     }
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+/// An argument as a shell has to be given it.
+fn quoted(argument: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&byte);
-    if word.bytes().all(is_plain) && !word.is_empty() {
-        return word.to_owned();
+    if !argument.is_empty() && argument.bytes().all(is_plain) {
+        return argument.to_owned();
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 fn progress_parser() -> impl TypedValueParser<Value = Progress> {

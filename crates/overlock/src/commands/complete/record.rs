@@ -3,10 +3,10 @@
 use std::error::Error;
 
 use overlock_budget::Plan;
-use overlock_json::Base;
 use overlock_model::{Ask, Continuation, Observe, Step};
 use overlock_store::{Claim, Store};
 
+use super::interrupt::Interrupt;
 use super::show::Show;
 use crate::runs::{self, CallBudget, RecordedStep};
 
@@ -15,6 +15,7 @@ pub(super) struct Recorder<'a> {
     store: &'a Store,
     claim: &'a Claim,
     pub(super) show: Show,
+    interrupt: Interrupt,
     /// What the call that is being made was planned with.
     budget: Option<CallBudget>,
     /// The steps of this process.
@@ -22,11 +23,12 @@ pub(super) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(store: &'a Store, claim: &'a Claim, run: &Continuation) -> Self {
+    pub(super) fn new(store: &'a Store, claim: &'a Claim, interrupt: Interrupt) -> Self {
         Self {
             store,
             claim,
-            show: Show::new(run),
+            show: Show::new(),
+            interrupt,
             budget: None,
             steps: Vec::new(),
         }
@@ -40,6 +42,7 @@ impl<'a> Recorder<'a> {
 impl Observe for Recorder<'_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
         self.budget = Some(plan.into());
+        self.interrupt.asking(ask);
         self.show.asking(ask, plan);
     }
 
@@ -53,11 +56,7 @@ impl Observe for Recorder<'_> {
         step: &Step,
         _finish: Option<&str>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let recorded = RecordedStep {
-            step: step.clone(),
-            budget: self.budget.take(),
-            cut: run.base().and_then(Base::cut),
-        };
+        let recorded = RecordedStep::new(run, step, self.budget.take());
         let kept = runs::add_step(self.store, self.claim, &recorded);
         // It was paid for, kept or not.
         self.show.stepped(run, step);

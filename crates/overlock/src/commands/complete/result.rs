@@ -13,6 +13,7 @@ use super::Complete;
 use super::schema::Schema;
 use super::target::Target;
 use super::upstream::Address;
+use crate::config::Progress;
 use crate::draw::{self, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results, on_one_line};
@@ -121,7 +122,7 @@ impl Finished {
                 Results::new().document(&[document.as_bytes()])?;
             }
         }
-        self.note(complete, outcome, &violations, notes);
+        self.note(outcome, &violations, complete, notes);
         Ok(ending)
     }
 
@@ -163,9 +164,9 @@ impl Finished {
 
     fn note(
         &self,
-        complete: &Complete,
         outcome: &Outcome,
         violations: &[(String, String)],
+        complete: &Complete,
         notes: &mut Notes,
     ) {
         let answers = match self.run.iterations() {
@@ -203,7 +204,7 @@ impl Finished {
                 "what is printed here is not all in the store; `overlock inspect` shows what is",
             );
         } else if let Some(reason) = outcome.reason() {
-            notes.hint(self.way_on(complete, reason));
+            notes.hint(self.way_on(reason, complete));
         }
         for (path, message) in violations {
             let path = draw::path(path, draw::SENTENCE_COLUMNS);
@@ -212,26 +213,32 @@ impl Finished {
     }
 
     /// What goes on with the run.
-    fn way_on(&self, complete: &Complete, reason: Reason) -> String {
-        let command = complete.going_on(&self.id);
+    fn way_on(&self, reason: Reason, complete: &Complete) -> String {
+        let command = |kpi| complete.resuming(&self.id, kpi);
         let options = self.run.options();
         match (reason, &options.kpi) {
             (Reason::KpiStalled, Kpi::Ask) => format!(
                 "a very long document may grow by less than a hundredth with an answer; go on \
-                 without that question: {command} --kpi off; or count in the document: {command} \
-                 --kpi measured"
+                 without that question: {}; or count in the document: {}",
+                command(Some(Progress::Off)),
+                command(Some(Progress::Measured))
             ),
-            (Reason::KpiStalled, _) => format!("go on without that measure: {command} --kpi off"),
+            (Reason::KpiStalled, _) => {
+                let command = command(Some(Progress::Off));
+                format!("go on without that measure: {command}")
+            }
             // What was allowed is used up: the same run would end at once.
             (Reason::IterationLimit, _) => format!(
-                "allow more and go on with: OVERLOCK_COMPLETE_MAX_ITERATIONS={} {command}",
-                options.max_iterations.saturating_mul(2)
+                "allow more and go on with: OVERLOCK_COMPLETE_MAX_ITERATIONS={} {}",
+                options.max_iterations.saturating_mul(2),
+                command(None)
             ),
             (Reason::TokenLimit, _) => format!(
-                "allow more and go on with: {command} --max-output {}",
+                "allow more and go on with: {} --max-output {}",
+                command(None),
                 self.run.output_tokens().saturating_mul(2)
             ),
-            _ => format!("go on with: {command}"),
+            _ => format!("go on with: {}", command(None)),
         }
     }
 
