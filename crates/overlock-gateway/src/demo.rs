@@ -35,7 +35,7 @@ impl Demo {
 fn script() -> Script {
     Script {
         document: document(),
-        breath: (500, 900),
+        breath: (300, 500),
         behaviours: Behaviour::AS_ASKED.to_vec(),
         seed: 1,
     }

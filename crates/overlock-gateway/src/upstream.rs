@@ -23,7 +23,7 @@ use crate::settings::Upstream;
 
 /// A client that keeps its connections.
 pub(crate) struct Client {
-    pool: HttpClient<HttpsConnector<HttpConnector>, Body>,
+    http: HttpClient<HttpsConnector<HttpConnector>, Body>,
     key: Option<HeaderValue>,
     timeouts: Timeouts,
     errors: UpstreamErrors,
@@ -92,7 +92,7 @@ impl Client {
             .wrap_connector(connector);
         let key = upstream.key.as_deref().map(bearer).transpose()?;
         Ok(Self {
-            pool: HttpClient::builder(TokioExecutor::new()).build(connector),
+            http: HttpClient::builder(TokioExecutor::new()).build(connector),
             key,
             timeouts: upstream.timeouts,
             errors,
@@ -150,7 +150,7 @@ impl Client {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let wait = self.timeouts.connect + self.timeouts.first_byte;
-        let response: Response<Incoming> = match timeout(wait, self.pool.request(request)).await {
+        let response: Response<Incoming> = match timeout(wait, self.http.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
                 self.errors.add(UpstreamError::Unreachable);

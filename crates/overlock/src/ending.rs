@@ -144,9 +144,13 @@ impl Failure {
             Self::Tokenizer { .. } => "give a tokenizer.json as Hugging Face has it".into(),
             Self::Config(error) => error.hint().to_owned(),
             Self::Schema { .. } => "give a JSON Schema in a file of its own".into(),
-            Self::Upstream { .. } | Self::Gateway { .. } | Self::Run { .. } => {
+            Self::Upstream { .. } | Self::Gateway { .. } => {
                 "check the address given with --upstream, or in overlock.toml".into()
             }
+            Self::Run { .. } => "check what is asked, and try again".into(),
+            Self::Store {
+                source: StoreError::Superseded { .. },
+            } => "`overlock inspect` shows how far it has come".into(),
             Self::Listen { source, .. } => match source.kind() {
                 io::ErrorKind::AddrInUse => {
                     "another program has this port: give another with --listen 127.0.0.1:PORT"
@@ -170,7 +174,7 @@ impl Failure {
 }
 
 /// What went wrong, and what made it go wrong.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

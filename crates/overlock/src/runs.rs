@@ -2,54 +2,101 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use overlock_budget::ChatRequest;
-use overlock_gateway::api::{RecordedRun, RunsError};
-use overlock_model::{ContinuationOptions, Outcome, Step};
-use overlock_store::{NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
+use overlock_gateway::api::{Conditions, RecordedRun, RecordedStep, RunsError};
+use overlock_model::{ContinuationOptions, Outcome};
+use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
 
 use crate::config::Config;
 use crate::ending::Failure;
 
+/// Of one answer no more than this is read.
+pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
+
 /// Opens the store that is named, else the one in the configuration, else the user's own.
-pub(crate) fn open(named: Option<&str>, config: &Config) -> Result<Store, Failure> {
-    let address = match named.or(config.store.url.as_deref()) {
-        Some(address) => address
-            .parse()
-            .map_err(|source| Failure::StoreAddress { source })?,
-        None => StoreAddress::Sqlite(default_file()),
-    };
-    Store::open(&address).map_err(failed)
+pub(crate) fn open(named: Option<&str>, config: &Config, access: Access) -> Result<Store, Failure> {
+    match named.or(config.store.url.as_deref()) {
+        Some(address) => open_at(address, access),
+        None => Store::open(&StoreAddress::Sqlite(default_file()), access).map_err(failed),
+    }
+}
+
+/// Opens the same store to look at it. Nobody has to have one of their own: there may be none yet.
+pub(crate) fn open_to_read(named: Option<&str>, config: &Config) -> Result<Option<Store>, Failure> {
+    let is_named = named.is_some() || config.store.url.is_some();
+    match open(named, config, Access::Read) {
+        Err(Failure::Store {
+            source: StoreError::Missing { .. },
+        }) if !is_named => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Opens the store at an address.
+pub(crate) fn open_at(address: &str, access: Access) -> Result<Store, Failure> {
+    let address = address
+        .parse()
+        .map_err(|source| Failure::StoreAddress { source })?;
+    Store::open(&address, access).map_err(failed)
+}
+
+/// A name for a run that begins now.
+pub(crate) fn new_id() -> RunId {
+    RunId::new(now(), drawn())
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let milliseconds = since.unwrap_or_default().as_millis();
+    u64::try_from(milliseconds).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn begin(
     store: &Store,
     id: &RunId,
-    at: u64,
     model: &str,
     request: &ChatRequest,
     options: &ContinuationOptions,
-) -> Result<(), Failure> {
+    conditions: &Conditions,
+) -> Result<Claim, Failure> {
     let request = request.clone().into_value().to_string();
     let options = serde_json::to_string(options).expect("options are plain data");
+    let conditions = serde_json::to_string(conditions).expect("conditions are plain data");
     let run = NewRun {
         id,
-        at,
+        at: now(),
         model,
         request: &request,
         options: &options,
+        conditions: &conditions,
     };
     store.begin(&run).map_err(failed)
 }
 
-pub(crate) fn add_step(store: &Store, id: &RunId, step: &Step) -> Result<(), StoreError> {
-    let body = serde_json::to_string(step).expect("a step is plain data");
-    store.add_step(id, step.iteration, &body)
+/// Claims a run of which so many steps are known.
+pub(crate) fn take_up(store: &Store, id: &RunId, known: u32) -> Result<Claim, Failure> {
+    match store.take_up(id).map_err(failed)? {
+        Some((run, claim)) if run.summary.steps == u64::from(known) => Ok(claim),
+        Some(_) => Err(failed(StoreError::Superseded { id: id.clone() })),
+        None => Err(Failure::NoRun { id: id.to_string() }),
+    }
 }
 
-pub(crate) fn end(store: &Store, id: &RunId, at: u64, outcome: &Outcome) -> Result<(), Failure> {
+pub(crate) fn add_step(
+    store: &Store,
+    claim: &Claim,
+    step: &RecordedStep,
+) -> Result<(), StoreError> {
+    let body = serde_json::to_string(step).expect("a step is plain data");
+    store.add_step(claim, step.step.iteration, &body)
+}
+
+pub(crate) fn end(store: &Store, claim: &Claim, outcome: &Outcome) -> Result<(), StoreError> {
     let outcome = serde_json::to_string(outcome).expect("an outcome is plain data");
-    store.end(id, at, &outcome).map_err(failed)
+    store.end(claim, now(), &outcome)
 }
 
 /// Reads a run.
@@ -78,6 +125,12 @@ pub(crate) fn latest(store: &Store, count: u32) -> Result<Vec<RunSummary>, Failu
 
 fn failed(source: StoreError) -> Failure {
     Failure::Store { source }
+}
+
+/// A number drawn at random, from the randomness that every hash map begins with.
+fn drawn() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
 }
 
 /// Where programs keep what is worth keeping.

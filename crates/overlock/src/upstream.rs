@@ -1,50 +1,24 @@
-//! Who is asked: the server that is named, and the key it is shown.
+//! The key that a server is shown.
 
 use std::env;
 
-use crate::config::Config;
 use crate::ending::Failure;
 
-/// A server that was named, and the variable that holds its key if that was named too.
-#[derive(Clone, Debug)]
-pub(crate) struct Named {
-    pub(crate) url: String,
-    pub(crate) key_variable: Option<String>,
+/// The key for a server. A provider's usual variable is read for that provider alone, and must hold
+/// a key as well.
+pub(crate) fn key(variable: Option<&str>, url: &str) -> Result<Option<String>, Failure> {
+    match variable.or(usual_variable(url)) {
+        None => Ok(None),
+        Some(name) => required(name).map(Some),
+    }
 }
 
-impl Named {
-    /// What the flags say, else the configuration.
-    pub(crate) fn find(
-        url: Option<&str>,
-        key_variable: Option<&str>,
-        config: &Config,
-    ) -> Option<Self> {
-        let settings = &config.upstream;
-        Some(Self {
-            url: url.or(settings.url.as_deref())?.to_owned(),
-            key_variable: key_variable
-                .or(settings.key_variable.as_deref())
-                .map(str::to_owned),
-        })
-    }
-
-    /// The key for it. A provider's usual variable is read for that provider alone, and must hold
-    /// a key as well.
-    pub(crate) fn key(&self) -> Result<Option<String>, Failure> {
-        let variable = self.key_variable.as_deref();
-        match variable.or(usual_variable(&self.url)) {
-            None => Ok(None),
-            Some(name) => required(name).map(Some),
-        }
-    }
-
-    /// The key for it, where others may show one in its place: only a variable that was named must
-    /// hold one.
-    pub(crate) fn own_key(&self) -> Result<Option<String>, Failure> {
-        match &self.key_variable {
-            Some(name) => required(name).map(Some),
-            None => Ok(usual_variable(&self.url).and_then(held)),
-        }
+/// The key for a server whose clients may have their own: only a variable that was named must hold
+/// one.
+pub(crate) fn own_key(variable: Option<&str>, url: &str) -> Result<Option<String>, Failure> {
+    match variable {
+        Some(name) => required(name).map(Some),
+        None => Ok(usual_variable(url).and_then(held)),
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) async fn answer(
         )),
         (true, false) => {
             let whole = whole::read(&job, answer).await?;
-            Ok(stream::told(&job, whole))
+            Ok(stream::told(&job, &whole))
         }
         (false, false) => Ok(whole::read(&job, answer).await?.into_reply()),
     }

@@ -1,12 +1,12 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_gateway::api::{ListedRun, RecordedRun};
-use overlock_model::{Step, StepResult};
+use overlock_gateway::api::{CallBudget, ListedRun, RecordedRun, RecordedStep};
+use overlock_json::{Base, Cut};
 use overlock_store::{RunId, RunSummary};
 
 use crate::config::ConfigSource;
-use crate::draw::{grouped, grouped_tokens};
+use crate::draw::{self, Join, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs;
@@ -25,7 +25,8 @@ pub(crate) struct Inspect {
     #[arg(value_name = "RUN")]
     run: Option<RunId>,
     /// How many runs to list
-    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "run")]
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "run",
+          value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
     /// Where the runs are recorded [default: `store.url`, else runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
@@ -41,10 +42,12 @@ impl Inspect {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
-        let store = runs::open(self.store.as_deref(), &config)?;
-        match &self.run {
-            Some(id) => self.show(&runs::read(&store, id)?)?,
-            None => self.list(&runs::latest(&store, self.last)?, &mut notes)?,
+        let store = runs::open_to_read(self.store.as_deref(), &config)?;
+        match (&self.run, &store) {
+            (Some(id), Some(store)) => self.show(&runs::read(store, id)?)?,
+            (Some(id), None) => return Err(Failure::NoRun { id: id.to_string() }),
+            (None, Some(store)) => self.list(&runs::latest(store, self.last)?, &mut notes)?,
+            (None, None) => self.list(&[], &mut notes)?,
         }
         Ok(Ending::Whole)
     }
@@ -63,7 +66,8 @@ impl Inspect {
             let answers = run.steps;
             results.line(&format!(
                 "{}  {ended:<24}  {answers:>4} answers  {}",
-                run.id, run.model
+                run.id,
+                draw::plain(&run.model)
             ))?;
         }
         Ok(())
@@ -77,15 +81,26 @@ impl Inspect {
         let run = recorded.resumed();
         let listed = ListedRun::from(&recorded.summary);
         results.line(&format!("run: {}", recorded.summary.id))?;
-        results.line(&format!("model: {}", recorded.summary.model))?;
+        results.line(&format!("model: {}", draw::plain(&recorded.summary.model)))?;
+        if let Some(upstream) = &recorded.conditions.upstream {
+            results.line(&format!("upstream: {}", draw::plain(upstream)))?;
+        }
         results.line(&format!("outcome: {}", ended(&listed)))?;
         results.line(&format!("tokens: {}", grouped_tokens(run.output_tokens())))?;
         results.line(&format!("document: {} bytes", grouped(run.text().len())))?;
-        if let Some(cut) = run.base().and_then(overlock_json::Base::cut) {
-            results.line(&format!("cut: {} at {}", cut.place.name(), cut.path))?;
+        if let Some(cut) = run.base().and_then(Base::cut) {
+            results.line(&format!("cut: {}", where_cut(&cut)))?;
         }
         for step in &recorded.steps {
             results.line(&line(step))?;
+            for more in step
+                .budget
+                .iter()
+                .map(planned)
+                .chain(step.cut.iter().map(stood))
+            {
+                results.line(&format!("      {more}"))?;
+            }
         }
         Ok(())
     }
@@ -93,35 +108,45 @@ impl Inspect {
 
 /// How a run ended, in two words.
 fn ended(run: &ListedRun) -> String {
-    match &run.outcome {
-        None => "not ended".to_owned(),
-        Some(outcome) => match outcome.reason() {
-            None => outcome.name().to_owned(),
-            Some(reason) => format!("{}, {}", outcome.name(), reason.name()),
-        },
+    match (run.outcome, run.reason) {
+        (None, _) => "not ended".to_owned(),
+        (Some(outcome), None) => outcome.to_owned(),
+        (Some(outcome), Some(reason)) => format!("{outcome}, {}", reason.name()),
     }
 }
 
-fn line(step: &Step) -> String {
+fn where_cut(cut: &Cut) -> String {
+    let path = draw::path(&cut.path, draw::SENTENCE_COLUMNS);
+    format!("{} at {path}", draw::place_phrase(cut.place))
+}
+
+/// Where the document stood after a step.
+fn stood(cut: &Cut) -> String {
+    format!("cut {}", where_cut(cut))
+}
+
+fn planned(budget: &CallBudget) -> String {
+    let memories = match budget.memory_count {
+        0 => String::new(),
+        count => format!(", {count} memories"),
+    };
+    format!(
+        "{} tokens in, {} at most out, {} messages{memories}",
+        grouped_tokens(budget.input_token_count),
+        grouped_tokens(budget.adjusted_max_tokens),
+        budget.message_count
+    )
+}
+
+fn line(recorded: &RecordedStep) -> String {
+    let step = &recorded.step;
     let way = match step.way {
         Some(way) => way.name(),
         None if step.kpis.is_some() => "kpis",
         None => "prompt",
     };
     let tokens = grouped_tokens(step.tokens);
-    let told = match &step.result {
-        StepResult::Failed { failure, .. } => format!("refused: {failure}"),
-        StepResult::Grown {
-            seam,
-            overlap,
-            added_bytes,
-            ..
-        } => format!(
-            "{seam}, {} characters repeated, {} bytes new",
-            grouped(*overlap),
-            grouped(*added_bytes)
-        ),
-    };
+    let told = draw::plain(&Join::from(&step.result).phrase());
     let kpi = step
         .kpi
         .map_or(String::new(), |kpi| format!(", {kpi} % by its own account"));

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use overlock_gateway::{Limits, Record, Settings, Upstream};
 
+use super::run::Seconds;
+
 /// The gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct Serve {
@@ -17,15 +19,15 @@ pub(crate) struct Serve {
     pub(super) close_partial: bool,
     pub(super) strict_schema: bool,
     pub(super) body_bytes: usize,
-    pub(super) head_seconds: u64,
-    pub(super) body_seconds: u64,
+    pub(super) head_seconds: Seconds,
+    pub(super) body_seconds: Seconds,
     pub(super) concurrent: usize,
     pub(super) queue: usize,
-    pub(super) queue_seconds: u64,
+    pub(super) queue_seconds: Seconds,
     pub(super) connections: usize,
-    pub(super) shutdown_seconds: u64,
-    pub(super) keep_alive_seconds: u64,
-    pub(super) run_seconds: u64,
+    pub(super) shutdown_seconds: Seconds,
+    pub(super) keep_alive_seconds: Seconds,
+    pub(super) run_seconds: Seconds,
     pub(super) answer_bytes: usize,
 }
 
@@ -43,15 +45,15 @@ impl Default for Serve {
             close_partial: settings.close_partial,
             strict_schema: settings.strict_schema,
             body_bytes: limits.body_bytes,
-            head_seconds: limits.head_time.as_secs(),
-            body_seconds: limits.body_time.as_secs(),
+            head_seconds: Seconds(limits.head_time.as_secs()),
+            body_seconds: Seconds(limits.body_time.as_secs()),
             concurrent: limits.concurrent,
             queue: limits.queue,
-            queue_seconds: limits.queue_time.as_secs(),
+            queue_seconds: Seconds(limits.queue_time.as_secs()),
             connections: limits.connections,
-            shutdown_seconds: limits.shutdown_time.as_secs(),
-            keep_alive_seconds: limits.keep_alive.as_secs(),
-            run_seconds: limits.run_time.as_secs(),
+            shutdown_seconds: Seconds(limits.shutdown_time.as_secs()),
+            keep_alive_seconds: Seconds(limits.keep_alive.as_secs()),
+            run_seconds: Seconds(limits.run_time.as_secs()),
             answer_bytes: limits.answer_bytes,
         }
     }
@@ -71,19 +73,21 @@ impl Serve {
     }
 
     fn limits(&self) -> Limits {
-        let seconds = Duration::from_secs;
         Limits {
             body_bytes: self.body_bytes,
-            head_time: seconds(self.head_seconds),
-            body_time: seconds(self.body_seconds),
+            head_time: self.head_seconds.duration(),
+            body_time: self.body_seconds.duration(),
             // None at all would answer nobody.
             concurrent: self.concurrent.max(1),
             queue: self.queue,
-            queue_time: seconds(self.queue_seconds),
+            queue_time: self.queue_seconds.duration(),
             connections: self.connections.max(1),
-            shutdown_time: seconds(self.shutdown_seconds),
-            keep_alive: seconds(self.keep_alive_seconds.max(1)),
-            run_time: seconds(self.run_seconds),
+            shutdown_time: self.shutdown_seconds.duration(),
+            keep_alive: self
+                .keep_alive_seconds
+                .duration()
+                .max(Duration::from_secs(1)),
+            run_time: self.run_seconds.duration(),
             answer_bytes: self.answer_bytes,
         }
     }

@@ -4,8 +4,7 @@ use overlock_budget::Sharing;
 use overlock_gateway::api::Refused;
 
 use super::Fit;
-use super::request::counted;
-use crate::draw::{self, PartDrawing, Verdict, WindowDrawing};
+use crate::draw::{self, PartDrawing, Verdict, WindowDrawing, counted};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 

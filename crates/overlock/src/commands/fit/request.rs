@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use overlock_budget::{
-    Adjustment, ChatRequest, Extras, Part, Plan, PlannedPart, Provenance, RequestError, Sharing,
-};
+use overlock_budget::{ChatRequest, Extras, RequestError};
 use overlock_gateway::api::{Asked, Fitted, Refusal};
 use overlock_json::clean_encoding;
 
@@ -12,7 +10,7 @@ use super::extras::Owned;
 use super::{Fit, no_model, refusal};
 use crate::commands::models::note_unknown;
 use crate::config::Config;
-use crate::draw::{self, PartDrawing, Verdict, WindowDrawing};
+use crate::draw::{self, WindowDrawing};
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
 use crate::output::{Notes, Results};
@@ -108,7 +106,7 @@ fn answer(fit: &Fit, fitted: &Fitted, notes: &mut Notes) -> Result<Ending, Failu
         return Ok(Ending::Whole);
     }
     let rewritten = &fitted.rewritten;
-    let lines = drawing(fitted.asked.model, &fitted.plan).lines(draw::terminal_width());
+    let lines = WindowDrawing::of(fitted.asked.model, &fitted.plan).lines(draw::terminal_width());
     if let Some(path) = &fit.output {
         fs::write(path, rewritten).map_err(|source| Failure::OutputUnwritable {
             path: path.clone(),
@@ -129,69 +127,4 @@ fn answer(fit: &Fit, fitted: &Fitted, notes: &mut Notes) -> Result<Ending, Failu
         }
     }
     Ok(Ending::Whole)
-}
-
-fn drawing(model: &str, plan: &Plan) -> WindowDrawing {
-    let parts = plan
-        .parts
-        .iter()
-        .filter(|part| part.asked > 0 || part.given > 0);
-    WindowDrawing {
-        model: model.to_owned(),
-        counted: counted(&plan.counter, plan.provenance),
-        window: plan.window,
-        parts: parts
-            .map(|part| PartDrawing {
-                part: part.part,
-                asked: part.asked,
-                at_least: part.at_least,
-                given: part.given,
-                told: told(part),
-            })
-            .collect(),
-        margin: plan.margin.tokens,
-        input: plan.input_token_count,
-        available: i64::try_from(plan.available).unwrap_or(i64::MAX),
-        requested: plan.requested,
-        adjusted: plan.adjusted_max_tokens,
-        verdict: match plan.adjustment {
-            Adjustment::Granted => Verdict::Granted,
-            Adjustment::Grown => Verdict::Grown,
-            Adjustment::Capped => Verdict::Reduced("the model answers at most this".into()),
-            Adjustment::Reduced | Adjustment::Floor => {
-                Verdict::Reduced("there is no more room".into())
-            }
-        },
-        shared: plan.sharing == Sharing::Shared,
-    }
-}
-
-/// Who counted, and what that is worth.
-pub(super) fn counted(counter: &str, provenance: Provenance) -> String {
-    match provenance {
-        Provenance::Exact => format!("counted exactly with {counter}"),
-        Provenance::Calibrated => format!("counted with {counter} and known formulas"),
-        Provenance::Estimate => format!("estimated with {counter}"),
-    }
-}
-
-/// What became of a part, unless it simply has what it wanted.
-fn told(part: &PlannedPart) -> String {
-    let mut told = Vec::new();
-    if part.dropped > 0 {
-        told.push(format!(
-            "{} of {} kept",
-            part.kept,
-            part.kept + part.dropped
-        ));
-    }
-    if !part.dropped_names.is_empty() {
-        told.push(format!("without {}", part.dropped_names.join(", ")));
-    }
-    // Whole pieces that went say more than the share they did not fit into, and of the answer the
-    // last line of the calculation tells.
-    if part.dropped == 0 && part.given != part.asked && part.part != Part::Completion {
-        told.push(part.explanation());
-    }
-    told.join("; ")
 }

@@ -13,14 +13,14 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_gateway::{Gateway, Record, Settings, Upstream};
 use overlock_model::PrefillStyle;
-use overlock_store::Store;
+use overlock_store::{Access, Store};
 use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfigSource, Log, Speech};
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
 use crate::runs;
-use crate::upstream::Named;
+use crate::upstream;
 use found::Found;
 use greeting::Greeting;
 use keys::Keys;
@@ -138,32 +138,36 @@ impl Serve {
     }
 
     fn found(&self, config: &Config, own: SocketAddr) -> Result<Found, Failure> {
-        let named = Named::find(
-            self.upstream.as_deref(),
-            self.key_variable.as_deref(),
-            config,
-        );
-        match named {
-            None => Ok(Found::look(own)),
-            Some(_) if config.upstream.speech == Speech::Anthropic => Err(Failure::Usage {
+        let settings = &config.upstream;
+        let Some(url) = self.upstream.as_deref().or(settings.url.as_deref()) else {
+            return Ok(Found::look(own));
+        };
+        if settings.speech == Speech::Anthropic {
+            return Err(Failure::Usage {
                 message: "the gateway speaks to its upstream as OpenAI's clients do, and \
                           `upstream.speech` is `anthropic`"
                     .into(),
                 hint: "name an upstream with chat completions, and set `upstream.speech` to \
                        `openai`"
                     .into(),
-            }),
-            Some(named) => Ok(Found::Named {
-                key: named.own_key()?,
-                url: named.url,
-            }),
+            });
         }
+        let variable = self
+            .key_variable
+            .as_deref()
+            .or(settings.key_variable.as_deref());
+        Ok(Found::Named {
+            url: url.to_owned(),
+            key: upstream::own_key(variable, url)?,
+        })
     }
 
     fn store(&self, config: &Config) -> Result<Option<Store>, Failure> {
         match config.serve.record {
             Record::Off => Ok(None),
-            Record::Full | Record::Metadata => runs::open(self.store.as_deref(), config).map(Some),
+            Record::Full | Record::Metadata => {
+                runs::open(self.store.as_deref(), config, Access::Write).map(Some)
+            }
         }
     }
 }
