@@ -18,8 +18,7 @@ const TABLES: &str = include_str!("tables.sql");
 const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
-const READ_VERSION_1: &str =
-    "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim FROM main.runs";
+const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
 
 /// How a file of the first version, which bears no mark, is known.
 const COLUMNS_OF_VERSION_1: [&str; 2] = [
