@@ -124,7 +124,10 @@ fn look_into(path: &Path) -> rusqlite::Result<(Connection, Content)> {
     let look = |path: &Path, flags| {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
-        let content = content(&connection)?;
+        // In a transaction, or another process may make the tables between two looks.
+        let transaction = connection.unchecked_transaction()?;
+        let content = content(&transaction)?;
+        drop(transaction);
         Ok((connection, content))
     };
     let found: rusqlite::Result<_> = look(&plain(path), flags);
