@@ -191,15 +191,19 @@ fn stood(cut: &Cut) -> String {
 }
 
 fn planned(budget: &CallBudget) -> String {
+    let messages = match budget.message_count {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    };
     let memories = match budget.memory_count {
         0 => String::new(),
+        1 => ", 1 memory".to_owned(),
         count => format!(", {count} memories"),
     };
     format!(
-        "{} tokens in, {} at most out, {} messages{memories}",
+        "{} tokens in, {} at most out, {messages}{memories}",
         grouped_tokens(budget.input_token_count),
         grouped_tokens(budget.adjusted_max_tokens),
-        budget.message_count
     )
 }
 
