@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use overlock_gateway::api::RecordedStep;
 use overlock_model::{
     BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason,
 };
@@ -17,7 +18,6 @@ use crate::config::Progress;
 use crate::draw::{self, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results, on_one_line};
-use crate::runs::RecordedStep;
 
 /// A run that has ended.
 pub(super) struct Finished {
