@@ -182,16 +182,17 @@ impl RecordedRun {
         Continuation::resume(self.options.clone(), steps)
     }
 
-    /// The answer to machines.
+    /// The answer to machines. Of some runs only the story is kept, and none of the text.
     pub fn shown(&self) -> ShownRun<'_> {
-        let run = self.resumed();
+        let tokens = self.steps.iter().map(|recorded| recorded.step.tokens);
+        let ends = self.steps.iter().map(|recorded| recorded.step.end_len());
         ShownRun {
             listed: ListedRun::from(&self.summary),
             request: &self.request,
             upstream: self.conditions.upstream.as_deref(),
             schema: self.conditions.schema.as_ref(),
-            output_tokens: run.output_tokens(),
-            bytes: run.text().len(),
+            output_tokens: tokens.fold(0, u64::saturating_add),
+            bytes: ends.flatten().last().unwrap_or_default(),
             steps: self.steps.iter().map(RecordedStep::without_text).collect(),
         }
     }

@@ -61,8 +61,8 @@ async fn from_store(
     gateway: Arc<Gateway>,
     read: impl FnOnce(&Store) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
-    let read = spawn_blocking(move || match &gateway.store {
-        Some(store) => read(store).map_err(unreadable),
+    let read = spawn_blocking(move || match &gateway.recorder {
+        Some(recorder) => read(recorder.store()).map_err(unreadable),
         None => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "invalid_request_error",

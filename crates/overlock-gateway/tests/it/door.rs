@@ -10,6 +10,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use overlock_gateway::{Gateway, Settings, Upstream};
 use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -100,10 +101,19 @@ impl Door<Fake> {
 
 /// Serves before an upstream; the address of the gateway.
 pub(crate) async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
+    serve_with(upstream, None, set).await
+}
+
+/// The same, recording in a store.
+pub(crate) async fn serve_with(
+    upstream: &str,
+    store: Option<Store>,
+    set: impl FnOnce(&mut Settings),
+) -> String {
     let mut settings = Settings::new(Upstream::new(upstream));
     settings.upstream.retries.first_wait = Duration::from_millis(1);
     set(&mut settings);
-    let gateway = Gateway::new(settings, None).expect("a gateway");
+    let gateway = Gateway::new(settings, store).expect("a gateway");
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(Arc::new(gateway).serve(listener, std::future::pending()));
@@ -111,6 +121,12 @@ pub(crate) async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> St
 }
 
 impl<U> Door<U> {
+    /// Reads what is at a path.
+    pub(crate) async fn get(&self, path: &str) -> Got {
+        let request = Request::get(format!("{}{path}", self.address));
+        send(request.body(Full::default()).expect("a request")).await
+    }
+
     /// Sends a chat request.
     pub(crate) async fn chat(&self, request: &Value, headers: &[(&'static str, &str)]) -> Got {
         let mut builder = Request::post(format!("{}/v1/chat/completions", self.address))
@@ -121,15 +137,19 @@ impl<U> Door<U> {
         let request = builder
             .body(Full::new(Bytes::from(request.to_string())))
             .expect("a request");
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        let response = client.request(request).await.expect("an answer");
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await.expect("all of it").to_bytes();
-        Got {
-            status: parts.status,
-            headers: parts.headers,
-            body: String::from_utf8(body.into()).expect("text"),
-        }
+        send(request).await
+    }
+}
+
+async fn send(request: Request<Full<Bytes>>) -> Got {
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let response = client.request(request).await.expect("an answer");
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.expect("all of it").to_bytes();
+    Got {
+        status: parts.status,
+        headers: parts.headers,
+        body: String::from_utf8(body.into()).expect("text"),
     }
 }
 

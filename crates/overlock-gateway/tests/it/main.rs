@@ -10,3 +10,5 @@ mod whole;
 mod stream;
 // What is no document: tool calls, several answers, plain text, errors.
 mod others;
+// What is kept, and what is not asked twice.
+mod recorded;

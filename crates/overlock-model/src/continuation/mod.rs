@@ -127,6 +127,18 @@ pub struct Step {
 }
 
 impl Step {
+    /// How many bytes the document has after it; nothing if it did not grow.
+    pub fn end_len(&self) -> Option<usize> {
+        match &self.result {
+            StepResult::Grown {
+                offset,
+                added_bytes,
+                ..
+            } => Some(offset + added_bytes),
+            StepResult::Failed { .. } => None,
+        }
+    }
+
     /// The same step without the text that it brought, to be shown.
     #[must_use]
     pub fn without_text(&self) -> Self {
