@@ -42,6 +42,7 @@ mod delivered;
 mod extract;
 
 // What can be made of it.
+mod arriving;
 mod close;
 mod contexts;
 mod render;
@@ -56,6 +57,7 @@ mod strings;
 mod tokens;
 mod vector;
 
+pub use arriving::{Arrival, Arriving};
 pub use base::Base;
 pub use close::{CloseOptions, Closed, Closing, Losses, NoJson, close};
 pub use contexts::{ContextOptions, Contexts, CutElements, contexts};

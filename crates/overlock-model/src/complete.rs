@@ -2,11 +2,14 @@
 
 use std::error::Error;
 
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, future};
 use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
+use overlock_json::Base;
 use tokio::time::{Instant, timeout_at};
 
-use crate::backend::{Backend, BackendError, Collected, Event};
+use crate::arriving::ArrivingAnswer;
+use crate::backend::{Backend, BackendError, Call, Event, Usage};
 use crate::continuation::{Answer, Ask, Continuation, Outcome, Reason, Step, Wants};
 use crate::prompt::{FittedCall, PromptError, next_call};
 
@@ -24,6 +27,28 @@ pub struct Drive<'a> {
     pub deadline: Option<Instant>,
     /// How many bytes of one answer are read at most.
     pub most_answer_bytes: usize,
+    /// Whether the document is [told](Observe::certain) while it arrives. An answer that turns
+    /// into something that is no JSON then counts as cut there, since what was told stays.
+    pub live: bool,
+}
+
+/// What a provider says at the end of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallEnd {
+    /// Why it says that the answer ended.
+    pub finish: Option<String>,
+    /// What the call took, if it says so.
+    pub usage: Option<Usage>,
+}
+
+/// An answer that has been read to its end, or as far as it came.
+#[derive(Debug, Default)]
+struct Collected {
+    /// All of its text.
+    text: String,
+    end: CallEnd,
+    /// What broke it off, if something did. What arrived before is an answer that was cut.
+    broken: Option<BackendError>,
 }
 
 /// Hears what happens while it happens, and keeps it.
@@ -38,15 +63,22 @@ pub trait Observe: Send {
         let _ = piece;
     }
 
+    /// The document goes on with this text, which no later answer will change. All of these
+    /// together are the document, from where it was when the run was driven.
+    fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+        let _ = text;
+        future::ready(()).boxed()
+    }
+
     /// A step is done. An error ends the run: what cannot be kept must not be paid for.
-    fn stepped(
-        &mut self,
-        run: &Continuation,
-        step: &Step,
-        finish: Option<&str>,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let _ = (run, step, finish);
-        Ok(())
+    fn stepped<'a>(
+        &'a mut self,
+        run: &'a Continuation,
+        step: &'a Step,
+        end: &'a CallEnd,
+    ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
+        let _ = (run, step, end);
+        future::ready(Ok(())).boxed()
     }
 }
 
@@ -83,6 +115,7 @@ pub async fn complete(
 ) -> Result<Option<Obstacle>, DriveError> {
     // What the upstream said to the last call that it refused.
     let mut refusal = None;
+    let mut told = run.base().map_or(0, Base::settled_len);
     while let Some(ask) = run.next() {
         if drive.is_late() {
             run.stop(Reason::Deadline);
@@ -92,7 +125,7 @@ pub async fn complete(
             match next_call(run, &ask, drive.request, drive.counter, drive.plan) {
                 Ok(fitted) => fitted,
                 Err(error @ PromptError::Window(_)) if ask.wants == Wants::Kpis => {
-                    note_refusal(run, &ask, error.to_string(), observer)?;
+                    note_refusal(run, &ask, error.to_string(), observer).await?;
                     continue;
                 }
                 Err(error @ PromptError::Window(_)) => {
@@ -102,12 +135,13 @@ pub async fn complete(
                 Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
             };
         observer.asking(&ask, &plan);
-        let collected = drive.listen(call, observer).await;
+        let arriving = drive.live.then(|| ArrivingAnswer::new(run.base(), &ask));
+        let (collected, heard) = drive.listen(call, arriving, observer).await;
         let is_silent = collected.text.is_empty();
         if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
             // What can be counted is worth one call and no more.
             let is_refusal = error.is_refusal() || ask.wants == Wants::Kpis;
-            if is_refusal && note_refusal(run, &ask, error.to_string(), observer)? {
+            if is_refusal && note_refusal(run, &ask, error.to_string(), observer).await? {
                 refusal = Some(Obstacle::Backend(error));
                 continue;
             }
@@ -118,22 +152,29 @@ pub async fn complete(
             continue;
         }
         // What arrived before a stream broke off is an answer that was cut, like any other.
-        let tokens = match collected.usage {
+        let tokens = match collected.end.usage {
             Some(usage) => usage.output,
             None => drive.counter.tokens().count(&collected.text),
         };
         let text = collected.text.as_bytes();
         let step = run.answered(&ask, &Answer { text, tokens });
         observer
-            .stepped(run, &step, collected.finish.as_deref())
+            .stepped(run, &step, &collected.end)
+            .await
             .map_err(DriveError::Observe)?;
+        told += heard;
+        let settled = run.base().map_or(0, Base::settled_len);
+        if drive.live && told < settled {
+            observer.certain(&run.text()[told..settled]).await;
+            told = settled;
+        }
     }
     let is_refused = run.outcome().and_then(Outcome::reason) == Some(Reason::ModelError);
     Ok(refusal.filter(|_| is_refused))
 }
 
 /// Lets the run go on without an answer to this call, and says whether it can.
-fn note_refusal(
+async fn note_refusal(
     run: &mut Continuation,
     ask: &Ask,
     message: String,
@@ -142,7 +183,7 @@ fn note_refusal(
     let Some(step) = run.refused(ask, message) else {
         return Ok(false);
     };
-    let kept = observer.stepped(run, &step, None);
+    let kept = observer.stepped(run, &step, &CallEnd::default()).await;
     kept.map_err(DriveError::Observe).map(|()| true)
 }
 
@@ -152,25 +193,42 @@ impl Drive<'_> {
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Makes a call and reads its answer to the end, or as far as it comes in time.
-    async fn listen(&self, call: crate::Call, observer: &mut dyn Observe) -> Collected {
+    /// Makes a call and reads its answer to the end, or as far as it comes in time. The number is
+    /// how many bytes of the document have been told meanwhile.
+    async fn listen(
+        &self,
+        call: Call,
+        mut arriving: Option<ArrivingAnswer>,
+        observer: &mut dyn Observe,
+    ) -> (Collected, usize) {
         let mut collected = Collected::default();
+        let mut told = 0;
         let mut events = match self.in_time(self.backend.call(call)).await {
             Some(Ok(events)) => events,
             Some(Err(error)) => {
                 collected.broken = Some(error);
-                return collected;
+                return (collected, told);
             }
-            None => return collected,
+            None => return (collected, told),
         };
         while let Some(Some(event)) = self.in_time(events.next()).await {
             match event {
                 Ok(Event::Text(text)) => {
                     observer.heard(&text);
                     collected.text.push_str(&text);
+                    if let Some(arriving) = &mut arriving {
+                        let certain = arriving.feed(&text);
+                        if !certain.is_empty() {
+                            told += certain.len();
+                            observer.certain(&certain).await;
+                        }
+                        if arriving.is_spoilt() {
+                            break;
+                        }
+                    }
                 }
-                Ok(Event::Finish(reason)) => collected.finish = Some(reason),
-                Ok(Event::Usage(usage)) => collected.usage = Some(usage),
+                Ok(Event::Finish(reason)) => collected.end.finish = Some(reason),
+                Ok(Event::Usage(usage)) => collected.end.usage = Some(usage),
                 Err(error) => collected.broken = Some(error),
             }
             if collected.text.len() > self.most_answer_bytes {
@@ -181,7 +239,10 @@ impl Drive<'_> {
                 break;
             }
         }
-        collected
+        if let Some(arriving) = arriving {
+            collected.text = arriving.of_document(collected.text);
+        }
+        (collected, told)
     }
 
     /// What a future gives, unless the deadline comes first.

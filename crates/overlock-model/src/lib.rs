@@ -21,6 +21,7 @@
 //! ```
 
 // From a request to a document.
+mod arriving;
 mod complete;
 
 // What to ask, and when to stop.
@@ -33,11 +34,12 @@ mod way;
 mod backend;
 pub mod testing;
 
+pub use arriving::HELD_BACK;
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Event, Events, Http, OpenAi, Phase, PrefillStyle,
-    RetryPolicy, Retrying, Timeouts, Usage,
+    RetryPolicy, Retrying, SseEvent, SseReader, Timeouts, TooLongEvent, Usage,
 };
-pub use complete::{Drive, DriveError, Observe, Obstacle, complete};
+pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{
     Answer, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress, Reason, Step,
     StepResult, Wants,

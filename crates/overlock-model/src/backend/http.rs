@@ -220,6 +220,15 @@ impl Endpoint {
         }
     }
 
+    /// Asks with these headers too; the content is JSON whatever they say.
+    pub(crate) fn add_headers(&mut self, headers: &HeaderMap) {
+        for (name, value) in headers {
+            if name != header::CONTENT_TYPE {
+                self.headers.append(name, value.clone());
+            }
+        }
+    }
+
     pub(crate) fn host(&self) -> &str {
         &self.host
     }

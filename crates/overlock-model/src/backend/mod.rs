@@ -18,6 +18,7 @@ pub use error::{BackendError, Phase};
 pub use http::{Http, Timeouts};
 pub use openai::{OpenAi, PrefillStyle};
 pub use retry::{RetryPolicy, Retrying};
+pub use sse::{SseEvent, SseReader, TooLongEvent};
 
 use std::pin::Pin;
 
@@ -67,17 +68,4 @@ pub trait Backend: Send + Sync {
 
     /// Whether answers can go on from a [`prefill`](Call::prefill).
     fn can_prefill(&self) -> bool;
-}
-
-/// An answer that has been read to its end, or as far as it came.
-#[derive(Debug, Default)]
-pub(crate) struct Collected {
-    /// All of its text.
-    pub(crate) text: String,
-    /// Why the provider says it ended.
-    pub(crate) finish: Option<String>,
-    /// What the call took, if the provider said so.
-    pub(crate) usage: Option<Usage>,
-    /// What broke it off, if something did. What arrived before is an answer that was cut.
-    pub(crate) broken: Option<BackendError>,
 }

@@ -2,6 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
+use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::events::{Heard, Said, streamed};
@@ -62,6 +63,15 @@ impl OpenAi {
             streams: false,
             ..self
         }
+    }
+
+    /// Sends these headers along with every call, such as those of whoever it is made for.
+    #[must_use]
+    pub fn with_headers(mut self, headers: &HeaderMap) -> Self {
+        for endpoint in [&mut self.chat, &mut self.raw] {
+            endpoint.add_headers(headers);
+        }
+        self
     }
 
     async fn ask(&self, call: Call) -> Result<Events, BackendError> {

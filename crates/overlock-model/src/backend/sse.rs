@@ -10,9 +10,20 @@ const LONGEST_EVENT: usize = 16 << 20;
 /// What some servers begin a stream with, and no field does.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Splits bytes into the data of events.
+/// Splits bytes into events.
+///
+/// ```
+/// use overlock_model::SseReader;
+///
+/// let mut reader = SseReader::default();
+/// reader.feed(b"data: {\"a\"")?;
+/// assert_eq!(reader.next_event(), None);
+/// reader.feed(b": 1}\n\n")?;
+/// assert_eq!(reader.next_event().map(|event| event.data), Some(b"{\"a\": 1}".to_vec()));
+/// # Ok::<(), overlock_model::TooLongEvent>(())
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct SseReader {
+pub struct SseReader {
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line break.
     searched: usize,
@@ -25,21 +36,21 @@ pub(crate) struct SseReader {
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct SseEvent {
+pub struct SseEvent {
     /// Its name; empty if it has none.
-    pub(crate) name: String,
+    pub name: String,
     /// What it carries.
-    pub(crate) data: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 /// The stream holds an event that is longer than anybody would send.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is longer than {LONGEST_EVENT} bytes")]
-pub(crate) struct TooLongEvent;
+pub struct TooLongEvent;
 
 impl SseReader {
     /// Takes the next bytes.
-    pub(crate) fn feed(&mut self, piece: &[u8]) -> Result<(), TooLongEvent> {
+    pub fn feed(&mut self, piece: &[u8]) -> Result<(), TooLongEvent> {
         if self.buffer.len() + self.data.len() + piece.len() > LONGEST_EVENT {
             return Err(TooLongEvent);
         }
@@ -48,7 +59,7 @@ impl SseReader {
     }
 
     /// The next event that is whole.
-    pub(crate) fn next_event(&mut self) -> Option<SseEvent> {
+    pub fn next_event(&mut self) -> Option<SseEvent> {
         while let Some(mut line) = self.next_line() {
             if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
                 line.advance(BYTE_ORDER_MARK.len());
@@ -81,7 +92,7 @@ impl SseReader {
     }
 
     /// What is left when the stream has ended: servers forget the last blank line.
-    pub(crate) fn finish(&mut self) -> Option<SseEvent> {
+    pub fn finish(&mut self) -> Option<SseEvent> {
         self.buffer.extend_from_slice(b"\n\n");
         self.next_event()
     }

@@ -83,12 +83,12 @@ impl Dialect {
                     choice["message"] = json!({ "role": "assistant", "content": told.text });
                 }
                 json!({
+                    "id": ID,
                     "object": "chat.completion",
+                    "created": 0,
+                    "model": "scripted",
                     "choices": [choice],
-                    "usage": {
-                        "prompt_tokens": told.usage.input,
-                        "completion_tokens": told.usage.output,
-                    },
+                    "usage": usage_of(&told.usage),
                 })
             }
         }
@@ -97,8 +97,12 @@ impl Dialect {
     /// An answer as a stream, event by event.
     pub(super) fn stream(self, events: &[Event]) -> Vec<String> {
         if self != Self::Messages {
+            let begin = json!({ "role": "assistant", "content": "" });
+            let begin = json!({ "index": 0, "delta": begin, "finish_reason": null });
+            let begin = (self == Self::Chat).then(|| sent(&json!([begin]), None));
             let chunks = events.iter().map(|event| self.chunk(event));
-            return chunks.chain(["data: [DONE]\n\n".to_owned()]).collect();
+            let end = "data: [DONE]\n\n".to_owned();
+            return begin.into_iter().chain(chunks).chain([end]).collect();
         }
         let told = Told::of(events);
         let usage = json!({ "input_tokens": told.usage.input, "output_tokens": 1 });
@@ -133,8 +137,8 @@ impl Dialect {
 
     /// One event of a stream.
     pub(super) fn chunk(self, event: &Event) -> String {
-        let choice = |choice: Value| json!({ "choices": [choice] });
-        let value = match (self, event) {
+        let choice = |choice: Value| sent(&json!([choice]), None);
+        match (self, event) {
             (Self::Messages, event) => {
                 let text = if let Event::Text(text) = event {
                     text
@@ -142,24 +146,20 @@ impl Dialect {
                     ""
                 };
                 let delta = json!({ "type": "text_delta", "text": text });
-                return named(
+                named(
                     "content_block_delta",
                     &json!({ "index": 0, "delta": delta }),
-                );
+                )
             }
             (Self::Raw, Event::Text(text)) => choice(json!({ "index": 0, "text": text })),
             (Self::Chat, Event::Text(text)) => {
-                choice(json!({ "index": 0, "delta": { "content": text } }))
+                choice(json!({ "index": 0, "delta": { "content": text }, "finish_reason": null }))
             }
             (_, Event::Finish(reason)) => {
                 choice(json!({ "index": 0, "delta": {}, "finish_reason": reason }))
             }
-            (_, Event::Usage(usage)) => json!({
-                "choices": [],
-                "usage": { "prompt_tokens": usage.input, "completion_tokens": usage.output },
-            }),
-        };
-        format!("data: {value}\n\n")
+            (_, Event::Usage(usage)) => sent(&json!([]), Some(usage)),
+        }
     }
 
     /// An event of a stream that turns it into an error.
@@ -184,6 +184,29 @@ impl Dialect {
         };
         json!({ "type": "error", "error": { "type": kind, "message": message } })
     }
+}
+
+/// The name of every answer.
+const ID: &str = "chatcmpl-scripted";
+
+/// An event of OpenAI's as it is sent.
+fn sent(choices: &Value, usage: Option<&Usage>) -> String {
+    let mut value = json!({
+        "id": ID, "object": "chat.completion.chunk", "created": 0, "model": "scripted",
+        "choices": choices,
+    });
+    if let Some(usage) = usage {
+        value["usage"] = usage_of(usage);
+    }
+    format!("data: {value}\n\n")
+}
+
+fn usage_of(usage: &Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+    })
 }
 
 /// All that is told in an answer.

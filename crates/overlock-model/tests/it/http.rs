@@ -6,13 +6,13 @@ use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
 use overlock_model::{
     Anthropic, Backend, BackendError, Continuation, ContinuationOptions, Drive, Failure, Http, Kpi,
-    Observe, Obstacle, OpenAi, Outcome, Phase, PrefillStyle, Reason, RetryPolicy, Retrying, Step,
+    Obstacle, OpenAi, Outcome, Phase, PrefillStyle, Reason, RetryPolicy, Retrying, Step,
     StepResult, Timeouts, Way, complete,
 };
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::report;
+use crate::{Listener, report};
 
 /// What a run is tried with.
 pub(crate) struct Trial {
@@ -60,22 +60,6 @@ pub(crate) struct Ended {
     pub(crate) calls: usize,
     pub(crate) asked: Vec<Value>,
     pub(crate) steps: Vec<Step>,
-}
-
-/// Keeps all steps.
-#[derive(Default)]
-struct Steps(Vec<Step>);
-
-impl Observe for Steps {
-    fn stepped(
-        &mut self,
-        _run: &Continuation,
-        step: &Step,
-        _finish: Option<&str>,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        self.0.push(step.clone());
-        Ok(())
-    }
 }
 
 impl Trial {
@@ -132,12 +116,14 @@ impl Trial {
             plan: &PlanOptions::for_model(&found.model),
             deadline: self.deadline.map(|deadline| Instant::now() + deadline),
             most_answer_bytes: 100_000,
+            live: true,
         };
         let mut run = Continuation::new(self.options);
-        let mut steps = Steps::default();
-        let obstacle = complete(&mut run, &drive, &mut steps)
+        let mut listener = Listener::default();
+        let obstacle = complete(&mut run, &drive, &mut listener)
             .await
             .expect("everything can be recorded");
+        listener.check(&run, true);
         let asked = server.asked();
         Ended {
             run,
@@ -145,7 +131,7 @@ impl Trial {
             document,
             calls: asked.len(),
             asked,
-            steps: steps.0,
+            steps: listener.steps,
         }
     }
 }
@@ -299,6 +285,7 @@ fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() 
                 plan: &PlanOptions::for_model(&found.model),
                 deadline: None,
                 most_answer_bytes: 100_000,
+                live: true,
             };
             let mut run = Continuation::new(ContinuationOptions { ways: vec![way], kpi: Kpi::Off, ..ContinuationOptions::default() });
             complete(&mut run, &drive, &mut ()).await.expect("nothing is recorded");

@@ -9,6 +9,48 @@ mod http;
 // A scripted model in the same process.
 mod scripted;
 
+use futures_util::future::BoxFuture;
+use overlock_model::{CallEnd, Continuation, Observe, Step};
+
+/// Puts together what is told of a document while it arrives, and keeps all steps.
+#[derive(Default)]
+struct Listener {
+    told: String,
+    pieces: usize,
+    steps: Vec<Step>,
+    /// What the provider said at the end of each.
+    ends: Vec<CallEnd>,
+}
+
+impl Observe for Listener {
+    fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+        self.told.push_str(text);
+        self.pieces += 1;
+        Box::pin(std::future::ready(()))
+    }
+
+    fn stepped<'a>(
+        &'a mut self,
+        _run: &'a Continuation,
+        step: &'a Step,
+        end: &'a CallEnd,
+    ) -> BoxFuture<'a, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
+        self.steps.push(step.clone());
+        self.ends.push(end.clone());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+impl Listener {
+    /// What was told was never taken back, and is all there is.
+    #[track_caller]
+    fn check(&self, run: &Continuation, live: bool) {
+        let settled = run.base().map_or(0, overlock_json::Base::settled_len);
+        let expected = if live { &run.text()[..settled] } else { "" };
+        assert!(self.told == expected, "{:?} {expected:?}", self.told);
+    }
+}
+
 /// A report with sections of several kinds, of about so many bytes.
 fn report(bytes: usize) -> String {
     let mut text = String::from("{\"title\": \"Überblick – 概要\", \"sections\": [");

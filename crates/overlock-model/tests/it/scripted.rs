@@ -1,6 +1,6 @@
 //! Every way of asking and every behaviour, with nothing between the run and the model.
 
-use crate::report;
+use crate::{Listener, report};
 use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Script, ScriptedModel};
 use overlock_model::{
@@ -10,9 +10,17 @@ use overlock_model::{
 struct Ran {
     run: Continuation,
     document: String,
+    /// In how many pieces it was told.
+    pieces: usize,
 }
 
+/// Plays a script twice, told live and not, which makes no difference for most of them.
 fn play(script: Script, options: ContinuationOptions) -> Ran {
+    play_once(script.clone(), options.clone(), false);
+    play_once(script, options, true)
+}
+
+fn play_once(script: Script, options: ContinuationOptions, live: bool) -> Ran {
     let document = script.document.clone();
     let model = ScriptedModel::new(script);
     let found = Models::default().find("gpt-4o");
@@ -28,16 +36,23 @@ fn play(script: Script, options: ContinuationOptions) -> Ran {
         plan: &PlanOptions::for_model(&found.model),
         deadline: None,
         most_answer_bytes: 1 << 20,
+        live,
     };
     let mut run = Continuation::new(options);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .expect("a runtime");
+    let mut listener = Listener::default();
     runtime
-        .block_on(complete(&mut run, &drive, &mut ()))
+        .block_on(complete(&mut run, &drive, &mut listener))
         .expect("nothing is recorded that could fail");
-    Ran { run, document }
+    listener.check(&run, live);
+    Ran {
+        run,
+        document,
+        pieces: listener.pieces,
+    }
 }
 
 fn many_iterations() -> ContinuationOptions {
@@ -106,6 +121,20 @@ fn whatever_comes_back_with_its_overlap_is_whole_to_the_byte() {
         };
         check_whole(&play(script, many_iterations()));
     }
+}
+
+#[test]
+fn a_document_is_told_while_it_arrives() {
+    let script = Script {
+        document: report(50_000),
+        breath: (4_000, 4_000),
+        behaviours: vec![Behaviour::AsAsked, Behaviour::TellsProgress],
+        seed: 1,
+    };
+    let ran = play(script, many_iterations());
+    check_whole(&ran);
+    // In many more pieces than there were answers.
+    assert!(ran.pieces > 100, "{}", ran.pieces);
 }
 
 #[test]

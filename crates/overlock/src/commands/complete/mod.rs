@@ -197,6 +197,7 @@ impl Complete {
                 plan: &plan,
                 deadline: deadline.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
                 most_answer_bytes: MOST_ANSWER_BYTES,
+                live: false,
             };
             tokio::select! {
                 driven = complete(&mut run, &drive, &mut recorder) => Some(driven),

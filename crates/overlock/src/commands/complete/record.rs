@@ -2,8 +2,9 @@
 
 use std::error::Error;
 
+use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
-use overlock_model::{Ask, Continuation, Observe, Step};
+use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
 use overlock_store::{RunId, Store};
 
 use super::show::Show;
@@ -42,16 +43,18 @@ impl Observe for Recorder<'_> {
         self.show.heard(piece);
     }
 
-    fn stepped(
-        &mut self,
-        run: &Continuation,
-        step: &Step,
-        _finish: Option<&str>,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        runs::add_step(self.store, self.id, step)?;
-        self.show.stepped(run, step);
-        // What was added is in the document already.
-        self.steps.push(step.without_text());
-        Ok(())
+    fn stepped<'b>(
+        &'b mut self,
+        run: &'b Continuation,
+        step: &'b Step,
+        _end: &'b CallEnd,
+    ) -> BoxFuture<'b, Result<(), Box<dyn Error + Send + Sync>>> {
+        let kept = runs::add_step(self.store, self.id, step);
+        if kept.is_ok() {
+            self.show.stepped(run, step);
+            // What was added is in the document already.
+            self.steps.push(step.without_text());
+        }
+        future::ready(kept.map_err(Into::into)).boxed()
     }
 }

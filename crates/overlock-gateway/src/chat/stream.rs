@@ -1,0 +1,474 @@
+//! Passes an answer on while it is written, as one stream over all calls.
+//!
+//! What the upstream sends goes on as it came wherever nothing has to change. What would have to
+//! be taken back is held until it is certain. The end is told once, when everything is there.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hyper::StatusCode;
+use hyper::header::{CACHE_CONTROL, HeaderValue};
+use overlock_budget::ChatCounter;
+use overlock_model::{SseReader, Usage};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::joining::{Cut, Hear, Hearing, Joiner, is_whole};
+use super::reading::Reading;
+use super::taken::{Taken, told as usage_told};
+use super::whole::WholeAnswer;
+use super::{Ended, Job, pass_on, schema};
+use crate::body::{KEEP_ALIVE, Reply, reply as typed_reply, whole, worked_on};
+use crate::error::ApiError;
+use crate::upstream::Answer;
+
+/// So many events wait for a client that reads slowly before nothing more is read for it.
+const WAITING: usize = 16;
+
+/// The answer of the upstream as one stream.
+pub(crate) fn reply(job: Job, answer: Answer) -> Reply {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let keep_alive = job.gateway.settings.limits.keep_alive;
+    let headers = answer.headers.clone();
+    let work = Relay::new(job, sender).run(answer);
+    let mut reply = event_stream(worked_on(receiver, work, keep_alive));
+    pass_on(&headers, reply.headers_mut());
+    reply
+}
+
+/// An answer that came at once, as a stream.
+pub(crate) fn told(job: &Job, answer: WholeAnswer) -> Reply {
+    let mut head = answer.value.as_object().cloned().unwrap_or_default();
+    let choices = head.remove("choices");
+    let usage = head.remove("usage");
+    head.insert("object".to_owned(), json!("chat.completion.chunk"));
+    let choices = choices.as_ref().and_then(Value::as_array);
+    let mut events = Vec::new();
+    for choice in choices.into_iter().flatten() {
+        let index = choice.get("index").cloned().unwrap_or(json!(0));
+        let mut delta = choice.get("message").cloned().unwrap_or(json!({}));
+        let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for (number, call) in calls.into_iter().flatten().enumerate() {
+            call["index"] = json!(number);
+        }
+        let finish = choice.get("finish_reason").cloned().unwrap_or(Value::Null);
+        events.push(with_choice(
+            &head,
+            json!({ "index": index, "delta": delta, "finish_reason": null }),
+        ));
+        events.push(with_choice(
+            &head,
+            json!({ "index": index, "delta": {}, "finish_reason": finish }),
+        ));
+    }
+    if let Some(usage) = usage.filter(|_| job.wish.wants_usage) {
+        events.push(with_usage(&head, usage));
+    }
+    let mut body: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    body.push_str(&ending(answer.ended, answer.taken.calls));
+    event_stream(whole(body))
+}
+
+fn event_stream(body: crate::body::Body) -> Reply {
+    let mut reply = typed_reply(StatusCode::OK, "text/event-stream", body);
+    reply
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    reply
+}
+
+/// The last words of a stream. How it went is a comment, since headers are gone long ago.
+fn ending(ended: Ended, continuations: u32) -> String {
+    let outcome = ended.name();
+    format!(": overlock outcome={outcome} continuations={continuations}\n\ndata: [DONE]\n\n")
+}
+
+fn with_choice(head: &Map<String, Value>, choice: Value) -> Value {
+    let mut event = head.clone();
+    event.insert("choices".to_owned(), json!([choice]));
+    Value::Object(event)
+}
+
+fn with_usage(head: &Map<String, Value>, usage: Value) -> Value {
+    let mut event = head.clone();
+    event.insert("choices".to_owned(), json!([]));
+    event.insert("usage".to_owned(), usage);
+    Value::Object(event)
+}
+
+/// A stream on its way from the upstream to the client.
+struct Relay {
+    job: Job,
+    out: mpsc::Sender<Bytes>,
+    /// What every event of this answer says besides its choices.
+    head: Map<String, Value>,
+    choices: BTreeMap<u64, Choice>,
+    /// What the upstream says its call took.
+    usage: Option<Value>,
+    taken: Taken,
+    ended: Ended,
+}
+
+/// One of the answers to a request, which usually is the only one.
+struct Choice {
+    content: Reading,
+    calls: BTreeMap<u64, ToolCall>,
+    finish: Option<String>,
+}
+
+struct ToolCall {
+    name: String,
+    arguments: Reading,
+}
+
+impl Relay {
+    fn new(job: Job, out: mpsc::Sender<Bytes>) -> Self {
+        Self {
+            job,
+            out,
+            head: Map::new(),
+            choices: BTreeMap::new(),
+            usage: None,
+            taken: Taken::default(),
+            ended: Ended::Complete,
+        }
+    }
+
+    async fn run(mut self, answer: Answer) {
+        let broken = self.first_answer(answer).await.err();
+        match self.finish(broken).await {
+            Ok(()) => {
+                let ending = ending(self.ended, self.taken.calls);
+                self.send(ending.into()).await;
+            }
+            Err(error) => self.event(&error.to_json()).await,
+        }
+    }
+
+    /// Passes on the first answer as far as it is certain.
+    async fn first_answer(&mut self, mut answer: Answer) -> Result<(), ApiError> {
+        let mut reader = SseReader::default();
+        let most = self.job.gateway.settings.limits.answer_bytes;
+        let mut read = 0;
+        while let Some(bytes) = answer.next_bytes().await? {
+            read += bytes.len();
+            if read > most.saturating_mul(EVENT_OVERHEAD) {
+                return Err(ApiError::upstream("the upstream's answer does not end"));
+            }
+            let fed = reader.feed(&bytes);
+            fed.map_err(|error| ApiError::upstream(error.to_string()))?;
+            while let Some(event) = reader.next_event() {
+                if event.data == b"[DONE]" {
+                    return Ok(());
+                }
+                self.pass_on(event.data).await?;
+            }
+        }
+        match reader.finish() {
+            Some(event) if event.data != b"[DONE]" => self.pass_on(event.data).await?,
+            _ => {}
+        }
+        let is_ended = self.choices.values().all(|choice| choice.finish.is_some());
+        if is_ended && !self.choices.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::upstream(
+            "the upstream's stream ended before its answer did",
+        ))
+    }
+
+    /// Passes on an event of the first answer.
+    async fn pass_on(&mut self, data: Vec<u8>) -> Result<(), ApiError> {
+        let mut value: Value = serde_json::from_slice(&data)
+            .map_err(|_| ApiError::upstream("an event of the upstream is not JSON"))?;
+        if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
+            let said = error.get("message").unwrap_or(error);
+            let said = said
+                .as_str()
+                .map_or_else(|| said.to_string(), str::to_owned);
+            return Err(ApiError::upstream(format!("the upstream says: {said}")));
+        }
+        let Some(event) = value.as_object_mut() else {
+            return Ok(());
+        };
+        if self.head.is_empty() {
+            self.head = event.clone();
+            self.head.remove("choices");
+            self.head.remove("usage");
+        }
+        let mut changed = false;
+        if event.get("usage").is_some_and(Value::is_object) {
+            // It is told at the end, for all calls.
+            self.usage = event.remove("usage");
+            changed = true;
+        }
+        let Some(Value::Array(choices)) = event.get_mut("choices") else {
+            return Ok(());
+        };
+        choices.retain_mut(|choice| self.keeps(choice, &mut changed));
+        if choices.is_empty() {
+            return Ok(());
+        }
+        if changed {
+            self.event(&value).await;
+        } else {
+            self.send([b"data: ", data.as_slice(), b"\n\n"].concat().into())
+                .await;
+        }
+        Ok(())
+    }
+
+    /// Takes what an event says of one choice, and leaves what can be passed on of it; whether
+    /// that is anything.
+    fn keeps(&mut self, choice: &mut Value, changed: &mut bool) -> bool {
+        let index = choice.get("index").and_then(Value::as_u64).unwrap_or(0);
+        let job = &self.job;
+        let known = self.choices.entry(index).or_insert_with(|| Choice {
+            content: Reading::new(job.content_kind()),
+            calls: BTreeMap::new(),
+            finish: None,
+        });
+        if let Some(finish) = choice.get_mut("finish_reason").filter(|it| !it.is_null()) {
+            known.finish = finish.as_str().map(str::to_owned);
+            *finish = Value::Null;
+            *changed = true;
+        }
+        let has_more = choice.get("logprobs").is_some_and(|it| !it.is_null());
+        let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) else {
+            return has_more;
+        };
+        if let Some(Value::String(content)) = delta.get_mut("content") {
+            let given = known.content.feed(content);
+            if given != *content {
+                *content = given;
+                *changed = true;
+            }
+        }
+        let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            let number = call.get("index").and_then(Value::as_u64).unwrap_or(0);
+            let known = known.calls.entry(number).or_insert_with(|| ToolCall {
+                name: String::new(),
+                arguments: Reading::new(job.arguments_kind()),
+            });
+            let Some(function) = call.get_mut("function") else {
+                continue;
+            };
+            if let Some(name) = function.get("name").and_then(Value::as_str) {
+                known.name.push_str(name);
+            }
+            if let Some(Value::String(arguments)) = function.get_mut("arguments") {
+                let given = known.arguments.feed(arguments);
+                if given != *arguments {
+                    *arguments = given;
+                    *changed = true;
+                }
+            }
+        }
+        // An event that only had an end or a text that is held back says nothing any more.
+        let says = |(name, value): (&String, &Value)| match value {
+            Value::Null => false,
+            Value::String(text) if name == "content" => !text.is_empty(),
+            _ => true,
+        };
+        has_more || delta.iter().any(says)
+    }
+
+    /// Continues what is cut, and tells the end.
+    async fn finish(&mut self, broken: Option<ApiError>) -> Result<(), ApiError> {
+        let mut broken = broken;
+        let choices = std::mem::take(&mut self.choices);
+        if choices.is_empty() {
+            return match broken {
+                Some(error) => Err(error),
+                None => Err(ApiError::upstream("the upstream's answer has no choices")),
+            };
+        }
+        let deadline = Instant::now() + self.job.gateway.settings.limits.run_time;
+        let mut finishes = Vec::new();
+        let mut output = 0;
+        for (index, mut choice) in choices {
+            let is_withheld = choice.finish.as_deref() == Some("content_filter");
+            let counter = ChatCounter::for_model(&self.job.wish.found);
+            output += counter.tokens().count(choice.content.text());
+            let mut finish = choice.finish.take();
+            if !is_withheld && choice.content.is_open() {
+                let whole = self
+                    .continued(index, None, Cut::Content, &choice.content, deadline)
+                    .await?;
+                finish = Some(if whole { "stop" } else { "length" }.to_owned());
+                broken = None;
+            } else if choice.content.is_whole() == Some(true) {
+                self.check_schema(choice.content.document());
+                if finish.as_deref() != Some("tool_calls") {
+                    finish = Some("stop".to_owned());
+                }
+                let rest = choice.content.rest();
+                self.content(index, &rest).await;
+            } else {
+                let rest = choice.content.rest();
+                self.content(index, &rest).await;
+            }
+            for (number, call) in &mut choice.calls {
+                output += counter.tokens().count(call.arguments.text());
+                if !is_withheld && call.arguments.is_open() {
+                    let cut = Cut::Arguments(&call.name);
+                    let whole = self
+                        .continued(index, Some(*number), cut, &call.arguments, deadline)
+                        .await?;
+                    finish = Some(if whole { "tool_calls" } else { "length" }.to_owned());
+                    broken = None;
+                } else {
+                    if call.arguments.is_whole() == Some(true)
+                        && finish.as_deref() == Some("length")
+                    {
+                        finish = Some("tool_calls".to_owned());
+                    }
+                    let rest = call.arguments.rest();
+                    self.arguments(index, *number, &rest).await;
+                }
+            }
+            finishes.push((index, finish));
+        }
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        for (index, finish) in finishes {
+            let finish = finish.unwrap_or_else(|| "stop".to_owned());
+            if matches!(finish.as_str(), "length" | "content_filter") {
+                self.ended = Ended::Partial;
+            }
+            let choice = json!({ "index": index, "delta": {}, "finish_reason": finish });
+            let event = with_choice(&self.head, choice);
+            self.event(&event).await;
+        }
+        if self.job.wish.wants_usage {
+            let counted = usage_told(Usage {
+                input: self.job.input_tokens,
+                output,
+            });
+            let usage = self.taken.added_to(self.usage.as_ref().unwrap_or(&counted));
+            let event = with_usage(&self.head, usage);
+            self.event(&event).await;
+        }
+        Ok(())
+    }
+
+    /// Has the rest of a document written and passes it on; whether it is whole then.
+    async fn continued(
+        &mut self,
+        index: u64,
+        call: Option<u64>,
+        cut: Cut<'_>,
+        reading: &Reading,
+        deadline: Instant,
+    ) -> Result<bool, ApiError> {
+        let first = reading.document();
+        let counter = ChatCounter::for_model(&self.job.wish.found);
+        let joiner = Joiner {
+            gateway: &self.job.gateway,
+            wish: &self.job.wish,
+            counter: &counter,
+            headers: &self.job.headers,
+            deadline,
+        };
+        let mut listener = Listener {
+            out: self.out.clone(),
+            head: &self.head,
+            index,
+            call,
+        };
+        let hearing = Hearing {
+            hear: &mut listener,
+            given: reading.given_len(),
+        };
+        let joined = joiner.join(cut, first, Some(hearing)).await?;
+        self.taken.join(joined.taken);
+        let whole = is_whole(&joined.run);
+        if whole && call.is_none() {
+            self.check_schema(joined.run.text());
+        }
+        Ok(whole)
+    }
+
+    fn check_schema(&mut self, document: &str) {
+        if let Some(schema) = &self.job.wish.schema {
+            let _ = schema::violation(schema, document);
+        }
+    }
+
+    async fn content(&self, index: u64, text: &str) {
+        if !text.is_empty() {
+            let event = content_event(&self.head, index, text);
+            self.event(&event).await;
+        }
+    }
+
+    async fn arguments(&self, index: u64, call: u64, text: &str) {
+        if !text.is_empty() {
+            let event = arguments_event(&self.head, index, call, text);
+            self.event(&event).await;
+        }
+    }
+
+    async fn event(&self, value: &Value) {
+        self.send(format!("data: {value}\n\n").into()).await;
+    }
+
+    async fn send(&self, bytes: Bytes) {
+        // Who has gone away takes this work along.
+        let _ = self.out.send(bytes).await;
+    }
+}
+
+/// What an event takes besides the text in it, as a factor that nobody exceeds.
+const EVENT_OVERHEAD: usize = 200;
+
+fn content_event(head: &Map<String, Value>, index: u64, text: &str) -> Value {
+    with_choice(
+        head,
+        json!({ "index": index, "delta": { "content": text }, "finish_reason": null }),
+    )
+}
+
+fn arguments_event(head: &Map<String, Value>, index: u64, call: u64, text: &str) -> Value {
+    let call = json!({ "index": call, "function": { "arguments": text } });
+    with_choice(
+        head,
+        json!({ "index": index, "delta": { "tool_calls": [call] }, "finish_reason": null }),
+    )
+}
+
+/// Passes on the rest of a document.
+struct Listener<'a> {
+    out: mpsc::Sender<Bytes>,
+    head: &'a Map<String, Value>,
+    index: u64,
+    /// The tool call whose arguments these are; without one it is the content.
+    call: Option<u64>,
+}
+
+impl Hear for Listener<'_> {
+    fn hear<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+        let event = match self.call {
+            None => content_event(self.head, self.index, text),
+            Some(call) => arguments_event(self.head, self.index, call, text),
+        };
+        async move {
+            // Who has gone away takes this work along.
+            let _ = self.out.send(format!("data: {event}\n\n").into()).await;
+        }
+        .boxed()
+    }
+
+    fn call(&mut self) {
+        // There is something in the way already if there is no room for it.
+        let _ = self.out.try_send(Bytes::from_static(KEEP_ALIVE));
+    }
+}

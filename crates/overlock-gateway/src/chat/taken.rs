@@ -1,0 +1,85 @@
+//! What did all the calls for one answer take together?
+
+use overlock_model::Usage;
+use serde_json::{Map, Value, json};
+
+/// The tokens of the calls after the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) calls: u32,
+    pub(crate) usage: Usage,
+}
+
+impl Taken {
+    /// Another call.
+    pub(crate) fn add(&mut self, usage: Usage) {
+        self.calls += 1;
+        self.usage.input = self.usage.input.saturating_add(usage.input);
+        self.usage.output = self.usage.output.saturating_add(usage.output);
+    }
+
+    /// The calls of another part of the same answer.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.usage.input = self.usage.input.saturating_add(other.usage.input);
+        self.usage.output = self.usage.output.saturating_add(other.usage.output);
+    }
+
+    /// What the upstream said of its first call, and these calls added to it. All that it said
+    /// besides is kept.
+    pub(crate) fn added_to(&self, first: &Value) -> Value {
+        if self.calls == 0 {
+            return first.clone();
+        }
+        let mut usage: Map<String, Value> = first.as_object().cloned().unwrap_or_default();
+        let number = |name: &str| first.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let input = number("prompt_tokens").saturating_add(self.usage.input);
+        let output = number("completion_tokens").saturating_add(self.usage.output);
+        usage.insert("prompt_tokens".to_owned(), json!(input));
+        usage.insert("completion_tokens".to_owned(), json!(output));
+        usage.insert(
+            "total_tokens".to_owned(),
+            json!(input.saturating_add(output)),
+        );
+        Value::Object(usage)
+    }
+}
+
+/// A usage as `OpenAI` tells it.
+pub(crate) fn told(usage: Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input.saturating_add(usage.output),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calls_add_up() {
+        let first = json!({
+            "prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30,
+            "prompt_tokens_details": { "cached_tokens": 4 },
+        });
+        let mut taken = Taken::default();
+        assert_eq!(taken.added_to(&first), first);
+        taken.add(Usage {
+            input: 100,
+            output: 5,
+        });
+        taken.add(Usage {
+            input: 100,
+            output: 6,
+        });
+        assert_eq!(
+            taken.added_to(&first),
+            json!({
+                "prompt_tokens": 210, "completion_tokens": 31, "total_tokens": 241,
+                "prompt_tokens_details": { "cached_tokens": 4 },
+            })
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! What does a client want, and does it fit?
+
+use hyper::HeaderMap;
+use overlock_budget::{
+    ChatCounter, ChatRequest, Extras, FlexError, Found, Plan, PlanError, PlanOptions, RequestError,
+    Trim, plan,
+};
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::settings::Settings;
+
+/// A chat request with all that was said around it.
+pub(crate) struct Wish {
+    pub(crate) request: ChatRequest,
+    pub(crate) model: String,
+    pub(crate) found: Found,
+    pub(crate) streams: bool,
+    /// Whether a stream is to tell what it took.
+    pub(crate) wants_usage: bool,
+    /// Whether the answer is asked to be JSON.
+    pub(crate) is_json: bool,
+    /// What the document is held to.
+    pub(crate) schema: Option<Value>,
+    pub(crate) continues: Continues,
+    /// What all answers may have together.
+    pub(crate) max_total_tokens: u64,
+}
+
+/// Which answers are continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Continues {
+    /// None.
+    Nothing,
+    /// Those that are JSON.
+    Json,
+    /// Those that are JSON, and all others that were cut off at their limit.
+    Text,
+}
+
+/// A request that fits.
+pub(crate) struct Fitted {
+    pub(crate) plan: Plan,
+    /// The request as it goes to the upstream.
+    pub(crate) body: String,
+}
+
+impl Wish {
+    /// Reads what a client sent.
+    pub(crate) fn read(
+        settings: &Settings,
+        headers: &HeaderMap,
+        body: &str,
+    ) -> Result<Self, ApiError> {
+        let request = ChatRequest::from_json(body).map_err(|error| malformed(&error))?;
+        let members = request.members();
+        let Some(model) = request.model().map(str::to_owned) else {
+            return Err(ApiError::invalid("`model` is missing: it must be a string")
+                .with_param("model")
+                .with_code("missing_required_parameter"));
+        };
+        let streams = match members.get("stream") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(streams)) => *streams,
+            Some(_) => {
+                return Err(
+                    ApiError::invalid("`stream` must be true or false").with_param("stream")
+                );
+            }
+        };
+        let wants_usage = members
+            .get("stream_options")
+            .and_then(|options| options.get("include_usage"))
+            == Some(&Value::Bool(true));
+        let format = members.get("response_format");
+        let kind = format.and_then(|format| format.get("type"));
+        let kind = kind.and_then(Value::as_str);
+        let schema = format
+            .and_then(|format| format.get("json_schema")?.get("schema"))
+            .filter(|_| kind == Some("json_schema"))
+            .cloned();
+        Ok(Self {
+            found: settings.models.find(&model),
+            model,
+            streams,
+            wants_usage,
+            is_json: matches!(kind, Some("json_object" | "json_schema")),
+            schema,
+            continues: continues(headers)?,
+            max_total_tokens: max_total_tokens(headers, settings.max_total_tokens)?,
+            request,
+        })
+    }
+
+    /// Makes the request fit the window of its model.
+    pub(crate) fn fit(
+        &self,
+        settings: &Settings,
+        counter: &ChatCounter<'_>,
+        text: &str,
+    ) -> Result<Fitted, ApiError> {
+        let options = settings.plan_for(&self.found.model);
+        let plan = plan(&self.request, &Extras::default(), counter, &options)
+            .map_err(|error| self.does_not_fit(&options, &error))?;
+        let body = self.body(&plan, text);
+        Ok(Fitted { plan, body })
+    }
+
+    /// The request as it goes to the upstream: as it came, where nothing has to change.
+    fn body(&self, plan: &Plan, text: &str) -> String {
+        let asked = self.request.requested();
+        let is_shorter = asked.is_some_and(|asked| asked != plan.adjusted_max_tokens);
+        let adds_usage = self.streams && !self.wants_usage;
+        if !is_shorter && plan.dropped_messages.is_empty() && !adds_usage {
+            return text.to_owned();
+        }
+        let Value::Object(mut members) = plan.rewrite(self.request.clone()) else {
+            return text.to_owned();
+        };
+        if asked.is_none() {
+            // Who sets no limit wants none but the model's own.
+            members.remove("max_tokens");
+            members.remove("max_completion_tokens");
+        }
+        if adds_usage {
+            let options = members.entry("stream_options").or_insert(json!({}));
+            if let Some(options) = options.as_object_mut() {
+                options.insert("include_usage".to_owned(), json!(true));
+            } else {
+                *options = json!({ "include_usage": true });
+            }
+        }
+        Value::Object(members).to_string()
+    }
+
+    fn does_not_fit(&self, options: &PlanOptions, error: &PlanError) -> ApiError {
+        let PlanError::Refused(reason) = error;
+        let FlexError::TooLarge { over, .. } = reason else {
+            return ApiError::new(
+                hyper::StatusCode::INTERNAL_SERVER_ERROR,
+                "server_error",
+                error.to_string(),
+            );
+        };
+        let window = options.window;
+        let needed = window.saturating_add(*over);
+        let mut message = format!(
+            "This model's maximum context length is {window} tokens. However, your messages, the \
+             least useful answer and the margin need {needed} tokens, {over} more than there are."
+        );
+        for help in error.help() {
+            message.push_str(&format!(" Either {help}."));
+        }
+        if options.trim == Trim::Off {
+            message.push_str(" The gateway is set not to drop older messages (`trim: off`).");
+        }
+        ApiError::invalid(message)
+            .with_code("context_length_exceeded")
+            .with_param("messages")
+    }
+}
+
+fn continues(headers: &HeaderMap) -> Result<Continues, ApiError> {
+    match header(headers, "x-overlock-continue")? {
+        None | Some("json") => Ok(Continues::Json),
+        Some("text") => Ok(Continues::Text),
+        Some("off") => Ok(Continues::Nothing),
+        Some(other) => Err(ApiError::invalid(format!(
+            "the header `x-overlock-continue` is `{other}`, but must be `json`, `text` or `off`"
+        ))),
+    }
+}
+
+fn max_total_tokens(headers: &HeaderMap, most: u64) -> Result<u64, ApiError> {
+    let Some(given) = header(headers, "x-overlock-max-total-tokens")? else {
+        return Ok(most);
+    };
+    match given.parse::<u64>() {
+        Ok(tokens) if tokens > 0 => Ok(tokens.min(most)),
+        _ => Err(ApiError::invalid(format!(
+            "the header `x-overlock-max-total-tokens` is `{given}`, but must be a whole number \
+             from 1 on"
+        ))),
+    }
+}
+
+/// A header as text.
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ApiError> {
+    let Some(value) = headers.get(name) else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok(text) => Ok(Some(text.trim())),
+        Err(_) => Err(ApiError::invalid(format!(
+            "the header `{name}` is not plain text"
+        ))),
+    }
+}
+
+fn malformed(error: &RequestError) -> ApiError {
+    let told = ApiError::invalid(error.to_string());
+    match error {
+        RequestError::Wrong { place, .. } | RequestError::Missing { place, .. } => {
+            told.with_param(place.trim_matches('`'))
+        }
+        RequestError::TooLong { .. } => ApiError::new(
+            hyper::StatusCode::PAYLOAD_TOO_LARGE,
+            "invalid_request_error",
+            error.to_string(),
+        ),
+        _ => told,
+    }
+}

@@ -1,0 +1,96 @@
+//! What a client is told when something is wrong, in the words that `OpenAI` clients know.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{HeaderValue, RETRY_AFTER};
+use serde_json::{Value, json};
+
+use crate::body::{Reply, json_reply};
+
+/// An error for the client. No message holds a key or what a client or a model wrote.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    /// The family of the error, such as `invalid_request_error`.
+    pub(crate) kind: &'static str,
+    /// The name of the error, such as `context_length_exceeded`.
+    pub(crate) code: Option<&'static str>,
+    /// The parameter that is wrong.
+    pub(crate) param: Option<String>,
+    pub(crate) message: String,
+    /// How long to wait before the next attempt.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            kind,
+            code: None,
+            param: None,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    /// The request is wrong.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message)
+    }
+
+    /// The upstream did not do its part.
+    pub(crate) fn upstream(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, "upstream_error", message)
+    }
+
+    /// The upstream did not do its part in time.
+    pub(crate) fn upstream_is_late(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "upstream_error", message)
+    }
+
+    pub(crate) fn with_code(self, code: &'static str) -> Self {
+        Self {
+            code: Some(code),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_param(self, param: impl Into<String>) -> Self {
+        Self {
+            param: Some(param.into()),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_retry_after(self, wait: Duration) -> Self {
+        Self {
+            retry_after: Some(wait),
+            ..self
+        }
+    }
+
+    /// The error as clients read it.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "error": {
+            "message": self.message,
+            "type": self.kind,
+            "param": self.param,
+            "code": self.code,
+        } })
+    }
+
+    /// The error as a reply.
+    pub(crate) fn into_reply(self) -> Reply {
+        let mut reply = json_reply(self.status, &self.to_json());
+        if let Some(wait) = self.retry_after {
+            // A header has whole seconds, and none is no wait.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            reply
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        reply
+    }
+}

@@ -1,0 +1,3 @@
+//! One handler for each route.
+
+pub(crate) mod chat;

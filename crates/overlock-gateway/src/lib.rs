@@ -1,0 +1,25 @@
+//! Whole answers for any `OpenAI` client.
+//!
+//! A client's `base_url` points here instead of at its provider. What it asks is counted and made
+//! to fit the model's window; an answer that was cut is continued until it is whole; and the
+//! client sees one answer, streamed or not, as if the model had never stopped.
+//!
+//! The spine is three calls in one order: plan, complete, append.
+
+// What it is told, and what it keeps.
+mod gateway;
+mod settings;
+
+// From the wire and back.
+mod body;
+mod error;
+mod routes;
+mod server;
+mod upstream;
+
+// One answer.
+mod chat;
+mod handlers;
+
+pub use gateway::{Gateway, GatewayError};
+pub use settings::{Limits, Record, Settings, Upstream};

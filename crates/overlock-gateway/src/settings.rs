@@ -1,0 +1,198 @@
+//! What a gateway is told when it starts.
+
+use std::time::Duration;
+
+use overlock_budget::{Model, Models, PlanOptions};
+use overlock_model::{ContinuationOptions, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for};
+
+/// Everything that can be set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who answers.
+    pub upstream: Upstream,
+    /// The keys that clients must show; without any, nobody is asked for one.
+    pub keys: Vec<String>,
+    /// What is known of models.
+    pub models: Models,
+    /// How a window is divided; what a model can take is not in it.
+    pub plan: PlanOptions,
+    /// How an answer is continued; how to ask follows from the model if there is none in it.
+    pub continuation: ContinuationOptions,
+    /// What all answers to one request may have together, in tokens.
+    pub max_total_tokens: u64,
+    /// Close the valid part of a document that could not be made whole, where it is not streamed.
+    pub close_partial: bool,
+    /// Refuse documents that violate the schema that came with the request.
+    pub strict_schema: bool,
+    /// What is kept of a run.
+    pub record: Record,
+    /// What the gateway bears.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// The usual settings for an upstream.
+    pub fn new(upstream: Upstream) -> Self {
+        Self {
+            upstream,
+            keys: Vec::new(),
+            models: Models::default(),
+            plan: PlanOptions::default(),
+            continuation: ContinuationOptions {
+                ways: Vec::new(),
+                ..ContinuationOptions::default()
+            },
+            max_total_tokens: 65_536,
+            close_partial: true,
+            strict_schema: false,
+            record: Record::Metadata,
+            limits: Limits::default(),
+        }
+    }
+
+    /// How the window of this model is divided.
+    pub(crate) fn plan_for(&self, model: &Model) -> PlanOptions {
+        let PlanOptions {
+            window,
+            sharing,
+            answer_cap,
+            answer_key,
+            ..
+        } = PlanOptions::for_model(model);
+        PlanOptions {
+            window,
+            sharing,
+            answer_cap,
+            answer_key,
+            ..self.plan.clone()
+        }
+    }
+
+    /// How an answer of this model is continued, with so many tokens in all.
+    pub(crate) fn continuation_for(&self, model: &Model, tokens: u64) -> ContinuationOptions {
+        let mut options = self.continuation.clone();
+        if options.ways.is_empty() {
+            let can_prefill = self.upstream.prefill != PrefillStyle::None;
+            options.ways = ways_for(model);
+            options
+                .ways
+                .retain(|way| *way != Way::Prefill || can_prefill);
+        }
+        let most = options.max_output_tokens.unwrap_or(u64::MAX);
+        options.max_output_tokens = Some(most.min(tokens));
+        options
+    }
+}
+
+/// A server that answers.
+#[derive(Clone)]
+pub struct Upstream {
+    /// Its address up to the version, such as `http://127.0.0.1:11434/v1`.
+    pub base: String,
+    /// The key it is shown; without one it gets what the client shows.
+    pub key: Option<String>,
+    /// How it is told what the model has said already.
+    pub prefill: PrefillStyle,
+    /// How long it is waited for.
+    pub timeouts: Timeouts,
+    /// How often it is asked again.
+    pub retries: RetryPolicy,
+}
+
+impl std::fmt::Debug for Upstream {
+    /// Without the key.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Upstream")
+            .field("base", &self.base)
+            .field("has_key", &self.key.is_some())
+            .field("prefill", &self.prefill)
+            .field("timeouts", &self.timeouts)
+            .field("retries", &self.retries)
+            .finish()
+    }
+}
+
+impl Upstream {
+    /// The server at an address, as it usually is.
+    pub fn new(base: impl Into<String>) -> Self {
+        Self {
+            base: base.into(),
+            key: None,
+            prefill: PrefillStyle::None,
+            timeouts: Timeouts::default(),
+            retries: RetryPolicy::default(),
+        }
+    }
+}
+
+/// What is kept of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Record {
+    /// All that was asked and answered.
+    Full,
+    /// When, which model, how many tokens, how it ended.
+    #[default]
+    Metadata,
+    /// Nothing.
+    Off,
+}
+
+impl Record {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Full, Self::Metadata, Self::Off];
+
+    /// The name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Metadata => "metadata",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What a gateway bears before it says no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The bytes of a request.
+    pub body_bytes: usize,
+    /// How long the head of a request may take.
+    pub head_time: Duration,
+    /// How long the body of a request may take.
+    pub body_time: Duration,
+    /// How many requests are worked on at once.
+    pub concurrent: usize,
+    /// How many more wait.
+    pub queue: usize,
+    /// How long they wait.
+    pub queue_time: Duration,
+    /// How many connections are open at once.
+    pub connections: usize,
+    /// How long the requests that are worked on have after the gateway is told to stop.
+    pub shutdown_time: Duration,
+    /// After how much silence a stream shows that it is alive.
+    pub keep_alive: Duration,
+    /// How long all calls for one request may take together.
+    pub run_time: Duration,
+    /// How many bytes of one answer are read.
+    pub answer_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 32 << 20,
+            head_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(60),
+            concurrent: 1024,
+            queue: 1024,
+            queue_time: Duration::from_secs(10),
+            connections: 8192,
+            shutdown_time: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(10),
+            run_time: Duration::from_mins(30),
+            answer_bytes: 16 << 20,
+        }
+    }
+}

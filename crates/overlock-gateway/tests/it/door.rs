@@ -1,0 +1,144 @@
+//! A gateway before a scripted model, and a client that looks at every byte.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{HeaderMap, Request, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use overlock_gateway::{Gateway, Settings, Upstream};
+use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::fake::{Fake, Said};
+
+/// A gateway and what is behind it. Both end with the test.
+pub(crate) struct Door<U = ScriptedServer> {
+    pub(crate) address: String,
+    pub(crate) upstream: U,
+}
+
+/// What a client gets.
+pub(crate) struct Got {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Got {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().expect("plain text"))
+    }
+}
+
+/// A report with sections of several kinds, of about so many bytes.
+pub(crate) fn report(bytes: usize) -> String {
+    let mut text = String::from("{\"title\": \"Überblick – 概要\", \"sections\": [");
+    for number in 0.. {
+        text.push_str(&format!(
+            "\n  {{\"id\": \"section-{number}\", \"rows\": [[\"a{number}\", {}, true], null], \
+             \"note\": \"Zeile \\\"{number}\\\"\\n\\u00e9 \\ud83d\\ude80 🚀 {}\"}},",
+            number * 7919,
+            number * 31,
+        ));
+        if text.len() >= bytes {
+            break;
+        }
+    }
+    text.pop();
+    text + "\n]}"
+}
+
+/// A model that is cut off after so many bytes.
+pub(crate) fn script(document: &str, breath: usize, behaviours: &[Behaviour]) -> Script {
+    Script {
+        document: document.to_owned(),
+        breath: (breath, breath + breath / 2),
+        behaviours: behaviours.to_vec(),
+        seed: breath as u64,
+    }
+}
+
+impl Door {
+    pub(crate) async fn open(script: Script, faults: &[Option<Fault>]) -> Self {
+        Self::open_with(script, faults, |_| {}).await
+    }
+
+    pub(crate) async fn open_with(
+        script: Script,
+        faults: &[Option<Fault>],
+        set: impl FnOnce(&mut Settings),
+    ) -> Self {
+        let upstream = ScriptedServer::start(script, faults)
+            .await
+            .expect("a server");
+        let address = serve(&upstream.base(), set).await;
+        Self { address, upstream }
+    }
+}
+
+impl Door<Fake> {
+    pub(crate) async fn to_fake(replies: Vec<Said>) -> Self {
+        Self::to_fake_with(replies, |_| {}).await
+    }
+
+    pub(crate) async fn to_fake_with(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Self {
+        let upstream = Fake::start(replies).await;
+        let address = serve(&upstream.base, set).await;
+        Self { address, upstream }
+    }
+}
+
+/// Serves before an upstream; the address of the gateway.
+async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
+    let mut settings = Settings::new(Upstream::new(upstream));
+    settings.upstream.retries.first_wait = Duration::from_millis(1);
+    set(&mut settings);
+    let gateway = Gateway::new(settings, None).expect("a gateway");
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(Arc::new(gateway).serve(listener, std::future::pending()));
+    address
+}
+
+impl<U> Door<U> {
+    /// Sends a chat request.
+    pub(crate) async fn chat(&self, request: &Value, headers: &[(&'static str, &str)]) -> Got {
+        let mut builder = Request::post(format!("{}/v1/chat/completions", self.address))
+            .header("content-type", "application/json");
+        for (name, value) in headers {
+            builder = builder.header(*name, *value);
+        }
+        let request = builder
+            .body(Full::new(Bytes::from(request.to_string())))
+            .expect("a request");
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let response = client.request(request).await.expect("an answer");
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.expect("all of it").to_bytes();
+        Got {
+            status: parts.status,
+            headers: parts.headers,
+            body: String::from_utf8(body.into()).expect("text"),
+        }
+    }
+}
+
+/// A request for the report as JSON.
+pub(crate) fn ask(stream: bool) -> Value {
+    json!({
+        "model": "gpt-4o",
+        "max_tokens": 1000,
+        "stream": stream,
+        "response_format": { "type": "json_object" },
+        "messages": [{ "role": "user", "content": "Write the report as JSON." }],
+    })
+}

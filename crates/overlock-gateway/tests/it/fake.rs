@@ -1,0 +1,145 @@
+//! An upstream that says what it is told to, one reply after the other.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// What is said to one request.
+#[derive(Clone)]
+pub(crate) struct Said {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
+}
+
+/// A request as it arrived.
+#[derive(Clone)]
+pub(crate) struct Heard {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+pub(crate) struct Fake {
+    pub(crate) base: String,
+    heard: Arc<Mutex<Vec<Heard>>>,
+}
+
+impl Fake {
+    /// An upstream with these replies; the last one is given for ever.
+    pub(crate) async fn start(replies: Vec<Said>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let replies = Arc::new(Mutex::new(VecDeque::from(replies)));
+        let log = Arc::clone(&heard);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (replies, log) = (Arc::clone(&replies), Arc::clone(&log));
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (replies, log) = (Arc::clone(&replies), Arc::clone(&log));
+                    async move { Ok::<_, Infallible>(answer(request, &replies, &log).await) }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Self { base, heard }
+    }
+
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().expect("nobody panicked").clone()
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    replies: &Mutex<VecDeque<Said>>,
+    log: &Mutex<Vec<Heard>>,
+) -> Response<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    log.lock().expect("nobody panicked").push(Heard {
+        headers: head.headers,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    });
+    let said = {
+        let mut replies = replies.lock().expect("nobody panicked");
+        let first = replies.front().cloned().expect("a reply");
+        if replies.len() > 1 {
+            replies.pop_front();
+        }
+        first
+    };
+    let mut response = Response::builder().status(said.status);
+    for (name, value) in said.headers {
+        response = response.header(name, value);
+    }
+    let body = Full::new(Bytes::from(said.body));
+    response.body(body).expect("a response")
+}
+
+impl Said {
+    pub(crate) fn json(status: u16, value: &Value) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type", "application/json".to_owned())],
+            body: value.to_string(),
+        }
+    }
+
+    /// A completion with these choices, as it comes at once.
+    pub(crate) fn choices(choices: &Value) -> Self {
+        Self::json(
+            200,
+            &json!({
+                "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o",
+                "system_fingerprint": "fp_1", "choices": choices,
+                "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
+            }),
+        )
+    }
+
+    /// A completion with this content.
+    pub(crate) fn content(content: &str, finish: &str) -> Self {
+        let message = json!({ "role": "assistant", "content": content });
+        Self::choices(&json!([{ "index": 0, "message": message, "finish_reason": finish }]))
+    }
+
+    /// A stream of these choices of chunks.
+    pub(crate) fn stream(choices: &[Value]) -> Self {
+        let mut body = String::new();
+        for choice in choices {
+            let chunk = json!({
+                "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1,
+                "model": "gpt-4o", "choices": [choice],
+            });
+            body.push_str(&format!("data: {chunk}\n\n"));
+        }
+        body.push_str("data: [DONE]\n\n");
+        Self {
+            status: 200,
+            headers: vec![("content-type", "text/event-stream".to_owned())],
+            body,
+        }
+    }
+
+    /// A stream of this text, in pieces of a few characters.
+    pub(crate) fn streamed_content(content: &str, finish: &str) -> Self {
+        let characters: Vec<char> = content.chars().collect();
+        let mut choices: Vec<Value> = characters
+            .chunks(5)
+            .map(|piece| json!({ "index": 0, "delta": { "content": String::from_iter(piece) } }))
+            .collect();
+        choices.push(json!({ "index": 0, "delta": {}, "finish_reason": finish }));
+        Self::stream(&choices)
+    }
+}

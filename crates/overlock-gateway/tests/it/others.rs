@@ -1,0 +1,287 @@
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use crate::door::{Door, Got, ask};
+use crate::fake::{Heard, Said};
+
+/// What the model is asked to repeat in a call for the rest.
+fn overlap(heard: &Heard) -> String {
+    let messages = heard.body["messages"].as_array().expect("messages");
+    let last = messages.last().expect("one")["content"].as_str();
+    let (_, rest) = last
+        .and_then(|text| text.rsplit_once("[[overlap]]\n"))
+        .expect("an overlap");
+    let (overlap, _) = rest.split_once("\n[[/overlap]]").expect("its end");
+    overlap.to_owned()
+}
+
+fn plain(stream: bool) -> Value {
+    json!({
+        "model": "gpt-4o", "stream": stream,
+        "messages": [{ "role": "user", "content": "What is the weather?" }],
+    })
+}
+
+fn with_tools(stream: bool) -> Value {
+    let mut request = plain(stream);
+    request["tools"] = json!([{ "type": "function", "function": {
+        "name": "weather", "parameters": { "type": "object", "properties": {} },
+    } }]);
+    request
+}
+
+/// The chunks of a stream.
+fn chunks(got: &Got) -> Vec<Value> {
+    let events = got.body.split("\n\n");
+    let data = events.filter_map(|event| event.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect()
+}
+
+/// The text at a place of all chunks together.
+fn text(chunks: &[Value], pointer: &str) -> String {
+    let texts = chunks.iter().filter_map(|chunk| chunk.pointer(pointer));
+    texts.filter_map(Value::as_str).collect()
+}
+
+const ARGUMENTS: &str = r#"{"city": "Oslo", "days": [1, 2, 3]}"#;
+
+fn call(arguments: &str) -> Value {
+    json!({ "index": 0, "id": "call_1", "type": "function",
+            "function": { "name": "weather", "arguments": arguments } })
+}
+
+#[tokio::test]
+async fn a_cut_tool_call_becomes_whole() {
+    let message =
+        json!({ "role": "assistant", "content": null, "tool_calls": [call(&ARGUMENTS[..20])] });
+    let first = json!([{ "index": 0, "message": message, "finish_reason": "length" }]);
+    let rest = format!("{}{}", &ARGUMENTS[..20], &ARGUMENTS[20..]);
+    let door = Door::to_fake(vec![
+        Said::choices(&first),
+        Said::streamed_content(&rest, "stop"),
+    ])
+    .await;
+    let got = door.chat(&with_tools(false), &[]).await;
+    let answer = got.json();
+    let choice = &answer["choices"][0];
+    assert_eq!(
+        choice["message"]["tool_calls"][0]["function"]["arguments"],
+        ARGUMENTS
+    );
+    assert_eq!(choice["message"]["tool_calls"][0]["id"], "call_1");
+    assert_eq!(choice["finish_reason"], "tool_calls");
+    let heard = door.upstream.heard();
+    assert_eq!(overlap(&heard[1]), ARGUMENTS[..20]);
+    assert_eq!(heard[1].body["tool_choice"], "none");
+}
+
+#[tokio::test]
+async fn a_cut_tool_call_becomes_whole_in_a_stream() {
+    let first = Said::stream(&[
+        json!({ "index": 0, "delta": { "role": "assistant", "content": null } }),
+        json!({ "index": 0, "delta": { "tool_calls": [call("")] } }),
+        json!({ "index": 0, "delta": { "tool_calls": [
+            { "index": 0, "function": { "arguments": &ARGUMENTS[..20] } }] } }),
+        json!({ "index": 0, "delta": {}, "finish_reason": "length" }),
+    ]);
+    let door = Door::to_fake(vec![first, Said::streamed_content(ARGUMENTS, "stop")]).await;
+    let got = door.chat(&with_tools(true), &[]).await;
+    let chunks = chunks(&got);
+    let arguments = "/choices/0/delta/tool_calls/0/function/arguments";
+    assert_eq!(text(&chunks, arguments), ARGUMENTS, "{}", got.body);
+    assert_eq!(text(&chunks, "/choices/0/finish_reason"), "tool_calls");
+    assert_eq!(
+        text(&chunks, "/choices/0/delta/tool_calls/0/function/name"),
+        "weather"
+    );
+}
+
+#[tokio::test]
+async fn a_tool_call_that_stays_cut_never_looks_whole() {
+    let message = json!({ "role": "assistant", "tool_calls": [call(&ARGUMENTS[..20])] });
+    let first = json!([{ "index": 0, "message": message, "finish_reason": "tool_calls" }]);
+    let sorry = Said::streamed_content("I'm sorry, I cannot go on.", "stop");
+    let door = Door::to_fake(vec![Said::choices(&first), sorry]).await;
+    let answer = door.chat(&with_tools(false), &[]).await.json();
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["finish_reason"], "length");
+    let arguments = choice["message"]["tool_calls"][0]["function"]["arguments"].as_str();
+    assert!(serde_json::from_str::<Value>(arguments.expect("a text")).is_err());
+}
+
+#[tokio::test]
+async fn each_of_several_answers_becomes_whole() {
+    let message = |content: &str| json!({ "role": "assistant", "content": content });
+    let first = json!([
+        { "index": 0, "message": message("[1, 2, 3]"), "finish_reason": "stop" },
+        { "index": 1, "message": message("[4, 5, "), "finish_reason": "length" },
+        { "index": 2, "message": message("Hello"), "finish_reason": "length", "logprobs": { "content": [] } },
+    ]);
+    let door = Door::to_fake(vec![
+        Said::choices(&first),
+        Said::streamed_content("[4, 5, 6]", "stop"),
+    ])
+    .await;
+    let mut request = plain(false);
+    request["n"] = json!(3);
+    let answer = door.chat(&request, &[]).await.json();
+    let contents: Vec<&str> = answer["choices"]
+        .as_array()
+        .expect("choices")
+        .iter()
+        .filter_map(|choice| choice["message"]["content"].as_str())
+        .collect();
+    assert_eq!(contents, ["[1, 2, 3]", "[4, 5, 6]", "Hello"]);
+    assert_eq!(answer["choices"][2]["finish_reason"], "length");
+    assert_eq!(answer["choices"][2]["logprobs"], json!({ "content": [] }));
+    assert!(door.upstream.heard()[1].body.get("n").is_none());
+    assert_eq!(
+        answer["usage"]["completion_tokens"].as_u64() > Some(5),
+        true
+    );
+}
+
+#[tokio::test]
+async fn what_is_whole_is_passed_on_byte_for_byte() {
+    for content in [
+        "[1, 2, 3]",
+        "Hello",
+        "[Note] this is no JSON",
+        "{\"a\": 1} and more",
+        "",
+    ] {
+        let said = Said::content(content, "stop");
+        let door = Door::to_fake(vec![said.clone()]).await;
+        let got = door.chat(&plain(false), &[]).await;
+        assert_eq!(got.body, said.body, "{content:?}");
+        assert_eq!(door.upstream.heard().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_text_is_passed_on_as_it_came() {
+    for content in [
+        "Hello, how are you?",
+        "[Note] this is no JSON \\",
+        "{\"a\": 1} and more",
+    ] {
+        let said = Said::streamed_content(content, "stop");
+        let door = Door::to_fake(vec![said]).await;
+        let got = door.chat(&plain(true), &[]).await;
+        assert_eq!(text(&chunks(&got), "/choices/0/delta/content"), content);
+        assert_eq!(text(&chunks(&got), "/choices/0/finish_reason"), "stop");
+        assert_eq!(door.upstream.heard().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_fence_around_a_document_that_was_asked_for_is_left_out() {
+    let said = "Here you are:\n```json\n{\"a\": [1, 2]}\n```\nAnything else?";
+    let door = Door::to_fake(vec![Said::content(said, "stop")]).await;
+    let answer = door.chat(&ask(false), &[]).await.json();
+    assert_eq!(
+        answer["choices"][0]["message"]["content"],
+        "{\"a\": [1, 2]}"
+    );
+    let door = Door::to_fake(vec![Said::streamed_content(said, "stop")]).await;
+    let got = door.chat(&ask(true), &[]).await;
+    assert_eq!(
+        text(&chunks(&got), "/choices/0/delta/content"),
+        "{\"a\": [1, 2]}"
+    );
+}
+
+#[tokio::test]
+async fn a_document_may_be_called_cut_and_be_whole() {
+    let door = Door::to_fake(vec![Said::content("{\"a\": 1}", "length")]).await;
+    let got = door.chat(&ask(false), &[]).await;
+    assert_eq!(got.json()["choices"][0]["finish_reason"], "stop");
+    assert_eq!(got.header("x-overlock-outcome"), "complete");
+}
+
+#[tokio::test]
+async fn nothing_is_continued_for_those_who_do_not_want_it() {
+    let said = Said::content("{\"a\": [1, ", "length");
+    let door = Door::to_fake(vec![said.clone()]).await;
+    let got = door
+        .chat(&ask(false), &[("x-overlock-continue", "off")])
+        .await;
+    assert_eq!(got.body, said.body);
+    assert_eq!(got.header("x-overlock-outcome"), "partial");
+    let got = door
+        .chat(&ask(false), &[("x-overlock-continue", "maybe")])
+        .await;
+    assert_eq!(got.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn an_error_of_the_upstream_arrives_with_its_status_and_shape() {
+    let error = json!({ "error": { "message": "slow down", "type": "rate_limit", "param": null, "code": "rate" } });
+    let mut said = Said::json(429, &error);
+    said.headers.push(("retry-after", "7".to_owned()));
+    let door = Door::to_fake(vec![said]).await;
+    let got = door.chat(&ask(true), &[]).await;
+    assert_eq!(got.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(got.json(), error);
+    assert_eq!(got.header("retry-after"), "7");
+
+    let said = Said {
+        status: 500,
+        headers: vec![("content-type", "text/html".into())],
+        body: "<h1>no</h1>".into(),
+    };
+    let door = Door::to_fake(vec![said]).await;
+    let got = door.chat(&ask(false), &[]).await;
+    assert_eq!(got.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(
+        got.json()["error"]["message"]
+            .as_str()
+            .expect("a text")
+            .contains("<h1>no</h1>")
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_fit_is_refused_before_anything_is_paid() {
+    let door = Door::to_fake(vec![Said::content("no", "stop")]).await;
+    let mut request = ask(false);
+    request["model"] = json!("gpt-4");
+    request["messages"][0]["content"] = json!("word ".repeat(9000));
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_REQUEST);
+    let error = &got.json()["error"];
+    assert_eq!(error["code"], "context_length_exceeded");
+    assert_eq!(error["param"], "messages");
+    assert!(
+        error["message"].as_str().expect("a text").contains("8192"),
+        "{error}"
+    );
+    assert_eq!(door.upstream.heard().len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_too_long_is_made_to_fit() {
+    let door = Door::to_fake(vec![Said::content("{}", "stop")]).await;
+    let mut request = ask(false);
+    request["model"] = json!("gpt-4");
+    request["max_tokens"] = json!(8190);
+    request["seed"] = json!(5);
+    request["unheard_of"] = json!({ "x": [1] });
+    request["messages"] = json!([
+        { "role": "user", "content": "word ".repeat(6000) },
+        { "role": "assistant", "content": "word ".repeat(6000) },
+        { "role": "user", "content": "Now as JSON." },
+    ]);
+    let got = door
+        .chat(&request, &[("authorization", "Bearer client-key")])
+        .await;
+    assert_eq!(got.status, StatusCode::OK);
+    let heard = &door.upstream.heard()[0];
+    assert!(heard.body["messages"].as_array().expect("messages").len() < 3);
+    assert!(heard.body["max_tokens"].as_u64() < Some(8190));
+    assert_eq!(heard.body["seed"], 5);
+    assert_eq!(heard.body["unheard_of"], request["unheard_of"]);
+    assert_eq!(heard.headers["authorization"], "Bearer client-key");
+}

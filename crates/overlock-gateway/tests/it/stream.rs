@@ -1,0 +1,98 @@
+use overlock_json::Base;
+use overlock_model::testing::Behaviour;
+use serde_json::{Value, json};
+
+use crate::door::{Door, ask, report, script};
+
+/// What a stream told, checked event by event.
+#[derive(Debug, Default)]
+struct Told {
+    content: String,
+    finish: Vec<Value>,
+    usage: Vec<Value>,
+    ids: Vec<Value>,
+    roles: usize,
+    done: usize,
+}
+
+#[track_caller]
+fn told(body: &str) -> Told {
+    let mut told = Told::default();
+    for event in body.split_terminator("\n\n") {
+        if event.starts_with(':') {
+            continue;
+        }
+        let data = event.strip_prefix("data: ").expect("an event is data");
+        assert_eq!(told.done, 0, "nothing comes after the end: {event}");
+        if data == "[DONE]" {
+            told.done += 1;
+            continue;
+        }
+        let chunk: Value = serde_json::from_str(data).expect("an event is JSON");
+        assert!(chunk.get("error").is_none(), "{chunk}");
+        if !told.ids.contains(&chunk["id"]) {
+            told.ids.push(chunk["id"].clone());
+        }
+        if chunk["usage"].is_object() {
+            told.usage.push(chunk["usage"].clone());
+        }
+        for choice in chunk["choices"].as_array().expect("choices") {
+            assert!(
+                told.finish.is_empty(),
+                "nothing comes after the finish: {chunk}"
+            );
+            let delta = &choice["delta"];
+            told.roles += usize::from(delta.get("role").is_some());
+            told.content
+                .push_str(delta["content"].as_str().unwrap_or_default());
+            if !choice["finish_reason"].is_null() {
+                told.finish.push(choice["finish_reason"].clone());
+            }
+        }
+    }
+    told
+}
+
+/// One id, one end, one usage, one done, whatever happens behind it.
+async fn streamed(document: &str, breath: usize, behaviours: &[Behaviour]) -> Told {
+    let door = Door::open(script(document, breath, behaviours), &[]).await;
+    let mut request = ask(true);
+    request["stream_options"] = json!({ "include_usage": true });
+    let told = told(&door.chat(&request, &[]).await.body);
+    assert_eq!((told.ids.len(), told.roles, told.done), (1, 1, 1));
+    assert_eq!((told.finish.len(), told.usage.len()), (1, 1));
+    assert!(door.upstream.asked().len() > 3);
+    told
+}
+
+#[tokio::test]
+async fn a_cut_document_is_one_stream() {
+    for (bytes, breath) in [(2_000, 300), (12_000, 1500), (60_000, 4000)] {
+        let document = report(bytes);
+        let told = streamed(&document, breath, &Behaviour::AS_ASKED).await;
+        assert_eq!(told.content, document);
+        assert_eq!(told.finish, ["stop"]);
+    }
+}
+
+#[tokio::test]
+async fn whatever_the_model_does_nothing_is_taken_back() {
+    let document = report(12_000);
+    let value: Value = serde_json::from_str(&document).expect("valid");
+    let mut whole = 0;
+    for behaviour in Behaviour::ALL {
+        for breath in [300, 900, 2500] {
+            let told = streamed(&document, breath, &[behaviour, Behaviour::AsAsked]).await;
+            if told.finish == ["stop"] {
+                let is: Value = serde_json::from_str(&told.content).expect("valid");
+                assert_eq!(is, value, "{behaviour:?}");
+                whole += 1;
+            } else {
+                assert_eq!(told.finish, ["length"], "{behaviour:?}");
+                let base = Base::read(&told.content).expect("a document has begun");
+                assert!(base.cut().is_some() && base.fixes().is_empty());
+            }
+        }
+    }
+    assert!(whole > 30, "{whole} of 42");
+}

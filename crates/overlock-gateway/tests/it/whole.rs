@@ -1,0 +1,42 @@
+use hyper::StatusCode;
+use overlock_gateway::Settings;
+use overlock_model::Way;
+use overlock_model::testing::Behaviour;
+use serde_json::json;
+
+use crate::door::{Door, ask, report, script};
+
+#[tokio::test]
+async fn a_cut_document_comes_back_whole() {
+    let document = report(12_000);
+    let door = Door::open(script(&document, 1500, &Behaviour::AS_ASKED), &[]).await;
+    let got = door.chat(&ask(false), &[]).await;
+    assert_eq!(got.status, StatusCode::OK);
+    let answer = got.json();
+    assert_eq!(answer["choices"][0]["message"]["content"], json!(document));
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    assert_eq!(got.header("x-overlock-outcome"), "complete");
+    let calls = door.upstream.asked().len();
+    assert!(calls > 3);
+    assert_eq!(
+        got.header("x-overlock-continuations"),
+        (calls - 1).to_string()
+    );
+}
+
+#[tokio::test]
+async fn a_stubborn_model_gives_a_closed_part_that_is_called_cut() {
+    let document = report(12_000);
+    let stubborn = script(&document, 1500, &[Behaviour::Apologises]);
+    let only_overlap = |settings: &mut Settings| settings.continuation.ways = vec![Way::Overlap];
+    let door = Door::open_with(stubborn, &[], only_overlap).await;
+    let got = door.chat(&ask(false), &[]).await;
+    let answer = got.json();
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+    assert_eq!(got.header("x-overlock-outcome"), "partial");
+    let content = answer["choices"][0]["message"]["content"]
+        .as_str()
+        .expect("a text");
+    let part: serde_json::Value = serde_json::from_str(content).expect("valid JSON");
+    assert_eq!(part["sections"][0]["id"], "section-0");
+}

@@ -1,0 +1,367 @@
+//! How much of an answer that is still arriving is certain to stay?
+//!
+//! Who passes an answer on while it is written can take nothing back. So only that is given out
+//! which every later decision will keep: the valid text of a document, up to half an escape at its
+//! end. What comes after the document, and what is not JSON any more, is left out.
+
+use crate::base::Base;
+use crate::scan::{OffenceKind, Scanner};
+
+/// An answer as it arrives.
+///
+/// ```
+/// use overlock_json::{Arrival, Arriving, Base};
+///
+/// let base = Base::read(r#"{"rows": ["alpha", "be"#)?;
+/// let mut answer = Arriving::after(&base, r#""alpha", "be"#);
+/// assert_eq!(answer.feed(r#""alpha", "#), "");
+/// assert_eq!(answer.feed(r#""beta"]"#), r#"ta"]"#);
+/// assert_eq!(answer.feed("} That is all."), "}");
+/// assert_eq!(answer.arrival(), Arrival::Whole);
+/// # Ok::<(), overlock_json::NoJson>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Arriving {
+    scanner: Scanner,
+    arrival: Arrival,
+    begins: Begins,
+    /// What has arrived and is not given out yet.
+    held: String,
+    /// Whether all that came between the tokens of the base was white space, which is no news.
+    is_blank: bool,
+    /// Half an escape that the base ends with: it is given out with the rest of it.
+    owed: String,
+    /// Where the text that was given out ends in the text that the scanner reads.
+    given_len: usize,
+    /// How many bytes of the answer stand before the text that the scanner reads, less those of
+    /// the base.
+    before: usize,
+    /// How many bytes the scanner had read before the answer.
+    read_before: usize,
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It cannot be told yet where the document begins or goes on.
+    Awaited,
+    /// It does not begin as it should: only all of it can tell what it is.
+    Unclear,
+    /// The document grows.
+    Growing,
+    /// The document is whole. Whatever follows is none of it.
+    Whole,
+    /// What follows is no JSON: the document is cut here.
+    Spoilt,
+}
+
+/// What the text of interest begins with.
+#[derive(Clone, Debug)]
+enum Begins {
+    /// A document, and nothing before it.
+    Bare,
+    /// A document, with at most so many characters of a fence and of talk before it.
+    Wrapped(usize),
+    /// The end of the base.
+    Overlap(String),
+}
+
+impl Arriving {
+    /// An answer that is a document from its beginning.
+    pub fn document() -> Self {
+        Self::new(Scanner::new(), Begins::Bare)
+    }
+
+    /// An answer with a document in it that begins within so many characters.
+    pub fn wrapped_document(most: usize) -> Self {
+        Self::new(Scanner::new(), Begins::Wrapped(most))
+    }
+
+    /// An answer that is to begin with `overlap`, the end of a document that was cut.
+    ///
+    /// What is given out follows on the [settled](Base::settled_len) text of that document.
+    pub fn after(base: &Base<'_>, overlap: &str) -> Self {
+        let mut arriving = Self::new(base.scanner().clone(), Begins::Overlap(overlap.to_owned()));
+        arriving.is_blank = !base.scanner().is_in_string();
+        arriving.given_len = base.settled_len();
+        arriving.owed = base.text()[base.settled_len()..].to_owned();
+        if overlap.is_empty() || !base.text().ends_with(overlap) {
+            arriving.arrival = Arrival::Unclear;
+        }
+        arriving
+    }
+
+    fn new(scanner: Scanner, begins: Begins) -> Self {
+        Self {
+            read_before: scanner.offset(),
+            given_len: scanner.offset(),
+            scanner,
+            arrival: Arrival::Awaited,
+            begins,
+            held: String::new(),
+            is_blank: false,
+            owed: String::new(),
+            before: 0,
+        }
+    }
+
+    /// Takes the next piece and gives out what has become certain. That all of what comes before
+    /// the end of the document, or before it is spoilt, has been given out is not promised.
+    pub fn feed(&mut self, piece: &str) -> String {
+        match self.arrival {
+            Arrival::Unclear | Arrival::Whole | Arrival::Spoilt => String::new(),
+            Arrival::Growing => self.grow(piece),
+            Arrival::Awaited => {
+                self.held.push_str(piece);
+                match self.begin() {
+                    Some(from) => {
+                        let text = self.held.split_off(from);
+                        self.before = from;
+                        self.held = std::mem::take(&mut self.owed);
+                        self.arrival = Arrival::Growing;
+                        self.grow(&text)
+                    }
+                    None => String::new(),
+                }
+            }
+        }
+    }
+
+    /// How far the answer has come.
+    pub fn arrival(&self) -> Arrival {
+        self.arrival
+    }
+
+    /// How many bytes have arrived that are not given out yet.
+    pub fn held_len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The part of an answer that is the document's, with what it repeats: up to where the
+    /// document ended or was spoilt. `answer` must be all that was fed.
+    pub fn of_document<'a>(&self, answer: &'a str) -> &'a str {
+        match self.arrival {
+            Arrival::Awaited | Arrival::Unclear => answer,
+            Arrival::Growing | Arrival::Whole | Arrival::Spoilt => {
+                let from = match self.begins {
+                    Begins::Overlap(_) => 0,
+                    Begins::Bare | Begins::Wrapped(_) => self.before,
+                };
+                let end = self.before + self.scanner.offset() - self.read_before;
+                let part = answer.get(from..end).unwrap_or(answer);
+                match self.arrival {
+                    Arrival::Whole => part.trim_end(),
+                    _ => part,
+                }
+            }
+        }
+    }
+
+    fn grow(&mut self, piece: &str) -> String {
+        self.held.push_str(piece);
+        self.scanner.feed(piece.as_bytes());
+        if let Some(offence) = self.scanner.offence() {
+            self.arrival = match offence.kind {
+                OffenceKind::TrailingText => Arrival::Whole,
+                _ => Arrival::Spoilt,
+            };
+        } else if self.scanner.is_complete() {
+            self.arrival = Arrival::Whole;
+        }
+        if self.arrival == Arrival::Spoilt {
+            // What stood before the offence is cut now, perhaps in the middle of an escape.
+            return String::new();
+        }
+        let settled = self.scanner.whole_text_end();
+        self.is_blank &= self.held[..settled - self.given_len].trim().is_empty();
+        if self.is_blank {
+            return String::new();
+        }
+        let rest = self.held.split_off(settled - self.given_len);
+        self.given_len = settled;
+        let mut given = std::mem::replace(&mut self.held, rest);
+        if self.arrival == Arrival::Whole {
+            given.truncate(given.trim_end().len());
+        }
+        given
+    }
+
+    /// Where the text of interest begins in what is held, if that can be told. Otherwise more is
+    /// awaited, or given up.
+    fn begin(&mut self) -> Option<usize> {
+        let found = match &self.begins {
+            Begins::Bare => bare_start(&self.held),
+            Begins::Wrapped(most) => wrapped_start(&self.held, *most),
+            Begins::Overlap(overlap) => {
+                if self.held.starts_with(overlap.as_str()) {
+                    Start::At(overlap.len())
+                } else if overlap.starts_with(self.held.as_str()) {
+                    Start::Later
+                } else {
+                    Start::Nowhere
+                }
+            }
+        };
+        match found {
+            Start::At(from) => return Some(from),
+            Start::Later => {}
+            Start::Nowhere => self.arrival = Arrival::Unclear,
+        }
+        None
+    }
+}
+
+/// Where a text begins in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    At(usize),
+    /// Perhaps in what is still to come.
+    Later,
+    Nowhere,
+}
+
+fn bare_start(text: &str) -> Start {
+    let inner = text.trim_start_matches('\u{feff}').trim_start();
+    match inner.bytes().next() {
+        None => Start::Later,
+        Some(b'{' | b'[') => Start::At(text.len() - inner.len()),
+        Some(_) => Start::Nowhere,
+    }
+}
+
+/// A document begins at the beginning, or on a line of its own after a fence, or with an object on
+/// a line of its own after talk: a bracket there may be a footnote. Thoughts are no documents.
+fn wrapped_start(text: &str, most: usize) -> Start {
+    if let Start::At(from) = bare_start(text) {
+        return Start::At(from);
+    }
+    let visible = text.trim_start_matches('\u{feff}').trim_start();
+    let from = match visible.strip_prefix("<think>") {
+        Some(thoughts) => thoughts
+            .split_once("</think>")
+            .map(|(_, rest)| text.len() - rest.len()),
+        None => Some(0),
+    };
+    let start = from.and_then(|from| {
+        if from > 0
+            && let Start::At(start) = bare_start(&text[from..])
+        {
+            return Some(from + start);
+        }
+        let mut at = from;
+        let mut is_fenced = false;
+        for line in text[from..].split_inclusive('\n') {
+            let inner = line.trim_start();
+            if inner.starts_with('{') || is_fenced && inner.starts_with('[') {
+                return Some(at + line.len() - inner.len());
+            }
+            is_fenced = inner.starts_with("```") || is_fenced && inner.is_empty();
+            at += line.len();
+        }
+        None
+    });
+    match start {
+        Some(start) => Start::At(start),
+        None if text.chars().nth(most).is_some() => Start::Nowhere,
+        None => Start::Later,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(mut arriving: Arriving, pieces: &[&str], certain: &str, arrival: Arrival) {
+        let given: String = pieces.iter().map(|piece| arriving.feed(piece)).collect();
+        assert_eq!(given, certain, "{pieces:?}");
+        assert_eq!(arriving.arrival(), arrival, "{pieces:?}");
+    }
+
+    #[test]
+    fn a_document_is_given_out_as_it_comes() {
+        let pieces = [" {\"a\"", ": [1", "2, \"x"];
+        check(
+            Arriving::document(),
+            &pieces,
+            "{\"a\": [12, \"x",
+            Arrival::Growing,
+        );
+    }
+
+    #[test]
+    fn half_an_escape_is_held_back() {
+        check(
+            Arriving::document(),
+            &[r#"["a\"#],
+            r#"["a"#,
+            Arrival::Growing,
+        );
+        check(
+            Arriving::document(),
+            &[r#"["a\ud83d"#],
+            r#"["a"#,
+            Arrival::Growing,
+        );
+        let pieces = [r#"["a\ud83d"#, r"\ude00b"];
+        check(
+            Arriving::document(),
+            &pieces,
+            r#"["a\ud83d\ude00b"#,
+            Arrival::Growing,
+        );
+    }
+
+    #[test]
+    fn what_follows_the_document_is_left_out() {
+        let pieces = ["[1]", "\n```\nAnything else?"];
+        check(Arriving::document(), &pieces, "[1]", Arrival::Whole);
+        check(Arriving::document(), &["[1] [2]"], "[1]", Arrival::Whole);
+    }
+
+    #[test]
+    fn what_is_no_json_is_left_out() {
+        check(
+            Arriving::document(),
+            &["[1, ", "'two']"],
+            "[1, ",
+            Arrival::Spoilt,
+        );
+        check(Arriving::document(), &["Sure: [1]"], "", Arrival::Unclear);
+    }
+
+    #[test]
+    fn a_fence_and_talk_are_left_out() {
+        let wrapped = || Arriving::wrapped_document(400);
+        let pieces = ["Here you", " are:\n``", "`json\n", "[1, 2]\n```"];
+        check(wrapped(), &pieces, "[1, 2]", Arrival::Whole);
+        check(
+            wrapped(),
+            &["As in [1]:\n{\"a\""],
+            "{\"a\"",
+            Arrival::Growing,
+        );
+        check(
+            wrapped(),
+            &["<think>\n{no}\n</think>\n[1"],
+            "[1",
+            Arrival::Growing,
+        );
+        check(wrapped(), &["<think>\n{no}\n"], "", Arrival::Awaited);
+        check(wrapped(), &[&"talk ".repeat(100)], "", Arrival::Unclear);
+    }
+
+    #[test]
+    fn an_answer_that_begins_otherwise_is_unclear() {
+        let base = Base::read(r#"{"rows": ["alpha", "be"#).expect("a document");
+        let after = || Arriving::after(&base, r#""alpha", "be"#);
+        check(after(), &[r#""al"#], "", Arrival::Awaited);
+        check(after(), &[r#""also"#], "", Arrival::Unclear);
+        check(
+            Arriving::after(&base, "other"),
+            &["other"],
+            "",
+            Arrival::Unclear,
+        );
+    }
+}

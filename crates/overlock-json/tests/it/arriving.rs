@@ -1,0 +1,120 @@
+use overlock_json::{Arrival, Arriving, Base, ContextOptions, Protocol, StitchOptions, stitch};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use crate::documents::documents;
+
+/// What models write before and after a piece of a document.
+const BEFORE: [&str; 4] = ["", "", "Sure, here is the rest:\n", "```json\n"];
+const AFTER: [&str; 9] = [
+    "",
+    "",
+    "\n```",
+    "}",
+    "]]",
+    " and so on",
+    "\\",
+    "\u{1}",
+    ", 'x': 1}",
+];
+
+/// Everything that is given out while an answer arrives in pieces of that many bytes.
+fn given(arriving: &mut Arriving, answer: &str, size: usize) -> String {
+    let mut rest = answer;
+    let mut given = String::new();
+    while !rest.is_empty() {
+        let (piece, later) = rest.split_at(rest.ceil_char_boundary(size));
+        given.push_str(&arriving.feed(piece));
+        rest = later;
+    }
+    given
+}
+
+fn settled<'a>(base: &'a Base<'_>) -> &'a str {
+    &base.text()[..base.settled_len()]
+}
+
+/// All of a document is given out, but for what the last piece of a spoilt one brought.
+fn check_given(given: &str, settled: &str, arrival: Arrival) -> Result<(), TestCaseError> {
+    prop_assert!(settled.starts_with(given), "{:?} {:?}", given, settled);
+    prop_assert!(
+        arrival == Arrival::Spoilt || settled == given,
+        "{:?} {:?}",
+        given,
+        settled
+    );
+    Ok(())
+}
+
+fn check_first(answer: &str, size: usize) -> Result<(), TestCaseError> {
+    let mut arriving = Arriving::wrapped_document(400);
+    let given = given(&mut arriving, answer, size);
+    if matches!(arriving.arrival(), Arrival::Awaited | Arrival::Unclear) {
+        prop_assert_eq!(given, "");
+        return Ok(());
+    }
+    let base = Base::read(arriving.of_document(answer)).expect("a document has begun");
+    check_given(&given, settled(&base), arriving.arrival())?;
+    prop_assert_eq!(arriving.arrival() == Arrival::Whole, base.is_complete());
+    Ok(())
+}
+
+fn check_later(base: &Base<'_>, answer: &str, size: usize) -> Result<(), TestCaseError> {
+    let asked = base.contexts(&ContextOptions::default()).overlap_context;
+    let mut arriving = Arriving::after(base, &asked);
+    let given = given(&mut arriving, answer, size);
+    if matches!(arriving.arrival(), Arrival::Awaited | Arrival::Unclear) {
+        prop_assert_eq!(given, "");
+        return Ok(());
+    }
+    let mut joined = base.clone();
+    let options = StitchOptions {
+        protocol: Protocol::Overlap,
+        expected_overlap: Some(&asked),
+    };
+    let seam = stitch(&mut joined, arriving.of_document(answer), &options);
+    check_given(
+        &format!("{}{given}", settled(base)),
+        settled(&joined),
+        arriving.arrival(),
+    )?;
+    prop_assert!(given.is_empty() || seam.outcome.is_accepted());
+    prop_assert_eq!(arriving.arrival() == Arrival::Whole, joined.is_complete());
+    Ok(())
+}
+
+#[test]
+fn what_is_given_out_is_never_taken_back() {
+    let strategy = (documents(), any::<u16>(), 1..50_usize);
+    let config = Config {
+        cases: 300,
+        ..Config::default()
+    };
+    let result = TestRunner::new(config).run(&strategy, |(document, salt, size)| {
+        let text = document.text();
+        let mut salt = usize::from(salt);
+        let mut draw = |count: usize| {
+            salt = salt
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695);
+            (salt >> 24) % count
+        };
+        for _ in 0..40 {
+            let cut = text.floor_char_boundary(1 + draw(text.len()));
+            let (before, after) = (BEFORE[draw(BEFORE.len())], AFTER[draw(AFTER.len())]);
+            check_first(&format!("{before}{}{after}", &text[..cut]), size)?;
+            let base = Base::read(&text[..cut]).expect("a container has begun");
+            if base.is_complete() {
+                continue;
+            }
+            let asked = base.contexts(&ContextOptions::default()).overlap_context;
+            let end = text.floor_char_boundary(cut + draw(text.len() - cut + 1));
+            let answer = format!("{before}{asked}{}{after}", &text[cut..end]);
+            check_later(&base, &answer, size)?;
+        }
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+}

@@ -1,0 +1,100 @@
+//! What of an answer can be passed on while the model still writes it?
+
+use overlock_json::{Arrival, Arriving, Base};
+
+use crate::continuation::{Ask, Wants};
+use crate::progress::split_label;
+use crate::way::Way;
+
+/// So many characters before a document are waited for it to begin.
+pub const HELD_BACK: usize = 400;
+
+/// A line on progress is no longer than this.
+const LONGEST_LABEL: usize = 200;
+
+/// An answer to a call, as it arrives.
+pub(crate) struct ArrivingAnswer {
+    /// Nothing where only a whole answer tells how it goes on.
+    document: Option<Arriving>,
+    /// A first line that may be one on progress.
+    label: Option<Label>,
+    /// Where the answer begins after such a line.
+    start: usize,
+}
+
+/// A first line that may still grow.
+struct Label {
+    /// An answer that begins with this has no such line.
+    overlap: String,
+    text: String,
+}
+
+impl ArrivingAnswer {
+    /// The answer to what is asked, given the document so far.
+    pub(crate) fn new(base: Option<&Base<'_>>, ask: &Ask) -> Self {
+        let document = match (base, ask.way) {
+            (None, _) => Some(Arriving::wrapped_document(HELD_BACK)),
+            (Some(base), Some(Way::Overlap)) => Some(Arriving::after(base, &ask.overlap)),
+            // What a model that was put its words in the mouth repeats is seen only at the end,
+            // and so is what a document of its own adds.
+            (Some(_), _) => None,
+        };
+        let label = (ask.wants == Wants::ProgressAndDocument).then(|| Label {
+            overlap: ask.overlap.clone(),
+            text: String::new(),
+        });
+        Self {
+            document,
+            label,
+            start: 0,
+        }
+    }
+
+    /// Takes the next piece and gives out what has become certain.
+    pub(crate) fn feed(&mut self, piece: &str) -> String {
+        let Some(document) = &mut self.document else {
+            return String::new();
+        };
+        let Some(label) = &mut self.label else {
+            return document.feed(piece);
+        };
+        label.text.push_str(piece);
+        let Some(start) = label.answer_start() else {
+            return String::new();
+        };
+        let certain = document.feed(&label.text[start..]);
+        (self.label, self.start) = (None, start);
+        certain
+    }
+
+    /// Whether nothing of what is to come can belong to the document.
+    pub(crate) fn is_spoilt(&self) -> bool {
+        let document = self.document.as_ref();
+        document.is_some_and(|document| document.arrival() == Arrival::Spoilt)
+    }
+
+    /// The answer without what is certain not to belong to the document.
+    pub(crate) fn of_document(&self, mut answer: String) -> String {
+        if let (Some(document), None) = (&self.document, &self.label) {
+            let kept = document.of_document(&answer[self.start..]).to_owned();
+            answer.truncate(self.start);
+            answer.push_str(&kept);
+        }
+        answer
+    }
+}
+
+impl Label {
+    /// Where the answer itself begins; nothing as long as its first line may still become one on
+    /// progress.
+    fn answer_start(&self) -> Option<usize> {
+        if self.text.starts_with(&self.overlap) {
+            return Some(0);
+        }
+        if let Some((_, rest)) = split_label(&self.text) {
+            return Some(self.text.len() - rest.len());
+        }
+        let may_grow = !self.text.trim_start().contains('\n') && self.text.len() < LONGEST_LABEL;
+        (!may_grow).then_some(0)
+    }
+}
