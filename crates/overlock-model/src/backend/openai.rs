@@ -76,6 +76,13 @@ impl OpenAi {
 
     async fn ask(&self, call: Call) -> Result<Events, BackendError> {
         let endpoint = match (&call.prefill, self.prefill) {
+            // A server that does not know what it is told here would answer the message.
+            (Some(_), PrefillStyle::None) => {
+                return Err(BackendError::Unsupported {
+                    host: self.chat.host().to_owned(),
+                    what: "an answer that goes on from a given beginning".to_owned(),
+                });
+            }
             (Some(_), PrefillStyle::RawCompletion) => &self.raw,
             _ => &self.chat,
         };
