@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::arriving::ArrivingAnswer;
 use crate::backend::{Backend, BackendError, Call, Event, Usage};
-use crate::continuation::{Answer, Ask, Continuation, Outcome, Reason, Step, Wants};
+use crate::continuation::{Answer, AnswerError, Ask, Continuation, Outcome, Reason, Step, Wants};
 use crate::prompt::{FittedCall, PromptError, next_call};
 
 /// What a run is driven with.
@@ -93,6 +93,9 @@ pub enum DriveError {
     /// What the caller sent is no request.
     #[error(transparent)]
     Prompt(PromptError),
+    /// The run was moved on by somebody else meanwhile.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
 }
 
 /// What a run was stopped by, besides what its outcome tells.
@@ -157,7 +160,7 @@ pub async fn complete(
             None => drive.counter.tokens().count(&collected.text),
         };
         let text = collected.text.as_bytes();
-        let step = run.answered(&ask, &Answer { text, tokens });
+        let step = run.answered(&ask, &Answer { text, tokens })?;
         observer
             .stepped(run, &step, &collected.end)
             .await

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use overlock_budget::{ChatTemplateError, PlanError, RequestError, TokenizerFileError};
 use overlock_json::NoJson;
 use overlock_model::{BackendError, DriveError};
-use overlock_store::{AddressError, StoreError};
+use overlock_store::{AddressError, RunId, StoreError};
 
 use crate::config::ConfigError;
 
@@ -97,6 +97,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Why a recorded run cannot be taken up.
+    pub(crate) fn damaged_run(id: &RunId, error: &dyn Error) -> Self {
+        Self::DamagedRun {
+            id: id.to_string(),
+            reason: error.to_string(),
+        }
+    }
+
     /// The exit code: a text without JSON and a request that cannot fit are negative results, all
     /// else is unusable input.
     pub(crate) fn code(&self) -> ExitCode {

@@ -132,7 +132,8 @@ impl Joiner<'_> {
         let mut run = Continuation::new(options);
         if let Some(ask) = run.next() {
             let text = first.as_bytes();
-            run.answered(&ask, &Answer { text, tokens });
+            // What is to be asked can be answered.
+            let _ = run.answered(&ask, &Answer { text, tokens });
         }
         run
     }

@@ -11,6 +11,8 @@ use crate::way::Way;
 pub(super) struct Tally {
     pub(super) iterations: u32,
     pub(super) output_tokens: u64,
+    /// How many answers brought a piece of the document.
+    pub(super) pieces: u32,
     /// Failures in a row, those of them that brought nothing, and those that the upstream refused
     /// to answer.
     pub(super) failures: u32,
@@ -43,6 +45,7 @@ impl Tally {
             StepResult::Grown { .. } => {
                 (self.failures, self.brought_nothing, self.refusals) = (0, 0, 0);
                 self.ambiguous = 0;
+                self.pieces += 1;
             }
             StepResult::Failed { failure, .. } => self.add_failure(failure, step.way, options),
         }

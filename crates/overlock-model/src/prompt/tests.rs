@@ -42,7 +42,8 @@ fn run_after(text: &str, way: Way, kpi: Kpi) -> Continuation {
             text: text.as_bytes(),
             tokens: 1,
         },
-    );
+    )
+    .expect("it was asked");
     run
 }
 

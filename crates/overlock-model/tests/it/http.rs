@@ -261,6 +261,27 @@ fn every_style_of_prefill_is_understood() {
 }
 
 #[test]
+fn a_server_that_takes_no_beginning_is_not_given_one() {
+    let ended = Trial {
+        prefill: PrefillStyle::None,
+        options: ContinuationOptions {
+            ways: vec![Way::Prefill, Way::Overlap],
+            kpi: Kpi::Off,
+            ..ContinuationOptions::default()
+        },
+        ..Trial::default()
+    }
+    .run();
+    check_whole(&ended);
+    let is_begun = |request: &Value| request["messages"][1]["role"] == "assistant";
+    assert!(!ended.asked.iter().any(is_begun));
+    let StepResult::Failed { failure, .. } = &ended.steps[1].result else {
+        panic!("{:?}", ended.steps[1]);
+    };
+    assert!(matches!(failure, Failure::Refused { .. }), "{failure:?}");
+}
+
+#[test]
 fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() {
     for (way, kept) in [(Way::Overlap, false), (Way::Remainder, true)] {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -93,7 +93,9 @@ impl Inspect {
 
     fn show(&self, recorded: Recorded) -> Result<(), Failure> {
         let mut results = Results::new();
-        let run = Continuation::resume(recorded.options, &recorded.steps);
+        let id = &recorded.summary.id;
+        let run = Continuation::resume(recorded.options, &recorded.steps)
+            .map_err(|error| Failure::damaged_run(id, &error))?;
         let listed = Listed::of(&recorded.summary);
         if self.json {
             return results.object(&Shown {

@@ -150,7 +150,8 @@ impl Complete {
         if let Some(progress) = self.kpi {
             options.kpi = progress.kpi();
         }
-        let mut run = Continuation::resume(options, &recorded.steps);
+        let mut run = Continuation::resume(options, &recorded.steps)
+            .map_err(|error| Failure::damaged_run(id, &error))?;
         run.try_again();
         Ok(Task {
             id: id.clone(),
