@@ -43,7 +43,7 @@ pub use backend::{
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{
     Answer, AnswerError, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress,
-    Reason, ResumeError, Step, StepResult, Wants,
+    Reason, ResumeError, Step, StepEnd, StepResult, Wants,
 };
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};

@@ -142,9 +142,50 @@ pub struct Step {
     pub progress: Progress,
     /// What became of it.
     pub result: StepResult,
+    /// How the answer ended, as far as whoever made the call has said.
+    #[serde(default, flatten)]
+    pub end: StepEnd,
+}
+
+/// How an answer ended, which tells nothing about whether the document is whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepEnd {
+    /// Why the provider says that it ended, such as `stop`, `length` or `content_filter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
+    /// What the model said instead of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// What broke it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
 }
 
 impl Step {
+    /// What somebody who watches the run should know besides the result, in words.
+    pub fn warnings(&self) -> Vec<String> {
+        let StepEnd {
+            finish,
+            refusal,
+            broken,
+        } = &self.end;
+        let refusal = refusal
+            .as_ref()
+            .map(|text| format!("the model declines: {text}"));
+        let broken = broken
+            .as_ref()
+            .map(|error| format!("the answer broke off: {error}"));
+        let finish = finish
+            .as_deref()
+            .filter(|finish| *finish == "content_filter");
+        let finish = finish.map(|finish| format!("the provider ended the answer: `{finish}`"));
+        let slipped = (self.progress == Progress::Slipped)
+            .then(|| "the share that the model says it has delivered fell".to_owned());
+        let all = [refusal, finish, broken, slipped];
+        all.into_iter().flatten().collect()
+    }
+
     /// The same step without the text that it brought, to be shown.
     #[must_use]
     pub fn without_text(&self) -> Self {
@@ -209,6 +250,9 @@ pub enum Progress {
     Rose,
     /// It did not.
     Stalled,
+    /// It did not, and the model says that there is less than it said before, which is worth a
+    /// warning.
+    Slipped,
     /// There is less than before.
     Fell,
 }
@@ -306,6 +350,7 @@ impl Continuation {
             kpis: None,
             progress,
             result,
+            end: StepEnd::default(),
         }))
     }
 
@@ -339,6 +384,7 @@ impl Continuation {
             kpis,
             progress: Progress::Unknown,
             result: StepResult::Failed { failure, raw: None },
+            end: StepEnd::default(),
         }))
     }
 
@@ -366,6 +412,7 @@ impl Continuation {
             kpis: Some(kpis),
             progress: Progress::Unknown,
             result,
+            end: StepEnd::default(),
         })
     }
 
@@ -387,6 +434,12 @@ impl Continuation {
         if self.outcome.is_none() {
             self.outcome = Some(self.ended(reason));
         }
+    }
+
+    /// Takes note of how many characters the next answers may hold, where
+    /// [nobody has said so](ContinuationOptions::answer_chars) before.
+    pub fn expect_answer_chars(&mut self, chars: usize) {
+        self.tally.answer_chars = Some(chars);
     }
 
     /// How the run ended, if it has.
@@ -477,10 +530,16 @@ impl Continuation {
         if way == Way::Prefill && base.text().len() <= SHORT_DOCUMENT {
             return split_blank(base.text()).0;
         }
-        let answer_chars = self.options.answer_chars;
+        let answer_chars = self.options.answer_chars.or(self.tally.answer_chars);
+        let usual = base.overlap_context(answer_chars);
         let overlap = match self.tally.ambiguous {
-            0 => base.overlap_context(answer_chars),
-            times => base.longer_overlap_context(answer_chars, LONGER_OVERLAP * times as usize),
+            0 => usual,
+            times => {
+                let longest = answer_chars.map_or(usize::MAX, |chars| chars / 4);
+                let room = longest.saturating_sub(usual.chars().count());
+                let by = LONGER_OVERLAP.saturating_mul(times as usize);
+                base.longer_overlap_context(answer_chars, by.min(room))
+            }
         };
         match way {
             Way::Prefill => split_blank(overlap).0,
@@ -547,6 +606,7 @@ impl Continuation {
                 last if validate_kpi_progression(last, current) => Progress::Rose,
                 // It thinks that it is done, but it goes on.
                 _ if current == 100 => Progress::Unknown,
+                Some(last) if current < last => Progress::Slipped,
                 _ => Progress::Stalled,
             },
             _ => Progress::Unknown,

@@ -28,6 +28,8 @@ pub(super) struct Tally {
     /// Answers in a row without progress.
     pub(super) stalls: u32,
     pub(super) fell: bool,
+    /// How many characters the next answer may hold, as far as is known from its call.
+    pub(super) answer_chars: Option<usize>,
     /// What the model says can be counted, once it was asked.
     pub(super) kpis: Option<Vec<MeasuredKpi>>,
 }
@@ -55,7 +57,7 @@ impl Tally {
                 self.stalls = 0;
                 self.last_kpi = step.kpi.or(self.last_kpi);
             }
-            Progress::Stalled => self.stalls += 1,
+            Progress::Stalled | Progress::Slipped => self.stalls += 1,
             Progress::Fell => self.fell = true,
         }
     }

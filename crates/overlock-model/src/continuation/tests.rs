@@ -539,6 +539,32 @@ fn a_share_that_does_not_rise_ends_the_run() {
 }
 
 #[test]
+fn a_share_that_falls_is_worth_a_warning() {
+    let mut run = run();
+    answer(&mut run, "[0");
+    for (share, warnings) in [(40, 0), (30, 1), (30, 1), (41, 0)] {
+        let overlap = run.next().expect("it goes on").overlap;
+        let (_, step) = answer(&mut run, &format!("PROGRESS: {share}\n{overlap}, 1"));
+        assert_eq!(step.warnings().len(), warnings, "{share}: {step:?}");
+    }
+    assert_eq!(run.outcome(), None);
+}
+
+#[test]
+fn a_longer_overlap_leaves_room_for_the_answer_too() {
+    let text = format!("[{}", "[0, 0], ".repeat(600));
+    let mut run = run();
+    answer(&mut run, &text);
+    run.expect_answer_chars(400);
+    let usual = run.next().expect("it is cut").overlap;
+    assert!(usual.len() <= 100, "{}", usual.len());
+    let (_, step) = answer(&mut run, "[0, 0], [0, 0], [1]]");
+    assert_eq!(failure(&step), Some(&Failure::Ambiguous), "{step:?}");
+    let longer = run.next().expect("it is asked again").overlap;
+    assert!(longer.len() <= 100, "{}", longer.len());
+}
+
+#[test]
 fn progress_forgives_what_was_before() {
     check_claims(
         2,

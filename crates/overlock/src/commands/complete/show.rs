@@ -89,6 +89,9 @@ impl Show {
         };
         self.notes
             .line(format_args!("{:>3}  {told}", step.iteration));
+        for warning in step.warnings() {
+            self.notes.line(format_args!("     ! {warning}"));
+        }
         self.length = run.text().len();
     }
 
