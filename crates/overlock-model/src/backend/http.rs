@@ -344,14 +344,17 @@ impl Answer {
 
     /// All bytes up to the end of a whole answer.
     pub(crate) async fn read_whole(&mut self) -> Result<Vec<u8>, BackendError> {
+        self.read_at_most(LONGEST_ANSWER).await
+    }
+
+    async fn read_at_most(&mut self, most_bytes: usize) -> Result<Vec<u8>, BackendError> {
         let mut bytes = Vec::new();
         while let Some(piece) = self.next_bytes().await? {
             if !piece.trim_ascii().is_empty() {
                 self.has_spoken();
             }
             bytes.extend_from_slice(&piece);
-            if bytes.len() > LONGEST_ANSWER {
-                let most_bytes = LONGEST_ANSWER;
+            if bytes.len() > most_bytes {
                 return Err(BackendError::TooLong { most_bytes });
             }
         }
@@ -462,6 +465,39 @@ mod tests {
         check_wait("Monday, 16-Nov-26 06:00:20 GMT", date, Some(30.0));
         check_wait("Mon Nov 16 06:00:20 2026", date, Some(30.0));
         check_wait("Mon, 16 Nov 2026 05:00:00 GMT", date, Some(0.0));
+    }
+
+    /// What is read of a whole answer of ten bytes.
+    async fn read_ten_bytes(most: usize) -> Result<Vec<u8>, BackendError> {
+        use tokio::io::AsyncWriteExt;
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
+        let listener = listener.expect("a server");
+        let address = listener.local_addr().expect("an address");
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await?;
+            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n[1, 2, 34]";
+            stream.write_all(answer.as_bytes()).await?;
+            // It stays open until the client has read what it wants.
+            stream.readable().await?;
+            Ok::<_, std::io::Error>(stream)
+        });
+        let endpoint = Endpoint::new(&format!("http://{address}"), "/", &[], None)?;
+        let http = Http::new(Timeouts::default())?;
+        let mut answer = http.post(&endpoint, Vec::new()).await?;
+        let read = answer.read_at_most(most).await;
+        drop(served.await);
+        read
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_called_so() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let read = |most| runtime.block_on(read_ten_bytes(most));
+        assert_eq!(read(10), Ok(b"[1, 2, 34]".to_vec()));
+        assert_eq!(read(9), Err(BackendError::TooLong { most_bytes: 9 }));
     }
 
     #[test]

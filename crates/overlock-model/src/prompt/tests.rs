@@ -161,6 +161,49 @@ fn parts_get_a_part_and_another_role_a_message_of_its_own() {
 }
 
 #[test]
+fn what_is_trimmed_anyway_does_not_cost_the_outline() {
+    let run = run_after(&DOCUMENT[..150], Way::Overlap, Kpi::Off);
+    let ask = run.next().expect("it is cut");
+    let found = found();
+    let counter = ChatCounter::for_model(&found);
+    let shows_outline = |history: usize, options: &PlanOptions| {
+        let request = ChatRequest::from_value(json!({ "max_tokens": 1000, "messages": [
+            { "role": "user", "content": "word ".repeat(history) },
+            { "role": "assistant", "content": "Yes." },
+            { "role": "user", "content": "The question." },
+        ]}));
+        let request = request.expect("a request");
+        let fitted = next_call(&run, &ask, &request, &counter, options).expect("it fits");
+        fitted.call.request["messages"]
+            .to_string()
+            .contains("[[document]]")
+    };
+    let usual = PlanOptions {
+        window: 4000,
+        ..PlanOptions::for_model(&found.model)
+    };
+    assert!(shows_outline(10, &usual));
+    assert!(
+        shows_outline(10_000, &usual),
+        "a message is too long anyway"
+    );
+    let capped = PlanOptions {
+        answer_cap: Some(500),
+        ..usual.clone()
+    };
+    assert!(
+        shows_outline(10, &capped),
+        "no answer is as long as is wished"
+    );
+    let narrow = PlanOptions {
+        window: 500,
+        answer_floor: 200,
+        ..usual
+    };
+    assert!(!shows_outline(10, &narrow), "the answer comes first");
+}
+
+#[test]
 fn its_size_does_not_grow_with_the_document() {
     let row = r#"{"id": 12345, "name": "a name of some length", "values": [1, 2, 3]}, "#;
     let size = |rows: usize| {
