@@ -3,6 +3,7 @@
 use overlock_model::{BackendError, Http};
 use overlock_store::Store;
 
+use crate::demo::Demo;
 use crate::settings::Settings;
 use crate::upstream::Client;
 
@@ -13,6 +14,7 @@ pub struct Gateway {
     pub(crate) http: Http,
     /// Passes requests on.
     pub(crate) client: Client,
+    pub(crate) demo: Demo,
     pub(crate) store: Option<Store>,
 }
 
@@ -30,6 +32,7 @@ impl Gateway {
         Ok(Self {
             http: Http::new(settings.upstream.timeouts)?,
             client: Client::new(&settings.upstream)?,
+            demo: Demo::default(),
             settings,
             store,
         })

@@ -19,6 +19,7 @@ mod upstream;
 
 // One answer.
 mod chat;
+mod demo;
 mod handlers;
 
 pub use gateway::{Gateway, GatewayError};

@@ -184,7 +184,7 @@ impl Default for Limits {
         Self {
             body_bytes: 32 << 20,
             head_time: Duration::from_secs(10),
-            body_time: Duration::from_secs(60),
+            body_time: Duration::from_mins(1),
             concurrent: 1024,
             queue: 1024,
             queue_time: Duration::from_secs(10),

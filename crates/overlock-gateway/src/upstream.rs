@@ -18,8 +18,7 @@ use crate::settings::Upstream;
 
 /// A client that keeps its connections.
 pub(crate) struct Client {
-    client: HttpClient<HttpsConnector<HttpConnector>, Body>,
-    base: String,
+    http: HttpClient<HttpsConnector<HttpConnector>, Body>,
     key: Option<HeaderValue>,
     timeouts: Timeouts,
 }
@@ -64,11 +63,9 @@ impl Client {
             .https_or_http()
             .enable_http1()
             .wrap_connector(connector);
-        let base = upstream.base.trim().trim_end_matches('/').to_owned();
         let key = upstream.key.as_deref().map(bearer).transpose()?;
         Ok(Self {
-            client: HttpClient::builder(TokioExecutor::new()).build(connector),
-            base,
+            http: HttpClient::builder(TokioExecutor::new()).build(connector),
             key,
             timeouts: upstream.timeouts,
         })
@@ -101,15 +98,16 @@ impl Client {
         headers
     }
 
-    /// Sends a request to a path below the base address, such as `/chat/completions`.
+    /// Sends a request to a path below a base address, such as `/chat/completions`.
     pub(crate) async fn send(
         &self,
         method: Method,
+        base: &str,
         path: &str,
         headers: HeaderMap,
         body: Body,
     ) -> Result<Answer, ApiError> {
-        let uri: Uri = format!("{}{path}", self.base)
+        let uri: Uri = format!("{}{path}", base.trim().trim_end_matches('/'))
             .parse()
             .map_err(|_| ApiError::invalid("the path is none"))?;
         let mut request = Request::new(body);
@@ -117,7 +115,7 @@ impl Client {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let wait = self.timeouts.connect + self.timeouts.first_byte;
-        let response: Response<Incoming> = match timeout(wait, self.client.request(request)).await {
+        let response: Response<Incoming> = match timeout(wait, self.http.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
                 return Err(ApiError::upstream("the upstream could not be reached"));

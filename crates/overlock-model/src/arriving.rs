@@ -4,6 +4,7 @@ use overlock_json::{Arrival, Arriving, Base};
 
 use crate::continuation::{Ask, Wants};
 use crate::progress::split_label;
+use crate::text::{LONGEST_REPETITION, repeated_len};
 use crate::way::Way;
 
 /// So many characters before a document are waited for it to begin.
@@ -14,12 +15,24 @@ const LONGEST_LABEL: usize = 200;
 
 /// An answer to a call, as it arrives.
 pub(crate) struct ArrivingAnswer {
-    /// Nothing where only a whole answer tells how it goes on.
-    document: Option<Arriving>,
+    kind: Kind,
     /// A first line that may be one on progress.
     label: Option<Label>,
     /// Where the answer begins after such a line.
     start: usize,
+}
+
+/// What arrives.
+enum Kind {
+    Document(Box<Arriving>),
+    /// A text that may begin with a repetition of the end of another.
+    Text {
+        before: String,
+        held: String,
+        is_certain: bool,
+    },
+    /// Something of which only all of it tells how it goes on.
+    Unclear,
 }
 
 /// A first line that may still grow.
@@ -32,28 +45,62 @@ struct Label {
 impl ArrivingAnswer {
     /// The answer to what is asked, given the document so far.
     pub(crate) fn new(base: Option<&Base<'_>>, ask: &Ask) -> Self {
-        let document = match (base, ask.way) {
-            (None, _) => Some(Arriving::wrapped_document(HELD_BACK)),
-            (Some(base), Some(Way::Overlap)) => Some(Arriving::after(base, &ask.overlap)),
+        let kind = match (base, ask.way) {
+            _ if ask.wants == Wants::Kpis => Kind::Unclear,
+            (None, _) => Kind::Document(Box::new(Arriving::wrapped_document(HELD_BACK))),
+            (Some(base), Some(Way::Overlap)) => {
+                Kind::Document(Box::new(Arriving::after(base, &ask.overlap)))
+            }
             // What a model that was put its words in the mouth repeats is seen only at the end,
             // and so is what a document of its own adds.
-            (Some(_), _) => None,
+            (Some(_), _) => Kind::Unclear,
         };
         let label = (ask.wants == Wants::ProgressAndDocument).then(|| Label {
             overlap: ask.overlap.clone(),
             text: String::new(),
         });
         Self {
-            document,
+            kind,
             label,
+            start: 0,
+        }
+    }
+
+    /// An answer that goes on with a text.
+    pub(crate) fn of_text(before: &str) -> Self {
+        let start = before.len().saturating_sub(LONGEST_REPETITION);
+        let before = before[before.ceil_char_boundary(start)..].to_owned();
+        Self {
+            kind: Kind::Text {
+                before,
+                held: String::new(),
+                is_certain: false,
+            },
+            label: None,
             start: 0,
         }
     }
 
     /// Takes the next piece and gives out what has become certain.
     pub(crate) fn feed(&mut self, piece: &str) -> String {
-        let Some(document) = &mut self.document else {
-            return String::new();
+        let document = match &mut self.kind {
+            Kind::Document(document) => document,
+            Kind::Unclear => return String::new(),
+            Kind::Text {
+                is_certain: true, ..
+            } => return piece.to_owned(),
+            Kind::Text {
+                before,
+                held,
+                is_certain,
+            } => {
+                held.push_str(piece);
+                *is_certain = held.len() >= LONGEST_REPETITION;
+                if !*is_certain {
+                    return String::new();
+                }
+                return held.split_off(repeated_len(before, held));
+            }
         };
         let Some(label) = &mut self.label else {
             return document.feed(piece);
@@ -69,13 +116,12 @@ impl ArrivingAnswer {
 
     /// Whether nothing of what is to come can belong to the document.
     pub(crate) fn is_spoilt(&self) -> bool {
-        let document = self.document.as_ref();
-        document.is_some_and(|document| document.arrival() == Arrival::Spoilt)
+        matches!(&self.kind, Kind::Document(document) if document.arrival() == Arrival::Spoilt)
     }
 
     /// The answer without what is certain not to belong to the document.
     pub(crate) fn of_document(&self, mut answer: String) -> String {
-        if let (Some(document), None) = (&self.document, &self.label) {
+        if let (Kind::Document(document), None) = (&self.kind, &self.label) {
             let kept = document.of_document(&answer[self.start..]).to_owned();
             answer.truncate(self.start);
             answer.push_str(&kept);

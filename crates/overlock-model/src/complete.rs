@@ -45,14 +45,14 @@ pub struct CallEnd {
 
 /// An answer that has been read to its end, or as far as it came.
 #[derive(Debug, Default)]
-struct Collected {
+pub(crate) struct Collected {
     /// All of its text.
-    text: String,
+    pub(crate) text: String,
     /// All that the model said instead.
-    refusal: String,
-    end: CallEnd,
+    pub(crate) refusal: String,
+    pub(crate) end: CallEnd,
     /// What broke it off, if something did. What arrived before is an answer that was cut.
-    broken: Option<BackendError>,
+    pub(crate) broken: Option<BackendError>,
 }
 
 /// Hears what happens while it happens, and keeps it.
@@ -237,14 +237,14 @@ impl Drive<'_> {
         }
     }
 
-    fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Makes a call and reads its answer to the end, or as far as it comes in time. The number is
     /// how many bytes of the document have been told meanwhile.
-    async fn listen(
+    pub(crate) async fn listen(
         &self,
         call: Call,
         mut arriving: Option<ArrivingAnswer>,

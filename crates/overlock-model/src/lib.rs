@@ -29,6 +29,7 @@ mod complete;
 mod continuation;
 mod progress;
 mod prompt;
+mod text;
 mod way;
 
 // Who is asked.
@@ -47,4 +48,5 @@ pub use continuation::{
 };
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
+pub use text::{ObserveText, TextContinuation, TextOptions, complete_text};
 pub use way::{Way, ways_for};

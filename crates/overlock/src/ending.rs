@@ -143,9 +143,13 @@ impl Failure {
             Self::Tokenizer { .. } => "give a tokenizer.json as Hugging Face has it".into(),
             Self::Config(error) => error.hint().to_owned(),
             Self::Schema { .. } => "give a JSON Schema in a file of its own".into(),
-            Self::Upstream { .. } | Self::Run { .. } => {
+            Self::Upstream { .. } => {
                 "check the address given with --upstream, or in overlock.toml".into()
             }
+            Self::Run { .. } => "check what is asked, and try again".into(),
+            Self::Store {
+                source: StoreError::Superseded { .. },
+            } => "`overlock inspect` shows how far it has come".into(),
             Self::StoreAddress { .. } | Self::Store { .. } => {
                 "check the address given with --store, or in overlock.toml".into()
             }
@@ -162,7 +166,7 @@ impl Failure {
 }
 
 /// What went wrong, and what made it go wrong.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

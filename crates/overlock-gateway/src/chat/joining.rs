@@ -8,8 +8,8 @@ use hyper::HeaderMap;
 use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
 use overlock_json::Base;
 use overlock_model::{
-    Answer, Ask, CallEnd, Continuation, Drive, Observe, Obstacle, OpenAi, Outcome, Retrying, Step,
-    Usage, complete,
+    Answer, Ask, Backend, CallEnd, Continuation, Drive, Observe, ObserveText, Obstacle, OpenAi,
+    Outcome, Retrying, Step, TextContinuation, TextOptions, Usage, complete, complete_text,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -24,7 +24,9 @@ pub(crate) struct Joiner<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) wish: &'a Wish,
     pub(crate) counter: &'a ChatCounter<'a>,
-    /// What is shown to the upstream.
+    /// The address of who answers.
+    pub(crate) base: &'a str,
+    /// What is shown to them.
     pub(crate) headers: &'a HeaderMap,
     pub(crate) deadline: Instant,
 }
@@ -60,7 +62,40 @@ pub(crate) struct Joined {
     pub(crate) taken: Taken,
 }
 
+/// A text that was gone on with.
+pub(crate) struct JoinedText {
+    pub(crate) run: TextContinuation,
+    pub(crate) taken: Taken,
+}
+
 impl Joiner<'_> {
+    /// Goes on with a text that was cut off at its limit.
+    pub(crate) async fn join_text(
+        &self,
+        first: &str,
+        hear: Option<&mut dyn Hear>,
+    ) -> Result<JoinedText, ApiError> {
+        let options = TextOptions {
+            max_iterations: self.gateway.settings.continuation.max_iterations,
+            max_output_tokens: self.wish.max_total_tokens,
+        };
+        let tokens = self.counter.tokens().count(first);
+        let mut run = TextContinuation::new(first.to_owned(), tokens, options);
+        let mut taken = Taken::default();
+        let request = self.request(Cut::Content)?;
+        let backend = self.backend()?;
+        let plan = self.plan();
+        let drive = self.drive(&backend, &request, &plan, hear.is_some());
+        let mut observer = Observer {
+            hear,
+            taken: &mut taken,
+            asked: 0,
+        };
+        let driven = complete_text(&mut run, &drive, &mut observer).await;
+        driven.map_err(|error| ApiError::upstream(error.to_string()))?;
+        Ok(JoinedText { run, taken })
+    }
+
     /// Continues a document that a first answer began.
     pub(crate) async fn join(
         &self,
@@ -84,26 +119,9 @@ impl Joiner<'_> {
             return Ok(Joined { run, taken });
         }
         let request = self.request(cut)?;
-        let upstream = &self.gateway.settings.upstream;
-        let backend = OpenAi::new(
-            self.gateway.http.clone(),
-            &upstream.base,
-            None,
-            upstream.prefill,
-        )
-        .map_err(|error| ApiError::upstream(error.to_string()))?
-        .with_headers(self.headers);
-        let backend = Retrying::new(backend, upstream.retries);
+        let backend = self.backend()?;
         let plan = self.plan();
-        let drive = Drive {
-            backend: &backend,
-            request: &request,
-            counter: self.counter,
-            plan: &plan,
-            deadline: Some(self.deadline),
-            most_answer_bytes: self.gateway.settings.limits.answer_bytes,
-            live: hear.is_some(),
-        };
+        let drive = self.drive(&backend, &request, &plan, hear.is_some());
         let mut observer = Observer {
             hear,
             taken: &mut taken,
@@ -116,6 +134,34 @@ impl Joiner<'_> {
             Err(error) => return Err(ApiError::upstream(error.to_string())),
         }
         Ok(Joined { run, taken })
+    }
+
+    /// Who is asked for the rest.
+    fn backend(&self) -> Result<Retrying<OpenAi>, ApiError> {
+        let upstream = &self.gateway.settings.upstream;
+        let http = self.gateway.http.clone();
+        let backend = OpenAi::new(http, self.base, None, upstream.prefill)
+            .map_err(|error| ApiError::upstream(error.to_string()))?;
+        let backend = backend.with_headers(self.headers);
+        Ok(Retrying::new(backend, upstream.retries))
+    }
+
+    fn drive<'d>(
+        &'d self,
+        backend: &'d dyn Backend,
+        request: &'d ChatRequest,
+        plan: &'d PlanOptions,
+        live: bool,
+    ) -> Drive<'d> {
+        Drive {
+            backend,
+            request,
+            counter: self.counter,
+            plan,
+            deadline: Some(self.deadline),
+            most_answer_bytes: self.gateway.settings.limits.answer_bytes,
+            live,
+        }
     }
 
     /// A run that has its first answer.
@@ -214,6 +260,18 @@ impl Observe for Observer<'_, '_> {
         };
         self.taken.add(end.usage.unwrap_or(counted));
         future::ready(Ok(())).boxed()
+    }
+}
+
+impl ObserveText for Observer<'_, '_> {
+    fn calling(&mut self) {
+        if let Some(hear) = &mut self.hear {
+            hear.call();
+        }
+    }
+
+    fn called(&mut self, usage: Usage, _end: &CallEnd) {
+        self.taken.add(usage);
     }
 }
 

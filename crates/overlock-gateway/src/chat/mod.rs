@@ -20,6 +20,7 @@ use overlock_budget::ChatCounter;
 use serde_json::Value;
 
 use crate::body::{Reply, json_reply, whole as whole_body};
+use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::upstream::Answer;
@@ -30,7 +31,9 @@ use wish::{Continues, Wish};
 pub(crate) struct Job {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) wish: Wish,
-    /// What is shown to the upstream.
+    /// The address of who answers.
+    pub(crate) base: String,
+    /// What is shown to them.
     pub(crate) headers: HeaderMap,
     /// The tokens of the request as it was sent.
     pub(crate) input_tokens: u64,
@@ -61,12 +64,23 @@ pub(crate) async fn answer(
     let wish = Wish::read(&gateway.settings, &headers, &text)?;
     let counter = ChatCounter::for_model(&wish.found);
     let fitted = wish.fit(&gateway.settings, &counter, &text)?;
-    let key_is_ours = !gateway.settings.keys.is_empty();
-    let headers = gateway.client.headers(&headers, key_is_ours);
+    let (base, headers) = if wish.model == demo::MODEL {
+        (gateway.demo.base().await?, json_headers())
+    } else {
+        let key_is_ours = !gateway.settings.keys.is_empty();
+        let headers = gateway.client.headers(&headers, key_is_ours);
+        (gateway.settings.upstream.base.clone(), headers)
+    };
     let body = whole_body(fitted.body);
     let answer = gateway
         .client
-        .send(Method::POST, "/chat/completions", headers.clone(), body)
+        .send(
+            Method::POST,
+            &base,
+            "/chat/completions",
+            headers.clone(),
+            body,
+        )
         .await?;
     if !answer.status.is_success() {
         return refusal(answer).await;
@@ -74,6 +88,7 @@ pub(crate) async fn answer(
     let job = Job {
         gateway,
         wish,
+        base,
         headers,
         input_tokens: fitted.plan.input_token_count,
     };
@@ -84,10 +99,16 @@ pub(crate) async fn answer(
         )),
         (true, false) => {
             let whole = whole::read(&job, answer).await?;
-            Ok(stream::told(&job, whole))
+            Ok(stream::told(&job, &whole))
         }
         (false, false) => Ok(whole::read(&job, answer).await?.into_reply()),
     }
+}
+
+/// What is said with every request.
+fn json_headers() -> HeaderMap {
+    let json = HeaderValue::from_static("application/json");
+    HeaderMap::from_iter([(header::CONTENT_TYPE, json)])
 }
 
 impl Job {

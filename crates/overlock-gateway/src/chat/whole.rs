@@ -7,9 +7,10 @@ use overlock_model::Usage;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::joining::{Cut, Joined, Joiner, is_whole};
+use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
 use super::reading::{Kind, Reading};
 use super::taken::{Taken, told};
+use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema, tell};
 use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
@@ -69,6 +70,7 @@ pub(crate) async fn read(job: &Job, mut answer: Answer) -> Result<WholeAnswer, A
             gateway: &job.gateway,
             wish: &job.wish,
             counter: &counter,
+            base: &job.base,
             headers: &job.headers,
             deadline: Instant::now() + job.gateway.settings.limits.run_time,
         },
@@ -99,12 +101,12 @@ pub(crate) async fn read(job: &Job, mut answer: Answer) -> Result<WholeAnswer, A
         .with_code("schema_violation"));
     }
     if taken.calls > 0 {
-        let counted = told(Usage {
+        let own = told(Usage {
             input: job.input_tokens,
             output: output_tokens,
         });
         let first = value.get("usage").filter(|usage| usage.is_object());
-        value["usage"] = taken.added_to(first.unwrap_or(&counted));
+        value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
     Ok(WholeAnswer {
         value,
@@ -145,6 +147,13 @@ impl Making<'_> {
                 self.replace(choice, "/message/content", text);
             }
         }
+        if finish == "length"
+            && let Some(text) = self.longer_text(choice).await?
+        {
+            finish = finish_of(!text.run.is_cut(), "stop");
+            self.replace(choice, "/message/content", text.run.text().to_owned());
+            self.taken.join(text.taken);
+        }
         let calls = choice.pointer_mut("/message/tool_calls");
         let calls = calls.and_then(Value::as_array_mut);
         for call in calls.into_iter().flatten().filter(|_| !is_withheld) {
@@ -170,6 +179,20 @@ impl Making<'_> {
             self.ended = Ended::Partial;
         }
         Ok(())
+    }
+
+    /// More of a text that was cut off, if that is wanted and it is no document.
+    async fn longer_text(&self, choice: &Value) -> Result<Option<JoinedText>, ApiError> {
+        let content = choice.pointer("/message/content").and_then(Value::as_str);
+        let Some(content) = content.filter(|_| self.job.wish.continues == Continues::Text) else {
+            return Ok(None);
+        };
+        let mut reading = Reading::new(self.job.content_kind());
+        reading.feed(content);
+        if content.is_empty() || reading.is_whole().is_some() {
+            return Ok(None);
+        }
+        self.joiner.join_text(content, None).await.map(Some)
     }
 
     fn replace(&mut self, value: &mut Value, pointer: &str, text: String) {

@@ -285,3 +285,54 @@ async fn what_is_too_long_is_made_to_fit() {
     assert_eq!(heard.body["unheard_of"], request["unheard_of"]);
     assert_eq!(heard.headers["authorization"], "Bearer client-key");
 }
+
+#[tokio::test]
+async fn a_model_for_trying_is_always_there() {
+    let door = Door::to_fake(vec![Said::json(500, &json!({}))]).await;
+    let mut request = plain(false);
+    request["model"] = json!("overlock-demo");
+    let got = door
+        .chat(&request, &[("authorization", "Bearer secret")])
+        .await;
+    let answer = got.json();
+    let content = answer["choices"][0]["message"]["content"].as_str();
+    let document: Value = serde_json::from_str(content.expect("a text")).expect("whole");
+    assert_eq!(document["elements"].as_array().map(Vec::len), Some(36));
+    let continuations: u32 = got
+        .header("x-overlock-continuations")
+        .parse()
+        .expect("a number");
+    assert!(continuations > 2);
+    assert_eq!(door.upstream.heard().len(), 0);
+}
+
+const STORY: &str = "It was a dark and stormy night; the rain fell in torrents, except at \
+                     occasional intervals, when it was checked by a violent gust of wind.";
+
+#[tokio::test]
+async fn a_text_that_was_cut_off_goes_on_if_that_is_wanted() {
+    let (first, rest) = STORY.split_at(60);
+    let answers = [
+        // It repeats what it was asked to, and the second time it does not.
+        (format!("{first}{}", &rest[..30]), "length"),
+        (rest[30..].to_owned(), "stop"),
+    ];
+    let wants_text = [("x-overlock-continue", "text")];
+    let later = answers.map(|(text, finish)| Said::streamed_content(&text, finish));
+    let all = |said: Said| [vec![said], later.to_vec()].concat();
+
+    let door = Door::to_fake(all(Said::content(first, "length"))).await;
+    let answer = door.chat(&plain(false), &wants_text).await.json();
+    assert_eq!(answer["choices"][0]["message"]["content"], STORY);
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+
+    let door = Door::to_fake(all(Said::streamed_content(first, "length"))).await;
+    let got = door.chat(&plain(true), &wants_text).await;
+    assert_eq!(text(&chunks(&got), "/choices/0/delta/content"), STORY);
+    assert_eq!(text(&chunks(&got), "/choices/0/finish_reason"), "stop");
+
+    let door = Door::to_fake(all(Said::content(first, "length"))).await;
+    let answer = door.chat(&plain(false), &[]).await.json();
+    assert_eq!(answer["choices"][0]["message"]["content"], first);
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+}

@@ -225,6 +225,15 @@ impl Endpoint {
         })
     }
 
+    /// Asks with these headers too; the content is JSON whatever they say.
+    pub(crate) fn add_headers(&mut self, headers: &HeaderMap) {
+        for (name, value) in headers {
+            if name != header::CONTENT_TYPE {
+                self.headers.append(name, value.clone());
+            }
+        }
+    }
+
     /// The same answer, in the errors of which the key is not told: a server may say it back.
     pub(crate) fn guarded(
         &self,
@@ -241,15 +250,6 @@ impl Endpoint {
                 Ok(events.map(guard).boxed())
             }
             Err(error) => Err(error.without(&key)),
-        }
-    }
-
-    /// Asks with these headers too; the content is JSON whatever they say.
-    pub(crate) fn add_headers(&mut self, headers: &HeaderMap) {
-        for (name, value) in headers {
-            if name != header::CONTENT_TYPE {
-                self.headers.append(name, value.clone());
-            }
         }
     }
 
@@ -469,16 +469,16 @@ mod tests {
 
     /// What is read of a whole answer of ten bytes.
     async fn read_ten_bytes(most: usize) -> Result<Vec<u8>, BackendError> {
-        use tokio::io::AsyncWriteExt;
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
         let listener = listener.expect("a server");
         let address = listener.local_addr().expect("an address");
         let served = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await?;
+            stream.read_u8().await?;
             let answer = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n[1, 2, 34]";
             stream.write_all(answer.as_bytes()).await?;
             // It stays open until the client has read what it wants.
-            stream.readable().await?;
             Ok::<_, std::io::Error>(stream)
         });
         let endpoint = Endpoint::new(&format!("http://{address}"), "/", &[], None)?;

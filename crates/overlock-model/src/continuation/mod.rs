@@ -551,12 +551,12 @@ impl Continuation {
     fn begin(&mut self, text: &[u8]) -> StepResult {
         let kpis = measured(&self.options, &self.tally);
         let read = Document::read(text, kpis).map_err(Failure::from);
-        let is_clear =
-            |document: &Document| !document.base().is_complete() || is_clearly_the_document(text);
-        let read = read.and_then(|document| match is_clear(&document) {
-            true => Ok(document),
-            false => Err(Failure::Unclear),
-        });
+        let is_unclear =
+            |document: &Document| document.base().is_complete() && !is_clearly_the_document(text);
+        let read = match read {
+            Ok(document) if is_unclear(&document) => Err(Failure::Unclear),
+            read => read,
+        };
         match read {
             Ok(document) => {
                 let seam = Seam {

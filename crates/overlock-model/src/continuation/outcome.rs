@@ -132,6 +132,20 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The name in messages and in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::NoJson => "no-json",
+            Self::Unclear => "unclear",
+            Self::Repeat => "repeat",
+            Self::Ambiguous => "ambiguous",
+            Self::NoMatch { .. } => "no-match",
+            Self::Refused { .. } => "refused",
+            Self::NoKpis { .. } => "no-kpis",
+        }
+    }
+
     /// Whether the answer had nothing to say, and not something that did not belong here.
     pub(crate) fn brought_nothing(&self) -> bool {
         matches!(self, Self::Empty | Self::Repeat)

@@ -15,6 +15,7 @@ mod tests;
 
 pub(crate) use block::{OVERLAP, WRITTEN};
 pub(crate) use size::SHORT_DOCUMENT;
+pub(crate) use size::text_call;
 pub use size::{FittedCall, PromptError, first_call, next_call};
 
 use std::fmt::Write;
@@ -114,6 +115,17 @@ pub(crate) fn kpi_words(run: &Continuation, outline: &str) -> String {
     ];
     paragraph(&mut text, "Rules:", &rules.join("\n"));
     text
+}
+
+/// What stands there in a call for the rest of a text that is no document.
+pub(crate) fn text_words(overlap: &str) -> String {
+    format!(
+        "Your answer to this was cut off. Go on where it stopped.\n\nRules:\n\
+         - Begin with the text between [[overlap]] and [[/overlap]], repeated character for \
+         character, and go on from there without a break.\n\
+         - Do not begin the answer again, and do not repeat anything else of it.\n\n{}",
+        OVERLAP.around(overlap)
+    )
 }
 
 fn overlap(text: &mut String, ask: &Ask) {

@@ -6,9 +6,10 @@ use overlock_budget::{
 use overlock_json::{CutValue, RenderOptions};
 use serde_json::{Map, Value, json};
 
-use super::{kpi_words, words};
+use super::{kpi_words, text_words, words};
 use crate::backend::Call;
 use crate::continuation::{Ask, Continuation, Wants};
+use crate::text::TextContinuation;
 use crate::way::Way;
 
 /// The tokens that the way to the cut may take, tried from the first to the last.
@@ -19,6 +20,9 @@ const LOOK_BACK: usize = 64 << 10;
 
 /// A document up to this many bytes is put into the model's mouth as a whole.
 pub(crate) const SHORT_DOCUMENT: usize = 4000;
+
+/// Of a text that is no document so many bytes are shown at most.
+const SHOWN_TEXT: usize = 8000;
 
 /// A call that fits its window.
 #[derive(Debug)]
@@ -92,7 +96,7 @@ pub fn next_call(
         Ok::<_, PromptError>(fitted(plan, asked, prefill.clone()))
     };
     // What it is like to show nothing, once that matters.
-    let mut bare = None;
+    let mut without = None;
     if !is_in_mouth(run, ask) {
         for budget in OUTLINE_TOKENS {
             let options = RenderOptions {
@@ -108,18 +112,37 @@ pub fn next_call(
             if fitted.has_room() {
                 return Ok(fitted);
             }
-            if bare.is_none() {
-                bare = Some(showing("")?);
+            if without.is_none() {
+                without = Some(showing("")?);
             }
-            if bare
+            if without
                 .as_ref()
-                .is_some_and(|bare| fitted.has_room_beside(bare))
+                .is_some_and(|without| fitted.has_room_beside(without))
             {
                 return Ok(fitted);
             }
         }
     }
-    bare.map_or_else(|| showing(""), Ok)
+    without.map_or_else(|| showing(""), Ok)
+}
+
+/// The call for the rest of a text that is no document: what there is of it is shown as the model's
+/// own words.
+pub(crate) fn text_call(
+    run: &TextContinuation,
+    request: &ChatRequest,
+    plan: impl FnOnce(&ChatRequest) -> Result<Plan, PlanError>,
+) -> Result<FittedCall, PromptError> {
+    let mut request = request.clone().into_value();
+    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
+        let text = run.text();
+        let shown = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_TEXT));
+        messages.push(json!({ "role": "assistant", "content": &text[shown..] }));
+        messages.push(json!({ "role": "user", "content": text_words(run.overlap()) }));
+    }
+    let request = ChatRequest::from_value(request)?;
+    let plan = plan(&request)?;
+    Ok(fitted(plan, request, None))
 }
 
 /// Whether all of the document goes into the model's mouth, so that nothing of it must be shown.

@@ -84,4 +84,16 @@ impl Behaviour {
             Self::RemembersBlanks => "remembers-blanks",
         }
     }
+    /// Whether the answer brings anything new.
+    pub fn goes_on(self) -> bool {
+        !matches!(
+            self,
+            Self::Apologises | Self::OnlyRepeats | Self::SaysNothing | Self::SendsForeignJson
+        )
+    }
+
+    /// Whether what is repeated, if anything is, is what was asked for to the byte.
+    pub(super) fn repeats_to_the_byte(self) -> bool {
+        Self::AS_ASKED.contains(&self) || self == Self::RemembersBlanks || !self.goes_on()
+    }
 }

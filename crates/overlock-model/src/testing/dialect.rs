@@ -83,10 +83,7 @@ impl Dialect {
                     choice["message"] = json!({ "role": "assistant", "content": told.text });
                 }
                 json!({
-                    "id": ID,
-                    "object": "chat.completion",
-                    "created": 0,
-                    "model": "scripted",
+                    "id": ID, "object": "chat.completion", "created": 0, "model": "scripted",
                     "choices": [choice],
                     "usage": usage_of(&told.usage),
                 })
@@ -98,11 +95,11 @@ impl Dialect {
     pub(super) fn stream(self, events: &[Event]) -> Vec<String> {
         if self != Self::Messages {
             let begin = json!({ "role": "assistant", "content": "" });
-            let begin = json!({ "index": 0, "delta": begin, "finish_reason": null });
-            let begin = (self == Self::Chat).then(|| sent(&json!([begin]), None));
+            let begin = chunk(&json!([{ "index": 0, "delta": begin, "finish_reason": null }]));
+            let begin = (self == Self::Chat).then_some(begin);
             let chunks = events.iter().map(|event| self.chunk(event));
-            let end = "data: [DONE]\n\n".to_owned();
-            return begin.into_iter().chain(chunks).chain([end]).collect();
+            let chunks = begin.into_iter().chain(chunks);
+            return chunks.chain(["data: [DONE]\n\n".to_owned()]).collect();
         }
         let told = Told::of(events);
         let usage = json!({ "input_tokens": told.usage.input, "output_tokens": 1 });
@@ -137,7 +134,6 @@ impl Dialect {
 
     /// One event of a stream.
     pub(super) fn chunk(self, event: &Event) -> String {
-        let choice = |choice: Value| sent(&json!([choice]), None);
         match (self, event) {
             (Self::Messages, event) => {
                 let text = if let Event::Text(text) = event {
@@ -151,17 +147,21 @@ impl Dialect {
                     &json!({ "index": 0, "delta": delta }),
                 )
             }
-            (Self::Raw, Event::Text(text)) => choice(json!({ "index": 0, "text": text })),
+            (Self::Raw, Event::Text(text)) => chunk(&json!([{ "index": 0, "text": text }])),
             (Self::Chat, Event::Text(text)) => {
-                choice(json!({ "index": 0, "delta": { "content": text }, "finish_reason": null }))
+                chunk(&json!([{ "index": 0, "delta": { "content": text }, "finish_reason": null }]))
             }
             (_, Event::Refusal(text)) => {
-                choice(json!({ "index": 0, "delta": { "refusal": text } }))
+                chunk(&json!([{ "index": 0, "delta": { "refusal": text } }]))
             }
             (_, Event::Finish(reason)) => {
-                choice(json!({ "index": 0, "delta": {}, "finish_reason": reason }))
+                chunk(&json!([{ "index": 0, "delta": {}, "finish_reason": reason }]))
             }
-            (_, Event::Usage(usage)) => sent(&json!([]), Some(usage)),
+            (_, Event::Usage(usage)) => {
+                let mut value = chunk_of(&json!([]));
+                value["usage"] = usage_of(usage);
+                format!("data: {value}\n\n")
+            }
         }
     }
 
@@ -192,16 +192,15 @@ impl Dialect {
 /// The name of every answer.
 const ID: &str = "chatcmpl-scripted";
 
-/// An event of OpenAI's as it is sent.
-fn sent(choices: &Value, usage: Option<&Usage>) -> String {
-    let mut value = json!({
+fn chunk(choices: &Value) -> String {
+    format!("data: {}\n\n", chunk_of(choices))
+}
+
+fn chunk_of(choices: &Value) -> Value {
+    json!({
         "id": ID, "object": "chat.completion.chunk", "created": 0, "model": "scripted",
         "choices": choices,
-    });
-    if let Some(usage) = usage {
-        value["usage"] = usage_of(usage);
-    }
-    format!("data: {value}\n\n")
+    })
 }
 
 fn usage_of(usage: &Usage) -> Value {

@@ -10,6 +10,7 @@ mod place;
 mod random;
 mod script;
 mod server;
+mod turn;
 
 pub use behaviour::Behaviour;
 pub use script::{Script, ScriptedModel};

@@ -1,18 +1,20 @@
 //! Where in a document does a text end that somebody may have written a little differently?
 
+use std::sync::OnceLock;
+
 /// A document that can be searched with and without regard to white space and to how characters
 /// are escaped.
 pub(super) struct Places {
     document: String,
-    /// The characters that count, and the offset after each.
-    characters: Vec<(char, usize)>,
+    /// The characters that count, and the offset after each; many, and seldom needed.
+    characters: OnceLock<Vec<(char, usize)>>,
 }
 
 impl Places {
     pub(super) fn of(document: &str) -> Self {
         Self {
             document: document.to_owned(),
-            characters: plain(document),
+            characters: OnceLock::new(),
         }
     }
 
@@ -31,13 +33,13 @@ impl Places {
             .map(|(character, _)| character)
             .collect();
         let last = *wanted.last()?;
-        let ends = self
-            .characters
+        let characters = self.characters.get_or_init(|| plain(&self.document));
+        let ends = characters
             .iter()
             .enumerate()
             .filter(|(index, (character, _))| {
                 *character == last && index + 1 >= wanted.len() && {
-                    let found = &self.characters[index + 1 - wanted.len()..=*index];
+                    let found = &characters[index + 1 - wanted.len()..=*index];
                     found
                         .iter()
                         .rev()

@@ -18,4 +18,10 @@ impl Random {
         mixed ^= mixed >> 31;
         usize::try_from(mixed % (limit.max(1) as u64)).unwrap_or_default()
     }
+    /// Puts items into an order of their own.
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The model that plays a script.
 
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, future, stream};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::behaviour::Behaviour;
 use super::place::Places;
 use super::random::Random;
+use super::turn::Turns;
 use crate::backend::{Backend, BackendError, Call, Event, Events, Usage};
 use crate::prompt::{KPI_FORM, OVERLAP, WRITTEN};
 
@@ -21,8 +22,8 @@ pub struct Script {
     pub document: String,
     /// How many bytes it says at once, at least and at most.
     pub breath: (usize, usize),
-    /// What it may do when it goes on; each time one of these is drawn. None is
-    /// [`Behaviour::AsAsked`].
+    /// What it may do when it is asked to go on: each comes once, in an order of its own, before
+    /// any comes twice. None is [`Behaviour::AsAsked`].
     pub behaviours: Vec<Behaviour>,
     /// What is drawn depends on this alone.
     pub seed: u64,
@@ -35,13 +36,7 @@ pub struct Script {
 pub struct ScriptedModel {
     script: Script,
     places: Places,
-    state: Mutex<State>,
-}
-
-struct State {
-    random: Random,
-    /// How far it has come.
-    furthest: usize,
+    turns: Mutex<Turns>,
 }
 
 /// What it is asked for.
@@ -68,20 +63,27 @@ impl ScriptedModel {
     pub fn new(script: Script) -> Self {
         Self {
             places: Places::of(&script.document),
-            state: Mutex::new(State {
-                random: Random::new(script.seed),
-                furthest: 0,
-            }),
+            turns: Mutex::new(Turns::new(script.seed)),
             script,
         }
     }
 
+    /// What it did so far at each call for its document.
+    pub fn behaved(&self) -> Vec<Behaviour> {
+        self.turns().behaved.clone()
+    }
+
     /// What it says to a call.
     fn reply(&self, call: &Call) -> Reply {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = &mut *self.turns();
         let asked = match &call.prefill {
             Some(prefill) => Asked::Prefill(prefill),
             None => Asked::of(last_message(call)),
+        };
+        let words = asked.words(last_message(call));
+        let find = |text: &str| {
+            let again = turns.place(&self.script.document, words, text);
+            again.or_else(|| self.places.end_of(text, turns.furthest))
         };
         let (from, repeated) = match asked {
             Asked::Kpis => {
@@ -91,53 +93,53 @@ impl ScriptedModel {
                 };
             }
             Asked::Document => (Some(0), ""),
-            Asked::Overlap(text) => (self.places.end_of(text, state.furthest), text),
+            Asked::Overlap(text) => (find(text), text),
+            Asked::Remainder(text) => (find(text), ""),
             // What stands before the end of it may be a prompt.
             Asked::Prefill(text) => {
                 let ends = [200, 100, 60, 40, 20].map(|count| last_characters(text, count));
-                let end = |end: &str| self.places.end_of(end, state.furthest);
-                (ends.into_iter().find_map(end), "")
+                (ends.into_iter().find_map(find), "")
             }
-            Asked::Remainder(text) => (self.places.end_of(text, state.furthest), ""),
         };
         // It was never that far: a prompt that holds none of the document is a new one.
         let mut from = from.unwrap_or(0);
         if matches!(asked, Asked::Prefill(_)) && self.remembers_blanks() {
-            let unseen = self.script.document.get(from..state.furthest);
+            let unseen = self.script.document.get(from..turns.furthest);
             if unseen.is_some_and(|unseen| unseen.trim().is_empty()) {
-                from = state.furthest;
+                from = turns.furthest;
             }
         }
-        let (least, most) = self.script.breath;
-        let breath = least + state.random.below(most.saturating_sub(least) + 1);
         let document = &self.script.document;
-        let end = document.floor_char_boundary((from + breath.max(4)).min(document.len()));
-        state.furthest = state.furthest.max(end);
+        let end = turns.next_stop(&self.script, from);
         let piece = Piece {
             document,
             from,
             end,
             repeated,
         };
-        let text = match asked {
-            Asked::Document | Asked::Kpis => document[..end].to_owned(),
-            Asked::Prefill(_) => document[from..end].to_owned(),
-            Asked::Remainder(_) => piece.in_wrapper(),
+        let (behaviour, text) = match asked {
+            Asked::Document | Asked::Kpis | Asked::Prefill(_) => {
+                (Behaviour::AsAsked, document[from..end].to_owned())
+            }
+            Asked::Remainder(_) => (Behaviour::AsAsked, piece.in_wrapper()),
             Asked::Overlap(_) => {
-                let behaviours = &self.script.behaviours;
-                let drawn = state.random.below(behaviours.len());
-                let behaviour = behaviours.get(drawn).copied().unwrap_or(Behaviour::AsAsked);
-                piece.say(behaviour, &mut state.random)
+                let cut_in_space = repeated.ends_with([' ', '\n', '\r', '\t']);
+                let behaviour = turns.next_behaviour(&self.script, from, cut_in_space);
+                piece.say(behaviour, &mut turns.random)
             }
         };
+        let end_said = if behaviour.goes_on() { end } else { from };
+        turns.took(behaviour, words, from..end_said);
         Reply {
             text,
-            is_cut: end < document.len(),
+            is_cut: end_said < document.len() && behaviour.goes_on(),
         }
     }
-}
 
-impl ScriptedModel {
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn remembers_blanks(&self) -> bool {
         self.script.behaviours == [Behaviour::RemembersBlanks]
     }
@@ -154,6 +156,16 @@ impl<'a> Asked<'a> {
         match WRITTEN.find(prompt) {
             Some(written) => Self::Remainder(written),
             None => Self::Document,
+        }
+    }
+
+    /// The prompt without what it quotes of the end of the document.
+    fn words<'b>(&self, prompt: &'b str) -> &'b str {
+        match self {
+            Self::Overlap(text) | Self::Remainder(text) => {
+                prompt.rfind(text).map_or(prompt, |at| &prompt[..at])
+            }
+            Self::Document | Self::Kpis | Self::Prefill(_) => prompt,
         }
     }
 }
@@ -208,7 +220,19 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    fn say(&self, behaviour: Behaviour, random: &mut Random) -> String {
+    /// What is said, and what that is: in a document that repeats itself the very words that were
+    /// asked for may come elsewhere than before the rest, and nobody could tell.
+    fn say(&self, behaviour: Behaviour, random: &mut Random) -> (Behaviour, String) {
+        let text = self.words(behaviour, random);
+        let rest = &self.document[self.from..self.end];
+        let found = text.find(self.repeated).map(|at| at + self.repeated.len());
+        if behaviour.repeats_to_the_byte() || found.is_none_or(|end| text[end..] == *rest) {
+            return (behaviour, text);
+        }
+        (Behaviour::AsAsked, format!("{}{rest}", self.repeated))
+    }
+
+    fn words(&self, behaviour: Behaviour, random: &mut Random) -> String {
         let rest = &self.document[self.from..self.end];
         let before = &self.document[..self.from];
         let repeated = self.repeated;
@@ -273,25 +297,42 @@ impl Piece<'_> {
         }
         let items = depth.checked_sub(1).map_or(0, |last| open[last] + 1);
         let item = last_comma(&before[items..]).map_or(items, |at| items + at + 1);
-        text + before[item..].trim_start() + &self.document[self.from..self.end]
+        let (begun, rest) = (
+            before[item..].trim_start(),
+            &self.document[self.from..self.end],
+        );
+        // An item that is whole is not missing.
+        if open.len() == depth && place(before) == Some(Place::AfterValue) {
+            let rest = rest.trim_start();
+            return text + rest.strip_prefix(',').unwrap_or(rest).trim_start();
+        }
+        text + begun + rest
     }
 
     /// Where an item begins that holds the cut.
     fn item_start(&self) -> usize {
         let before = &self.document[..self.from];
         let open = open_containers(before);
+        // An item like the one before it could be either of them to a reader.
+        let is_alone = |start: usize| {
+            let near = self
+                .document
+                .floor_char_boundary(start.saturating_sub(LONGEST_RESTART));
+            let end = self.document.floor_char_boundary(self.from - 1);
+            !self.document[near..end].contains(&before[start..])
+        };
         let inner = open
             .into_iter()
             .skip(1)
-            .find(|start| self.from - start <= LONGEST_RESTART);
+            .find(|&start| self.from - start <= LONGEST_RESTART && is_alone(start));
         inner.unwrap_or(self.from.saturating_sub(self.repeated.len()))
     }
 
     /// What is repeated, as somebody with another taste would set it.
     fn respaced(&self) -> String {
         let start = self.from.saturating_sub(self.repeated.len());
-        let mut in_string =
-            is_in_string(&self.document[..self.document.floor_char_boundary(start)]);
+        let place = place(&self.document[..self.document.floor_char_boundary(start)]);
+        let mut in_string = matches!(place, Some(Place::String | Place::Escape | Place::Key));
         let mut is_escaped = false;
         let mut text = String::with_capacity(self.repeated.len());
         for character in self.repeated.chars() {
@@ -317,11 +358,11 @@ impl Piece<'_> {
 /// Nobody says more than this again.
 const LONGEST_RESTART: usize = 4000;
 
-fn is_in_string(text: &str) -> bool {
+/// What a text is in the middle of, if it is cut.
+fn place(text: &str) -> Option<Place> {
     let mut scanner = Scanner::new();
     scanner.feed(text.as_bytes());
-    let place = scanner.cut().map(|cut| cut.place);
-    matches!(place, Some(Place::String | Place::Escape | Place::Key))
+    scanner.cut().map(|cut| cut.place)
 }
 
 /// The brackets that are open at the end of a text, outermost first.

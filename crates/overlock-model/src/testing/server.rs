@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
+use super::behaviour::Behaviour;
 use super::dialect::Dialect;
 use super::script::{Script, ScriptedModel};
 use crate::backend::{Backend, Call, Event};
@@ -82,7 +83,7 @@ pub enum Fault {
 /// It speaks OpenAI's chat completions and raw completions, and Anthropic's messages.
 pub struct ScriptedServer {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<Value>>>,
+    shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
 
@@ -90,7 +91,7 @@ struct Shared {
     model: ScriptedModel,
     /// What goes wrong with the calls to come, the next one last.
     faults: Mutex<Vec<Option<Fault>>>,
-    asked: Arc<Mutex<Vec<Value>>>,
+    asked: Mutex<Vec<Value>>,
 }
 
 type Body = StreamBody<BoxStream<'static, Result<Frame<Bytes>, std::io::Error>>>;
@@ -103,20 +104,20 @@ impl ScriptedServer {
     pub async fn start(script: Script, faults: &[Option<Fault>]) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let asked = Arc::new(Mutex::new(Vec::new()));
         let shared = Arc::new(Shared {
             model: ScriptedModel::new(script),
             faults: Mutex::new(faults.iter().rev().copied().collect()),
-            asked: Arc::clone(&asked),
+            asked: Mutex::default(),
         });
+        let served = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(connection(stream, Arc::clone(&shared)));
+                tokio::spawn(connection(stream, Arc::clone(&served)));
             }
         });
         Ok(Self {
             address,
-            asked,
+            shared,
             task,
         })
     }
@@ -128,7 +129,12 @@ impl ScriptedServer {
 
     /// The requests it has had so far.
     pub fn asked(&self) -> Vec<Value> {
-        locked(&self.asked).clone()
+        locked(&self.shared.asked).clone()
+    }
+
+    /// What its model did at each call for the document that it answered.
+    pub fn behaved(&self) -> Vec<Behaviour> {
+        self.shared.model.behaved()
     }
 }
 

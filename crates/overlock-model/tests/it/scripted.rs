@@ -22,7 +22,19 @@ fn play(script: Script, options: ContinuationOptions) -> Ran {
 
 fn play_once(script: Script, options: ContinuationOptions, live: bool) -> Ran {
     let document = script.document.clone();
-    let model = ScriptedModel::new(script);
+    let (run, listener) = drive(&ScriptedModel::new(script), options, live);
+    Ran {
+        run,
+        document,
+        pieces: listener.pieces,
+    }
+}
+
+fn drive(
+    model: &ScriptedModel,
+    options: ContinuationOptions,
+    live: bool,
+) -> (Continuation, Listener) {
     let found = Models::default().find("gpt-4o");
     let counter = ChatCounter::for_model(&found);
     let request = ChatRequest::from_json(
@@ -30,7 +42,7 @@ fn play_once(script: Script, options: ContinuationOptions, live: bool) -> Ran {
     )
     .expect("a request");
     let drive = Drive {
-        backend: &model,
+        backend: model,
         request: &request,
         counter: &counter,
         plan: &PlanOptions::for_model(&found.model),
@@ -48,11 +60,7 @@ fn play_once(script: Script, options: ContinuationOptions, live: bool) -> Ran {
         .block_on(complete(&mut run, &drive, &mut listener))
         .expect("nothing is recorded that could fail");
     listener.check(&run, live);
-    Ran {
-        run,
-        document,
-        pieces: listener.pieces,
-    }
+    (run, listener)
 }
 
 fn many_iterations() -> ContinuationOptions {
@@ -146,6 +154,31 @@ fn a_document_is_told_while_it_arrives() {
     check_whole(&ran);
     // In many more pieces than there were answers.
     assert!(ran.pieces > 100, "{}", ran.pieces);
+}
+
+#[test]
+fn a_script_is_played_through_before_anything_comes_twice() {
+    let script = Script {
+        document: report(20_000),
+        breath: (500, 1_000),
+        behaviours: Behaviour::ALL.to_vec(),
+        seed: 5,
+    };
+    let model = ScriptedModel::new(script);
+    drive(
+        &model,
+        ContinuationOptions {
+            ways: vec![Way::Overlap],
+            ..many_iterations()
+        },
+        false,
+    );
+    let behaved = model.behaved();
+    for behaviour in Behaviour::ALL {
+        assert!(behaved.contains(&behaviour), "{behaviour:?}: {behaved:?}");
+    }
+    let mut pairs = behaved.windows(2);
+    assert!(pairs.all(|pair| pair.iter().any(|behaviour| behaviour.goes_on())));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 CREATE TABLE runs (
-    id       TEXT PRIMARY KEY,
-    began_at INTEGER NOT NULL,
-    ended_at INTEGER,
-    model    TEXT NOT NULL,
-    request  TEXT NOT NULL,
-    options  TEXT NOT NULL,
-    outcome  TEXT
+    id         TEXT PRIMARY KEY,
+    began_at   INTEGER NOT NULL,
+    ended_at   INTEGER,
+    model      TEXT NOT NULL,
+    request    TEXT NOT NULL,
+    options    TEXT NOT NULL,
+    outcome    TEXT,
+    conditions TEXT NOT NULL DEFAULT '{}',
+    claim      INTEGER NOT NULL DEFAULT 1
 ) STRICT;
 
 CREATE INDEX runs_by_time ON runs (began_at DESC, id DESC);

@@ -4,18 +4,23 @@ use std::path::PathBuf;
 
 use clap::Args;
 use overlock_json::Cut;
+use overlock_model::Outcome;
+use overlock_store::Access;
 use serde::Serialize;
 
 use crate::demo::{self, Call, REPORT, Story, Teller, whole_document};
+use crate::draw::Join;
 use crate::ending::{Ending, Failure};
 use crate::input;
 use crate::output::{Notes, Results};
+use crate::runs;
 
 /// Watch a document being cut and stitched
 ///
-/// A built-in model writes a long document and is cut off again and again; its answers
-/// come back the way real ones do. Every cut and every seam is shown, and the result is
-/// compared with the original.
+/// A scripted model writes a long document and is cut off again and again; its answers
+/// come back the way real ones do. It stands behind a server on this machine's own address and
+/// is asked as `overlock complete` asks any other. Every call, every cut and every seam is
+/// shown, and the result is compared with the original, byte for byte.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock demo --seed 8\n  \
@@ -28,6 +33,9 @@ pub(crate) struct Demo {
     /// Cut elsewhere, and let the model behave in another order
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
+    /// Record the run there, for `overlock inspect` [default: it is not recorded]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
     /// No pauses, even on a terminal
     #[arg(long)]
     fast: bool,
@@ -41,14 +49,19 @@ pub(crate) struct Demo {
 struct Answer<'a> {
     json: &'a str,
     identical: bool,
+    #[serde(flatten)]
+    ended: &'a Outcome,
     calls: Vec<CallAnswer<'a>>,
 }
 
 #[derive(Serialize)]
 struct CallAnswer<'a> {
     behaviour: &'static str,
+    /// What was sent and what was left for the answer, in tokens.
+    input_tokens: u64,
+    max_tokens: u64,
     text: &'a str,
-    outcome: Option<&'static str>,
+    outcome: &'a str,
     overlap: usize,
     cut: Option<&'a Cut>,
 }
@@ -56,7 +69,7 @@ struct CallAnswer<'a> {
 impl Demo {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let Some(path) = &self.document else {
-            return self.play(REPORT.trim_end(), "the built-in document");
+            return self.play(REPORT.trim_end());
         };
         let text = input::read(path, &mut Notes::new())?;
         let document = whole_document(&text.bytes).map_err(|unusable| Failure::Usage {
@@ -64,14 +77,14 @@ impl Demo {
             hint: "the demo cuts a whole document; `overlock close` or `overlock repair` makes one"
                 .into(),
         })?;
-        self.play(document, &text.name)
+        self.play(document)
     }
 
-    fn play(&self, document: &str, name: &str) -> Result<Ending, Failure> {
-        let story = demo::play(document, self.seed).map_err(|source| Failure::NoJson {
-            name: name.into(),
-            source,
-        })?;
+    fn play(&self, document: &str) -> Result<Ending, Failure> {
+        let address = self.store.as_deref();
+        let recorded_in = address.map(|address| runs::open_at(address, Access::Make));
+        let recorded_in = recorded_in.transpose()?;
+        let story = demo::play(document, self.seed, recorded_in.as_ref())?;
         if self.json {
             Results::new().object(&Answer::from(&story))?;
         } else {
@@ -86,6 +99,7 @@ impl<'a> From<&'a Story<'_>> for Answer<'a> {
         Self {
             json: &story.result,
             identical: story.is_identical(),
+            ended: &story.outcome,
             calls: story.calls.iter().map(CallAnswer::from).collect(),
         }
     }
@@ -93,11 +107,17 @@ impl<'a> From<&'a Story<'_>> for Answer<'a> {
 
 impl<'a> From<&'a Call> for CallAnswer<'a> {
     fn from(call: &'a Call) -> Self {
+        let (outcome, overlap) = match &call.join {
+            Join::Made { name, overlap, .. } => (name.as_str(), *overlap),
+            Join::Refused { name, .. } => (*name, 0),
+        };
         Self {
-            behaviour: call.answer.behaviour.name(),
-            text: &call.answer.text,
-            outcome: call.seam.as_ref().map(|seam| seam.outcome.name()),
-            overlap: call.seam.as_ref().map_or(0, |seam| seam.overlap),
+            behaviour: call.behaviour.name(),
+            input_tokens: call.plan.input_token_count,
+            max_tokens: call.plan.adjusted_max_tokens,
+            text: &call.text,
+            outcome,
+            overlap,
             cut: call.stop.as_ref().map(|stop| &stop.cut),
         }
     }

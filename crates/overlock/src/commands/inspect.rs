@@ -1,16 +1,17 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_model::{Continuation, Outcome, Step, StepResult};
+use overlock_json::{Base, Cut};
+use overlock_model::{Continuation, Outcome, Reason};
 use overlock_store::{RunId, RunSummary};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::config::ConfigSource;
-use crate::draw::{grouped, grouped_tokens};
+use crate::draw::{self, Join, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
-use crate::runs::{self, Recorded};
+use crate::runs::{self, CallBudget, Recorded, RecordedStep};
 
 /// Look at recorded runs
 ///
@@ -26,7 +27,8 @@ pub(crate) struct Inspect {
     #[arg(value_name = "RUN")]
     run: Option<RunId>,
     /// How many runs to list
-    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "run")]
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "run",
+          value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
     /// Where the runs are recorded [default: `store.url`, else runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
@@ -41,10 +43,16 @@ pub(crate) struct Inspect {
 /// A run in a list, for machines.
 #[derive(Serialize)]
 struct Listed<'a> {
-    #[serde(flatten)]
-    summary: &'a RunSummary,
-    #[serde(flatten)]
-    outcome: Option<Outcome>,
+    id: &'a RunId,
+    began_at: u64,
+    ended_at: Option<u64>,
+    model: &'a str,
+    outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<Cut>,
+    iterations: u64,
 }
 
 /// One run, for machines.
@@ -53,19 +61,25 @@ struct Shown<'a> {
     #[serde(flatten)]
     listed: Listed<'a>,
     request: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a Value>,
     output_tokens: u64,
     bytes: usize,
-    iterations: Vec<Step>,
+    steps: Vec<RecordedStep>,
 }
 
 impl Inspect {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
-        let store = runs::open(self.store.as_deref(), &config)?;
-        match &self.run {
-            Some(id) => self.show(runs::read(&store, id)?)?,
-            None => self.list(&runs::latest(&store, self.last)?, &mut notes)?,
+        let store = runs::open_to_read(self.store.as_deref(), &config)?;
+        match (&self.run, &store) {
+            (Some(id), Some(store)) => self.show(runs::read(store, id)?)?,
+            (Some(id), None) => return Err(Failure::NoRun { id: id.to_string() }),
+            (None, Some(store)) => self.list(&runs::latest(store, self.last)?, &mut notes)?,
+            (None, None) => self.list(&[], &mut notes)?,
         }
         Ok(Ending::Whole)
     }
@@ -85,7 +99,8 @@ impl Inspect {
             let answers = run.steps;
             results.line(&format!(
                 "{}  {ended:<24}  {answers:>4} answers  {}",
-                run.id, run.model
+                run.id,
+                draw::plain(&run.model)
             ))?;
         }
         Ok(())
@@ -93,29 +108,47 @@ impl Inspect {
 
     fn show(&self, recorded: Recorded) -> Result<(), Failure> {
         let mut results = Results::new();
+        let steps = recorded.steps.iter().map(|recorded| &recorded.step);
         let id = &recorded.summary.id;
-        let run = Continuation::resume(recorded.options, &recorded.steps)
+        let run = Continuation::resume(recorded.options, steps)
             .map_err(|error| Failure::damaged_run(id, &error))?;
         let listed = Listed::of(&recorded.summary);
         if self.json {
             return results.object(&Shown {
                 listed,
                 request: recorded.request.into_value(),
+                upstream: recorded.conditions.upstream.as_deref(),
+                schema: recorded.conditions.schema.as_ref(),
                 output_tokens: run.output_tokens(),
                 bytes: run.text().len(),
-                iterations: recorded.steps.iter().map(Step::without_text).collect(),
+                steps: recorded
+                    .steps
+                    .iter()
+                    .map(RecordedStep::without_text)
+                    .collect(),
             });
         }
         results.line(&format!("run: {}", recorded.summary.id))?;
-        results.line(&format!("model: {}", recorded.model))?;
+        results.line(&format!("model: {}", draw::plain(&recorded.model)))?;
+        if let Some(upstream) = &recorded.conditions.upstream {
+            results.line(&format!("upstream: {}", draw::plain(upstream)))?;
+        }
         results.line(&format!("outcome: {}", listed.ended()))?;
         results.line(&format!("tokens: {}", grouped_tokens(run.output_tokens())))?;
         results.line(&format!("document: {} bytes", grouped(run.text().len())))?;
-        if let Some(cut) = run.base().and_then(overlock_json::Base::cut) {
-            results.line(&format!("cut: {} at {}", cut.place.name(), cut.path))?;
+        if let Some(cut) = run.base().and_then(Base::cut) {
+            results.line(&format!("cut: {}", where_cut(&cut)))?;
         }
         for step in &recorded.steps {
             results.line(&line(step))?;
+            for more in step
+                .budget
+                .iter()
+                .map(planned)
+                .chain(step.cut.iter().map(stood))
+            {
+                results.line(&format!("      {more}"))?;
+            }
         }
         Ok(())
     }
@@ -123,44 +156,64 @@ impl Inspect {
 
 impl<'a> Listed<'a> {
     fn of(summary: &'a RunSummary) -> Self {
+        let outcome = runs::outcome(summary);
         Self {
-            outcome: runs::outcome(summary),
-            summary,
+            id: &summary.id,
+            began_at: summary.began_at,
+            ended_at: summary.ended_at,
+            model: &summary.model,
+            outcome: outcome.as_ref().map(Outcome::name),
+            reason: outcome.as_ref().and_then(Outcome::reason),
+            cut: match outcome {
+                Some(Outcome::Partial { cut, .. }) => Some(cut),
+                _ => None,
+            },
+            iterations: summary.steps,
         }
     }
 
     /// How the run ended, in two words.
     fn ended(&self) -> String {
-        match &self.outcome {
-            None => "not ended".to_owned(),
-            Some(outcome) => match outcome.reason() {
-                None => outcome.name().to_owned(),
-                Some(reason) => format!("{}, {}", outcome.name(), reason.name()),
-            },
+        match (self.outcome, self.reason) {
+            (None, _) => "not ended".to_owned(),
+            (Some(outcome), None) => outcome.to_owned(),
+            (Some(outcome), Some(reason)) => format!("{outcome}, {}", reason.name()),
         }
     }
 }
 
-fn line(step: &Step) -> String {
+fn where_cut(cut: &Cut) -> String {
+    let path = draw::path(&cut.path, draw::SENTENCE_COLUMNS);
+    format!("{} at {path}", draw::place_phrase(cut.place))
+}
+
+/// Where the document stood after a step.
+fn stood(cut: &Cut) -> String {
+    format!("cut {}", where_cut(cut))
+}
+
+fn planned(budget: &CallBudget) -> String {
+    let memories = match budget.memory_count {
+        0 => String::new(),
+        count => format!(", {count} memories"),
+    };
+    format!(
+        "{} tokens in, {} at most out, {} messages{memories}",
+        grouped_tokens(budget.input_token_count),
+        grouped_tokens(budget.adjusted_max_tokens),
+        budget.message_count
+    )
+}
+
+fn line(recorded: &RecordedStep) -> String {
+    let step = &recorded.step;
     let way = match step.way {
         Some(way) => way.name(),
         None if step.kpis.is_some() => "kpis",
         None => "prompt",
     };
     let tokens = grouped_tokens(step.tokens);
-    let told = match &step.result {
-        StepResult::Failed { failure, .. } => format!("refused: {failure}"),
-        StepResult::Grown {
-            seam,
-            overlap,
-            added_bytes,
-            ..
-        } => format!(
-            "{seam}, {} characters repeated, {} bytes new",
-            grouped(*overlap),
-            grouped(*added_bytes)
-        ),
-    };
+    let told = draw::plain(&Join::from(&step.result).phrase());
     let kpi = step
         .kpi
         .map_or(String::new(), |kpi| format!(", {kpi} % by its own account"));

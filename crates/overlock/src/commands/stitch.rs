@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Form, no_json};
 use crate::batch::{self, Object, Refusal};
-use crate::draw::{self, SeamDrawing};
+use crate::draw::{self, Join, SeamDrawing};
 use crate::ending::{Ending, Failure};
 use crate::input::{self, Source, Text};
 use crate::output::{Notes, Results};
@@ -105,7 +105,8 @@ impl Stitch {
             };
             let seam = stitch(&mut base, &part.bytes, &options);
             if !self.form.json {
-                let drawing = SeamDrawing::new(base.text().as_bytes(), &part.bytes, &seam);
+                let join = Join::from(&seam);
+                let drawing = SeamDrawing::new(base.text().as_bytes(), &part.bytes, &join);
                 let title = format!("seam {} ({})", index + 1, part.name);
                 for line in drawing.lines(&title, draw::terminal_width()) {
                     notes.line(line);

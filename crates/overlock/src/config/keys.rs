@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use overlock_budget::Trim;
 
-use super::run::{Asking, Prefill, Progress, Speech};
+use super::run::{Asking, Prefill, Progress, Seconds, Speech};
 use super::{Config, OwnModel, TRIMS};
 
 /// One key: its name below that of its table, with dots, and the field it sets.
@@ -418,6 +418,25 @@ whole_numbers! {
     usize: "a whole number from 0 on",
     u32: "a whole number from 0 to 4294967295",
     i32: "a whole number from -2147483648 to 2147483647"
+}
+
+impl Setting for Seconds {
+    fn expected(&self) -> String {
+        format!("a whole number of seconds from 0 to {}", Self::MOST)
+    }
+
+    fn take(&mut self, value: &Value, folder: &Path) -> bool {
+        let mut seconds = self.0;
+        let taken = seconds.take(value, folder) && seconds <= Self::MOST;
+        if taken {
+            self.0 = seconds;
+        }
+        taken
+    }
+
+    fn written(&self) -> Option<String> {
+        self.0.written()
+    }
 }
 
 impl Setting for f64 {

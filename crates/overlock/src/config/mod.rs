@@ -157,7 +157,7 @@ pub(crate) struct ConfigSource {
     /// The configuration to use [default: `OVERLOCK_CONFIG`, else ./overlock.toml, else
     /// overlock/overlock.toml in the user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
-    config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 }
 
 impl ConfigSource {

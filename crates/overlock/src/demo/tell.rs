@@ -6,13 +6,19 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{Call, Measures, Stop, Story};
-use crate::draw::{self, CUT, FAINT, NEW, Position, STRONG, SeamDrawing, grouped};
+use overlock_model::Outcome;
+use overlock_model::testing::Behaviour;
+
+use super::{Call, MODEL, Measures, Stop, Story};
+use crate::draw::{
+    self, CUT, FAINT, Join, NEW, Position, STRONG, SeamDrawing, WindowDrawing, grouped,
+    grouped_tokens,
+};
 use crate::ending::Failure;
 use crate::output::Results;
 
 /// How long all pauses may take together.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(900);
 
 pub(crate) struct Teller {
@@ -51,14 +57,18 @@ impl Teller {
     fn open(&mut self, story: &Story<'_>) -> Result<(), Failure> {
         let measures = Measures::of(story.document);
         self.line(&format!("{STRONG}overlock demo{STRONG:#}"))?;
-        self.line(&format!(
-            "A model writes {} bytes of JSON ({} values) and is cut off again and again.",
+        let window = story.calls.first().map_or(0, |call| call.plan.window);
+        self.words(&format!(
+            "A model writes {} bytes of JSON ({} values) and is cut off again and again. It takes {} \
+             tokens at a time, plays a script behind a server on this machine, and is asked as any \
+             other would be. Overlock finds each cut, asks for the rest, and stitches the pieces \
+             together.",
             grouped(measures.bytes),
-            grouped(measures.values)
+            grouped(measures.values),
+            grouped_tokens(window)
         ))?;
-        self.line("Overlock finds each cut, asks for the rest, and stitches the pieces together.")?;
-        self.line(&format!(
-            "{FAINT}seed {}; other cuts: --seed N; your own document: --document FILE{FAINT:#}",
+        self.words(&format!(
+            "seed {}; other cuts: --seed N; your own document: --document FILE",
             story.seed
         ))?;
         self.breathe();
@@ -66,52 +76,81 @@ impl Teller {
     }
 
     fn call(&mut self, number: usize, call: &Call, story: &Story<'_>) -> Result<(), Failure> {
-        let told = match &call.seam {
-            None => "begins to write",
-            Some(_) => call.answer.behaviour.told(),
+        let told = match number {
+            1 => "begins to write",
+            _ => told(call.behaviour),
         };
-        let title = format!("call {number}: the model {told} ");
-        let rule = "─".repeat(self.width.saturating_sub(title.chars().count() + 3));
-        self.line("")?;
-        self.line(&format!(
-            "── {STRONG}{title}{STRONG:#}{FAINT}{rule}{FAINT:#}"
-        ))?;
+        self.title(&format!("call {number}: the model {told}"))?;
+        self.question(call)?;
         self.answer(call)?;
         self.breathe();
-        let result = story.result.as_bytes();
-        let arrived = &result[..call.base_len];
-        if let Some(seam) = &call.seam {
-            let drawing = SeamDrawing::new(arrived, call.answer.text.as_bytes(), seam);
+        let arrived = &story.result.as_bytes()[..call.base_len.min(story.result.len())];
+        if number > 1 || matches!(call.join, Join::Refused { .. }) {
+            let drawing = SeamDrawing::new(arrived, call.text.as_bytes(), &call.join);
             for line in drawing.lines("seam", self.width) {
                 self.line(&line)?;
             }
-            if !seam.outcome.is_accepted() {
-                self.line(&format!(
-                    "{FAINT}ask{FAINT:#}   once more, in the same words"
-                ))?;
-                self.breathe();
-                return Ok(());
+        }
+        if let Join::Made { .. } = call.join {
+            self.line(&progress(call.base_len, story.document.len(), self.width))?;
+            if let Some(stop) = &call.stop {
+                self.stop(stop, arrived)?;
             }
         }
-        self.line(&progress(call.base_len, story.document.len(), self.width))?;
-        if let Some(stop) = &call.stop {
-            self.stop(stop, arrived)?;
-        }
         self.breathe();
+        Ok(())
+    }
+
+    fn title(&mut self, title: &str) -> Result<(), Failure> {
+        let title = draw::head(title.as_bytes(), self.width.saturating_sub(4));
+        let rule = "─".repeat(self.width.saturating_sub(title.width + 4));
+        self.line("")?;
+        self.line(&format!(
+            "── {STRONG}{}{STRONG:#} {FAINT}{rule}{FAINT:#}",
+            title.text
+        ))
+    }
+
+    /// Sentences, in as many lines as they take.
+    fn words(&mut self, words: &str) -> Result<(), Failure> {
+        for line in draw::wrap_words(words, self.width) {
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    /// What is asked, and how it fits the window.
+    fn question(&mut self, call: &Call) -> Result<(), Failure> {
+        let overlap = call.ask.overlap.chars().count();
+        let asked = match call.ask.way {
+            None => "for the document".to_owned(),
+            Some(_) => format!(
+                "for the rest, beginning with the last {} characters",
+                grouped(overlap)
+            ),
+        };
+        self.line(&format!("{FAINT}ask{FAINT:#}   {asked}"))?;
+        let drawing = WindowDrawing::of(MODEL, &call.plan);
+        let lines = drawing.bar_lines(self.width.saturating_sub(LABEL));
+        for (index, line) in lines.iter().enumerate() {
+            let label = if index == 0 { "room" } else { "" };
+            self.line(&format!("{FAINT}{label:<LABEL$}{FAINT:#}{line}"))?;
+        }
         Ok(())
     }
 
     /// The beginning of what the model said, as it came.
     fn answer(&mut self, call: &Call) -> Result<(), Failure> {
         const SHOWN: usize = 4;
-        let text = call.answer.text.as_str();
+        let text = call.text.as_str();
         let room = self.width.saturating_sub(8);
-        for (index, line) in text.lines().take(SHOWN).enumerate() {
-            let label = if index == 0 { "says" } else { "" };
+        let mut label = "says";
+        for line in text.lines().take(SHOWN) {
             let drawn = draw::head(line.as_bytes(), room).text;
             self.line(&format!("{FAINT}{label:<5} ┆{FAINT:#} {drawn}"))?;
+            label = "";
         }
-        let ended = if call.answer.cut_off {
+        let ended = if call.cut_off {
             format!("{CUT}cut off{CUT:#}")
         } else {
             "done".into()
@@ -122,7 +161,7 @@ impl Teller {
             ""
         };
         self.line(&format!(
-            "{FAINT}      ┆{FAINT:#} {more}({} bytes, {ended})",
+            "{FAINT}{label:<5} ┆{FAINT:#} {more}({} bytes, {ended})",
             grouped(text.len())
         ))
     }
@@ -151,10 +190,7 @@ impl Teller {
                 line.trim_start_matches("- ")
             ))?;
         }
-        self.line(&format!(
-            "{FAINT}ask{FAINT:#}   for the rest, beginning with the last {} characters again",
-            grouped(stop.overlap.chars().count())
-        ))
+        Ok(())
     }
 
     /// The document as it came out, each line with the number of the call that brought it.
@@ -162,12 +198,7 @@ impl Teller {
         const MOST_LINES: usize = 400;
         const MOST_BYTES: usize = 1 << 16;
         const SHOWN: usize = 12;
-        self.line("")?;
-        let title = "the document, each line with the call that brought it ";
-        let rule = "─".repeat(self.width.saturating_sub(title.len() + 3));
-        self.line(&format!(
-            "── {STRONG}{title}{STRONG:#}{FAINT}{rule}{FAINT:#}"
-        ))?;
+        self.title("the document, each line with the call that brought it")?;
         let lines = lines_with_calls(story);
         let pause = PATIENCE / 5 / u32::try_from(lines.len()).unwrap_or(u32::MAX).max(1);
         let whole = lines.len() <= MOST_LINES && story.result.len() <= MOST_BYTES;
@@ -230,31 +261,39 @@ impl Teller {
     }
 
     fn verdict(&mut self, story: &Story<'_>) -> Result<(), Failure> {
-        let accepted = |call: &&Call| {
-            call.seam
-                .as_ref()
-                .is_some_and(|seam| seam.outcome.is_accepted())
-        };
-        let seams = story.calls.iter().filter(accepted).count();
-        let refused = story.calls.len() - 1 - seams;
+        let refused = |call: &&Call| matches!(call.join, Join::Refused { .. });
+        let refused = story.calls.iter().filter(refused).count();
+        // The first answer that was taken had nothing to be joined to.
+        let seams = (story.calls.len() - refused).saturating_sub(1);
         self.line("")?;
         let refused = match refused {
             0 => "no answer refused".into(),
             1 => "1 answer refused and asked for again".into(),
             _ => format!("{refused} answers refused and asked for again"),
         };
-        self.line(&format!(
+        self.words(&format!(
             "{} calls, {seams} seams, {refused}",
             story.calls.len()
         ))?;
+        if let Outcome::Partial { reason, .. } | Outcome::Failed { reason } = &story.outcome {
+            self.line(&format!("{CUT}not whole{CUT:#}: {reason}"))?;
+        }
         let (original, result) = (Measures::of(story.document), Measures::of(&story.result));
         if story.is_identical() {
-            return self.line(&format!(
-                "{STRONG}identical to the original: {NEW}yes{NEW:#}{STRONG:#} ({} bytes, {} values, cksum {})",
+            let figures = format!(
+                "({} bytes, {} values, cksum {})",
                 grouped(result.bytes),
                 grouped(result.values),
                 result.checksum
-            ));
+            );
+            let verdict = "identical to the original: ";
+            let fits = verdict.len() + "yes ".len() + figures.len() <= self.width;
+            let verdict = format!("{STRONG}{verdict}{NEW}yes{NEW:#}{STRONG:#}");
+            if fits {
+                return self.line(&format!("{verdict} {figures}"));
+            }
+            self.line(&verdict)?;
+            return self.line(&figures);
         }
         self.line(&format!(
             "{STRONG}identical to the original: {CUT}no{CUT:#}{STRONG:#}"
@@ -281,18 +320,45 @@ impl Teller {
     }
 }
 
+/// The room for the name of a line.
+const LABEL: usize = 6;
+
+/// What a model does, as the title of its answer.
+fn told(behaviour: Behaviour) -> &'static str {
+    match behaviour {
+        Behaviour::AsAsked => "repeats the end as asked, and goes on",
+        Behaviour::Fenced => "wraps it in a fence and small talk",
+        Behaviour::Thinking => "thinks aloud first",
+        Behaviour::TellsProgress => "says first how far it is",
+        Behaviour::RestartsItem => "starts the whole item again",
+        Behaviour::RestartsDocument => "starts the whole document again",
+        Behaviour::OtherSpaces => "repeats with other white space",
+        Behaviour::OtherEscapes => "repeats with other escapes",
+        Behaviour::RepeatsLess => "repeats less than it was asked to",
+        Behaviour::RepeatsMore => "repeats more than it was asked to",
+        Behaviour::Apologises => "apologises",
+        Behaviour::OnlyRepeats => "repeats the end, and nothing more",
+        Behaviour::SaysNothing => "says nothing",
+        Behaviour::SendsForeignJson => "sends something else",
+        Behaviour::RemembersBlanks => "goes on where it had stopped",
+    }
+}
+
 /// How much of the document is there, as a bar.
 fn progress(arrived: usize, whole: usize, width: usize) -> String {
-    let columns = (width / 2).min(50);
     let share = |of: usize| (arrived as u128 * of as u128 / (whole.max(1)) as u128) as usize;
-    let filled = share(columns).min(columns);
-    format!(
-        "{FAINT}grown{FAINT:#} {NEW}{}{NEW:#}{FAINT}{}{FAINT:#} {:>3} %  {} of {} bytes",
-        "█".repeat(filled),
-        "░".repeat(columns - filled),
+    let figures = format!(
+        "{:>3} %  {} of {} bytes",
         share(100),
         grouped(arrived),
         grouped(whole)
+    );
+    let columns = width.saturating_sub(LABEL + 1 + figures.len()).min(50);
+    let filled = share(columns).min(columns);
+    format!(
+        "{FAINT}grown{FAINT:#} {NEW}{}{NEW:#}{FAINT}{}{FAINT:#} {figures}",
+        "█".repeat(filled),
+        "░".repeat(columns - filled),
     )
 }
 

@@ -13,12 +13,12 @@ mod words;
 
 use anstyle::{AnsiColor, Style};
 
-pub(crate) use cells::{head, line_cells, tail};
+pub(crate) use cells::{head, line_cells, plain, tail, tamed};
 pub(crate) use model::{ModelDrawing, model_table};
 pub(crate) use place::{CutDrawing, Position, cut_lines};
-pub(crate) use seam::SeamDrawing;
+pub(crate) use seam::{Join, SeamDrawing};
 pub(crate) use trail::open_trail;
-pub(crate) use window::{PartDrawing, Verdict, WindowDrawing};
+pub(crate) use window::{PartDrawing, Verdict, WindowDrawing, counted, wrap, wrap_words};
 pub(crate) use words::{
     SENTENCE_COLUMNS, cut_sentence, fix_name, fixes, grouped, grouped_tokens, path, place_phrase,
 };
@@ -36,9 +36,16 @@ pub(crate) const NEW: Style = AnsiColor::Green.on_default();
 
 /// How many columns there are to draw in.
 pub(crate) fn terminal_width() -> usize {
-    const WITHOUT_TERMINAL: usize = 100;
-    let width =
-        terminal_size::terminal_size().map_or(WITHOUT_TERMINAL, |(width, _)| usize::from(width.0));
     // Narrower than this nothing can be read, and wider lines tire the eye.
-    width.clamp(40, 140)
+    columns().clamp(40, 140)
+}
+
+/// How much of a line can be written over: one that is broken cannot, however narrow it is.
+pub(crate) fn live_width() -> usize {
+    terminal_width().min(columns()).saturating_sub(1)
+}
+
+fn columns() -> usize {
+    const WITHOUT_TERMINAL: usize = 100;
+    terminal_size::terminal_size().map_or(WITHOUT_TERMINAL, |(width, _)| usize::from(width.0))
 }

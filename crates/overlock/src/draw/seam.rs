@@ -1,14 +1,37 @@
 //! Shows a seam: the two edges one above the other, with what came twice marked.
 
 use overlock_json::{Outcome, Seam};
+use overlock_model::StepResult;
 
 use super::cells::{Drawn, head, tail};
 use super::words::grouped;
 use super::{CUT, FAINT, NEW, REPEATED, STRONG};
 
+/// What became of a fragment.
+#[derive(Clone, Debug)]
+pub(crate) enum Join {
+    /// It was joined.
+    Made {
+        /// How, in the words of the stitch.
+        name: String,
+        /// Where in the base the new text begins.
+        offset: usize,
+        /// How many characters of the base it repeats.
+        overlap: usize,
+        /// How many bytes it added.
+        added: usize,
+    },
+    /// It was not.
+    Refused {
+        name: &'static str,
+        /// Why not.
+        reason: String,
+    },
+}
+
 /// A seam and the texts on both sides of it, ready to be drawn.
 pub(crate) struct SeamDrawing<'a> {
-    seam: &'a Seam,
+    join: &'a Join,
     /// The base up to the seam.
     base: &'a [u8],
     /// What the fragment said before it brought anything new, and after.
@@ -16,17 +39,113 @@ pub(crate) struct SeamDrawing<'a> {
     new: &'a [u8],
 }
 
+impl Join {
+    /// What became of the fragment, to go into a line with other things.
+    pub(crate) fn phrase(&self) -> String {
+        match self {
+            Self::Refused { reason, .. } => format!("refused: {reason}"),
+            Self::Made {
+                name,
+                overlap,
+                added,
+                ..
+            } => {
+                let repeated = match *overlap {
+                    0 => String::new(),
+                    overlap => format!("{} characters repeated, ", grouped(overlap)),
+                };
+                format!("{name}, {repeated}{} bytes added", grouped(*added))
+            }
+        }
+    }
+
+    /// What became of the fragment, in words.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            Self::Refused { name, .. } => format!("{CUT}{name}{CUT:#}: nothing was joined"),
+            Self::Made {
+                name,
+                overlap,
+                added,
+                ..
+            } => format!(
+                "{NEW}{name}{NEW:#}: {} characters repeated, {} bytes added",
+                grouped(*overlap),
+                grouped(*added)
+            ),
+        }
+    }
+}
+
+impl From<&Seam> for Join {
+    fn from(seam: &Seam) -> Self {
+        let name = seam.outcome.name();
+        let reason = match &seam.outcome {
+            Outcome::Repeat => "all of it is there already".into(),
+            Outcome::Ambiguous { shorter, longer } => format!(
+                "two joins are lawful, after {} or {} characters",
+                grouped(*shorter),
+                grouped(*longer)
+            ),
+            Outcome::NoMatch(mismatch) => mismatch.to_string(),
+            _ => {
+                return Self::Made {
+                    name: name.to_owned(),
+                    offset: seam.offset,
+                    overlap: seam.overlap,
+                    added: seam.added,
+                };
+            }
+        };
+        Self::Refused { name, reason }
+    }
+}
+
+impl From<&StepResult> for Join {
+    fn from(result: &StepResult) -> Self {
+        match result {
+            StepResult::Failed { failure, .. } => Self::Refused {
+                name: failure.name(),
+                reason: failure.to_string(),
+            },
+            StepResult::Grown {
+                seam,
+                overlap,
+                offset,
+                added_bytes,
+                ..
+            } => Self::Made {
+                name: seam.clone(),
+                offset: *offset,
+                overlap: *overlap,
+                added: *added_bytes,
+            },
+        }
+    }
+}
+
 impl<'a> SeamDrawing<'a> {
     /// `base` is the document after the stitch, and `fragment` the piece as it came.
-    pub(crate) fn new(base: &'a [u8], fragment: &'a [u8], seam: &'a Seam) -> Self {
-        let (base, joined) = base.split_at(seam.offset.min(base.len()));
-        let (repeated, new) = if seam.outcome.is_accepted() {
-            split_fragment(base, joined, fragment, seam)
-        } else {
-            (&fragment[..0], fragment)
+    pub(crate) fn new(base: &'a [u8], fragment: &'a [u8], join: &'a Join) -> Self {
+        let Join::Made {
+            name,
+            offset,
+            overlap,
+            ..
+        } = join
+        else {
+            return Self {
+                join,
+                base,
+                repeated: &[],
+                new: fragment,
+            };
         };
+        let (base, joined) = base.split_at((*offset).min(base.len()));
+        let is_overlap = name == Outcome::Overlap.name();
+        let (repeated, new) = split_fragment(base, joined, fragment, *overlap, is_overlap);
         Self {
-            seam,
+            join,
             base,
             repeated,
             new,
@@ -37,83 +156,57 @@ impl<'a> SeamDrawing<'a> {
     pub(crate) fn lines(&self, title: &str, width: usize) -> Vec<String> {
         let mut lines = vec![format!(
             "{STRONG}{title}{STRONG:#}  {}",
-            sentence(self.seam)
+            self.join.sentence()
         )];
         // One column is the seam's own.
         let room = width.saturating_sub(LABEL + 3);
-        if let Some(reason) = reason(&self.seam.outcome) {
-            lines.push(label("why", &head(reason.as_bytes(), room).text));
-        }
         let left = room * 3 / 5;
         let base = tail(self.base, left);
-        lines.push(label(
-            "base",
-            &format!(
-                "{}{}{FAINT}│{FAINT:#}",
-                " ".repeat(left - base.width),
-                base.text
-            ),
-        ));
-        let repeated = tail(self.repeated, left);
-        if self.seam.outcome.is_accepted() {
-            let new = head(self.new, room - left);
-            lines.push(label(
-                "next",
-                &format!(
-                    "{}{REPEATED}{}{REPEATED:#}{FAINT}│{FAINT:#}{NEW}{}{NEW:#}",
-                    " ".repeat(left - repeated.width),
-                    repeated.text,
-                    new.text
-                ),
-            ));
-            lines.extend(self.mark(&repeated, left));
-        } else {
-            lines.push(label("next", &head(self.new, room).text));
+        let edge = format!(
+            "{}{}{FAINT}│{FAINT:#}",
+            " ".repeat(left - base.width),
+            base.text
+        );
+        match self.join {
+            Join::Refused { reason, .. } => {
+                lines.push(label("why", &head(reason.as_bytes(), room).text));
+                if !self.new.is_empty() {
+                    lines.push(label("base", &edge));
+                    lines.push(label("next", &head(self.new, room).text));
+                }
+            }
+            Join::Made { overlap, .. } => {
+                let repeated = tail(self.repeated, left);
+                let new = head(self.new, room - left);
+                lines.push(label("base", &edge));
+                lines.push(label(
+                    "next",
+                    &format!(
+                        "{}{REPEATED}{}{REPEATED:#}{FAINT}│{FAINT:#}{NEW}{}{NEW:#}",
+                        " ".repeat(left - repeated.width),
+                        repeated.text,
+                        new.text
+                    ),
+                ));
+                lines.extend(mark(*overlap, &repeated, left));
+            }
         }
         lines
     }
-
-    /// The line under the repeated part.
-    fn mark(&self, repeated: &Drawn, left: usize) -> Option<String> {
-        let count = self.seam.overlap;
-        if count == 0 || repeated.width == 0 {
-            return None;
-        }
-        let words = format!(" {} repeated", grouped(count));
-        let strokes = "~".repeat(repeated.width);
-        let indent = " ".repeat(left - repeated.width);
-        Some(label(
-            "",
-            &format!("{indent}{REPEATED}{strokes}{REPEATED:#}{FAINT}{words}{FAINT:#}"),
-        ))
-    }
 }
 
-/// What became of a piece, in words.
-fn sentence(seam: &Seam) -> String {
-    let name = seam.outcome.name();
-    if !seam.outcome.is_accepted() {
-        return format!("{CUT}{name}{CUT:#}: nothing was joined");
+/// The line under the repeated part.
+fn mark(overlap: usize, repeated: &Drawn, left: usize) -> Option<String> {
+    if overlap == 0 || repeated.width == 0 {
+        return None;
     }
-    format!(
-        "{NEW}{name}{NEW:#}: {} characters repeated, {} bytes added",
-        grouped(seam.overlap),
-        grouped(seam.added)
-    )
-}
-
-/// Why a piece was not joined.
-fn reason(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Repeat => Some("all of it is there already".into()),
-        Outcome::Ambiguous { shorter, longer } => Some(format!(
-            "two joins are lawful, after {} or {} characters",
-            grouped(*shorter),
-            grouped(*longer)
-        )),
-        Outcome::NoMatch(mismatch) => Some(mismatch.to_string()),
-        _ => None,
-    }
+    let words = format!(" {} repeated", grouped(overlap));
+    let strokes = "~".repeat(repeated.width);
+    let indent = " ".repeat(left - repeated.width);
+    Some(label(
+        "",
+        &format!("{indent}{REPEATED}{strokes}{REPEATED:#}{FAINT}{words}{FAINT:#}"),
+    ))
 }
 
 const LABEL: usize = 6;
@@ -122,39 +215,32 @@ fn label(name: &str, line: &str) -> String {
     format!("  {FAINT}{name:<LABEL$}{FAINT:#}{line}")
 }
 
-/// Finds where in the fragment the new part begins, so that its raw edge can be shown.
+/// Finds where in the fragment the new part begins, so that its raw edge can be shown: what the
+/// base has too, without a fence or prose, and what is new.
 fn split_fragment<'a>(
     base: &'a [u8],
     joined: &'a [u8],
     fragment: &'a [u8],
-    seam: &Seam,
+    overlap: usize,
+    is_overlap: bool,
 ) -> (&'a [u8], &'a [u8]) {
     /// What is drawn is short, and so is what must be found.
     const EDGE: usize = 200;
-    let new_start = match seam.outcome {
-        Outcome::Overlap => {
-            let overlap = last_characters(base, seam.overlap);
-            let edge = &overlap[..overlap.len().min(EDGE)];
-            find(fragment, edge).map(|start| start + overlap.len())
+    if is_overlap {
+        let repeated = last_characters(base, overlap);
+        let edge = &repeated[..repeated.len().min(EDGE)];
+        let start = find(fragment, edge);
+        if let Some(found) =
+            start.and_then(|start| fragment[start..].split_at_checked(repeated.len()))
+        {
+            return found;
         }
-        _ => find(fragment, &joined[..joined.len().min(EDGE)]),
-    };
-    match new_start.and_then(|start| fragment.split_at_checked(start)) {
-        Some((before, new)) => (repeated_part(before, base, seam), new),
-        // It was joined in another form than it came in: show what was joined.
-        None => (&fragment[..0], joined),
+    } else if let Some(start) = find(fragment, &joined[..joined.len().min(EDGE)]) {
+        let (before, new) = fragment.split_at(start);
+        return (last_characters(before, overlap), new);
     }
-}
-
-/// Of what stands before the new part, only what the base has too: no fence, no prose.
-fn repeated_part<'a>(before: &'a [u8], base: &[u8], seam: &Seam) -> &'a [u8] {
-    match seam.outcome {
-        Outcome::Overlap => {
-            let length = last_characters(base, seam.overlap).len();
-            &before[before.len().saturating_sub(length)..]
-        }
-        _ => last_characters(before, seam.overlap),
-    }
+    // It was joined in another form than it came in: show what was joined.
+    (&[], joined)
 }
 
 fn last_characters(text: &[u8], count: usize) -> &[u8] {
@@ -179,7 +265,7 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use overlock_json::{Base, StitchOptions, stitch};
 
-    use super::SeamDrawing;
+    use super::{Join, SeamDrawing};
 
     fn drawn(base: &str, fragment: &str, expected: &str, width: usize) -> Vec<String> {
         let mut base = Base::read(base).expect("a document has begun");
@@ -187,8 +273,8 @@ mod tests {
             expected_overlap: Some(expected),
             ..StitchOptions::default()
         };
-        let seam = stitch(&mut base, fragment, &options);
-        SeamDrawing::new(base.text().as_bytes(), fragment.as_bytes(), &seam)
+        let join = Join::from(&stitch(&mut base, fragment, &options));
+        SeamDrawing::new(base.text().as_bytes(), fragment.as_bytes(), &join)
             .lines("seam", width)
             .iter()
             .map(|line| anstream::adapter::strip_str(line).to_string())

@@ -3,7 +3,7 @@
 //! Every part has a letter, so that the bar can be read without colour.
 
 use anstyle::{AnsiColor, Style};
-use overlock_budget::Part;
+use overlock_budget::{Adjustment, Part, Plan, PlannedPart, Provenance, Sharing};
 
 use super::cells::head;
 use super::words::grouped_tokens;
@@ -85,6 +85,42 @@ const MARGIN: char = '-';
 const FREE: char = '·';
 
 impl WindowDrawing {
+    /// The window as a plan divides it for a model.
+    pub(crate) fn of(model: &str, plan: &Plan) -> Self {
+        let parts = plan
+            .parts
+            .iter()
+            .filter(|part| part.asked > 0 || part.given > 0);
+        Self {
+            model: model.to_owned(),
+            counted: counted(&plan.counter, plan.provenance),
+            window: plan.window,
+            parts: parts
+                .map(|part| PartDrawing {
+                    part: part.part,
+                    asked: part.asked,
+                    at_least: part.at_least,
+                    given: part.given,
+                    told: told(part),
+                })
+                .collect(),
+            margin: plan.margin.tokens,
+            input: plan.input_token_count,
+            available: i64::try_from(plan.available).unwrap_or(i64::MAX),
+            requested: plan.requested,
+            adjusted: plan.adjusted_max_tokens,
+            verdict: match plan.adjustment {
+                Adjustment::Granted => Verdict::Granted,
+                Adjustment::Grown => Verdict::Grown,
+                Adjustment::Capped => Verdict::Reduced("the model answers at most this".into()),
+                Adjustment::Reduced | Adjustment::Floor => {
+                    Verdict::Reduced("there is no more room".into())
+                }
+            },
+            shared: plan.sharing == Sharing::Shared,
+        }
+    }
+
     /// The whole calculation, no wider than `width` columns.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let mut lines = self.heading(width);
@@ -93,7 +129,13 @@ impl WindowDrawing {
         lines.push(String::new());
         lines.extend(self.calculation(width));
         lines.push(String::new());
-        lines.extend(self.bar(width));
+        lines.extend(self.bar_lines(width));
+        lines
+    }
+
+    /// The bar alone, and what its letters mean.
+    pub(crate) fn bar_lines(&self, width: usize) -> Vec<String> {
+        let mut lines = self.bar(width);
         lines.extend(self.legend(width));
         lines
     }
@@ -304,6 +346,36 @@ impl PartDrawing {
     }
 }
 
+/// Who counted, and what that is worth.
+pub(crate) fn counted(counter: &str, provenance: Provenance) -> String {
+    match provenance {
+        Provenance::Exact => format!("counted exactly with {counter}"),
+        Provenance::Calibrated => format!("counted with {counter} and known formulas"),
+        Provenance::Estimate => format!("estimated with {counter}"),
+    }
+}
+
+/// What became of a part, unless it simply has what it wanted.
+fn told(part: &PlannedPart) -> String {
+    let mut told = Vec::new();
+    if part.dropped > 0 {
+        told.push(format!(
+            "{} of {} kept",
+            part.kept,
+            part.kept + part.dropped
+        ));
+    }
+    if !part.dropped_names.is_empty() {
+        told.push(format!("without {}", part.dropped_names.join(", ")));
+    }
+    // Whole pieces that went say more than the share they did not fit into, and of the answer the
+    // last line of the calculation tells.
+    if part.dropped == 0 && part.given != part.asked && part.part != Part::Completion {
+        told.push(part.explanation());
+    }
+    told.join("; ")
+}
+
 enum Stretch {
     Part(Part),
     Margin,
@@ -346,13 +418,14 @@ fn apportion(sizes: &[u64], columns: usize) -> Vec<usize> {
     given
 }
 
-fn wrap_words(text: &str, width: usize) -> Vec<String> {
+/// Words in lines that are no wider than this.
+pub(crate) fn wrap_words(text: &str, width: usize) -> Vec<String> {
     let words: Vec<_> = text.split(' ').collect();
     wrap(&words, " ", width)
 }
 
 /// Entries side by side, as many as fit in a line.
-fn wrap(entries: &[&str], between: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(entries: &[&str], between: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for entry in entries {
         let entry = head(entry.as_bytes(), width).text;

@@ -1,6 +1,6 @@
 //! `overlock complete` and `overlock inspect`, against a scripted model behind a server.
 
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(crate) struct Model {
     pub(crate) runtime: Runtime,
     pub(crate) server: ScriptedServer,
     pub(crate) document: String,
-    folder: TemporaryFolder,
+    pub(crate) folder: TemporaryFolder,
 }
 
 impl Model {
@@ -36,6 +36,17 @@ impl Model {
             .collect();
         let document = serde_json::to_string_pretty(&json!({ "title": "Rivers", "rows": rows }))
             .expect("it can be written");
+        Self::with_document(name, &document, breath, behaviours, faults)
+    }
+
+    pub(crate) fn with_document(
+        name: &str,
+        document: &str,
+        breath: (usize, usize),
+        behaviours: &[Behaviour],
+        faults: &[Option<Fault>],
+    ) -> Self {
+        let document = document.to_owned();
         let script = Script {
             document: document.clone(),
             breath,
@@ -58,7 +69,7 @@ impl Model {
         format!("sqlite://{}/runs.db", self.folder.path().display())
     }
 
-    fn arguments(&self, more: &[&str]) -> Vec<String> {
+    pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
         let base = self.server.base();
         let mut arguments: Vec<String> =
             ["complete", "--upstream", &base, "--store", &self.store()]
@@ -72,29 +83,33 @@ impl Model {
         arguments
     }
 
-    fn complete(&self, more: &[&str]) -> Run {
-        self.complete_with(more, &[])
-    }
-
-    /// The same with variables in the environment.
-    fn complete_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Run {
+    pub(crate) fn command(&self, more: &[&str]) -> Command {
         let arguments = self.arguments(more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        run(command(&arguments).envs(variables.iter().copied()), "")
+        command(&arguments)
     }
 
-    fn latest(&self) -> String {
+    /// The same as [`complete`](Self::complete), with variables in the environment.
+    pub(crate) fn complete_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Run {
+        run(self.command(more).envs(variables.iter().copied()), "")
+    }
+
+    pub(crate) fn latest(&self) -> String {
         let listed = self.inspect(&["--json"]).json();
         listed[0]["id"].as_str().expect("a name").to_owned()
     }
 
-    fn inspect(&self, more: &[&str]) -> Run {
+    pub(crate) fn complete(&self, more: &[&str]) -> Run {
+        run(&mut self.command(more), "")
+    }
+
+    pub(crate) fn inspect(&self, more: &[&str]) -> Run {
         let store = self.store();
         let arguments = [&["inspect", "--store", &store], more].concat();
         overlock(&arguments, "")
     }
 
-    fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.server.asked().len()
     }
 }
@@ -169,12 +184,24 @@ fn prompts_come_from_files_and_standard_input_too() {
             .map(|asked| asked["temperature"].clone()),
         Some(json!(0.5))
     );
-    let arguments = model.arguments(&["-"]);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     assert_eq!(
-        overlock(&arguments, "Write about rivers.").stdout,
+        run(&mut model.command(&["-"]), "Write about rivers.").stdout,
         model.document
     );
+}
+
+#[test]
+fn what_cannot_work_is_told_before_anything_is_asked() {
+    let model = Model::new("complete-usage", &Behaviour::AS_ASKED, &[]);
+    for (option, value, told) in [
+        ("--protocol", "prefill", "upstream.prefill"),
+        ("--max-output", "0", "--max-output"),
+    ] {
+        let run = model.complete(&["Rivers.", option, value]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{option}");
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
+    assert_eq!(model.calls(), 0);
 }
 
 #[test]
@@ -261,7 +288,7 @@ fn bad_usage_says_what_would_be_right() {
     check(
         &[
             "complete",
-            "",
+            "Hi",
             "--model",
             "m",
             "--upstream",
@@ -272,7 +299,7 @@ fn bad_usage_says_what_would_be_right() {
         "sqlite://",
     );
     check(&["complete", "--resume", "nonsense"], "nonsense");
-    check(&["inspect", "1jmzq9z8r2k7d", "--store", &store], "no run");
+    check(&["inspect", "1jmzq9z8r2k7d", "--store", &store], "no store");
 }
 
 #[test]
@@ -301,9 +328,8 @@ fn nobody_there_is_a_failed_run() {
 #[test]
 fn a_key_is_sent_and_never_told() {
     let model = Model::new("complete-key", &[], &[Some(Fault::Status(401, None))]);
-    let arguments = model.arguments(&["Hi", "--key-variable", "MY_SECRET", "--json"]);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let run = run(command(&arguments).env("MY_SECRET", "hunter2"), "");
+    let mut command = model.command(&["Hi", "--key-variable", "MY_SECRET", "--json"]);
+    let run = run(command.env("MY_SECRET", "hunter2"), "");
     assert_eq!(run.code, 1);
     assert!(!run.stdout.contains("hunter2") && !run.stderr.contains("hunter2"));
     let recorded =
@@ -323,7 +349,7 @@ fn a_share_that_cannot_rise_says_how_to_go_on_without_it() {
     assert_eq!(run.code, 1);
     let id = model.latest();
     for kpi in ["off", "measured"] {
-        let hint = format!("overlock complete --resume {id} --kpi {kpi}");
+        let hint = format!("--resume {id} --kpi {kpi}");
         assert!(run.stderr.contains(&hint), "{}", run.stderr);
     }
     let again = model.complete(&["--resume", &id]);
@@ -511,9 +537,8 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
             &Behaviour::AS_ASKED,
             &faults,
         );
-        let arguments = model.arguments(&["Write about rivers."]);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let child = command(&arguments)
+        let child = model
+            .command(&["Write about rivers."])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -521,7 +546,7 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
             .expect("the binary was built with the tests");
         kill_during_call(child, &model, kill_after);
         let listed = model.inspect(&["--json"]).json();
-        let stored = listed[0]["steps"].as_u64().expect("a number");
+        let stored = listed[0]["iterations"].as_u64().expect("a number");
         let before = model.calls();
         assert!(
             stored + 1 >= before as u64,
@@ -532,7 +557,7 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
         let run = model.complete(&["--resume", &id]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert_eq!(run.stdout, model.document);
-        let steps = model.inspect(&[&id, "--json"]).json()["iterations"]
+        let steps = model.inspect(&[&id, "--json"]).json()["steps"]
             .as_array()
             .map_or(0, Vec::len);
         assert_eq!(
@@ -543,12 +568,79 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_run_that_was_called_off_says_so_and_goes_on() {
+    for (called_off_in, fault) in [
+        (1, Fault::NoAnswer),
+        (2, Fault::Silence(0)),
+        (4, Fault::NoAnswer),
+    ] {
+        let mut faults = vec![None; called_off_in - 1];
+        faults.push(Some(fault));
+        let model = Model::new(
+            &format!("complete-called-off-{called_off_in}"),
+            &Behaviour::AS_ASKED,
+            &faults,
+        );
+        let child = model
+            .command(&["Write about rivers."])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built with the tests");
+        wait_for_call(&model, called_off_in);
+        crate::program::interrupt(&child);
+        let output = child.wait_with_output().expect("it ends");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("it was cancelled"), "{told}");
+
+        let listed = model.inspect(&["--json"]).json();
+        assert_eq!(listed[0]["reason"], "cancelled");
+        assert_eq!(listed[0]["iterations"], called_off_in - 1);
+        if called_off_in == 1 {
+            assert_eq!(
+                (&listed[0]["outcome"], &*output.stdout),
+                (&json!("failed"), &b""[..])
+            );
+        } else {
+            assert_eq!(listed[0]["outcome"], "partial");
+            let part: Value = serde_json::from_slice(&output.stdout).expect("the part is valid");
+            assert_eq!(part["title"], "Rivers");
+        }
+
+        // The hint is a command that works as it stands.
+        let hint = told.split_once("go on with: overlock ").expect("a hint").1;
+        let arguments: Vec<&str> = hint.split_whitespace().collect();
+        let run = overlock(&arguments, "");
+        assert_eq!(
+            (run.code, &run.stdout),
+            (0, &model.document),
+            "{}",
+            run.stderr
+        );
+        let steps = model.inspect(&["--json"]).json()[0]["iterations"].clone();
+        assert_eq!(
+            steps,
+            model.calls() - 1,
+            "only the call that was called off came to nothing"
+        );
+    }
+}
+
 /// Kills a process without a word while the server is answering its n-th call.
 fn kill_during_call(mut child: Child, model: &Model, call: usize) {
+    wait_for_call(model, call);
+    child.kill().expect("it is running");
+    child.wait().expect("it ends");
+}
+
+/// Waits until the server has had its n-th call.
+fn wait_for_call(model: &Model, call: usize) {
     let patience = Instant::now() + Duration::from_secs(30);
     while model.calls() < call && Instant::now() < patience {
         thread::sleep(Duration::from_millis(2));
     }
-    child.kill().expect("it is running");
-    child.wait().expect("it ends");
 }

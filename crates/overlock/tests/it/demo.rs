@@ -1,8 +1,6 @@
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
-use crate::program::{TemporaryFile, overlock};
+use crate::program::{TemporaryFile, TemporaryFolder, command, overlock, run};
 
 #[track_caller]
 fn check_identical(arguments: &[&str], document: Option<&str>) {
@@ -56,6 +54,8 @@ fn any_document_will_do() {
     let compact = json!(rows).to_string();
     let pretty =
         serde_json::to_string_pretty(&json!({"größe": rows, "empty": {}})).unwrap_or_default();
+    let alike = json!(vec!["日本語😀".repeat(50); 20]).to_string();
+    let deep = "[".repeat(300) + &"]".repeat(300);
     for document in [
         "[]",
         "{}",
@@ -70,6 +70,8 @@ fn any_document_will_do() {
         "{\"\":\"\\u00e9\\ud83d\\ude00\\n\"}",
         &compact,
         &pretty,
+        &alike,
+        &deep,
     ] {
         let file = TemporaryFile::new("any-document", format!("{document}\n"));
         for seed in ["1", "2", "3", "4"] {
@@ -109,10 +111,47 @@ fn tells_every_cut_and_every_seam_and_the_whole_document() {
 }
 
 #[test]
-fn does_not_dawdle_where_nobody_watches() {
-    let start = Instant::now();
-    overlock(&["demo"], "");
-    assert!(start.elapsed() < Duration::from_secs(5));
+fn is_told_the_same_every_time() {
+    let first = overlock(&["demo"], "");
+    assert_eq!(overlock(&["demo"], "").stdout, first.stdout);
+    assert_eq!(first.stderr, "");
+}
+
+#[test]
+fn every_call_fits_the_window_and_asks_for_no_more_than_it_holds() {
+    let answer = overlock(&["demo", "--json"], "").json();
+    for call in answer["calls"].as_array().expect("there are calls") {
+        let tokens = |key: &str| call[key].as_u64().expect("a number");
+        assert!(tokens("input_tokens") > 0, "{call}");
+        assert!(
+            tokens("input_tokens") + tokens("max_tokens") <= 8192,
+            "{call}"
+        );
+    }
+}
+
+#[test]
+fn leaves_nothing_behind_unless_it_is_asked_to() {
+    let folder = TemporaryFolder::new("demo-store");
+    let home = folder.path().join("data");
+    let play = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        run(command.env("XDG_DATA_HOME", &home).env("HOME", &home), "")
+    };
+    assert_eq!(play(&["demo"]).code, 0);
+    assert!(!home.exists());
+
+    let store = format!("sqlite://{}/demo.db", folder.path().display());
+    let answer = play(&["demo", "--json", "--store", &store]).json();
+    assert!(!home.exists());
+    let listed = overlock(&["inspect", "--json", "--store", &store], "").json();
+    assert_eq!(listed[0]["outcome"], "complete");
+    assert_eq!(listed[0]["model"], "overlock-demo");
+    assert_eq!(
+        listed[0]["iterations"],
+        answer["calls"].as_array().map_or(0, Vec::len)
+    );
+    assert_eq!(play(&["demo", "--store", "nowhere"]).code, 2);
 }
 
 #[test]

@@ -15,6 +15,9 @@ mod stitch;
 mod tls;
 mod tokens;
 
+// What is kept of runs, and what becomes of an answer that cannot be kept.
+mod keeping;
+
 // Where settings come from, and what is said of those that are wrong.
 mod config;
 
@@ -26,6 +29,10 @@ mod everywhere;
 
 // A million levels: every command answers as it does for two.
 mod depth;
+
+// What is seen on a terminal: no line breaks, and nothing is left over.
+#[cfg(unix)]
+mod terminal;
 
 // The demo: any seed, any document, the same document at the end.
 mod demo;

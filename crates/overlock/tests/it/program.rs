@@ -87,6 +87,15 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
+/// Does to a process what Ctrl-C does.
+#[cfg(unix)]
+pub(crate) fn interrupt(child: &std::process::Child) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let id = i32::try_from(child.id()).ok();
+    let id = id.and_then(Pid::from_raw).expect("it is running");
+    kill_process(id, Signal::INT).expect("it is ours");
+}
+
 /// A file that is gone when the test is done.
 pub(crate) struct TemporaryFile {
     path: PathBuf,

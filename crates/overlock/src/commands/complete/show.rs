@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use overlock_budget::Plan;
 use overlock_json::Delivered;
-use overlock_model::{Ask, Continuation, Step, StepResult};
+use overlock_model::{Ask, Continuation, Step};
 use overlock_store::RunId;
 
-use crate::draw::{self, grouped, grouped_tokens};
+use crate::draw::{self, CUT, Join, NEW, grouped, grouped_tokens};
 use crate::output::Notes;
 
 /// Nobody reads faster.
@@ -20,24 +20,27 @@ const EVERY: Duration = Duration::from_millis(100);
 /// The room for a path in a line.
 const PATH_ROOM: usize = 40;
 
+/// What stands before the words of a step: its number and its mark.
+const INDENT: usize = 7;
+
 pub(super) struct Show {
     notes: Notes,
     is_live: bool,
-    updated: Instant,
-    iteration: u32,
+    /// When the line of the answer that is arriving was last written over.
+    updated: Option<Instant>,
+    /// What was asked, for as long as the answer is arriving.
+    asked: String,
     received: usize,
-    length: usize,
 }
 
 impl Show {
-    pub(super) fn new(run: &Continuation) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             notes: Notes::new(),
             is_live: io::stderr().is_terminal(),
-            updated: Instant::now(),
-            iteration: run.iterations(),
+            updated: None,
+            asked: String::new(),
             received: 0,
-            length: run.text().len(),
         }
     }
 
@@ -48,58 +51,75 @@ impl Show {
             self.notes.line(format_args!(
                 "run {id} with {model} goes on: {} answers, {} bytes are there",
                 run.iterations(),
-                grouped(self.length)
+                grouped(run.text().len())
             ));
         }
     }
 
     pub(super) fn asking(&mut self, ask: &Ask, plan: &Plan) {
-        self.iteration = ask.iteration;
         self.received = 0;
+        self.updated = None;
         let way = ask.way.map_or("asked", overlock_model::Way::name);
-        self.live(&format!(
-            "{:>3}  {way}, {} tokens in, {} at most out …",
-            self.iteration,
-            grouped_tokens(plan.input_token_count),
-            grouped_tokens(plan.adjusted_max_tokens)
-        ));
+        self.asked = format!(
+            "{:>3}  {way}, {} tokens in",
+            ask.iteration,
+            grouped_tokens(plan.input_token_count)
+        );
+        let most = grouped_tokens(plan.adjusted_max_tokens);
+        self.live(&format!("{}, {most} at most out …", self.asked));
     }
 
     pub(super) fn heard(&mut self, piece: &str) {
         self.received += piece.len();
-        if self.updated.elapsed() >= EVERY {
-            self.updated = Instant::now();
-            let line = format!("{:>3}  {} bytes …", self.iteration, grouped(self.received));
-            self.live(&line);
+        let is_due = |updated: Instant| updated.elapsed() >= EVERY;
+        if self.updated.is_none_or(is_due) {
+            self.updated = Some(Instant::now());
+            let received = grouped(self.received);
+            self.live(&format!("{}, {received} bytes out …", self.asked));
         }
     }
 
     pub(super) fn stepped(&mut self, run: &Continuation, step: &Step) {
         self.live("");
-        let received = grouped(self.received);
-        let told = match &step.result {
-            StepResult::Failed { failure, .. } => format!("✗ {received} bytes refused: {failure}"),
-            StepResult::Grown { seam, overlap, .. } => {
-                let joined = match *overlap {
-                    0 => seam.clone(),
-                    overlap => format!("{seam}, {} characters repeated", grouped(overlap)),
-                };
-                format!("✓ {received} bytes, {joined}; {}", so_far(run))
+        let join = Join::from(&step.result);
+        let mut told = vec![format!("{} bytes", grouped(self.received)), join.phrase()];
+        let mark = match join {
+            Join::Refused { .. } => format!("{CUT}✗{CUT:#}"),
+            Join::Made { .. } => {
+                told.extend(so_far(run));
+                format!("{NEW}✓{NEW:#}")
             }
         };
-        self.notes
-            .line(format_args!("{:>3}  {told}", step.iteration));
-        for warning in step.warnings() {
-            self.notes.line(format_args!("     ! {warning}"));
+        told.extend(step.warnings());
+        let width = if self.is_live {
+            draw::terminal_width() - INDENT
+        } else {
+            usize::MAX
+        };
+        let told = told.iter().map(|words| draw::plain(words));
+        let told = told.flat_map(|words| draw::wrap_words(&words, width));
+        let told: Vec<String> = told.collect();
+        let told: Vec<&str> = told.iter().map(String::as_str).collect();
+        let lines = draw::wrap(&told, "; ", width);
+        for (index, line) in lines.iter().enumerate() {
+            match index {
+                0 => self
+                    .notes
+                    .line(format_args!("{:>3}  {mark} {line}", step.iteration)),
+                _ => self.notes.line(format_args!("{:INDENT$}{line}", "")),
+            }
         }
-        self.length = run.text().len();
+    }
+
+    /// Nothing more happens: what was only there for the moment goes.
+    pub(super) fn end(&self) {
+        self.live("");
     }
 
     /// Writes over the line of the answer that is arriving.
     fn live(&self, line: &str) {
         if self.is_live {
-            let width = draw::terminal_width().saturating_sub(1);
-            let line: String = line.chars().take(width).collect();
+            let line = draw::head(line.as_bytes(), draw::live_width()).text;
             // A line that cannot be written is let go.
             let _ = write!(io::stderr(), "\r{line}\x1b[K");
         }
@@ -107,20 +127,21 @@ impl Show {
 }
 
 /// How far the document has come.
-fn so_far(run: &Continuation) -> String {
+fn so_far(run: &Continuation) -> Vec<String> {
     let length = grouped(run.text().len());
     let Some(cut) = run.base().and_then(overlock_json::Base::cut) else {
-        return format!("whole with {length} bytes");
+        return vec![format!("whole with {length} bytes")];
     };
     let place = draw::place_phrase(cut.place);
     let path = draw::path(&cut.path, PATH_ROOM);
+    let mut told = vec![
+        format!("{length} bytes so far"),
+        format!("cut {place} at {path}"),
+    ];
     let last = run
         .delivered()
         .map(Delivered::lines)
         .and_then(|mut lines| lines.pop());
-    let delivered = last.map(|line| format!("; {}", line.trim_start_matches("- ")));
-    format!(
-        "{length} so far, cut {place} at {path}{}",
-        delivered.unwrap_or_default()
-    )
+    told.extend(last.map(|line| line.trim_start_matches("- ").to_owned()));
+    told
 }

@@ -6,8 +6,8 @@ use overlock_budget::{
 use serde::Serialize;
 
 use super::Fit;
-use super::request::{AnswerPart, Asked, answer_part, counted};
-use crate::draw::{self, PartDrawing, Verdict, WindowDrawing};
+use super::request::{AnswerPart, Asked, answer_part};
+use crate::draw::{self, PartDrawing, Verdict, WindowDrawing, counted};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 

@@ -3,8 +3,8 @@
 use std::fs;
 
 use overlock_budget::{
-    Adjustment, ChatCounter, ChatRequest, Extras, Found, Part, Plan, PlanOptions, PlannedPart,
-    Provenance, RequestError, Sharing, Trim, plan,
+    ChatCounter, ChatRequest, Extras, Found, Plan, PlanOptions, PlannedPart, Provenance,
+    RequestError, Trim, plan,
 };
 use overlock_json::clean_encoding;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use super::{Fit, no_model, refusal};
 use crate::batch::Refusal;
 use crate::commands::models::note_unknown;
 use crate::config::Config;
-use crate::draw::{self, PartDrawing, Verdict, WindowDrawing};
+use crate::draw::{self, WindowDrawing};
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
 use crate::output::{Notes, Results};
@@ -184,7 +184,7 @@ fn answer(fit: &Fit, asked: &Asked, plan: &Plan, notes: &mut Notes) -> Result<En
         })?;
         return Ok(Ending::Whole);
     }
-    let lines = drawing(asked, plan).lines(draw::terminal_width());
+    let lines = WindowDrawing::of(asked.model, plan).lines(draw::terminal_width());
     if let Some(path) = &fit.output {
         fs::write(path, &rewritten).map_err(|source| Failure::OutputUnwritable {
             path: path.clone(),
@@ -234,69 +234,4 @@ pub(super) fn answer_part(part: &PlannedPart) -> AnswerPart<'_> {
         dropped_names: &part.dropped_names,
         explanation: part.explanation(),
     }
-}
-
-fn drawing(asked: &Asked, plan: &Plan) -> WindowDrawing {
-    let parts = plan
-        .parts
-        .iter()
-        .filter(|part| part.asked > 0 || part.given > 0);
-    WindowDrawing {
-        model: asked.model.to_owned(),
-        counted: counted(&plan.counter, plan.provenance),
-        window: plan.window,
-        parts: parts
-            .map(|part| PartDrawing {
-                part: part.part,
-                asked: part.asked,
-                at_least: part.at_least,
-                given: part.given,
-                told: told(part),
-            })
-            .collect(),
-        margin: plan.margin.tokens,
-        input: plan.input_token_count,
-        available: i64::try_from(plan.available).unwrap_or(i64::MAX),
-        requested: plan.requested,
-        adjusted: plan.adjusted_max_tokens,
-        verdict: match plan.adjustment {
-            Adjustment::Granted => Verdict::Granted,
-            Adjustment::Grown => Verdict::Grown,
-            Adjustment::Capped => Verdict::Reduced("the model answers at most this".into()),
-            Adjustment::Reduced | Adjustment::Floor => {
-                Verdict::Reduced("there is no more room".into())
-            }
-        },
-        shared: plan.sharing == Sharing::Shared,
-    }
-}
-
-/// Who counted, and what that is worth.
-pub(super) fn counted(counter: &str, provenance: Provenance) -> String {
-    match provenance {
-        Provenance::Exact => format!("counted exactly with {counter}"),
-        Provenance::Calibrated => format!("counted with {counter} and known formulas"),
-        Provenance::Estimate => format!("estimated with {counter}"),
-    }
-}
-
-/// What became of a part, unless it simply has what it wanted.
-fn told(part: &PlannedPart) -> String {
-    let mut told = Vec::new();
-    if part.dropped > 0 {
-        told.push(format!(
-            "{} of {} kept",
-            part.kept,
-            part.kept + part.dropped
-        ));
-    }
-    if !part.dropped_names.is_empty() {
-        told.push(format!("without {}", part.dropped_names.join(", ")));
-    }
-    // Whole pieces that went say more than the share they did not fit into, and of the answer the
-    // last line of the calculation tells.
-    if part.dropped == 0 && part.given != part.asked && part.part != Part::Completion {
-        told.push(part.explanation());
-    }
-    told.join("; ")
 }
