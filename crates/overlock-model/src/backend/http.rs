@@ -469,15 +469,13 @@ mod tests {
 
     /// What is read of a whole answer of ten bytes.
     async fn read_ten_bytes(most: usize) -> Result<Vec<u8>, BackendError> {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
-        let listener = listener.expect("a server");
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a server");
         let address = listener.local_addr().expect("an address");
-        let served = tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await?;
-            stream.read_u8().await?;
-            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n[1, 2, 34]";
-            stream.write_all(answer.as_bytes()).await?;
+        let served = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept()?;
+            stream.read_exact(&mut [0])?;
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n[1, 2, 34]")?;
             // It stays open until the client has read what it wants.
             Ok::<_, std::io::Error>(stream)
         });
@@ -485,7 +483,7 @@ mod tests {
         let http = Http::new(Timeouts::default())?;
         let mut answer = http.post(&endpoint, Vec::new()).await?;
         let read = answer.read_at_most(most).await;
-        drop(served.await);
+        drop(served.join());
         read
     }
 
