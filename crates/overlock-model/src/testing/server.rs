@@ -73,6 +73,8 @@ pub enum Fault {
     Pings,
     /// The model declines to answer.
     Declines,
+    /// The answer ends, but nothing says that the stream does, and the connection stays open.
+    StaysOpen,
     /// Characters that are escaped as two halves are torn: one half in an event, the other in the
     /// next.
     TornCharacters,
@@ -300,6 +302,13 @@ fn streamed(events: &[Event], dialect: Dialect, fault: Option<Fault>) -> Respons
         Some(Fault::Reset(bytes)) => {
             let reset = Err(std::io::Error::other("the script says so"));
             stream::iter(first_bytes(chunks, bytes).map(frame).chain([reset])).boxed()
+        }
+        Some(Fault::StaysOpen) => {
+            chunks.pop();
+            stream::iter(chunks)
+                .map(frame)
+                .chain(stream::pending())
+                .boxed()
         }
         Some(Fault::Silence(bytes)) => {
             let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();

@@ -497,6 +497,13 @@ fn what_an_answer_calls_itself_does_not_matter() {
     }
 }
 
+#[test]
+fn an_answer_that_has_ended_is_not_broken_by_what_becomes_of_the_connection() {
+    let ended = check_survived(Fault::StaysOpen);
+    let broken = ended.steps.iter().filter(|step| step.end.broken.is_some());
+    assert_eq!(broken.count(), 0);
+}
+
 /// A run that a fault in its second call ends, and what is told of it.
 #[track_caller]
 fn check_given_up(fault: Fault, calls: usize) -> String {
