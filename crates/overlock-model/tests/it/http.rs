@@ -287,6 +287,27 @@ fn a_server_that_takes_no_beginning_is_not_given_one() {
 }
 
 #[test]
+fn a_model_of_anthropics_that_takes_no_beginning_is_not_given_one() {
+    let http = Http::new(Timeouts::default()).expect("a client");
+    // Nobody is there: nothing may be sent.
+    let server = Anthropic::new(http, "http://127.0.0.1:1/v1", "key", false);
+    let call = overlock_model::Call {
+        request: serde_json::Map::new(),
+        prefill: Some("[1".to_owned()),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let answer = runtime.block_on(server.expect("an address").call(call));
+    let error = answer.err().expect("it is refused");
+    assert!(
+        matches!(error, BackendError::Unsupported { .. }),
+        "{error:?}"
+    );
+}
+
+#[test]
 fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() {
     for (way, kept) in [(Way::Overlap, false), (Way::Remainder, true)] {
         let ended = Trial {
