@@ -4,88 +4,16 @@ use std::env;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use overlock_budget::{ChatRequest, Plan};
-use overlock_json::{Base, Cut};
-use overlock_model::{Continuation, ContinuationOptions, Outcome, Step};
+use overlock_budget::ChatRequest;
+use overlock_gateway::api::{Conditions, RecordedRun, RecordedStep, RunsError};
+use overlock_model::{ContinuationOptions, Outcome};
 use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::config::Config;
 use crate::ending::Failure;
 
 /// Of one answer no more than this is read.
 pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
-
-/// A run as it was recorded.
-pub(crate) struct Recorded {
-    pub(crate) summary: RunSummary,
-    pub(crate) model: String,
-    pub(crate) request: ChatRequest,
-    pub(crate) options: ContinuationOptions,
-    pub(crate) conditions: Conditions,
-    pub(crate) steps: Vec<RecordedStep>,
-}
-
-/// What a run depends on besides its options. A key is never among it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Conditions {
-    /// Where the model is.
-    pub(crate) upstream: Option<String>,
-    /// What the document is held to.
-    pub(crate) schema: Option<Value>,
-}
-
-/// A step with what was planned for it and where the document stood after it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct RecordedStep {
-    #[serde(flatten)]
-    pub(crate) step: Step,
-    #[serde(default)]
-    pub(crate) budget: Option<CallBudget>,
-    #[serde(default)]
-    pub(crate) cut: Option<Cut>,
-}
-
-/// The budget of one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CallBudget {
-    pub(crate) adjusted_max_tokens: u64,
-    pub(crate) input_token_count: u64,
-    pub(crate) message_count: usize,
-    pub(crate) memory_count: usize,
-}
-
-impl RecordedStep {
-    /// A step of a run that has just taken it.
-    pub(crate) fn new(run: &Continuation, step: &Step, budget: Option<CallBudget>) -> Self {
-        Self {
-            step: step.clone(),
-            budget,
-            cut: run.base().and_then(Base::cut),
-        }
-    }
-
-    /// The same step without the text that it brought, to be shown.
-    pub(crate) fn without_text(&self) -> Self {
-        Self {
-            step: self.step.without_text(),
-            ..self.clone()
-        }
-    }
-}
-
-impl From<&Plan> for CallBudget {
-    fn from(plan: &Plan) -> Self {
-        Self {
-            adjusted_max_tokens: plan.adjusted_max_tokens,
-            input_token_count: plan.input_token_count,
-            message_count: plan.message_count,
-            memory_count: plan.memory_count,
-        }
-    }
-}
 
 /// Opens the store that is named, else the one in the configuration, else the user's own.
 pub(crate) fn open(named: Option<&str>, config: &Config, access: Access) -> Result<Store, Failure> {
@@ -172,36 +100,30 @@ pub(crate) fn end(store: &Store, claim: &Claim, outcome: &Outcome) -> Result<(),
 }
 
 /// Reads a run.
-pub(crate) fn read(store: &Store, id: &RunId) -> Result<Recorded, Failure> {
-    let damaged = |reason: String| Failure::DamagedRun {
-        id: id.to_string(),
-        reason,
-    };
-    let Some(run) = store.run(id).map_err(failed)? else {
-        return Err(Failure::NoRun { id: id.to_string() });
-    };
-    let steps = run.steps.iter().map(|step| serde_json::from_str(step));
-    Ok(Recorded {
-        model: run.summary.model.clone(),
-        summary: run.summary,
-        request: ChatRequest::from_json(&run.request)
-            .map_err(|error| damaged(error.to_string()))?,
-        options: serde_json::from_str(&run.options).map_err(|error| damaged(error.to_string()))?,
-        conditions: serde_json::from_str(&run.conditions)
-            .map_err(|error| damaged(error.to_string()))?,
-        steps: steps
-            .collect::<Result<_, _>>()
-            .map_err(|error| damaged(error.to_string()))?,
+pub(crate) fn read(store: &Store, id: &RunId) -> Result<RecordedRun, Failure> {
+    RecordedRun::read(store, id).map_err(unreadable)
+}
+
+/// Why a run cannot be read or taken up.
+pub(crate) fn unreadable(error: RunsError) -> Failure {
+    match error {
+        RunsError::Store(source) => failed(source),
+        RunsError::Missing { id } => Failure::NoRun { id: id.to_string() },
+        RunsError::Damaged { id, source } => Failure::damaged_run(&id, &source),
+        RunsError::Inconsistent { id, source } => Failure::damaged_run(&id, &source),
+    }
+}
+
+/// What was asked in a run.
+pub(crate) fn request(recorded: &RecordedRun) -> Result<ChatRequest, Failure> {
+    ChatRequest::from_value(recorded.request.clone()).map_err(|error| Failure::DamagedRun {
+        id: recorded.summary.id.to_string(),
+        reason: error.to_string(),
     })
 }
 
 pub(crate) fn latest(store: &Store, count: u32) -> Result<Vec<RunSummary>, Failure> {
     store.latest(count).map_err(failed)
-}
-
-/// How a run ended, if it has and was not damaged.
-pub(crate) fn outcome(summary: &RunSummary) -> Option<Outcome> {
-    serde_json::from_str(summary.outcome.as_deref()?).ok()
 }
 
 fn failed(source: StoreError) -> Failure {

@@ -310,12 +310,15 @@ impl Relay {
             let event = with_choice(&self.head, &choice);
             self.event(&event).await;
         }
+        let counted = usage_told(Usage {
+            input: self.job.input_tokens,
+            output: self.output_tokens,
+        });
+        let usage = self.taken.added_to(self.usage.as_ref().unwrap_or(&counted));
+        self.job
+            .account
+            .answered(&usage, self.ended.name(), self.taken.calls);
         if self.job.wish.wants_usage {
-            let counted = usage_told(Usage {
-                input: self.job.input_tokens,
-                output: self.output_tokens,
-            });
-            let usage = self.taken.added_to(self.usage.as_ref().unwrap_or(&counted));
             let event = with_usage(&self.head, usage);
             self.event(&event).await;
         }

@@ -108,6 +108,8 @@ pub(crate) async fn read(job: &Job, mut answer: Answer) -> Result<WholeAnswer, A
         let first = value.get("usage").filter(|usage| usage.is_object());
         value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
+    let usage = value.get("usage").unwrap_or(&Value::Null);
+    job.account.answered(usage, ended.name(), taken.calls);
     Ok(WholeAnswer {
         value,
         bytes: (!changed).then_some(bytes),

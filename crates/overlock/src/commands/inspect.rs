@@ -1,17 +1,15 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
+use overlock_gateway::api::{CallBudget, ListedRun, RecordedRun, RecordedStep};
 use overlock_json::{Base, Cut};
-use overlock_model::{Continuation, Outcome, Reason};
 use overlock_store::{RunId, RunSummary};
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::config::ConfigSource;
 use crate::draw::{self, Join, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
-use crate::runs::{self, CallBudget, Recorded, RecordedStep};
+use crate::runs;
 
 /// Look at recorded runs
 ///
@@ -40,43 +38,13 @@ pub(crate) struct Inspect {
     config: ConfigSource,
 }
 
-/// A run in a list, for machines.
-#[derive(Serialize)]
-struct Listed<'a> {
-    id: &'a RunId,
-    began_at: u64,
-    ended_at: Option<u64>,
-    model: &'a str,
-    outcome: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<Reason>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cut: Option<Cut>,
-    iterations: u64,
-}
-
-/// One run, for machines.
-#[derive(Serialize)]
-struct Shown<'a> {
-    #[serde(flatten)]
-    listed: Listed<'a>,
-    request: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<&'a Value>,
-    output_tokens: u64,
-    bytes: usize,
-    steps: Vec<RecordedStep>,
-}
-
 impl Inspect {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         let store = runs::open_to_read(self.store.as_deref(), &config)?;
         match (&self.run, &store) {
-            (Some(id), Some(store)) => self.show(runs::read(store, id)?)?,
+            (Some(id), Some(store)) => self.show(&runs::read(store, id)?)?,
             (Some(id), None) => return Err(Failure::NoRun { id: id.to_string() }),
             (None, Some(store)) => self.list(&runs::latest(store, self.last)?, &mut notes)?,
             (None, None) => self.list(&[], &mut notes)?,
@@ -87,15 +55,14 @@ impl Inspect {
     fn list(&self, runs: &[RunSummary], notes: &mut Notes) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
-            let listed: Vec<Listed> = runs.iter().map(Listed::of).collect();
+            let listed: Vec<ListedRun> = runs.iter().map(ListedRun::from).collect();
             return results.object(&listed);
         }
         if runs.is_empty() {
             notes.note("no run has been recorded yet; `overlock complete` records its own");
         }
         for run in runs {
-            let listed = Listed::of(run);
-            let ended = listed.ended();
+            let ended = ended(&ListedRun::from(run));
             let answers = run.steps;
             results.line(&format!(
                 "{}  {ended:<24}  {answers:>4} answers  {}",
@@ -106,34 +73,19 @@ impl Inspect {
         Ok(())
     }
 
-    fn show(&self, recorded: Recorded) -> Result<(), Failure> {
+    fn show(&self, recorded: &RecordedRun) -> Result<(), Failure> {
         let mut results = Results::new();
-        let steps = recorded.steps.iter().map(|recorded| &recorded.step);
-        let id = &recorded.summary.id;
-        let run = Continuation::resume(recorded.options, steps)
-            .map_err(|error| Failure::damaged_run(id, &error))?;
-        let listed = Listed::of(&recorded.summary);
         if self.json {
-            return results.object(&Shown {
-                listed,
-                request: recorded.request.into_value(),
-                upstream: recorded.conditions.upstream.as_deref(),
-                schema: recorded.conditions.schema.as_ref(),
-                output_tokens: run.output_tokens(),
-                bytes: run.text().len(),
-                steps: recorded
-                    .steps
-                    .iter()
-                    .map(RecordedStep::without_text)
-                    .collect(),
-            });
+            return results.object(&recorded.shown().map_err(runs::unreadable)?);
         }
+        let run = recorded.resumed().map_err(runs::unreadable)?;
+        let listed = ListedRun::from(&recorded.summary);
         results.line(&format!("run: {}", recorded.summary.id))?;
-        results.line(&format!("model: {}", draw::plain(&recorded.model)))?;
+        results.line(&format!("model: {}", draw::plain(&recorded.summary.model)))?;
         if let Some(upstream) = &recorded.conditions.upstream {
             results.line(&format!("upstream: {}", draw::plain(upstream)))?;
         }
-        results.line(&format!("outcome: {}", listed.ended()))?;
+        results.line(&format!("outcome: {}", ended(&listed)))?;
         results.line(&format!("tokens: {}", grouped_tokens(run.output_tokens())))?;
         results.line(&format!("document: {} bytes", grouped(run.text().len())))?;
         if let Some(cut) = run.base().and_then(Base::cut) {
@@ -154,31 +106,12 @@ impl Inspect {
     }
 }
 
-impl<'a> Listed<'a> {
-    fn of(summary: &'a RunSummary) -> Self {
-        let outcome = runs::outcome(summary);
-        Self {
-            id: &summary.id,
-            began_at: summary.began_at,
-            ended_at: summary.ended_at,
-            model: &summary.model,
-            outcome: outcome.as_ref().map(Outcome::name),
-            reason: outcome.as_ref().and_then(Outcome::reason),
-            cut: match outcome {
-                Some(Outcome::Partial { cut, .. }) => Some(cut),
-                _ => None,
-            },
-            iterations: summary.steps,
-        }
-    }
-
-    /// How the run ended, in two words.
-    fn ended(&self) -> String {
-        match (self.outcome, self.reason) {
-            (None, _) => "not ended".to_owned(),
-            (Some(outcome), None) => outcome.to_owned(),
-            (Some(outcome), Some(reason)) => format!("{outcome}, {}", reason.name()),
-        }
+/// How a run ended, in two words.
+fn ended(run: &ListedRun) -> String {
+    match (run.outcome, run.reason) {
+        (None, _) => "not ended".to_owned(),
+        (Some(outcome), None) => outcome.to_owned(),
+        (Some(outcome), Some(reason)) => format!("{outcome}, {}", reason.name()),
     }
 }
 
@@ -193,15 +126,19 @@ fn stood(cut: &Cut) -> String {
 }
 
 fn planned(budget: &CallBudget) -> String {
+    let messages = match budget.message_count {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    };
     let memories = match budget.memory_count {
         0 => String::new(),
+        1 => ", 1 memory".to_owned(),
         count => format!(", {count} memories"),
     };
     format!(
-        "{} tokens in, {} at most out, {} messages{memories}",
+        "{} tokens in, {} at most out, {messages}{memories}",
         grouped_tokens(budget.input_token_count),
         grouped_tokens(budget.adjusted_max_tokens),
-        budget.message_count
     )
 }
 

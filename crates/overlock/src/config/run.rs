@@ -14,7 +14,7 @@ pub(super) struct Seconds(pub(super) u64);
 impl Seconds {
     pub(super) const MOST: u64 = 365 * 24 * 60 * 60;
 
-    fn duration(self) -> Duration {
+    pub(super) fn duration(self) -> Duration {
         Duration::from_secs(self.0)
     }
 }
@@ -186,18 +186,25 @@ impl Complete {
         model: &overlock_budget::Model,
         can_prefill: bool,
     ) -> ContinuationOptions {
-        let ways = match self.asking {
-            Asking::Auto => {
-                let mut ways = ways_for(model);
-                ways.retain(|way| *way != Way::Prefill || can_prefill);
-                ways
-            }
-            Asking::Prefill => vec![Way::Prefill],
-            Asking::Overlap => vec![Way::Overlap],
-            Asking::Remainder => vec![Way::Remainder],
-        };
+        let mut options = self.options_for_any();
+        if options.ways.is_empty() {
+            options.ways = ways_for(model);
+            options
+                .ways
+                .retain(|way| *way != Way::Prefill || can_prefill);
+        }
+        options
+    }
+
+    /// What a run may do, whatever the model: without any way if that follows from the model.
+    pub(crate) fn options_for_any(&self) -> ContinuationOptions {
         ContinuationOptions {
-            ways,
+            ways: match self.asking {
+                Asking::Auto => Vec::new(),
+                Asking::Prefill => vec![Way::Prefill],
+                Asking::Overlap => vec![Way::Overlap],
+                Asking::Remainder => vec![Way::Remainder],
+            },
             max_failures: self.max_failures,
             max_iterations: self.max_iterations,
             max_output_tokens: self.max_output_tokens,

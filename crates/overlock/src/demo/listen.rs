@@ -4,6 +4,7 @@ use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::{ChatRequest, Plan};
+use overlock_gateway::api::{Conditions, RecordedStep};
 use overlock_json::Base;
 use overlock_model::testing::Behaviour;
 use overlock_model::{Ask, CallEnd, Continuation, ContinuationOptions, Observe, Outcome, Step};
@@ -12,7 +13,7 @@ use overlock_store::{Claim, Store};
 use super::{Call, MODEL, Stop};
 use crate::draw::{self, Join};
 use crate::ending::Failure;
-use crate::runs::{self, Conditions, RecordedStep};
+use crate::runs;
 
 pub(super) struct Listener<'a> {
     store: Option<&'a Store>,

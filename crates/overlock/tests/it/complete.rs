@@ -69,7 +69,7 @@ impl Model {
         format!("sqlite://{}/runs.db", self.folder.path().display())
     }
 
-    pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
+    fn arguments(&self, more: &[&str]) -> Vec<String> {
         let base = self.server.base();
         let mut arguments: Vec<String> =
             ["complete", "--upstream", &base, "--store", &self.store()]

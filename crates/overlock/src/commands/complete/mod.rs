@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_budget::{ChatRequest, Found};
+use overlock_gateway::api::Conditions;
 use overlock_model::{Continuation, Drive, DriveError, Reason, complete};
 use overlock_store::{Access, Claim, RunId, Store};
 use tokio::time::Instant;
@@ -24,7 +25,7 @@ use crate::config::{Asking, Config, ConfigSource, Progress};
 use crate::counter::Named;
 use crate::ending::{Ending, Failure, chain};
 use crate::output::Notes;
-use crate::runs::{self, Conditions};
+use crate::runs;
 use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
 use result::Finished;
@@ -201,6 +202,7 @@ impl Complete {
     fn resumed(&self, id: &RunId, config: &Config) -> Result<Task, Failure> {
         let store = runs::open(self.store.as_deref(), config, Access::Write)?;
         let recorded = runs::read(&store, id)?;
+        let request = runs::request(&recorded)?;
         let mut options = config.complete.raised(recorded.options, self.max_output);
         if let Some(progress) = self.kpi {
             options.kpi = progress.kpi();
@@ -211,8 +213,8 @@ impl Complete {
         run.try_again();
         Ok(Task {
             id: id.clone(),
-            model: recorded.model,
-            request: recorded.request,
+            model: recorded.summary.model,
+            request,
             run,
             conditions: recorded.conditions,
             store: Some(store),

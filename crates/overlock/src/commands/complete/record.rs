@@ -4,12 +4,13 @@ use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
+use overlock_gateway::api::{CallBudget, RecordedStep};
 use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
 use overlock_store::{Claim, Store};
 
 use super::interrupt::Interrupt;
 use super::show::Show;
-use crate::runs::{self, CallBudget, RecordedStep};
+use crate::runs;
 
 /// Writes every step to the store before the next call is made.
 pub(super) struct Recorder<'a> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use overlock_gateway::api::RecordedStep;
 use overlock_model::{
     BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason,
 };
@@ -17,7 +18,6 @@ use crate::config::Progress;
 use crate::draw::{self, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results, on_one_line};
-use crate::runs::RecordedStep;
 
 /// A run that has ended.
 pub(super) struct Finished {
@@ -178,19 +178,23 @@ impl Finished {
             .took
             .map(|took| format!(", {:.1} s", took.as_secs_f32()));
         let figures = format!("{answers}, {tokens} tokens{}", took.unwrap_or_default());
+        let why = |reason: &Reason| match self.unrecorded {
+            Some(_) => "it could not be recorded".to_owned(),
+            None => reason.to_string(),
+        };
         match outcome {
             Outcome::Complete => {
                 let length = grouped(self.run.text().len());
                 notes.line(format_args!("whole: {length} bytes from {figures}"));
             }
             Outcome::Partial { reason, cut } => {
-                notes.line(format_args!("partial: {reason} ({figures})"));
+                notes.line(format_args!("partial: {} ({figures})", why(reason)));
                 let path = draw::path(&cut.path, draw::SENTENCE_COLUMNS);
                 notes.note(format_args!("the document stops at {path}"));
                 self.note_obstacle(notes);
             }
             Outcome::Failed { reason } => {
-                notes.line(format_args!("failed: {reason} ({figures})"));
+                notes.line(format_args!("failed: {} ({figures})", why(reason)));
                 self.note_obstacle(notes);
                 let raw: String = self.run.raw().chars().take(200).collect();
                 if !raw.is_empty() {

@@ -1,13 +1,12 @@
 //! Who is asked.
 
-use std::env;
-
 use overlock_budget::Found;
 use overlock_model::{Anthropic, Backend, BackendError, Http, OpenAi, PrefillStyle, Retrying};
 
 use super::Complete;
 use crate::config::{Config, Prefill, Speech};
 use crate::ending::Failure;
+use crate::upstream;
 
 /// Whether the answer of a model can be begun for it, as far as is known.
 pub(super) fn can_prefill(config: &Config, found: &Found) -> bool {
@@ -86,7 +85,7 @@ pub(super) fn backend(
 ) -> Result<Box<dyn Backend>, Failure> {
     let settings = &config.upstream;
     let url = address.url.as_str();
-    let key = key(address.key_variable.as_deref(), url)?;
+    let key = upstream::key(address.key_variable.as_deref(), url)?;
     let failed = |source: BackendError| Failure::Upstream { source };
     let http = Http::new(settings.timeouts()).map_err(failed)?;
     let policy = settings.retry_policy();
@@ -102,23 +101,4 @@ pub(super) fn backend(
             Box::new(Retrying::new(server, policy))
         }
     })
-}
-
-/// The key for a server. A provider's usual variable is read for that provider alone.
-fn key(variable: Option<&str>, url: &str) -> Result<Option<String>, Failure> {
-    let usual = [
-        ("https://api.openai.com/", "OPENAI_API_KEY"),
-        ("https://api.anthropic.com/", "ANTHROPIC_API_KEY"),
-    ];
-    let usual = usual.iter().find(|(host, _)| url.starts_with(host));
-    let Some(name) = variable.or(usual.map(|(_, name)| *name)) else {
-        return Ok(None);
-    };
-    match env::var(name) {
-        Ok(key) if !key.trim().is_empty() => Ok(Some(key)),
-        _ => Err(Failure::Usage {
-            message: format!("the environment variable `{name}` holds no key"),
-            hint: format!("set it, as in `export {name}=…`, or name another with --key-variable"),
-        }),
-    }
 }
