@@ -154,7 +154,7 @@ impl Joiner<'_> {
                     .map_or(RecordError::Closed, |it| *it);
                 return Err(keyed::unkept(&unkept));
             }
-            Err(error @ DriveError::Prompt(_)) => {
+            Err(error @ (DriveError::Prompt(_) | DriveError::Answer(_))) => {
                 return Err(ApiError::upstream(error.to_string()));
             }
         }
@@ -209,7 +209,8 @@ impl Joiner<'_> {
         };
         let (text, tokens) = (first.as_bytes(), self.counter.tokens().count(first));
         let step = run.answered(&ask, &Answer { text, tokens });
-        if let Some(recording) = recording {
+        // What is to be asked can be answered.
+        if let (Some(recording), Ok(step)) = (recording, step) {
             let step = RecordedStep::new(&run, &step, Some(self.budget));
             kept(recording, &step)
                 .await

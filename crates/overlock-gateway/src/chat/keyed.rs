@@ -126,7 +126,8 @@ fn resumed(run: &Run) -> Result<Continuation, ApiError> {
         .map(|step| serde_json::from_str(step))
         .collect();
     let steps = steps.map_err(|_| damaged())?;
-    let mut run = Continuation::resume(options, steps.iter().map(|step| &step.step));
+    let run = Continuation::resume(options, steps.iter().map(|step| &step.step));
+    let mut run = run.map_err(|_| damaged())?;
     run.try_again();
     Ok(run)
 }

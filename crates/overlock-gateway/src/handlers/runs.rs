@@ -35,7 +35,7 @@ pub(crate) async fn show(call: Call) -> Handled {
     let id: RunId = name.parse().map_err(|_| no_run())?;
     from_store(call.gateway, move |store| {
         let run = RecordedRun::read(store, &id)?;
-        Ok(told(StatusCode::OK, &run.shown()))
+        Ok(told(StatusCode::OK, &run.shown()?))
     })
     .await
 }
@@ -77,12 +77,14 @@ fn unreadable(error: RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
         // What the store says may name files of this machine.
-        RunsError::Store(_) | RunsError::Damaged { .. } => ApiError::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "server_error",
-            "the recorded runs could not be read",
-        )
-        .with_code("store"),
+        RunsError::Store(_) | RunsError::Damaged { .. } | RunsError::Inconsistent { .. } => {
+            ApiError::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "server_error",
+                "the recorded runs could not be read",
+            )
+            .with_code("store")
+        }
     }
 }
 
