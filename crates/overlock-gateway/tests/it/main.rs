@@ -10,3 +10,5 @@ mod whole;
 mod stream;
 // What is no document: tool calls, several answers, plain text, errors.
 mod others;
+// Clients that others wrote, which `cargo xtask test` installs.
+mod clients;

@@ -62,7 +62,8 @@ pub enum Fault {
 
 /// A server on this machine's own address. Dropping it stops it.
 ///
-/// It speaks OpenAI's chat completions and raw completions, and Anthropic's messages.
+/// It speaks OpenAI's chat completions and raw completions, and Anthropic's messages. If a chat
+/// request demands the call of a tool, the document is the arguments of that call.
 pub struct ScriptedServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -143,7 +144,7 @@ impl Shared {
         let path = request.uri().path();
         let Some(dialect) = Dialect::at(path) else {
             let message = format!("there is nothing at `{path}`");
-            return refusal(Dialect::Chat, 404, &message, None);
+            return refusal(&Dialect::Chat, 404, &message, None);
         };
         let headers = request.headers().clone();
         let body = Limited::new(request.into_body(), LONGEST_REQUEST)
@@ -153,16 +154,17 @@ impl Shared {
             .map(http_body_util::Collected::to_bytes)
             .unwrap_or_default();
         let Ok(Value::Object(request)) = serde_json::from_slice(&body) else {
-            return refusal(dialect, 400, "the body is not a JSON object", None);
+            return refusal(&dialect, 400, "the body is not a JSON object", None);
         };
+        let dialect = dialect.answering(&request);
         if let Err((status, message)) = dialect.check(&headers, &request) {
-            return refusal(dialect, status, &message, None);
+            return refusal(&dialect, status, &message, None);
         }
         locked(&self.asked).push(Value::Object(request.clone()));
         let fault = locked(&self.faults).pop().flatten();
         match fault {
             Some(Fault::Status(status, retry_after)) => {
-                return refusal(dialect, status, "the model is busy", retry_after);
+                return refusal(&dialect, status, "the model is busy", retry_after);
             }
             Some(Fault::ErrorBody) => {
                 return whole(StatusCode::OK, &dialect.error(529, "overloaded"));
@@ -176,10 +178,10 @@ impl Shared {
                 let message = told.fold("this key is not known:".to_owned(), |text, key| {
                     format!("{text} {key}")
                 });
-                return refusal(dialect, 400, &message, None);
+                return refusal(&dialect, 400, &message, None);
             }
             Some(Fault::RefusesPrefill) if is_begun(&request) => {
-                return refusal(dialect, 400, NO_PREFILL, None);
+                return refusal(&dialect, 400, NO_PREFILL, None);
             }
             Some(Fault::NoAnswer) => std::future::pending().await,
             _ => {}
@@ -193,7 +195,7 @@ impl Shared {
             events
         };
         if streams {
-            streamed(&events, dialect, fault)
+            streamed(&events, &dialect, fault)
         } else {
             whole(StatusCode::OK, &dialect.whole(&events))
         }
@@ -225,7 +227,7 @@ fn is_begun(request: &Map<String, Value>) -> bool {
     last.is_none_or(|last| last["role"] == "assistant")
 }
 
-fn streamed(events: &[Event], dialect: Dialect, fault: Option<Fault>) -> Response<Body> {
+fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Response<Body> {
     let mut chunks = match fault {
         Some(Fault::TornCharacters) => torn(dialect, events),
         _ => dialect.stream(events),
@@ -274,7 +276,7 @@ fn streamed(events: &[Event], dialect: Dialect, fault: Option<Fault>) -> Respons
 }
 
 /// A stream in which every character that is escaped as two halves is torn between them.
-fn torn(dialect: Dialect, events: &[Event]) -> Vec<String> {
+fn torn(dialect: &Dialect, events: &[Event]) -> Vec<String> {
     // Stands for a half until the event is written: no text can hold one.
     const HALF: char = '\u{e000}';
     let mut halves = Vec::new();
@@ -318,7 +320,7 @@ fn first_bytes(chunks: Vec<String>, bytes: usize) -> impl Iterator<Item = String
 }
 
 fn refusal(
-    dialect: Dialect,
+    dialect: &Dialect,
     status: u16,
     message: &str,
     retry_after: Option<u64>,
