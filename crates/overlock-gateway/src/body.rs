@@ -1,18 +1,21 @@
 //! What goes back over the wire.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
-use hyper::body::{Body as _, Frame, Incoming};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 
 use crate::error::ApiError;
 use crate::settings::Limits;
@@ -29,34 +32,136 @@ pub(crate) type Reply = Response<Body>;
 /// Reads the body of a request, which must be text.
 pub(crate) async fn read_text(body: Incoming, limits: &Limits) -> Result<String, ApiError> {
     let most = limits.body_bytes;
-    let too_long = || {
-        ApiError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "invalid_request_error",
-            format!("the request is longer than {most} bytes"),
-        )
-        .with_code("request_too_large")
-    };
     if body.size_hint().lower() > most as u64 {
-        return Err(too_long());
+        return Err(too_long(most));
     }
     let collected = timeout(limits.body_time, Limited::new(body, most).collect()).await;
     let bytes = match collected {
-        Err(_) => {
-            return Err(ApiError::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "invalid_request_error",
-                "the request took too long to arrive",
-            ));
-        }
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long()),
-        Ok(Err(_)) => return Err(ApiError::invalid("the request broke off")),
+        Err(_) => return Err(too_late()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long(most)),
+        Ok(Err(_)) => return Err(broken_off()),
         Ok(Ok(collected)) => collected.to_bytes(),
     };
     String::from_utf8(bytes.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         ApiError::invalid(format!("the request is not UTF-8: byte {at} is wrong"))
     })
+}
+
+/// The body of a request on its way to somebody else, under the same limits.
+pub(crate) struct Passing {
+    body: Incoming,
+    left: u64,
+    deadline: Pin<Box<Sleep>>,
+    fault: Arc<OnceLock<Fault>>,
+}
+
+/// Why a body did not get through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    TooLong,
+    TooLate,
+    BrokenOff,
+}
+
+/// Knows what went wrong with a body after it was given away.
+pub(crate) struct Passed {
+    fault: Arc<OnceLock<Fault>>,
+    most: usize,
+}
+
+impl Passing {
+    /// Refuses a body at once that says that it is too long.
+    pub(crate) fn new(body: Incoming, limits: &Limits) -> Result<(Self, Passed), ApiError> {
+        let most = limits.body_bytes;
+        if body.size_hint().lower() > most as u64 {
+            return Err(too_long(most));
+        }
+        let fault = Arc::new(OnceLock::new());
+        let passing = Self {
+            body,
+            left: most as u64,
+            deadline: Box::pin(sleep(limits.body_time)),
+            fault: Arc::clone(&fault),
+        };
+        Ok((passing, Passed { fault, most }))
+    }
+
+    fn fail(&self, fault: Fault) -> BodyError {
+        // The first fault is the one that counts.
+        let _ = self.fault.set(fault);
+        "the request did not get through".into()
+    }
+}
+
+impl Passed {
+    /// What is to blame on the client, if anything is.
+    pub(crate) fn fault(&self) -> Option<ApiError> {
+        Some(match self.fault.get()? {
+            Fault::TooLong => too_long(self.most),
+            Fault::TooLate => too_late(),
+            Fault::BrokenOff => broken_off(),
+        })
+    }
+}
+
+impl HttpBody for Passing {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if self.deadline.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(self.fail(Fault::TooLate))));
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        Poll::Ready(match frame {
+            None => None,
+            Some(Err(_)) => Some(Err(self.fail(Fault::BrokenOff))),
+            Some(Ok(frame)) => {
+                let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+                match self.left.checked_sub(length) {
+                    None => Some(Err(self.fail(Fault::TooLong))),
+                    Some(left) => {
+                        self.left = left;
+                        Some(Ok(frame))
+                    }
+                }
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn too_long(most: usize) -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "invalid_request_error",
+        format!("the request is longer than {most} bytes"),
+    )
+    .with_code("request_too_large")
+}
+
+fn too_late() -> ApiError {
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "invalid_request_error",
+        "the request took too long to arrive",
+    )
+    .with_code("request_timeout")
+}
+
+fn broken_off() -> ApiError {
+    ApiError::invalid("the request broke off")
 }
 
 /// A body that is there already.

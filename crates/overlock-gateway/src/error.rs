@@ -50,6 +50,15 @@ impl ApiError {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "upstream_error", message)
     }
 
+    /// Something is wrong here.
+    pub(crate) fn defect() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "server_error",
+            "the gateway has a defect that this request found",
+        )
+    }
+
     pub(crate) fn with_code(self, code: &'static str) -> Self {
         Self {
             code: Some(code),

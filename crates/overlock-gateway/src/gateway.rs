@@ -1,9 +1,12 @@
 //! What all requests share.
 
-use overlock_model::{BackendError, Http};
+use overlock_model::{BackendError, Http, OpenAi};
 use overlock_store::Store;
 
+use crate::admission::Admission;
 use crate::demo::Demo;
+use crate::log::LogEntry;
+use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::upstream::Client;
 
@@ -16,7 +19,13 @@ pub struct Gateway {
     pub(crate) client: Client,
     pub(crate) demo: Demo,
     pub(crate) store: Option<Store>,
+    pub(crate) admission: Admission,
+    pub(crate) metrics: Metrics,
+    pub(crate) log: Option<Log>,
 }
+
+/// Is told of every request that is done.
+type Log = Box<dyn Fn(&LogEntry) + Send + Sync>;
 
 /// Why there is no gateway.
 #[derive(Debug, thiserror::Error)]
@@ -29,12 +38,34 @@ pub enum GatewayError {
 impl Gateway {
     /// A gateway with these settings that records its runs in a store.
     pub fn new(settings: Settings, store: Option<Store>) -> Result<Self, GatewayError> {
+        let http = Http::new(settings.upstream.timeouts)?;
+        if let Some(base) = &settings.upstream.base {
+            // A wrong address is told now, and not to the first client.
+            OpenAi::new(http.clone(), base, None, settings.upstream.prefill)?;
+        }
+        let metrics = Metrics::new();
         Ok(Self {
-            http: Http::new(settings.upstream.timeouts)?,
-            client: Client::new(&settings.upstream)?,
+            http,
+            client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
-            settings,
             store,
+            admission: Admission::new(
+                &settings.limits,
+                metrics.queued.clone(),
+                metrics.in_progress.clone(),
+            ),
+            metrics,
+            log: None,
+            settings,
         })
+    }
+
+    /// The same, telling of every request when it is done. Whoever is told must not wait.
+    #[must_use]
+    pub fn with_log(self, log: impl Fn(&LogEntry) + Send + Sync + 'static) -> Self {
+        Self {
+            log: Some(Box::new(log)),
+            ..self
+        }
     }
 }

@@ -8,14 +8,26 @@
 
 // What it is told, and what it keeps.
 mod gateway;
+mod keys;
 mod settings;
 
 // From the wire and back.
+mod admission;
 mod body;
 mod error;
+mod path;
 mod routes;
 mod server;
 mod upstream;
+
+// What came of it.
+mod account;
+mod log;
+mod metrics;
+mod watch;
+
+// One object in, one object out.
+pub mod api;
 
 // One answer.
 mod chat;
@@ -23,4 +35,6 @@ mod demo;
 mod handlers;
 
 pub use gateway::{Gateway, GatewayError};
+pub use keys::Keys;
+pub use log::LogEntry;
 pub use settings::{Limits, Record, Settings, Upstream};

@@ -1,24 +1,253 @@
 //! Where a request goes.
 
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
-use hyper::{Method, Request, StatusCode};
+use hyper::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Method, Request, Response, StatusCode};
 
-use crate::body::Reply;
+use crate::account::Account;
+use crate::body::{Reply, whole};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::handlers;
+use crate::handlers::{self, api};
+use crate::path::is_plain;
+use crate::watch::{Begun, Watch};
+
+/// A request on its way to its handler.
+pub(crate) struct Call {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) request: Request<Incoming>,
+    pub(crate) account: Arc<Account>,
+}
+
+/// What a handler gives back.
+pub(crate) type Handled = Result<Reply, ApiError>;
+
+/// One line of the table.
+struct Route {
+    entry: Entry,
+    methods: &'static [Method],
+    /// A segment in braces stands for any one, and `{*path}` for all that follow.
+    path: &'static str,
+    handler: fn(Call) -> BoxFuture<'static, Handled>,
+}
+
+/// What a request needs before it is worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// Nothing.
+    Open,
+    /// A key, where keys are asked for.
+    Keyed,
+    /// A key and a place.
+    Queued,
+}
+
+const GET: &[Method] = &[Method::GET];
+const POST: &[Method] = &[Method::POST];
+const ANY: &[Method] = &[
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+];
+
+macro_rules! routes {
+    ($($entry:ident $methods:ident $path:literal => $handler:path,)*) => {
+        &[$(Route {
+            entry: Entry::$entry,
+            methods: $methods,
+            path: $path,
+            handler: |call| $handler(call).boxed(),
+        },)*]
+    };
+}
+
+/// All routes. The first that has the path and the method of a request is taken.
+const ROUTES: &[Route] = routes! {
+    Queued POST "/v1/chat/completions" => handlers::chat::answer,
+    Queued GET  "/v1/models"           => handlers::models::answer,
+    Queued ANY  "/v1/{*path}"          => handlers::pass_through::answer,
+
+    Queued POST "/api/cut"             => api::cut,
+    Queued POST "/api/close"           => api::close,
+    Queued POST "/api/repair"          => api::repair,
+    Queued POST "/api/render"          => api::render,
+    Queued POST "/api/stitch"          => api::stitch,
+    Queued POST "/api/fit"             => api::fit,
+    Queued GET  "/api/runs"            => handlers::runs::list,
+    Queued GET  "/api/runs/{id}"       => handlers::runs::show,
+
+    Open   GET  "/health"              => handlers::health::answer,
+    Keyed  GET  "/metrics"             => handlers::metrics::answer,
+    Keyed  GET  "/openapi.json"        => handlers::openapi::answer,
+};
+
+/// How a request is called that goes nowhere.
+const NOWHERE: &str = "none";
 
 /// Answers a request; what goes wrong is an answer too.
-pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>) -> Reply {
-    let found = match (request.method(), request.uri().path()) {
-        (&Method::POST, "/v1/chat/completions") => handlers::chat::answer(gateway, request).await,
-        (_, path) => Err(ApiError::new(
-            StatusCode::NOT_FOUND,
-            "invalid_request_error",
-            format!("there is nothing at `{path}`"),
-        )),
+pub(crate) async fn answer(
+    gateway: Arc<Gateway>,
+    request: Request<Incoming>,
+    client: SocketAddr,
+) -> Reply {
+    let way = Way::find(request.method(), request.uri().path());
+    let begun = Begun {
+        method: request.method().clone(),
+        route: way.name(),
+        client,
     };
-    found.unwrap_or_else(ApiError::into_reply)
+    let account = Arc::new(Account::default());
+    let mut watch = Watch::new(Arc::clone(&gateway), &begun, Arc::clone(&account));
+    let call = Call {
+        gateway,
+        request,
+        account,
+    };
+    // A handler that panics is a defect of ours, and no reason to leave the client without a word.
+    let handled = AssertUnwindSafe(way.go(call, &mut watch))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(ApiError::defect()));
+    watch.follow(handled.unwrap_or_else(ApiError::into_reply))
 }
+
+/// Where a request goes, or why it goes nowhere.
+enum Way {
+    To(&'static Route),
+    /// It only wants to know which methods there are.
+    Options(&'static str, Vec<&'static Method>),
+    /// There is something, for these methods.
+    OtherMethod(&'static str, Vec<&'static Method>),
+    Nowhere,
+    /// The path is a trick.
+    Bad,
+}
+
+impl Way {
+    fn find(method: &Method, path: &str) -> Self {
+        if !is_plain(path) {
+            return Self::Bad;
+        }
+        let mut here = ROUTES
+            .iter()
+            .filter(|route| matches(route.path, path))
+            .peekable();
+        let Some(name) = here.peek().map(|route| route.path) else {
+            return Self::Nowhere;
+        };
+        let mut allowed = Vec::new();
+        for route in here {
+            // Whoever may read may look first.
+            let is_read = route.methods == GET && method == Method::HEAD;
+            if route.methods.contains(method) || is_read {
+                return Self::To(route);
+            }
+            allowed.extend(route.methods);
+        }
+        if method == Method::OPTIONS {
+            Self::Options(name, allowed)
+        } else {
+            Self::OtherMethod(name, allowed)
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::To(route) => route.path,
+            Self::Options(name, _) | Self::OtherMethod(name, _) => name,
+            Self::Nowhere | Self::Bad => NOWHERE,
+        }
+    }
+
+    async fn go(self, call: Call, watch: &mut Watch) -> Handled {
+        let entry = match &self {
+            Self::To(route) => route.entry,
+            _ => Entry::Keyed,
+        };
+        if entry != Entry::Open
+            && let Err(error) = call.gateway.settings.keys.check(call.request.headers())
+        {
+            let mut reply = error.into_reply();
+            let scheme = HeaderValue::from_static("Bearer");
+            reply.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+            return Ok(reply);
+        }
+        if entry == Entry::Queued {
+            watch.hold(call.gateway.admission.enter().await?);
+        }
+        let (method, path) = (call.request.method(), call.request.uri().path());
+        match self {
+            Self::To(route) => (route.handler)(call).await,
+            Self::Options(_, allowed) => {
+                let mut reply = Response::new(whole(""));
+                *reply.status_mut() = StatusCode::NO_CONTENT;
+                allow(&mut reply, &allowed);
+                Ok(reply)
+            }
+            Self::OtherMethod(_, allowed) => {
+                let message = format!("there is no `{method}` for `{path}`");
+                let error = ApiError::new(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    "invalid_request_error",
+                    message,
+                );
+                let mut reply = error.with_code("method_not_allowed").into_reply();
+                allow(&mut reply, &allowed);
+                Ok(reply)
+            }
+            Self::Nowhere => Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                "invalid_request_error",
+                format!("there is nothing at `{path}`"),
+            )
+            .with_code("unknown_url")),
+            Self::Bad => {
+                Err(ApiError::invalid("the path does not name one place").with_code("bad_path"))
+            }
+        }
+    }
+}
+
+/// Whether a path is one that a pattern stands for.
+fn matches(pattern: &str, path: &str) -> bool {
+    let mut segments = path.split('/');
+    for part in pattern.split('/') {
+        let Some(segment) = segments.next() else {
+            return false;
+        };
+        if part.starts_with("{*") {
+            return !segment.is_empty();
+        }
+        let is_any = part.starts_with('{') && !segment.is_empty();
+        if part != segment && !is_any {
+            return false;
+        }
+    }
+    segments.next().is_none()
+}
+
+fn allow(reply: &mut Reply, methods: &[&'static Method]) {
+    let mut names: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
+    if names.contains(&"GET") {
+        names.push("HEAD");
+    }
+    names.push("OPTIONS");
+    names.sort_unstable();
+    names.dedup();
+    let names = HeaderValue::from_str(&names.join(", "));
+    reply
+        .headers_mut()
+        .insert(ALLOW, names.expect("the names of methods are plain text"));
+}
+
+#[cfg(test)]
+mod tests;

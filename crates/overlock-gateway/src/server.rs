@@ -1,42 +1,87 @@
 //! Accepts connections until it is told to stop.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
 
 use crate::gateway::Gateway;
 use crate::routes;
 
+/// A head is no longer than this.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// How long a system without free descriptors is left alone.
+const BREATHER: Duration = Duration::from_millis(50);
+
 impl Gateway {
-    /// Serves until `stop` is done, and then until the requests are that are being worked on.
+    /// Serves until `stop` is done, and then until the requests are that are being worked on, for
+    /// as long as they may take.
     pub async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> std::io::Result<()> {
+        let limits = self.settings.limits;
+        let graceful = GracefulShutdown::new();
+        let most = limits.connections.min(Semaphore::MAX_PERMITS);
+        let connections = Arc::new(Semaphore::new(most));
         let mut stop = std::pin::pin!(stop);
         loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                () = &mut stop => return Ok(()),
+            // Who comes when all are taken waits before the door, at the system's expense.
+            let next = async {
+                let permit = Arc::clone(&connections).acquire_owned().await;
+                (permit, listener.accept().await)
             };
-            let Ok((stream, _)) = accepted else { continue };
-            let _ = stream.set_nodelay(true);
-            let gateway = Arc::clone(&self);
-            let head_time = gateway.settings.limits.head_time;
-            let service = service_fn(move |request| {
-                let gateway = Arc::clone(&gateway);
-                async move { Ok::<_, Infallible>(routes::answer(gateway, request).await) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(head_time)
-                .serve_connection(TokioIo::new(stream), service);
-            tokio::spawn(connection);
+            let (permit, accepted) = tokio::select! {
+                next = next => next,
+                () = &mut stop => break,
+            };
+            match (permit, accepted) {
+                (Ok(permit), Ok((stream, client))) => {
+                    Arc::clone(&self).talk(stream, client, graceful.watcher(), permit);
+                }
+                _ => sleep(BREATHER).await,
+            }
         }
+        drop(listener);
+        // Those who take longer are left to whoever runs this.
+        let _ = timeout(limits.shutdown_time, graceful.shutdown()).await;
+        Ok(())
+    }
+
+    fn talk(
+        self: Arc<Self>,
+        stream: TcpStream,
+        client: SocketAddr,
+        watcher: Watcher,
+        permit: OwnedSemaphorePermit,
+    ) {
+        // Small events go out at once.
+        let _ = stream.set_nodelay(true);
+        let head_time = self.settings.limits.head_time;
+        let service = service_fn(move |request| {
+            let gateway = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(routes::answer(gateway, request, client).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head_time)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = watcher.watch(connection);
+        tokio::spawn(async move {
+            // A client that breaks off or talks nonsense is no news.
+            let _ = connection.await;
+            drop(permit);
+        });
     }
 }

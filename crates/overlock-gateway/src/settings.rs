@@ -5,13 +5,15 @@ use std::time::Duration;
 use overlock_budget::{Model, Models, PlanOptions};
 use overlock_model::{ContinuationOptions, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for};
 
+use crate::keys::Keys;
+
 /// Everything that can be set.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Who answers.
     pub upstream: Upstream,
     /// The keys that clients must show; without any, nobody is asked for one.
-    pub keys: Vec<String>,
+    pub keys: Keys,
     /// What is known of models.
     pub models: Models,
     /// How a window is divided; what a model can take is not in it.
@@ -35,7 +37,7 @@ impl Settings {
     pub fn new(upstream: Upstream) -> Self {
         Self {
             upstream,
-            keys: Vec::new(),
+            keys: Keys::default(),
             models: Models::default(),
             plan: PlanOptions::default(),
             continuation: ContinuationOptions {
@@ -87,8 +89,9 @@ impl Settings {
 /// A server that answers.
 #[derive(Clone)]
 pub struct Upstream {
-    /// Its address up to the version, such as `http://127.0.0.1:11434/v1`.
-    pub base: String,
+    /// Its address up to the version, such as `http://127.0.0.1:11434/v1`; without one only the
+    /// model that is built in answers.
+    pub base: Option<String>,
     /// The key it is shown; without one it gets what the client shows.
     pub key: Option<String>,
     /// How it is told what the model has said already.
@@ -117,7 +120,15 @@ impl Upstream {
     /// The server at an address, as it usually is.
     pub fn new(base: impl Into<String>) -> Self {
         Self {
-            base: base.into(),
+            base: Some(base.into()),
+            ..Self::none()
+        }
+    }
+
+    /// Nobody.
+    pub fn none() -> Self {
+        Self {
+            base: None,
             key: None,
             prefill: PrefillStyle::None,
             timeouts: Timeouts::default(),
@@ -184,7 +195,7 @@ impl Default for Limits {
         Self {
             body_bytes: 32 << 20,
             head_time: Duration::from_secs(10),
-            body_time: Duration::from_secs(60),
+            body_time: Duration::from_mins(1),
             concurrent: 1024,
             queue: 1024,
             queue_time: Duration::from_secs(10),

@@ -1,8 +1,11 @@
 //! Passes requests on to the upstream and brings back what it says.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use futures_util::stream;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -14,13 +17,16 @@ use tokio::time::timeout;
 
 use crate::body::Body;
 use crate::error::ApiError;
+use crate::keys::API_KEY;
+use crate::metrics::{UpstreamError, UpstreamErrors};
 use crate::settings::Upstream;
 
 /// A client that keeps its connections.
 pub(crate) struct Client {
-    client: HttpClient<HttpsConnector<HttpConnector>, Body>,
+    http: HttpClient<HttpsConnector<HttpConnector>, Body>,
     key: Option<HeaderValue>,
     timeouts: Timeouts,
+    errors: UpstreamErrors,
 }
 
 /// What an upstream says, as it comes.
@@ -31,25 +37,46 @@ pub(crate) struct Answer {
     timeouts: Timeouts,
 }
 
-/// What belongs to one connection, or to the gateway, and goes no further.
-const KEPT_BACK: [HeaderName; 12] = [
-    header::HOST,
+/// What belongs to one connection and goes no further, besides what a message itself names.
+const OF_THE_CONNECTION: [HeaderName; 9] = [
     header::CONNECTION,
-    header::CONTENT_LENGTH,
-    header::TRANSFER_ENCODING,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
     header::TE,
     header::TRAILER,
+    header::TRANSFER_ENCODING,
     header::UPGRADE,
+];
+
+/// What a client says to the gateway and not to the upstream. How long the body is follows from
+/// the body.
+const OF_THE_GATEWAY: [HeaderName; 4] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
     header::EXPECT,
-    header::PROXY_AUTHORIZATION,
-    header::PROXY_AUTHENTICATE,
-    // What is not understood cannot be made whole.
-    header::ACCEPT_ENCODING,
     header::COOKIE,
 ];
 
+impl Upstream {
+    /// The address that all paths are below.
+    pub(crate) fn address(&self) -> Result<&str, ApiError> {
+        self.base.as_deref().ok_or_else(|| {
+            ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "upstream_error",
+                "no upstream is named, so that only the model `overlock-demo` answers: start the \
+                 gateway with `--upstream URL`, or set `upstream.url` in overlock.toml",
+            )
+            .with_code("no_upstream")
+        })
+    }
+}
+
 impl Client {
-    pub(crate) fn new(upstream: &Upstream) -> Result<Self, BackendError> {
+    /// What goes wrong is counted.
+    pub(crate) fn new(upstream: &Upstream, errors: UpstreamErrors) -> Result<Self, BackendError> {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(upstream.timeouts.connect));
         connector.set_nodelay(true);
@@ -65,17 +92,27 @@ impl Client {
             .wrap_connector(connector);
         let key = upstream.key.as_deref().map(bearer).transpose()?;
         Ok(Self {
-            client: HttpClient::builder(TokioExecutor::new()).build(connector),
+            http: HttpClient::builder(TokioExecutor::new()).build(connector),
             key,
             timeouts: upstream.timeouts,
+            errors,
         })
     }
 
     /// What goes on of the head of a client's request. What it shows as its key goes too, unless
     /// that was meant for the gateway or the upstream has one of its own.
     pub(crate) fn headers(&self, client: &HeaderMap, key_is_ours: bool) -> HeaderMap {
+        let mut headers = self.untouched_headers(client, key_is_ours);
+        // What is not understood cannot be made whole.
+        headers.remove(header::ACCEPT_ENCODING);
+        headers
+    }
+
+    /// The same, for answers that nobody here has to understand.
+    pub(crate) fn untouched_headers(&self, client: &HeaderMap, key_is_ours: bool) -> HeaderMap {
         let mut headers = client.clone();
-        for name in KEPT_BACK {
+        without_connection(&mut headers);
+        for name in OF_THE_GATEWAY {
             headers.remove(name);
         }
         let ours: Vec<HeaderName> = headers
@@ -86,14 +123,12 @@ impl Client {
         for name in ours {
             headers.remove(name);
         }
-        match &self.key {
-            Some(key) => {
-                headers.insert(AUTHORIZATION, key.clone());
-            }
-            None if key_is_ours => {
-                headers.remove(AUTHORIZATION);
-            }
-            None => {}
+        if key_is_ours {
+            headers.remove(AUTHORIZATION);
+            headers.remove(API_KEY);
+        }
+        if let Some(key) = &self.key {
+            headers.insert(AUTHORIZATION, key.clone());
         }
         headers
     }
@@ -115,18 +150,26 @@ impl Client {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let wait = self.timeouts.connect + self.timeouts.first_byte;
-        let response: Response<Incoming> = match timeout(wait, self.client.request(request)).await {
+        let response: Response<Incoming> = match timeout(wait, self.http.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
+                self.errors.add(UpstreamError::Unreachable);
                 return Err(ApiError::upstream("the upstream could not be reached"));
             }
-            Ok(Err(_)) => return Err(ApiError::upstream("the upstream broke off")),
+            Ok(Err(_)) => {
+                self.errors.add(UpstreamError::Broken);
+                return Err(ApiError::upstream("the upstream broke off"));
+            }
             Err(_) => {
+                self.errors.add(UpstreamError::Late);
                 let message = format!("the upstream did not answer in {} s", wait.as_secs());
                 return Err(ApiError::upstream_is_late(message));
             }
         };
         let (parts, body) = response.into_parts();
+        if parts.status.is_client_error() || parts.status.is_server_error() {
+            self.errors.add(UpstreamError::Status(parts.status));
+        }
         Ok(Answer {
             status: parts.status,
             headers: parts.headers,
@@ -191,7 +234,32 @@ impl Answer {
 
     /// The body, to be passed on as it comes.
     pub(crate) fn into_body(self) -> Body {
-        self.body.map_err(Into::into).boxed_unsync()
+        let pieces = stream::unfold(Some(self), async |answer| {
+            let mut answer = answer?;
+            match answer.next_bytes().await {
+                Ok(piece) => Some((Ok(Frame::data(piece?)), Some(answer))),
+                // What was sent already cannot be unsaid: the client sees that it breaks off.
+                Err(error) => Some((Err(error.message.into()), None)),
+            }
+        });
+        BodyExt::boxed_unsync(StreamBody::new(pieces))
+    }
+}
+
+/// Leaves out what belongs to one connection.
+pub(crate) fn without_connection(headers: &mut HeaderMap) {
+    let named: BTreeSet<String> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_owned())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in OF_THE_CONNECTION {
+        headers.remove(name);
     }
 }
 

@@ -84,7 +84,7 @@ impl Arriving {
         let mut arriving = Self::new(base.scanner().clone(), Begins::Overlap(overlap.to_owned()));
         arriving.is_blank = !base.scanner().is_in_string();
         arriving.given_len = base.settled_len();
-        arriving.owed = base.text()[base.settled_len()..].to_owned();
+        base.text()[base.settled_len()..].clone_into(&mut arriving.owed);
         if overlap.is_empty() || !base.text().ends_with(overlap) {
             arriving.arrival = Arrival::Unclear;
         }

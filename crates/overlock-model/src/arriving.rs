@@ -24,7 +24,7 @@ pub(crate) struct ArrivingAnswer {
 
 /// What arrives.
 enum Kind {
-    Document(Arriving),
+    Document(Box<Arriving>),
     /// A text that may begin with a repetition of the end of another.
     Text {
         before: String,
@@ -47,8 +47,10 @@ impl ArrivingAnswer {
     pub(crate) fn new(base: Option<&Base<'_>>, ask: &Ask) -> Self {
         let kind = match (base, ask.way) {
             _ if ask.wants == Wants::Kpis => Kind::Unclear,
-            (None, _) => Kind::Document(Arriving::wrapped_document(HELD_BACK)),
-            (Some(base), Some(Way::Overlap)) => Kind::Document(Arriving::after(base, &ask.overlap)),
+            (None, _) => Kind::Document(Box::new(Arriving::wrapped_document(HELD_BACK))),
+            (Some(base), Some(Way::Overlap)) => {
+                Kind::Document(Box::new(Arriving::after(base, &ask.overlap)))
+            }
             // What a model that was put its words in the mouth repeats is seen only at the end,
             // and so is what a document of its own adds.
             (Some(_), _) => Kind::Unclear,

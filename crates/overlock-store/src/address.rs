@@ -26,7 +26,10 @@ impl FromStr for StoreAddress {
 
     fn from_str(address: &str) -> Result<Self, AddressError> {
         match address.strip_prefix("sqlite://") {
-            Some(file) if !file.is_empty() => Ok(Self::Sqlite(PathBuf::from(file))),
+            // What SQLite reads these as is gone with the process, or is another file.
+            Some(file) if !file.is_empty() && file != ":memory:" && !file.starts_with("file:") => {
+                Ok(Self::Sqlite(PathBuf::from(file)))
+            }
             _ => Err(AddressError {
                 address: address.to_owned(),
             }),
@@ -60,7 +63,14 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_store() {
-        for address in ["", "runs.db", "sqlite://", "mysql://x"] {
+        for address in [
+            "",
+            "runs.db",
+            "sqlite://",
+            "mysql://x",
+            "sqlite://:memory:",
+            "sqlite://file:x?mode=memory",
+        ] {
             let error = address
                 .parse::<StoreAddress>()
                 .expect_err("it is no address");

@@ -1,16 +1,23 @@
 //! What is kept of runs.
 //!
 //! A run is recorded after every step, so that another process can go on where one was killed. The
-//! store keeps what it is given and does not look into it: requests, options and steps are texts
-//! to it, written and read by those who know them.
+//! store keeps what it is given and does not look into it: requests, options, conditions and steps
+//! are texts to it, written and read by those who know them.
 //!
 //! ```
 //! use overlock_store::{NewRun, RunId, Store};
 //!
 //! let store = Store::in_memory()?;
 //! let id = RunId::new(1_763_251_200_000, 42);
-//! store.begin(&NewRun { id: &id, at: 1_763_251_200_000, model: "gpt-4o", request: "{}", options: "{}" })?;
-//! store.add_step(&id, 1, r#"{"tokens": 12}"#)?;
+//! let claim = store.begin(&NewRun {
+//!     id: &id,
+//!     at: 1_763_251_200_000,
+//!     model: "gpt-4o",
+//!     request: "{}",
+//!     options: "{}",
+//!     conditions: "{}",
+//! })?;
+//! store.add_step(&claim, 1, r#"{"tokens": 12}"#)?;
 //! assert_eq!(store.run(&id)?.expect("it was begun").steps.len(), 1);
 //! # Ok::<(), overlock_store::StoreError>(())
 //! ```
@@ -20,5 +27,5 @@ mod run;
 mod sqlite;
 
 pub use address::{AddressError, StoreAddress};
-pub use run::{NewRun, Run, RunId, RunIdError, RunSummary};
-pub use sqlite::{Store, StoreError};
+pub use run::{Claim, NewRun, Run, RunId, RunIdError, RunSummary};
+pub use sqlite::{Access, Begun, Store, StoreError, Writes};

@@ -74,6 +74,22 @@ pub struct NewRun<'a> {
     pub request: &'a str,
     /// What the run may do.
     pub options: &'a str,
+    /// What else whoever takes it up has to know.
+    pub conditions: &'a str,
+}
+
+/// The right to write to a run: of all who claimed it, the last one has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub(crate) id: RunId,
+    pub(crate) number: i64,
+}
+
+impl Claim {
+    /// The run.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
 }
 
 /// A run as it is kept.
@@ -85,6 +101,10 @@ pub struct Run {
     pub request: String,
     /// What the run may do.
     pub options: String,
+    /// What else whoever takes it up has to know.
+    pub conditions: String,
+    /// What was answered in the end, if that was kept.
+    pub answer: Option<String>,
     /// Its steps, in order.
     pub steps: Vec<String>,
 }

@@ -4,10 +4,12 @@
 
 use std::error::Error;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use overlock_budget::{ChatTemplateError, PlanError, RequestError, TokenizerFileError};
+use overlock_gateway::GatewayError;
 use overlock_json::NoJson;
 use overlock_model::{BackendError, DriveError};
 use overlock_store::{AddressError, StoreError};
@@ -80,6 +82,13 @@ pub(crate) enum Failure {
     Schema { path: PathBuf, reason: String },
     #[error(transparent)]
     Upstream { source: BackendError },
+    #[error(transparent)]
+    Gateway { source: GatewayError },
+    #[error("could not listen on `{address}`: {source}")]
+    Listen {
+        address: SocketAddr,
+        source: io::Error,
+    },
     #[error("{}", chain(source))]
     Run { source: DriveError },
     #[error(transparent)]
@@ -135,9 +144,20 @@ impl Failure {
             Self::Tokenizer { .. } => "give a tokenizer.json as Hugging Face has it".into(),
             Self::Config(error) => error.hint().to_owned(),
             Self::Schema { .. } => "give a JSON Schema in a file of its own".into(),
-            Self::Upstream { .. } | Self::Run { .. } => {
+            Self::Upstream { .. } | Self::Gateway { .. } => {
                 "check the address given with --upstream, or in overlock.toml".into()
             }
+            Self::Run { .. } => "check what is asked, and try again".into(),
+            Self::Store {
+                source: StoreError::Superseded { .. },
+            } => "`overlock inspect` shows how far it has come".into(),
+            Self::Listen { source, .. } => match source.kind() {
+                io::ErrorKind::AddrInUse => {
+                    "another program has this port: give another with --listen 127.0.0.1:PORT"
+                }
+                _ => "give another address with --listen, such as 127.0.0.1:8080",
+            }
+            .into(),
             Self::StoreAddress { .. } | Self::Store { .. } => {
                 "check the address given with --store, or in overlock.toml".into()
             }
@@ -154,7 +174,7 @@ impl Failure {
 }
 
 /// What went wrong, and what made it go wrong.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

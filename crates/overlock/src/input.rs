@@ -96,6 +96,12 @@ pub(crate) fn read(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
     Ok(text)
 }
 
+/// Reads the whole of a file that must be UTF-8.
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
+    refuse_directory(path)?;
+    fs::read_to_string(path).map_err(|error| unreadable(path, error))
+}
+
 pub(crate) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

@@ -15,6 +15,7 @@ mod input;
 mod output;
 mod runs;
 mod suggest;
+mod upstream;
 
 use std::process::ExitCode;
 

@@ -2,6 +2,9 @@
 //!
 //! A reader that closed the pipe has seen enough: that is no error, and the rest of
 //! the result is let go in silence. Notes on standard error are never worth failing for.
+//!
+//! What a model or a server says may end up in a line. It cannot steer the terminal from there,
+//! nor begin a line of its own: whatever is no style is drawn.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
@@ -10,6 +13,7 @@ use anstream::{AutoStream, ColorChoice, adapter::strip_str};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::draw;
 use crate::ending::Failure;
 
 /// Standard output, which survives a closed pipe.
@@ -41,10 +45,11 @@ impl Results {
 
     /// Writes a line for people, with its styles if they are wanted.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
+        let line = draw::tamed(line);
         if self.styled {
             writeln!(self, "{line}")?;
         } else {
-            writeln!(self, "{}", strip_str(line))?;
+            writeln!(self, "{}", strip_str(&line))?;
         }
         Ok(())
     }
@@ -116,25 +121,68 @@ impl Notes {
 
     /// Writes a line. One that cannot be written is let go.
     pub(crate) fn line(&mut self, line: impl Display) {
-        let _ = writeln!(self.stream, "{line}");
+        let _ = writeln!(self.stream, "{}", draw::tamed(&line.to_string()));
     }
 
     /// Says something that a reader of the result should know.
     pub(crate) fn note(&mut self, message: impl Display) {
         const NOTE: Style = AnsiColor::Cyan.on_default();
+        let message = draw::plain(&message.to_string());
         self.line(format_args!("{NOTE}note:{NOTE:#} {message}"));
     }
 
     /// Says what a person can do about what was said before.
     pub(crate) fn hint(&mut self, message: impl Display) {
         const HINT: Style = AnsiColor::Cyan.on_default();
+        let message = draw::plain(&message.to_string());
         self.line(format_args!("{HINT}hint:{HINT:#} {message}"));
     }
 
     /// Says why a command failed, and what would be right.
     pub(crate) fn failure(&mut self, failure: &Failure) {
         const ERROR: Style = AnsiColor::Red.on_default().bold();
-        self.line(format_args!("{ERROR}error:{ERROR:#} {failure}"));
+        let told = failure.to_string();
+        // What is wrong with a configuration is drawn by us, on several lines.
+        let told = match failure {
+            Failure::Config(_) => told,
+            _ => draw::plain(&told),
+        };
+        let mut lines = told.lines();
+        let first = lines.next().unwrap_or_default();
+        self.line(format_args!("{ERROR}error:{ERROR:#} {first}"));
+        lines.for_each(|line| self.line(line));
         self.hint(failure.hint());
+    }
+}
+
+/// A document without the blanks between its parts, so that no line ends in it.
+pub(crate) fn on_one_line(document: &str) -> String {
+    let mut in_string = false;
+    let mut is_escaped = false;
+    let is_kept = |character: &char| {
+        if in_string {
+            in_string = is_escaped || *character != '"';
+            is_escaped = !is_escaped && *character == '\\';
+            return true;
+        }
+        in_string = *character == '"';
+        !matches!(character, ' ' | '\t' | '\r' | '\n')
+    };
+    document.chars().filter(is_kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_one_line;
+
+    #[test]
+    fn only_blanks_between_the_parts_of_a_document_go() {
+        for (document, expected) in [
+            ("{\r\n\t\"a b\" : [ 1 ,\n 2 ]\n}\n", "{\"a b\":[1,2]}"),
+            (r#"[ "\" a" , "\\" , "b c" ]"#, r#"["\" a","\\","b c"]"#),
+            (r#" "\\\" \ud800 " "#, r#""\\\" \ud800 ""#),
+        ] {
+            assert_eq!(on_one_line(document), expected);
+        }
     }
 }

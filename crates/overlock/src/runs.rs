@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use overlock_budget::ChatRequest;
-use overlock_model::{ContinuationOptions, Outcome, Step};
-use overlock_store::{NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
+use overlock_gateway::api::{Conditions, RecordedRun, RecordedStep, RunsError};
+use overlock_model::{ContinuationOptions, Outcome};
+use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
 
 use crate::config::Config;
 use crate::ending::Failure;
@@ -14,29 +15,31 @@ use crate::ending::Failure;
 /// Of one answer no more than this is read.
 pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
-/// A run as it was recorded.
-pub(crate) struct Recorded {
-    pub(crate) summary: RunSummary,
-    pub(crate) model: String,
-    pub(crate) request: ChatRequest,
-    pub(crate) options: ContinuationOptions,
-    pub(crate) steps: Vec<Step>,
+/// Opens the store that is named, else the one in the configuration, else the user's own.
+pub(crate) fn open(named: Option<&str>, config: &Config, access: Access) -> Result<Store, Failure> {
+    match named.or(config.store.url.as_deref()) {
+        Some(address) => open_at(address, access),
+        None => Store::open(&StoreAddress::Sqlite(default_file()), access).map_err(failed),
+    }
 }
 
-/// Opens the store that is named, else the one in the configuration, else the user's own.
-pub(crate) fn open(named: Option<&str>, config: &Config) -> Result<Store, Failure> {
-    match named.or(config.store.url.as_deref()) {
-        Some(address) => open_at(address),
-        None => Store::open(&StoreAddress::Sqlite(default_file())).map_err(failed),
+/// Opens the same store to look at it. Nobody has to have one of their own: there may be none yet.
+pub(crate) fn open_to_read(named: Option<&str>, config: &Config) -> Result<Option<Store>, Failure> {
+    let is_named = named.is_some() || config.store.url.is_some();
+    match open(named, config, Access::Read) {
+        Err(Failure::Store {
+            source: StoreError::Missing { .. },
+        }) if !is_named => Ok(None),
+        opened => opened.map(Some),
     }
 }
 
 /// Opens the store at an address.
-pub(crate) fn open_at(address: &str) -> Result<Store, Failure> {
+pub(crate) fn open_at(address: &str, access: Access) -> Result<Store, Failure> {
     let address = address
         .parse()
         .map_err(|source| Failure::StoreAddress { source })?;
-    Store::open(&address).map_err(failed)
+    Store::open(&address, access).map_err(failed)
 }
 
 /// A name for a run that begins now.
@@ -54,62 +57,70 @@ pub(crate) fn now() -> u64 {
 pub(crate) fn begin(
     store: &Store,
     id: &RunId,
-    at: u64,
     model: &str,
     request: &ChatRequest,
     options: &ContinuationOptions,
-) -> Result<(), Failure> {
+    conditions: &Conditions,
+) -> Result<Claim, Failure> {
     let request = request.clone().into_value().to_string();
     let options = serde_json::to_string(options).expect("options are plain data");
+    let conditions = serde_json::to_string(conditions).expect("conditions are plain data");
     let run = NewRun {
         id,
-        at,
+        at: now(),
         model,
         request: &request,
         options: &options,
+        conditions: &conditions,
     };
     store.begin(&run).map_err(failed)
 }
 
-pub(crate) fn add_step(store: &Store, id: &RunId, step: &Step) -> Result<(), StoreError> {
-    let body = serde_json::to_string(step).expect("a step is plain data");
-    store.add_step(id, step.iteration, &body)
+/// Claims a run of which so many steps are known.
+pub(crate) fn take_up(store: &Store, id: &RunId, known: u32) -> Result<Claim, Failure> {
+    match store.take_up(id).map_err(failed)? {
+        Some((run, claim)) if run.summary.steps == u64::from(known) => Ok(claim),
+        Some(_) => Err(failed(StoreError::Superseded { id: id.clone() })),
+        None => Err(Failure::NoRun { id: id.to_string() }),
+    }
 }
 
-pub(crate) fn end(store: &Store, id: &RunId, at: u64, outcome: &Outcome) -> Result<(), Failure> {
+pub(crate) fn add_step(
+    store: &Store,
+    claim: &Claim,
+    step: &RecordedStep,
+) -> Result<(), StoreError> {
+    let body = serde_json::to_string(step).expect("a step is plain data");
+    store.add_step(claim, step.step.iteration, &body)
+}
+
+pub(crate) fn end(store: &Store, claim: &Claim, outcome: &Outcome) -> Result<(), StoreError> {
     let outcome = serde_json::to_string(outcome).expect("an outcome is plain data");
-    store.end(id, at, &outcome).map_err(failed)
+    store.end(claim, now(), &outcome)
 }
 
 /// Reads a run.
-pub(crate) fn read(store: &Store, id: &RunId) -> Result<Recorded, Failure> {
-    let damaged = |reason: String| Failure::DamagedRun {
-        id: id.to_string(),
-        reason,
-    };
-    let Some(run) = store.run(id).map_err(failed)? else {
-        return Err(Failure::NoRun { id: id.to_string() });
-    };
-    let steps = run.steps.iter().map(|step| serde_json::from_str(step));
-    Ok(Recorded {
-        model: run.summary.model.clone(),
-        summary: run.summary,
-        request: ChatRequest::from_json(&run.request)
-            .map_err(|error| damaged(error.to_string()))?,
-        options: serde_json::from_str(&run.options).map_err(|error| damaged(error.to_string()))?,
-        steps: steps
-            .collect::<Result<_, _>>()
-            .map_err(|error| damaged(error.to_string()))?,
+pub(crate) fn read(store: &Store, id: &RunId) -> Result<RecordedRun, Failure> {
+    RecordedRun::read(store, id).map_err(|error| match error {
+        RunsError::Store(source) => failed(source),
+        RunsError::Missing { id } => Failure::NoRun { id: id.to_string() },
+        RunsError::Damaged { id, source } => Failure::DamagedRun {
+            id: id.to_string(),
+            reason: source.to_string(),
+        },
+    })
+}
+
+/// What was asked in a run.
+pub(crate) fn request(recorded: &RecordedRun) -> Result<ChatRequest, Failure> {
+    ChatRequest::from_value(recorded.request.clone()).map_err(|error| Failure::DamagedRun {
+        id: recorded.summary.id.to_string(),
+        reason: error.to_string(),
     })
 }
 
 pub(crate) fn latest(store: &Store, count: u32) -> Result<Vec<RunSummary>, Failure> {
     store.latest(count).map_err(failed)
-}
-
-/// How a run ended, if it has and was not damaged.
-pub(crate) fn outcome(summary: &RunSummary) -> Option<Outcome> {
-    serde_json::from_str(summary.outcome.as_deref()?).ok()
 }
 
 fn failed(source: StoreError) -> Failure {

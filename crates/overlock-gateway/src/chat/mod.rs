@@ -19,6 +19,7 @@ use hyper::{HeaderMap, Method};
 use overlock_budget::ChatCounter;
 use serde_json::Value;
 
+use crate::account::Account;
 use crate::body::{Reply, json_reply, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -30,6 +31,7 @@ use wish::{Continues, Wish};
 /// A chat request on its way.
 pub(crate) struct Job {
     pub(crate) gateway: Arc<Gateway>,
+    pub(crate) account: Arc<Account>,
     pub(crate) wish: Wish,
     /// The address of who answers.
     pub(crate) base: String,
@@ -58,6 +60,7 @@ impl Ended {
 /// Answers a chat request.
 pub(crate) async fn answer(
     gateway: Arc<Gateway>,
+    account: Arc<Account>,
     headers: HeaderMap,
     text: String,
 ) -> Result<Reply, ApiError> {
@@ -69,7 +72,7 @@ pub(crate) async fn answer(
     } else {
         let key_is_ours = !gateway.settings.keys.is_empty();
         let headers = gateway.client.headers(&headers, key_is_ours);
-        (gateway.settings.upstream.base.clone(), headers)
+        (gateway.settings.upstream.address()?.to_owned(), headers)
     };
     let body = whole_body(fitted.body);
     let answer = gateway
@@ -87,6 +90,7 @@ pub(crate) async fn answer(
     }
     let job = Job {
         gateway,
+        account,
         wish,
         base,
         headers,
@@ -99,7 +103,7 @@ pub(crate) async fn answer(
         )),
         (true, false) => {
             let whole = whole::read(&job, answer).await?;
-            Ok(stream::told(&job, whole))
+            Ok(stream::told(&job, &whole))
         }
         (false, false) => Ok(whole::read(&job, answer).await?.into_reply()),
     }
@@ -131,7 +135,7 @@ impl Job {
 }
 
 /// What the upstream says against a request, in the shape that clients know, with its status.
-async fn refusal(mut answer: Answer) -> Result<Reply, ApiError> {
+pub(crate) async fn refusal(mut answer: Answer) -> Result<Reply, ApiError> {
     const LONGEST: usize = 1 << 20;
     let body = answer.read_whole(LONGEST).await?;
     let value: Option<Value> = serde_json::from_slice(&body).ok();

@@ -51,14 +51,13 @@ impl Reading {
         self.given += certain.len();
         let verbatim_to = match (self.kind, self.arriving.arrival()) {
             (_, Arrival::Awaited) => return String::new(),
-            // There is no document in it after all.
-            (_, Arrival::Unclear) => self.text.len(),
             (Kind::Document, Arrival::Growing | Arrival::Whole | Arrival::Spoilt) => {
                 self.passed = self.text.len();
                 return certain;
             }
             (_, Arrival::Growing) => self.text.len() - self.arriving.held_len(),
-            (_, Arrival::Whole | Arrival::Spoilt) => self.text.len(),
+            // It is no document, or none any more.
+            (_, Arrival::Unclear | Arrival::Whole | Arrival::Spoilt) => self.text.len(),
         };
         let given = self.text[self.passed..verbatim_to].to_owned();
         self.passed = verbatim_to;
@@ -81,13 +80,14 @@ impl Reading {
 
     /// Whether there is a document that is still open.
     pub(crate) fn is_open(&self) -> bool {
-        let is_open = match (self.kind, self.arriving.arrival()) {
-            (Kind::Looks | Kind::Document, Arrival::Growing) => true,
+        match self.kind {
+            Kind::Verbatim => false,
+            Kind::Looks => self.arriving.arrival() == Arrival::Growing,
             // Who asked for a document is not helped by half of one and something else.
-            (Kind::Document, Arrival::Spoilt) => true,
-            _ => false,
-        };
-        is_open
+            Kind::Document => {
+                matches!(self.arriving.arrival(), Arrival::Growing | Arrival::Spoilt)
+            }
+        }
     }
 
     /// Whether the document is whole; nothing if there is none.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::joining::{Cut, Hear, Hearing, Joined, Joiner, is_whole};
+use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, Joiner, is_whole};
 use super::reading::Reading;
 use super::taken::{Taken, told as usage_told};
 use super::whole::WholeAnswer;
@@ -41,7 +41,7 @@ pub(crate) fn reply(job: Job, answer: Answer) -> Reply {
 }
 
 /// An answer that came at once, as a stream.
-pub(crate) fn told(job: &Job, answer: WholeAnswer) -> Reply {
+pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
     let mut head = answer.value.as_object().cloned().unwrap_or_default();
     let choices = head.remove("choices");
     let usage = head.remove("usage");
@@ -58,20 +58,21 @@ pub(crate) fn told(job: &Job, answer: WholeAnswer) -> Reply {
         let finish = choice.get("finish_reason").cloned().unwrap_or(Value::Null);
         events.push(with_choice(
             &head,
-            json!({ "index": index, "delta": delta, "finish_reason": null }),
+            &json!({ "index": index, "delta": delta, "finish_reason": null }),
         ));
         events.push(with_choice(
             &head,
-            json!({ "index": index, "delta": {}, "finish_reason": finish }),
+            &json!({ "index": index, "delta": {}, "finish_reason": finish }),
         ));
     }
     if let Some(usage) = usage.filter(|_| job.wish.wants_usage) {
         events.push(with_usage(&head, usage));
     }
-    let mut body: String = events
+    let events: Vec<String> = events
         .iter()
         .map(|event| format!("data: {event}\n\n"))
         .collect();
+    let mut body = events.concat();
     body.push_str(&ending(answer.ended, answer.taken.calls));
     event_stream(whole(body))
 }
@@ -90,7 +91,7 @@ fn ending(ended: Ended, continuations: u32) -> String {
     format!(": overlock outcome={outcome} continuations={continuations}\n\ndata: [DONE]\n\n")
 }
 
-fn with_choice(head: &Map<String, Value>, choice: Value) -> Value {
+fn with_choice(head: &Map<String, Value>, choice: &Value) -> Value {
     let mut event = head.clone();
     event.insert("choices".to_owned(), json!([choice]));
     Value::Object(event)
@@ -112,6 +113,8 @@ struct Relay {
     choices: BTreeMap<u64, Choice>,
     /// What the upstream says its call took.
     usage: Option<Value>,
+    /// The tokens of the first answer, as they are counted here.
+    output_tokens: u64,
     taken: Taken,
     ended: Ended,
 }
@@ -136,6 +139,7 @@ impl Relay {
             head: Map::new(),
             choices: BTreeMap::new(),
             usage: None,
+            output_tokens: 0,
             taken: Taken::default(),
             ended: Ended::Complete,
         }
@@ -283,90 +287,95 @@ impl Relay {
 
     /// Continues what is cut, and tells the end.
     async fn finish(&mut self, broken: Option<ApiError>) -> Result<(), ApiError> {
-        let mut broken = broken;
         let choices = std::mem::take(&mut self.choices);
-        if choices.is_empty() {
-            return match broken {
-                Some(error) => Err(error),
-                None => Err(ApiError::upstream("the upstream's answer has no choices")),
-            };
-        }
         let deadline = Instant::now() + self.job.gateway.settings.limits.run_time;
         let mut finishes = Vec::new();
-        let mut output = 0;
         for (index, mut choice) in choices {
-            let is_withheld = choice.finish.as_deref() == Some("content_filter");
-            let counter = ChatCounter::for_model(&self.job.wish.found);
-            output += counter.tokens().count(choice.content.text());
-            let mut finish = choice.finish.take();
-            if !is_withheld && choice.content.is_open() {
-                let whole = self
-                    .continued(index, None, Cut::Content, &choice.content, deadline)
-                    .await?;
-                finish = Some(if whole { "stop" } else { "length" }.to_owned());
-                broken = None;
-            } else if choice.content.is_whole() == Some(true) {
-                self.check_schema(choice.content.document());
-                if finish.as_deref() != Some("tool_calls") {
-                    finish = Some("stop".to_owned());
-                }
-                let rest = choice.content.rest();
-                self.content(index, &rest).await;
-            } else {
-                let rest = choice.content.rest();
-                self.content(index, &rest).await;
-                if finish.as_deref() == Some("length")
-                    && self.job.wish.continues == Continues::Text
-                    && choice.calls.is_empty()
-                {
-                    let text = choice.content.text();
-                    let whole = self.continued_text(index, text, deadline).await?;
-                    finish = Some(if whole { "stop" } else { "length" }.to_owned());
-                }
-            }
-            for (number, call) in &mut choice.calls {
-                output += counter.tokens().count(call.arguments.text());
-                if !is_withheld && call.arguments.is_open() {
-                    let cut = Cut::Arguments(&call.name);
-                    let whole = self
-                        .continued(index, Some(*number), cut, &call.arguments, deadline)
-                        .await?;
-                    finish = Some(if whole { "tool_calls" } else { "length" }.to_owned());
-                    broken = None;
-                } else {
-                    if call.arguments.is_whole() == Some(true)
-                        && finish.as_deref() == Some("length")
-                    {
-                        finish = Some("tool_calls".to_owned());
-                    }
-                    let rest = call.arguments.rest();
-                    self.arguments(index, *number, &rest).await;
-                }
-            }
-            finishes.push((index, finish));
+            let known = match self.finish_of(index, &mut choice, deadline).await? {
+                Some(finish) => Some(finish),
+                None => choice.finish.take(),
+            };
+            finishes.extend(known.map(|finish| (index, finish)));
         }
-        if let Some(error) = broken {
-            return Err(error);
+        // An answer of which nobody knows the end has none.
+        if finishes.is_empty() {
+            let nothing = || ApiError::upstream("the upstream's answer does not say that it ended");
+            return Err(broken.unwrap_or_else(nothing));
         }
         for (index, finish) in finishes {
-            let finish = finish.unwrap_or_else(|| "stop".to_owned());
             if matches!(finish.as_str(), "length" | "content_filter") {
                 self.ended = Ended::Partial;
             }
             let choice = json!({ "index": index, "delta": {}, "finish_reason": finish });
-            let event = with_choice(&self.head, choice);
+            let event = with_choice(&self.head, &choice);
             self.event(&event).await;
         }
+        let counted = usage_told(Usage {
+            input: self.job.input_tokens,
+            output: self.output_tokens,
+        });
+        let usage = self.taken.added_to(self.usage.as_ref().unwrap_or(&counted));
+        self.job
+            .account
+            .answered(&usage, self.ended.name(), self.taken.calls);
         if self.job.wish.wants_usage {
-            let counted = usage_told(Usage {
-                input: self.job.input_tokens,
-                output,
-            });
-            let usage = self.taken.added_to(self.usage.as_ref().unwrap_or(&counted));
             let event = with_usage(&self.head, usage);
             self.event(&event).await;
         }
         Ok(())
+    }
+
+    /// Continues what is cut of one answer; how it ends then, if that is not as the upstream says.
+    async fn finish_of(
+        &mut self,
+        index: u64,
+        choice: &mut Choice,
+        deadline: Instant,
+    ) -> Result<Option<String>, ApiError> {
+        let named =
+            |is_whole: bool, name: &str| Some(if is_whole { name } else { "length" }.to_owned());
+        self.output_tokens += self.count(choice.content.text());
+        // What a provider does not want to be said is not asked for again.
+        let is_withheld = choice.finish.as_deref() == Some("content_filter");
+        let mut finish = None;
+        if !is_withheld && choice.content.is_open() {
+            let whole = self.continued(index, None, Cut::Content, &choice.content, deadline);
+            finish = named(whole.await?, "stop");
+        } else {
+            let rest = choice.content.rest();
+            self.content(index, &rest).await;
+            if choice.content.is_whole() == Some(true) && !is_withheld {
+                self.check_schema(choice.content.document());
+                finish = named(true, "stop");
+            } else if choice.finish.as_deref() == Some("length")
+                && self.job.wish.continues == Continues::Text
+                && choice.calls.is_empty()
+            {
+                let text = choice.content.text();
+                finish = named(self.continued_text(index, text, deadline).await?, "stop");
+            }
+        }
+        for (number, call) in &mut choice.calls {
+            self.output_tokens += self.count(call.arguments.text());
+            if !is_withheld && call.arguments.is_open() {
+                let cut = Cut::Arguments(&call.name);
+                let whole = self.continued(index, Some(*number), cut, &call.arguments, deadline);
+                finish = named(whole.await?, "tool_calls");
+                continue;
+            }
+            let rest = call.arguments.rest();
+            self.arguments(index, *number, &rest).await;
+            if call.arguments.is_whole() == Some(true) && !is_withheld {
+                finish = named(true, "tool_calls");
+            }
+        }
+        Ok(finish)
+    }
+
+    fn count(&self, text: &str) -> u64 {
+        ChatCounter::for_model(&self.job.wish.found)
+            .tokens()
+            .count(text)
     }
 
     /// Has the rest of a document written and passes it on; whether it is whole then.
@@ -405,10 +414,9 @@ impl Relay {
         let counter = ChatCounter::for_model(&self.job.wish.found);
         let mut listener = self.listener(index, None);
         let joiner = self.joiner(&counter, deadline);
-        let joined = joiner.join_text(text, Some(&mut listener)).await?;
-        let (whole, taken) = (!joined.run.is_cut(), joined.taken);
+        let JoinedText { run, taken } = joiner.join_text(text, Some(&mut listener)).await?;
         self.taken.join(taken);
-        Ok(whole)
+        Ok(!run.is_cut())
     }
 
     fn joiner<'a>(&'a self, counter: &'a ChatCounter<'a>, deadline: Instant) -> Joiner<'a> {
@@ -467,7 +475,7 @@ const EVENT_OVERHEAD: usize = 200;
 fn content_event(head: &Map<String, Value>, index: u64, text: &str) -> Value {
     with_choice(
         head,
-        json!({ "index": index, "delta": { "content": text }, "finish_reason": null }),
+        &json!({ "index": index, "delta": { "content": text }, "finish_reason": null }),
     )
 }
 
@@ -475,7 +483,7 @@ fn arguments_event(head: &Map<String, Value>, index: u64, call: u64, text: &str)
     let call = json!({ "index": call, "function": { "arguments": text } });
     with_choice(
         head,
-        json!({ "index": index, "delta": { "tool_calls": [call] }, "finish_reason": null }),
+        &json!({ "index": index, "delta": { "tool_calls": [call] }, "finish_reason": null }),
     )
 }
 

@@ -101,13 +101,15 @@ pub(crate) async fn read(job: &Job, mut answer: Answer) -> Result<WholeAnswer, A
         .with_code("schema_violation"));
     }
     if taken.calls > 0 {
-        let counted = told(Usage {
+        let own = told(Usage {
             input: job.input_tokens,
             output: output_tokens,
         });
         let first = value.get("usage").filter(|usage| usage.is_object());
-        value["usage"] = taken.added_to(first.unwrap_or(&counted));
+        value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
+    let usage = value.get("usage").unwrap_or(&Value::Null);
+    job.account.answered(usage, ended.name(), taken.calls);
     Ok(WholeAnswer {
         value,
         bytes: (!changed).then_some(bytes),

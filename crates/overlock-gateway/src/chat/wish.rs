@@ -1,5 +1,7 @@
 //! What does a client want, and does it fit?
 
+use std::fmt::Write;
+
 use hyper::HeaderMap;
 use overlock_budget::{
     ChatCounter, ChatRequest, Extras, FlexError, Found, Plan, PlanError, PlanOptions, RequestError,
@@ -101,7 +103,7 @@ impl Wish {
     ) -> Result<Fitted, ApiError> {
         let options = settings.plan_for(&self.found.model);
         let plan = plan(&self.request, &Extras::default(), counter, &options)
-            .map_err(|error| self.does_not_fit(&options, &error))?;
+            .map_err(|error| does_not_fit(&options, &error))?;
         let body = self.body(&plan, text);
         Ok(Fitted { plan, body })
     }
@@ -132,32 +134,33 @@ impl Wish {
         }
         Value::Object(members).to_string()
     }
+}
 
-    fn does_not_fit(&self, options: &PlanOptions, error: &PlanError) -> ApiError {
-        let PlanError::Refused(reason) = error;
-        let FlexError::TooLarge { over, .. } = reason else {
-            return ApiError::new(
-                hyper::StatusCode::INTERNAL_SERVER_ERROR,
-                "server_error",
-                error.to_string(),
-            );
-        };
-        let window = options.window;
-        let needed = window.saturating_add(*over);
-        let mut message = format!(
-            "This model's maximum context length is {window} tokens. However, your messages, the \
-             least useful answer and the margin need {needed} tokens, {over} more than there are."
+/// What a request is told that does not fit, in the words that clients know.
+fn does_not_fit(options: &PlanOptions, error: &PlanError) -> ApiError {
+    let PlanError::Refused(reason) = error;
+    let FlexError::TooLarge { over, .. } = reason else {
+        return ApiError::new(
+            hyper::StatusCode::INTERNAL_SERVER_ERROR,
+            "server_error",
+            error.to_string(),
         );
-        for help in error.help() {
-            message.push_str(&format!(" Either {help}."));
-        }
-        if options.trim == Trim::Off {
-            message.push_str(" The gateway is set not to drop older messages (`trim: off`).");
-        }
-        ApiError::invalid(message)
-            .with_code("context_length_exceeded")
-            .with_param("messages")
+    };
+    let window = options.window;
+    let needed = window.saturating_add(*over);
+    let mut message = format!(
+        "This model's maximum context length is {window} tokens. However, your messages, the \
+         least useful answer and the margin need {needed} tokens, {over} more than there are."
+    );
+    for help in error.help() {
+        let _ = write!(message, " Either {help}."); // a string takes everything
     }
+    if options.trim == Trim::Off {
+        message.push_str(" The gateway is set not to drop older messages (`trim: off`).");
+    }
+    ApiError::invalid(message)
+        .with_code("context_length_exceeded")
+        .with_param("messages")
 }
 
 fn continues(headers: &HeaderMap) -> Result<Continues, ApiError> {

@@ -1,20 +1,11 @@
 //! `POST /v1/chat/completions`: a request that fits, and an answer that is whole.
 
-use std::sync::Arc;
-
-use hyper::Request;
-use hyper::body::Incoming;
-
-use crate::body::{Reply, read_text};
+use crate::body::read_text;
 use crate::chat;
-use crate::error::ApiError;
-use crate::gateway::Gateway;
+use crate::routes::{Call, Handled};
 
-pub(crate) async fn answer(
-    gateway: Arc<Gateway>,
-    request: Request<Incoming>,
-) -> Result<Reply, ApiError> {
-    let (head, body) = request.into_parts();
-    let text = read_text(body, &gateway.settings.limits).await?;
-    chat::answer(gateway, head.headers, text).await
+pub(crate) async fn answer(call: Call) -> Handled {
+    let (head, body) = call.request.into_parts();
+    let text = read_text(body, &call.gateway.settings.limits).await?;
+    chat::answer(call.gateway, call.account, head.headers, text).await
 }

@@ -43,12 +43,13 @@ impl Got {
 pub(crate) fn report(bytes: usize) -> String {
     let mut text = String::from("{\"title\": \"Überblick – 概要\", \"sections\": [");
     for number in 0.. {
-        text.push_str(&format!(
+        let section = format!(
             "\n  {{\"id\": \"section-{number}\", \"rows\": [[\"a{number}\", {}, true], null], \
              \"note\": \"Zeile \\\"{number}\\\"\\n\\u00e9 \\ud83d\\ude80 🚀 {}\"}},",
             number * 7919,
             number * 31,
-        ));
+        );
+        text.push_str(&section);
         if text.len() >= bytes {
             break;
         }
@@ -98,7 +99,7 @@ impl Door<Fake> {
 }
 
 /// Serves before an upstream; the address of the gateway.
-async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
+pub(crate) async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
     let mut settings = Settings::new(Upstream::new(upstream));
     settings.upstream.retries.first_wait = Duration::from_millis(1);
     set(&mut settings);

@@ -122,7 +122,8 @@ impl Said {
                 "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1,
                 "model": "gpt-4o", "choices": [choice],
             });
-            body.push_str(&format!("data: {chunk}\n\n"));
+            let event = format!("data: {chunk}\n\n");
+            body.push_str(&event);
         }
         body.push_str("data: [DONE]\n\n");
         Self {

@@ -1,8 +1,10 @@
 use overlock_json::Base;
-use overlock_model::testing::Behaviour;
+use overlock_model::testing::{Behaviour, Fault};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
-use crate::door::{Door, ask, report, script};
+use crate::door::{Door, ask, report, script, serve};
 
 /// What a stream told, checked event by event.
 #[derive(Debug, Default)]
@@ -22,7 +24,8 @@ fn told(body: &str) -> Told {
         if event.starts_with(':') {
             continue;
         }
-        let data = event.strip_prefix("data: ").expect("an event is data");
+        let data = event.strip_prefix("data: ");
+        let data = data.unwrap_or_else(|| panic!("an event is data: {event:?}"));
         assert_eq!(told.done, 0, "nothing comes after the end: {event}");
         if data == "[DONE]" {
             told.done += 1;
@@ -95,4 +98,56 @@ async fn whatever_the_model_does_nothing_is_taken_back() {
         }
     }
     assert!(whole > 30, "{whole} of 42");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
+    let document = report(12_000);
+    let both = |fault| [Some(fault), None, Some(fault)];
+    for faults in [
+        both(Fault::MalformedEvent),
+        both(Fault::ErrorEvent),
+        both(Fault::WrongFinish),
+        [
+            None,
+            Some(Fault::Reset(3000)),
+            Some(Fault::Status(503, None)),
+        ],
+    ] {
+        let script = script(&document, 1500, &Behaviour::AS_ASKED);
+        let door = Door::open(script, &faults).await;
+        let told = told(&door.chat(&ask(true), &[]).await.body);
+        assert_eq!(told.content, document, "{faults:?}");
+        assert_eq!(told.finish, ["stop"]);
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_takes_the_call_along() {
+    let upstream = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let base = format!("http://{}/v1", upstream.local_addr().expect("an address"));
+    let address = serve(&base, |_| {}).await;
+    let mut client = TcpStream::connect(address.trim_start_matches("http://"))
+        .await
+        .expect("a gateway");
+    let body = ask(true).to_string();
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.write_all(request.as_bytes()).await.expect("sent");
+
+    let (mut call, _) = upstream.accept().await.expect("a call");
+    let event = "data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"{\"}}]}\n\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    call.write_all(format!("{head}{event}").as_bytes())
+        .await
+        .expect("answered");
+    let mut got = [0; 16];
+    client.read_exact(&mut got).await.expect("it arrives");
+    drop(client);
+
+    // The rest of the request, and then the end: the gateway has hung up.
+    let mut rest = Vec::new();
+    let _ = call.read_to_end(&mut rest).await;
 }

@@ -75,6 +75,13 @@ impl<'f> Attempt<'_, 'f> {
                     unwrap::after_preamble(self.fragment, said).filter(|_| !said.is_empty())?;
                 Some((said, at))
             })?;
+        // What looks like talk may be less of the overlap than was asked for, and then new text
+        // that repeats itself.
+        let is_other_overlap =
+            |other: &Candidate<'_>| other.matched >= LONG_ENOUGH && other.from != at + said.len();
+        if at > 0 && self.overlaps().iter().any(is_other_overlap) {
+            return None;
+        }
         let base_len = self.base.text().len();
         let repeated = said.chars().count();
         let join = self.join(Outcome::Overlap, base_len, "", at + said.len(), repeated);
@@ -154,7 +161,8 @@ impl<'f> Attempt<'_, 'f> {
         }
     }
 
-    /// The only candidate that has repeated what was asked for, and more before it.
+    /// The only candidate that has repeated what was asked for, and more before it. Where the text
+    /// repeats itself, that may as well be less of it and something new.
     fn with_more(
         &self,
         candidates: &mut Vec<Candidate<'f>>,
@@ -165,7 +173,13 @@ impl<'f> Attempt<'_, 'f> {
             candidate.join.outcome == Outcome::Overlap && repeated.ends_with(expected)
         };
         let at = candidates.iter().position(has_expected)?;
-        let is_only = !candidates[at + 1..].iter().any(has_expected);
+        let others = candidates
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at);
+        let is_only = others
+            .into_iter()
+            .all(|(_, other)| other.matched < LONG_ENOUGH);
         is_only.then(|| candidates.swap_remove(at))
     }
 

@@ -226,6 +226,38 @@ fn more_than_the_asked_for_overlap_joins_after_it() {
 }
 
 #[test]
+fn less_than_the_asked_for_overlap_of_equal_items_is_no_more_than_it() {
+    let item = format!(
+        "\"{}\", ",
+        "the same words in every item of the list ".repeat(2)
+    );
+    let document = format!(
+        "[{}",
+        item.repeat(20).trim_end_matches(", ").to_owned() + "]"
+    );
+    let cut = item.len() * 15 + 30;
+    let asked = &document[cut - 500..cut];
+    for repeated in 1..500 {
+        let mut base = Base::read(&document[..cut]).expect("an array has begun");
+        let options = StitchOptions {
+            protocol: Protocol::Overlap,
+            expected_overlap: Some(asked),
+        };
+        let fragment = &document[cut - repeated..];
+        if fragment.trim_start().starts_with(asked.trim_start()) {
+            // It is taken at its word.
+            continue;
+        }
+        let seam = stitch(&mut base, fragment, &options);
+        let is_right = base.text() == document;
+        assert!(
+            is_right || !seam.outcome.is_accepted(),
+            "{repeated}: {seam:?}"
+        );
+    }
+}
+
+#[test]
 fn talk_before_the_asked_for_overlap_may_have_braces_and_quotes() {
     check_asked(
         r#"{"rows": ["alpha", "be"#,

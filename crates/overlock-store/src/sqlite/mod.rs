@@ -1,25 +1,23 @@
 //! Keeps runs in an SQLite file.
 //!
 //! Every write is a transaction that is on the disk before it returns, and several processes may
-//! have the file open: what was acknowledged survives whatever happens to this one.
+//! have the file open: what was acknowledged survives whatever happens to this one. Only the last
+//! process that claimed a run can write to it, so that two that go on with the same run, one of
+//! which was thought to be dead, cannot mix their answers.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod file;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::address::StoreAddress;
-use crate::run::{NewRun, Run, RunId, RunSummary};
-
-/// How the tables look; a file of a later version is not touched.
-const VERSION: i64 = 1;
-
-const TABLES: &str = include_str!("tables.sql");
-
-/// How long another process that is writing is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::run::{Claim, NewRun, Run, RunId, RunSummary};
+use file::VERSION;
 
 /// A store of runs.
 #[derive(Debug)]
@@ -27,13 +25,38 @@ pub struct Store {
     connection: Mutex<Connection>,
 }
 
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To record runs. A store is made if there is none.
+    Make,
+    /// To go on with runs. There must be a store.
+    Write,
+    /// To look at runs. There must be a store, and nothing of it is changed.
+    Read,
+}
+
 /// Why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
+    /// There is none.
+    #[error("there is no store `{}`", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no folder for it, and none can be made.
     #[error("could not make the folder `{}`", path.display())]
     Folder {
         /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The file cannot be made or written.
+    #[error("could not write to `{}`", path.display())]
+    Make {
+        /// The file.
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
@@ -54,9 +77,21 @@ pub enum StoreError {
         /// The version of its tables.
         found: i64,
     },
-    /// The run has a step of this number already: somebody else is driving it.
-    #[error("run `{id}` already has a step {number}: another process is going on with it")]
-    StepExists {
+    /// It belongs to another program.
+    #[error("`{}` is the database of another program", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else has taken the run up since.
+    #[error("another process is going on with run `{id}`")]
+    Superseded {
+        /// The run.
+        id: RunId,
+    },
+    /// A step does not follow the last one.
+    #[error("step {number} of run `{id}` does not follow the last one that was recorded")]
+    OutOfOrder {
         /// The run.
         id: RunId,
         /// The number.
@@ -68,117 +103,60 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// Opens a store, and makes it if there is none.
-    pub fn open(address: &StoreAddress) -> Result<Self, StoreError> {
+    /// Opens a store.
+    pub fn open(address: &StoreAddress, access: Access) -> Result<Self, StoreError> {
         let StoreAddress::Sqlite(path) = address;
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        if let Some(folder) = folder {
-            fs::create_dir_all(folder).map_err(|source| StoreError::Folder {
-                path: folder.to_owned(),
-                source,
-            })?;
-        }
-        let open = |path: &Path| {
-            let connection = Connection::open(path)?;
-            connection.busy_timeout(PATIENCE)?;
-            connection.pragma_update(None, "journal_mode", "wal")?;
-            connection.pragma_update(None, "synchronous", "full")?;
-            connection.pragma_update(None, "foreign_keys", true)?;
-            Ok(connection)
-        };
-        let connection = open(path).map_err(|source| StoreError::Open {
-            path: path.clone(),
-            source,
-        })?;
-        Self::with_tables(connection)
+        file::open(path, access).map(Self::of)
     }
 
     /// A store that is gone with the process.
     pub fn in_memory() -> Result<Self, StoreError> {
-        Self::with_tables(Connection::open_in_memory()?)
+        file::in_memory().map(Self::of)
     }
 
-    fn with_tables(mut connection: Connection) -> Result<Self, StoreError> {
-        let transaction =
-            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if found > VERSION {
-            return Err(StoreError::Newer { found });
-        }
-        if found < VERSION {
-            transaction.execute_batch(TABLES)?;
-            transaction.pragma_update(None, "user_version", VERSION)?;
-        }
-        transaction.commit()?;
-        Ok(Self {
+    fn of(connection: Connection) -> Self {
+        Self {
             connection: Mutex::new(connection),
-        })
+        }
     }
 
     /// Records that a run begins.
-    pub fn begin(&self, run: &NewRun<'_>) -> Result<(), StoreError> {
-        self.connection().execute(
-            "INSERT INTO runs (id, began_at, model, request, options) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                run.id.as_str(),
-                number(run.at),
-                run.model,
-                run.request,
-                run.options
-            ],
-        )?;
-        Ok(())
+    pub fn begin(&self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
+        self.together(|writes| writes.begin(run))?
+    }
+
+    /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
+    pub fn take_up(&self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError> {
+        self.together(|writes| writes.take_up(id))?
     }
 
     /// Records a step of a run, counted from 1.
-    pub fn add_step(&self, id: &RunId, step: u32, body: &str) -> Result<(), StoreError> {
-        let added = self.connection().execute(
-            "INSERT OR IGNORE INTO steps (run, number, body) VALUES (?1, ?2, ?3)",
-            params![id.as_str(), step, body],
-        )?;
-        if added == 0 {
-            return Err(StoreError::StepExists {
-                id: id.clone(),
-                number: step,
-            });
-        }
-        Ok(())
+    pub fn add_step(&self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError> {
+        self.together(|writes| writes.add_step(claim, step, body))?
     }
 
-    /// Records how a run ended; one that was taken up again ends again.
-    pub fn end(&self, id: &RunId, at: u64, outcome: &str) -> Result<(), StoreError> {
-        self.connection().execute(
-            "UPDATE runs SET ended_at = ?2, outcome = ?3 WHERE id = ?1",
-            params![id.as_str(), number(at), outcome],
-        )?;
-        Ok(())
+    /// Records how a run ended; one that is taken up again ends again.
+    pub fn end(&self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError> {
+        self.together(|writes| writes.end(claim, at, outcome))?
+    }
+
+    /// Makes several writes that are on the disk together, which costs as much as one of them. One
+    /// that fails does not keep the others from it.
+    pub fn together<T>(&self, work: impl FnOnce(&Writes<'_>) -> T) -> Result<T, StoreError> {
+        let mut connection = self.connection();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let writes = Writes { transaction };
+        let done = work(&writes);
+        writes.transaction.commit()?;
+        Ok(done)
     }
 
     /// All that is kept of a run.
     pub fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
-        let connection = self.connection();
-        let found = connection
-            .query_row(
-                &format!("SELECT {SUMMARY}, request, options FROM runs WHERE id = ?1"),
-                [id.as_str()],
-                |row| {
-                    let texts: (String, String) = (row.get("request")?, row.get("options")?);
-                    Ok((summary(row)?, texts))
-                },
-            )
-            .optional()?;
-        let Some((summary, (request, options))) = found else {
-            return Ok(None);
-        };
-        let mut query =
-            connection.prepare_cached("SELECT body FROM steps WHERE run = ?1 ORDER BY number")?;
-        let steps = query.query_map([id.as_str()], |row| row.get(0))?;
-        Ok(Some(Run {
-            summary,
-            request,
-            options,
-            steps: steps.collect::<Result<_, _>>()?,
-        }))
+        // In a transaction, or a step may come between the run and its steps.
+        let mut connection = self.connection();
+        let transaction = connection.transaction()?;
+        Ok(run(&transaction, id)?)
     }
 
     /// The latest runs, the last one first.
@@ -199,6 +177,179 @@ impl Store {
     }
 }
 
+/// Writes that are made together.
+pub struct Writes<'a> {
+    transaction: Transaction<'a>,
+}
+
+impl Writes<'_> {
+    /// Records that a run begins.
+    pub fn begin(&self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
+        let number = self.transaction.query_row(
+            "INSERT INTO runs (id, began_at, model, request, options, conditions) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING claim",
+            params![
+                run.id.as_str(),
+                number(run.at),
+                run.model,
+                run.request,
+                run.options,
+                run.conditions
+            ],
+            |row| row.get(0),
+        )?;
+        Ok(Claim {
+            id: run.id.clone(),
+            number,
+        })
+    }
+
+    /// Records that a run begins, unless one has under the same key. The digest tells whether that
+    /// one was asked the same.
+    pub fn begin_once(
+        &self,
+        key: &str,
+        digest: &str,
+        run: &NewRun<'_>,
+    ) -> Result<Begun, StoreError> {
+        let known: Option<(String, String)> = self
+            .transaction
+            .query_row(
+                "SELECT digest, run FROM keys WHERE key = ?1",
+                [key],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()?;
+        let Some((known_digest, id)) = known else {
+            let claim = self.begin(run)?;
+            self.transaction.execute(
+                "INSERT INTO keys (key, digest, run) VALUES (?1, ?2, ?3)",
+                params![key, digest, run.id.as_str()],
+            )?;
+            return Ok(Begun::Now(claim));
+        };
+        if known_digest == digest {
+            Ok(Begun::Before(parsed(&id)?))
+        } else {
+            Ok(Begun::Otherwise)
+        }
+    }
+
+    /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
+    pub fn take_up(&self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError> {
+        let number = self
+            .transaction
+            .query_row(
+                "UPDATE runs SET claim = claim + 1 WHERE id = ?1 RETURNING claim",
+                [id.as_str()],
+                |row| row.get(0),
+            )
+            .optional()?;
+        let (Some(number), Some(run)) = (number, run(&self.transaction, id)?) else {
+            return Ok(None);
+        };
+        let id = id.clone();
+        Ok(Some((run, Claim { id, number })))
+    }
+
+    /// Records a step of a run, counted from 1.
+    pub fn add_step(&self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError> {
+        let added = self.transaction.execute(
+            "INSERT INTO steps (run, number, body) SELECT id, ?3, ?4 FROM runs \
+             WHERE id = ?1 AND claim = ?2 \
+             AND ?3 = 1 + (SELECT coalesce(max(number), 0) FROM steps WHERE run = ?1)",
+            params![claim.id.as_str(), claim.number, step, body],
+        )?;
+        if added == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)?;
+        Err(StoreError::OutOfOrder {
+            id: claim.id.clone(),
+            number: step,
+        })
+    }
+
+    /// Records how a run ended; one that is taken up again ends again.
+    pub fn end(&self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError> {
+        let ended = self.transaction.execute(
+            "UPDATE runs SET ended_at = ?3, outcome = ?4 WHERE id = ?1 AND claim = ?2",
+            params![claim.id.as_str(), claim.number, number(at), outcome],
+        )?;
+        if ended == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)
+    }
+
+    /// Keeps what was answered in the end, for whoever asks the same again.
+    pub fn keep_answer(&self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
+        let kept = self.transaction.execute(
+            "UPDATE runs SET answer = ?3 WHERE id = ?1 AND claim = ?2",
+            params![claim.id.as_str(), claim.number, answer],
+        )?;
+        if kept == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)
+    }
+}
+
+/// Whether a run began under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It did now.
+    Now(Claim),
+    /// This one did before, and was asked the same.
+    Before(RunId),
+    /// One did before that was asked something else.
+    Otherwise,
+}
+
+fn run(connection: &Connection, id: &RunId) -> rusqlite::Result<Option<Run>> {
+    let found = connection
+        .query_row(
+            &format!(
+                "SELECT {SUMMARY}, request, options, conditions, answer FROM runs WHERE id = ?1"
+            ),
+            [id.as_str()],
+            |row| {
+                Ok(Run {
+                    summary: summary(row)?,
+                    request: row.get("request")?,
+                    options: row.get("options")?,
+                    conditions: row.get("conditions")?,
+                    answer: row.get("answer")?,
+                    steps: Vec::new(),
+                })
+            },
+        )
+        .optional()?;
+    let Some(mut run) = found else {
+        return Ok(None);
+    };
+    let mut query =
+        connection.prepare_cached("SELECT body FROM steps WHERE run = ?1 ORDER BY number")?;
+    let steps = query.query_map([id.as_str()], |row| row.get(0))?;
+    run.steps = steps.collect::<Result<_, _>>()?;
+    Ok(Some(run))
+}
+
+/// Whether a claim still holds.
+fn check(connection: &Connection, claim: &Claim) -> Result<(), StoreError> {
+    let holds = connection.query_row(
+        "SELECT count(*) FROM runs WHERE id = ?1 AND claim = ?2",
+        params![claim.id.as_str(), claim.number],
+        |row| row.get::<_, i64>(0),
+    )?;
+    if holds == 1 {
+        return Ok(());
+    }
+    Err(StoreError::Superseded {
+        id: claim.id.clone(),
+    })
+}
+
 /// The columns of a [`RunSummary`].
 const SUMMARY: &str = "id, began_at, ended_at, model, outcome, \
                        (SELECT count(*) FROM steps WHERE run = runs.id) AS steps";
@@ -208,13 +359,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let unsigned = |number: i64| u64::try_from(number).unwrap_or_default();
     let ended_at: Option<i64> = row.get("ended_at")?;
     Ok(RunSummary {
-        id: id.parse().map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(
-                0,
-                rusqlite::types::Type::Text,
-                Box::new(error),
-            )
-        })?,
+        id: parsed(&id)?,
         began_at: unsigned(row.get("began_at")?),
         ended_at: ended_at.map(unsigned),
         model: row.get("model")?,
@@ -223,106 +368,13 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     })
 }
 
+fn parsed(id: &str) -> rusqlite::Result<RunId> {
+    id.parse().map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
 /// A time as SQLite keeps it.
 fn number(at: u64) -> i64 {
     i64::try_from(at).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn begin(store: &Store, at: u64) -> RunId {
-        let id = RunId::new(at, at);
-        let run = NewRun {
-            id: &id,
-            at,
-            model: "a-model",
-            request: r#"{"messages": []}"#,
-            options: "{}",
-        };
-        store.begin(&run).expect("a run begins");
-        id
-    }
-
-    #[test]
-    fn gives_back_what_it_was_given() {
-        let store = Store::in_memory().expect("a store");
-        let id = begin(&store, 1000);
-        for number in 1..=3 {
-            store
-                .add_step(&id, number, &format!("step {number}"))
-                .expect("a step");
-        }
-        store.end(&id, 2000, "complete").expect("an end");
-        let run = store
-            .run(&id)
-            .expect("it can be read")
-            .expect("it is there");
-        assert_eq!(run.steps, ["step 1", "step 2", "step 3"]);
-        assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
-        assert_eq!(
-            (run.summary.began_at, run.summary.ended_at),
-            (1000, Some(2000))
-        );
-        assert_eq!(run.summary.steps, 3);
-    }
-
-    #[test]
-    fn a_step_is_recorded_once() {
-        let store = Store::in_memory().expect("a store");
-        let id = begin(&store, 1000);
-        store.add_step(&id, 1, "mine").expect("a step");
-        let error = store.add_step(&id, 1, "yours").expect_err("it is taken");
-        assert!(matches!(error, StoreError::StepExists { number: 1, .. }));
-        assert_eq!(
-            store.run(&id).expect("read").expect("there").steps,
-            ["mine"]
-        );
-    }
-
-    #[test]
-    fn lists_the_latest_first() {
-        let store = Store::in_memory().expect("a store");
-        let ids: Vec<RunId> = [10, 30, 20].map(|at| begin(&store, at)).to_vec();
-        let latest = store.latest(2).expect("a list");
-        let latest: Vec<&RunId> = latest.iter().map(|run| &run.id).collect();
-        assert_eq!(latest, [&ids[1], &ids[2]]);
-    }
-
-    #[test]
-    fn another_process_sees_what_was_acknowledged() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let address = StoreAddress::Sqlite(folder.path().join("deep/runs.db"));
-        let [one, other] = [(); 2].map(|()| Store::open(&address).expect("a store"));
-        let id = begin(&one, 1000);
-        one.add_step(&id, 1, "step").expect("a step");
-        assert_eq!(
-            other.run(&id).expect("read").expect("there").steps,
-            ["step"]
-        );
-        other.add_step(&id, 2, "step").expect("both may write");
-        assert_eq!(one.run(&id).expect("read").expect("there").steps.len(), 2);
-    }
-
-    #[test]
-    fn a_file_of_a_later_version_is_left_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("runs.db");
-        let connection = Connection::open(&path).expect("a file");
-        connection
-            .pragma_update(None, "user_version", 99)
-            .expect("a version");
-        let error = Store::open(&StoreAddress::Sqlite(path)).expect_err("it is too new");
-        assert!(matches!(error, StoreError::Newer { found: 99 }), "{error}");
-    }
-
-    #[test]
-    fn a_file_that_is_no_store_is_an_error() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("runs.db");
-        fs::write(&path, "hello, this is not a database at all").expect("a file");
-        let error = Store::open(&StoreAddress::Sqlite(path)).expect_err("it is no database");
-        assert!(error.to_string().contains("runs.db"), "{error}");
-    }
 }

@@ -7,7 +7,6 @@
 //! reader up instead of filling memory.
 
 mod lines;
-mod object;
 mod progress;
 
 use std::io::{self, Read, Write};
@@ -16,13 +15,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use overlock_gateway::api::{Object, Refusal};
 use overlock_json::clean_encoding;
 use serde::Serialize;
 
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use lines::{Chunk, Lines};
-pub(crate) use object::{Object, Refusal};
 use progress::Progress;
 
 /// Answers every line of `source`. A line that cannot be answered gets its error at its
@@ -110,7 +109,7 @@ fn work<R: Serialize>(
                     answers.take(line, answer);
                 }
             }
-            Chunk::TooLong => answers.refuse(&Refusal::too_long()),
+            Chunk::TooLong => answers.refuse(&Refusal::unusable("the line is longer than 1 GiB")),
         }
         // A writer that has gone no longer wants the answers.
         let _ = place.send(answers);
@@ -121,7 +120,7 @@ impl Answers {
     fn take<R: Serialize>(&mut self, line: &[u8], answer: &impl Fn(Object) -> Result<R, Refusal>) {
         let cleaned = clean_encoding(line);
         self.foreign_bytes += cleaned.dropped;
-        match Object::parse(&cleaned.text).and_then(answer) {
+        match Object::parse(&cleaned.text, "line").and_then(answer) {
             Ok(result) => self.push(&result),
             Err(refusal) => self.refuse(&refusal),
         }

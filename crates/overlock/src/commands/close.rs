@@ -1,11 +1,11 @@
 //! `overlock close`: cut JSON becomes valid JSON, with nothing invented.
 
 use clap::Args;
-use overlock_json::{Base, CloseOptions, Fix, NoJson, close};
-use serde::Serialize;
+use overlock_gateway::api::{close_object, close_text};
+use overlock_json::{Base, CloseOptions, NoJson};
 
 use super::{Form, no_json};
-use crate::batch::{self, Object};
+use crate::batch;
 use crate::draw;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
@@ -31,17 +31,6 @@ pub(crate) struct Close {
     strict: bool,
 }
 
-/// The answer to machines.
-#[derive(Serialize)]
-struct Answer {
-    json: String,
-    complete: bool,
-    truncated: Option<String>,
-    dropped: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    fixes: Vec<Fix>,
-}
-
 impl Close {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
@@ -50,14 +39,14 @@ impl Close {
         };
         if self.form.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), move |mut object: Object| {
-                Ok(answer(object.text("text")?.as_bytes(), options)?)
+            return batch::run(source, &self.source.name(), move |object| {
+                close_object(object, options)
             });
         }
         let text = self.source.read(&mut notes)?;
         let refuse = |reason| no_json(reason, &text.name, &self.form);
         if self.form.json {
-            let answer = answer(&text.bytes, options).map_err(refuse)?;
+            let answer = close_text(&text.bytes, options).map_err(refuse)?;
             Results::new().object(&answer)?;
             return Ok(Ending::Whole);
         }
@@ -89,15 +78,4 @@ impl Close {
         }
         Ok(Ending::Whole)
     }
-}
-
-fn answer(text: &[u8], options: CloseOptions) -> Result<Answer, NoJson> {
-    let closed = close(text, &options)?;
-    Ok(Answer {
-        json: closed.json,
-        complete: closed.complete,
-        truncated: closed.truncated,
-        dropped: closed.dropped,
-        fixes: closed.fixes,
-    })
 }

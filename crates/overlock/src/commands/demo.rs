@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use overlock_json::Cut;
 use overlock_model::Outcome;
+use overlock_store::Access;
 use serde::Serialize;
 
 use crate::demo::{self, Call, REPORT, Story, Teller, whole_document};
@@ -80,7 +81,9 @@ impl Demo {
     }
 
     fn play(&self, document: &str) -> Result<Ending, Failure> {
-        let recorded_in = self.store.as_deref().map(runs::open_at).transpose()?;
+        let address = self.store.as_deref();
+        let recorded_in = address.map(|address| runs::open_at(address, Access::Make));
+        let recorded_in = recorded_in.transpose()?;
         let story = demo::play(document, self.seed, recorded_in.as_ref())?;
         if self.json {
             Results::new().object(&Answer::from(&story))?;

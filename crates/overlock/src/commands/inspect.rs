@@ -1,16 +1,15 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_model::{Continuation, Outcome, Step};
+use overlock_gateway::api::{CallBudget, ListedRun, RecordedRun, RecordedStep};
+use overlock_json::{Base, Cut};
 use overlock_store::{RunId, RunSummary};
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::config::ConfigSource;
-use crate::draw::{Join, grouped, grouped_tokens};
+use crate::draw::{self, Join, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
-use crate::runs::{self, Recorded};
+use crate::runs;
 
 /// Look at recorded runs
 ///
@@ -26,7 +25,8 @@ pub(crate) struct Inspect {
     #[arg(value_name = "RUN")]
     run: Option<RunId>,
     /// How many runs to list
-    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "run")]
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "run",
+          value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
     /// Where the runs are recorded [default: `store.url`, else runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
@@ -38,34 +38,16 @@ pub(crate) struct Inspect {
     config: ConfigSource,
 }
 
-/// A run in a list, for machines.
-#[derive(Serialize)]
-struct Listed<'a> {
-    #[serde(flatten)]
-    summary: &'a RunSummary,
-    #[serde(flatten)]
-    outcome: Option<Outcome>,
-}
-
-/// One run, for machines.
-#[derive(Serialize)]
-struct Shown<'a> {
-    #[serde(flatten)]
-    listed: Listed<'a>,
-    request: Value,
-    output_tokens: u64,
-    bytes: usize,
-    iterations: Vec<Step>,
-}
-
 impl Inspect {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
-        let store = runs::open(self.store.as_deref(), &config)?;
-        match &self.run {
-            Some(id) => self.show(runs::read(&store, id)?)?,
-            None => self.list(&runs::latest(&store, self.last)?, &mut notes)?,
+        let store = runs::open_to_read(self.store.as_deref(), &config)?;
+        match (&self.run, &store) {
+            (Some(id), Some(store)) => self.show(&runs::read(store, id)?)?,
+            (Some(id), None) => return Err(Failure::NoRun { id: id.to_string() }),
+            (None, Some(store)) => self.list(&runs::latest(store, self.last)?, &mut notes)?,
+            (None, None) => self.list(&[], &mut notes)?,
         }
         Ok(Ending::Whole)
     }
@@ -73,80 +55,102 @@ impl Inspect {
     fn list(&self, runs: &[RunSummary], notes: &mut Notes) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
-            let listed: Vec<Listed> = runs.iter().map(Listed::of).collect();
+            let listed: Vec<ListedRun> = runs.iter().map(ListedRun::from).collect();
             return results.object(&listed);
         }
         if runs.is_empty() {
             notes.note("no run has been recorded yet; `overlock complete` records its own");
         }
         for run in runs {
-            let listed = Listed::of(run);
-            let ended = listed.ended();
+            let ended = ended(&ListedRun::from(run));
             let answers = run.steps;
             results.line(&format!(
                 "{}  {ended:<24}  {answers:>4} answers  {}",
-                run.id, run.model
+                run.id,
+                draw::plain(&run.model)
             ))?;
         }
         Ok(())
     }
 
-    fn show(&self, recorded: Recorded) -> Result<(), Failure> {
+    fn show(&self, recorded: &RecordedRun) -> Result<(), Failure> {
         let mut results = Results::new();
-        let run = Continuation::resume(recorded.options, &recorded.steps);
-        let listed = Listed::of(&recorded.summary);
         if self.json {
-            return results.object(&Shown {
-                listed,
-                request: recorded.request.into_value(),
-                output_tokens: run.output_tokens(),
-                bytes: run.text().len(),
-                iterations: recorded.steps.iter().map(Step::without_text).collect(),
-            });
+            return results.object(&recorded.shown());
         }
+        let run = recorded.resumed();
+        let listed = ListedRun::from(&recorded.summary);
         results.line(&format!("run: {}", recorded.summary.id))?;
-        results.line(&format!("model: {}", recorded.model))?;
-        results.line(&format!("outcome: {}", listed.ended()))?;
+        results.line(&format!("model: {}", draw::plain(&recorded.summary.model)))?;
+        if let Some(upstream) = &recorded.conditions.upstream {
+            results.line(&format!("upstream: {}", draw::plain(upstream)))?;
+        }
+        results.line(&format!("outcome: {}", ended(&listed)))?;
         results.line(&format!("tokens: {}", grouped_tokens(run.output_tokens())))?;
         results.line(&format!("document: {} bytes", grouped(run.text().len())))?;
-        if let Some(cut) = run.base().and_then(overlock_json::Base::cut) {
-            results.line(&format!("cut: {} at {}", cut.place.name(), cut.path))?;
+        if let Some(cut) = run.base().and_then(Base::cut) {
+            results.line(&format!("cut: {}", where_cut(&cut)))?;
         }
         for step in &recorded.steps {
             results.line(&line(step))?;
+            for more in step
+                .budget
+                .iter()
+                .map(planned)
+                .chain(step.cut.iter().map(stood))
+            {
+                results.line(&format!("      {more}"))?;
+            }
         }
         Ok(())
     }
 }
 
-impl<'a> Listed<'a> {
-    fn of(summary: &'a RunSummary) -> Self {
-        Self {
-            outcome: runs::outcome(summary),
-            summary,
-        }
-    }
-
-    /// How the run ended, in two words.
-    fn ended(&self) -> String {
-        match &self.outcome {
-            None => "not ended".to_owned(),
-            Some(outcome) => match outcome.reason() {
-                None => outcome.name().to_owned(),
-                Some(reason) => format!("{}, {}", outcome.name(), reason.name()),
-            },
-        }
+/// How a run ended, in two words.
+fn ended(run: &ListedRun) -> String {
+    match (run.outcome, run.reason) {
+        (None, _) => "not ended".to_owned(),
+        (Some(outcome), None) => outcome.to_owned(),
+        (Some(outcome), Some(reason)) => format!("{outcome}, {}", reason.name()),
     }
 }
 
-fn line(step: &Step) -> String {
+fn where_cut(cut: &Cut) -> String {
+    let path = draw::path(&cut.path, draw::SENTENCE_COLUMNS);
+    format!("{} at {path}", draw::place_phrase(cut.place))
+}
+
+/// Where the document stood after a step.
+fn stood(cut: &Cut) -> String {
+    format!("cut {}", where_cut(cut))
+}
+
+fn planned(budget: &CallBudget) -> String {
+    let messages = match budget.message_count {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    };
+    let memories = match budget.memory_count {
+        0 => String::new(),
+        1 => ", 1 memory".to_owned(),
+        count => format!(", {count} memories"),
+    };
+    format!(
+        "{} tokens in, {} at most out, {messages}{memories}",
+        grouped_tokens(budget.input_token_count),
+        grouped_tokens(budget.adjusted_max_tokens),
+    )
+}
+
+fn line(recorded: &RecordedStep) -> String {
+    let step = &recorded.step;
     let way = match step.way {
         Some(way) => way.name(),
         None if step.kpis.is_some() => "kpis",
         None => "prompt",
     };
     let tokens = grouped_tokens(step.tokens);
-    let told = Join::from(&step.result).phrase();
+    let told = draw::plain(&Join::from(&step.result).phrase());
     let kpi = step
         .kpi
         .map_or(String::new(), |kpi| format!(", {kpi} % by its own account"));

@@ -10,13 +10,14 @@ mod inspect;
 mod models;
 mod render;
 mod repair;
+mod serve;
 mod stitch;
 mod tokens;
 
 use clap::{Args, Parser, Subcommand};
+use overlock_gateway::api::Refusal;
 use overlock_json::NoJson;
 
-use crate::batch::Refusal;
 use crate::ending::{Ending, Failure};
 use crate::output::Results;
 
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     Models(models::Models),
     Fit(fit::Fit),
     Inspect(inspect::Inspect),
+    Serve(serve::Serve),
     Demo(demo::Demo),
     Completions(completions::Completions),
 }
@@ -67,6 +69,7 @@ impl Command {
             Self::Models(models) => models.run(),
             Self::Fit(fit) => fit.run(),
             Self::Inspect(inspect) => inspect.run(),
+            Self::Serve(serve) => serve.run(),
             Self::Demo(demo) => demo.run(),
             Self::Completions(completions) => completions.run(),
         }

@@ -1,17 +1,14 @@
 //! `overlock render`: the structure from the root to the cut, under a budget.
 
 use clap::{Args, ValueEnum};
+use overlock_gateway::api::{LEAST_LIMIT, RenderedText, render_object};
 use overlock_json::{RenderOptions, render};
-use serde::Serialize;
 
 use super::{Form, no_json};
-use crate::batch::{self, Object, Refusal};
+use crate::batch;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
 use crate::output::{Notes, Results};
-
-/// The least that `--limit` may be: below it not even the path to the cut has room.
-const LEAST_LIMIT: usize = 200;
 
 /// Show a cut document under a budget, for a prompt
 ///
@@ -58,12 +55,6 @@ impl From<CutValue> for overlock_json::CutValue {
     }
 }
 
-/// The answer to machines.
-#[derive(Serialize)]
-struct Answer {
-    rendered: String,
-}
-
 impl Render {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
@@ -75,40 +66,20 @@ impl Render {
         };
         if self.form.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), move |mut object: Object| {
-                let options = own_options(&mut object, options)?;
-                let rendered = render(&object.text("text")?, &options)?;
-                Ok(Answer { rendered })
+            return batch::run(source, &self.source.name(), move |object| {
+                render_object(object, options)
             });
         }
         let text = self.source.read(&mut notes)?;
         let rendered = render(&text.bytes, &options)
             .map_err(|reason| no_json(reason, &text.name, &self.form))?;
         if self.form.json {
-            Results::new().object(&Answer { rendered })?;
+            Results::new().object(&RenderedText { rendered })?;
         } else {
             Results::new().document(&[rendered.as_bytes()])?;
         }
         Ok(Ending::Whole)
     }
-}
-
-/// What a line asks for goes over what the flags ask for.
-fn own_options(object: &mut Object, flags: RenderOptions) -> Result<RenderOptions, Refusal> {
-    let limit = object.number("limit")?;
-    if limit.is_some_and(|limit| limit < LEAST_LIMIT) {
-        return Err(Refusal::bad_line(format!(
-            "`limit` must be at least {LEAST_LIMIT}"
-        )));
-    }
-    Ok(RenderOptions {
-        budget: object.number("budget")?.unwrap_or(flags.budget),
-        cut_value: object
-            .choice::<CutValue>("cut_value")?
-            .map_or(flags.cut_value, Into::into),
-        limit: limit.or(flags.limit),
-        ..flags
-    })
 }
 
 const NOT_A_NUMBER: &str = "must be a whole number from 0 on";

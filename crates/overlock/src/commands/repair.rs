@@ -1,11 +1,11 @@
 //! `overlock repair`: malformed JSON as models write it becomes valid JSON.
 
 use clap::{Args, ValueEnum};
-use overlock_json::{Fix, NoJson, RepairOptions, repair};
-use serde::Serialize;
+use overlock_gateway::api::{repair_object, repair_text};
+use overlock_json::RepairOptions;
 
 use super::{Form, no_json};
-use crate::batch::{self, Object};
+use crate::batch;
 use crate::draw;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
@@ -50,13 +50,6 @@ impl From<Several> for overlock_json::Several {
     }
 }
 
-/// The answer to machines.
-#[derive(Serialize)]
-struct Answer {
-    json: String,
-    fixes: Vec<Fix>,
-}
-
 impl Repair {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
@@ -65,12 +58,12 @@ impl Repair {
         };
         if self.form.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), move |mut object: Object| {
-                Ok(answer(object.text("text")?.as_bytes(), options)?)
+            return batch::run(source, &self.source.name(), move |object| {
+                repair_object(object, options)
             });
         }
         let text = self.source.read(&mut notes)?;
-        let answer = answer(&text.bytes, options)
+        let answer = repair_text(&text.bytes, options)
             .map_err(|reason| no_json(reason, &text.name, &self.form))?;
         if self.form.json {
             Results::new().object(&answer)?;
@@ -86,12 +79,4 @@ impl Repair {
         }
         Ok(Ending::Whole)
     }
-}
-
-fn answer(text: &[u8], options: RepairOptions) -> Result<Answer, NoJson> {
-    let repaired = repair(text, &options)?;
-    Ok(Answer {
-        json: repaired.json,
-        fixes: repaired.fixes,
-    })
 }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use overlock_gateway::api::{stitch_object, stitched};
 use overlock_json::{Base, Outcome, Seam, StitchOptions, stitch};
-use serde::Serialize;
 
 use super::{Form, no_json};
-use crate::batch::{self, Object, Refusal};
+use crate::batch;
 use crate::draw::{self, Join, SeamDrawing};
 use crate::ending::{Ending, Failure};
 use crate::input::{self, Source, Text};
@@ -58,24 +58,6 @@ impl From<Protocol> for overlock_json::Protocol {
     }
 }
 
-/// The answer to machines.
-#[derive(Serialize)]
-struct Answer {
-    json: String,
-    complete: bool,
-    seams: Vec<SeamAnswer>,
-}
-
-#[derive(Serialize)]
-struct SeamAnswer {
-    outcome: &'static str,
-    overlap: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lengths: Option<[usize; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-}
-
 impl Stitch {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
@@ -116,7 +98,7 @@ impl Stitch {
         }
         let whole = base.is_complete() && !seams.iter().any(is_refused);
         if self.form.json {
-            Results::new().object(&answer(&base, &seams))?;
+            Results::new().object(&stitched(&base, &seams))?;
             return Ok(Ending::whole_if(whole));
         }
         Results::new().document(&[base.text().as_bytes()])?;
@@ -134,12 +116,10 @@ impl Stitch {
             });
         }
         let source = Source::from(self.parts.into_iter().next());
-        let protocol = self.protocol;
-        batch::run(
-            source.open(notes)?,
-            &source.name(),
-            move |object: Object| answer_line(object, protocol),
-        )
+        let protocol = self.protocol.into();
+        batch::run(source.open(notes)?, &source.name(), move |object| {
+            stitch_object(object, protocol)
+        })
     }
 
     fn check_usage(&self) -> Result<(), Failure> {
@@ -174,56 +154,6 @@ fn too_few_parts() -> Failure {
     Failure::Usage {
         message: "stitch needs at least two parts".into(),
         hint: "give the base and the pieces that follow it: overlock stitch A B …".into(),
-    }
-}
-
-fn answer_line(mut object: Object, protocol: Protocol) -> Result<Answer, Refusal> {
-    let parts = object.texts("parts")?;
-    let expected = object.one_or_more_texts("expected_overlap")?;
-    let protocol = object.choice("protocol")?.unwrap_or(protocol);
-    let [first, rest @ ..] = parts.as_slice() else {
-        return Err(Refusal::bad_line("`parts` is empty"));
-    };
-    if expected.len() > rest.len() {
-        return Err(Refusal::bad_line(format!(
-            "`expected_overlap` has {} texts for {} seams",
-            expected.len(),
-            rest.len()
-        )));
-    }
-    let mut base = Base::read(first)?;
-    let mut seams = Vec::new();
-    for (index, part) in rest.iter().enumerate() {
-        let options = StitchOptions {
-            protocol: protocol.into(),
-            expected_overlap: expected.get(index).and_then(Option::as_deref),
-        };
-        seams.push(stitch(&mut base, part, &options));
-    }
-    Ok(answer(&base, &seams))
-}
-
-fn answer(base: &Base<'_>, seams: &[Seam]) -> Answer {
-    Answer {
-        json: base.text().to_owned(),
-        complete: base.is_complete(),
-        seams: seams.iter().map(SeamAnswer::from).collect(),
-    }
-}
-
-impl From<&Seam> for SeamAnswer {
-    fn from(seam: &Seam) -> Self {
-        let (lengths, reason) = match &seam.outcome {
-            Outcome::Ambiguous { shorter, longer } => (Some([*shorter, *longer]), None),
-            Outcome::NoMatch(reason) => (None, Some(reason.to_string())),
-            _ => (None, None),
-        };
-        Self {
-            outcome: seam.outcome.name(),
-            overlap: seam.overlap,
-            lengths,
-            reason,
-        }
     }
 }
 

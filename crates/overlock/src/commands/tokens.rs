@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::models::note_unknown;
 use super::{Form, parse_tokens};
-use crate::batch::{self, Object};
+use crate::batch;
 use crate::config::{Config, ConfigSource};
 use crate::counter::{Counter, Named};
 use crate::draw;
@@ -104,7 +104,7 @@ impl Tokens {
             let source = self.source.open(&mut notes)?;
             let tokens = Arc::clone(&counter.tokens);
             let name = counter.name;
-            return batch::run(source, &self.source.name(), move |mut object: Object| {
+            return batch::run(source, &self.source.name(), move |mut object| {
                 let text = object.text("text")?;
                 let (count, kept) = question.answer(&text, tokens.as_ref());
                 Ok(LineAnswer {

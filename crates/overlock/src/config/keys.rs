@@ -5,8 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use overlock_budget::Trim;
+use overlock_gateway::Record;
 
-use super::run::{Asking, Prefill, Progress, Speech};
+use super::run::{Asking, Prefill, Progress, Seconds, Speech};
+use super::serve::Log;
 use super::{Config, OwnModel, TRIMS};
 
 /// One key: its name below that of its table, with dots, and the field it sets.
@@ -200,6 +202,82 @@ pub(super) const KEYS: &[Key<Config>] = &[
     Key {
         name: "store.url",
         field: |config| &mut config.store.url,
+    },
+    Key {
+        name: "serve.listen",
+        field: |config| &mut config.serve.listen,
+    },
+    Key {
+        name: "serve.keys_variable",
+        field: |config| &mut config.serve.keys_variable,
+    },
+    Key {
+        name: "serve.keys_file",
+        field: |config| &mut config.serve.keys_file,
+    },
+    Key {
+        name: "serve.log",
+        field: |config| &mut config.serve.log,
+    },
+    Key {
+        name: "serve.record",
+        field: |config| &mut config.serve.record,
+    },
+    Key {
+        name: "serve.max_total_tokens",
+        field: |config| &mut config.serve.max_total_tokens,
+    },
+    Key {
+        name: "serve.close_partial",
+        field: |config| &mut config.serve.close_partial,
+    },
+    Key {
+        name: "serve.strict_schema",
+        field: |config| &mut config.serve.strict_schema,
+    },
+    Key {
+        name: "serve.body_bytes",
+        field: |config| &mut config.serve.body_bytes,
+    },
+    Key {
+        name: "serve.head_seconds",
+        field: |config| &mut config.serve.head_seconds,
+    },
+    Key {
+        name: "serve.body_seconds",
+        field: |config| &mut config.serve.body_seconds,
+    },
+    Key {
+        name: "serve.concurrent",
+        field: |config| &mut config.serve.concurrent,
+    },
+    Key {
+        name: "serve.queue",
+        field: |config| &mut config.serve.queue,
+    },
+    Key {
+        name: "serve.queue_seconds",
+        field: |config| &mut config.serve.queue_seconds,
+    },
+    Key {
+        name: "serve.connections",
+        field: |config| &mut config.serve.connections,
+    },
+    Key {
+        name: "serve.shutdown_seconds",
+        field: |config| &mut config.serve.shutdown_seconds,
+    },
+    Key {
+        name: "serve.keep_alive_seconds",
+        field: |config| &mut config.serve.keep_alive_seconds,
+    },
+    Key {
+        name: "serve.run_seconds",
+        field: |config| &mut config.serve.run_seconds,
+    },
+    Key {
+        name: "serve.answer_bytes",
+        field: |config| &mut config.serve.answer_bytes,
     },
 ];
 
@@ -420,6 +498,25 @@ whole_numbers! {
     i32: "a whole number from -2147483648 to 2147483647"
 }
 
+impl Setting for Seconds {
+    fn expected(&self) -> String {
+        format!("a whole number of seconds from 0 to {}", Self::MOST)
+    }
+
+    fn take(&mut self, value: &Value, folder: &Path) -> bool {
+        let mut seconds = self.0;
+        let taken = seconds.take(value, folder) && seconds <= Self::MOST;
+        if taken {
+            self.0 = seconds;
+        }
+        taken
+    }
+
+    fn written(&self) -> Option<String> {
+        self.0.written()
+    }
+}
+
 impl Setting for f64 {
     fn expected(&self) -> String {
         "a number from 0 on".into()
@@ -478,5 +575,7 @@ choices! {
     Speech: Speech::ALL,
     Prefill: Prefill::ALL,
     Asking: Asking::ALL,
-    Progress: Progress::ALL
+    Progress: Progress::ALL,
+    Record: Record::ALL,
+    Log: Log::ALL
 }

@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod keys;
 mod run;
+mod serve;
 
 #[cfg(test)]
 mod example;
@@ -23,6 +24,7 @@ use overlock_budget::{Model, Models, PlanOptions, Sharing, Trim};
 
 pub(crate) use error::ConfigError;
 pub(crate) use run::{Asking, Complete, Prefill, Progress, Speech, StoreSettings, Upstream};
+pub(crate) use serve::{Log, Serve};
 
 use crate::counter::TemplateFiles;
 use crate::output::Notes;
@@ -40,6 +42,7 @@ pub(crate) struct Config {
     pub(crate) upstream: Upstream,
     pub(crate) complete: Complete,
     pub(crate) store: StoreSettings,
+    pub(crate) serve: Serve,
     /// The user's own models, by their name in lower case.
     models: BTreeMap<String, OwnModel>,
     /// The tokenizer file of each family that has one, by its name in lower case.
@@ -56,6 +59,11 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
+    /// How any window is divided.
+    pub(crate) fn plan(&self) -> &PlanOptions {
+        &self.plan
+    }
+
     /// How the window of this model is divided.
     pub(crate) fn plan_options(&self, model: &Model) -> PlanOptions {
         let PlanOptions {
@@ -157,7 +165,7 @@ pub(crate) struct ConfigSource {
     /// The configuration to use [default: `OVERLOCK_CONFIG`, else ./overlock.toml, else
     /// overlock/overlock.toml in the user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
-    config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 }
 
 impl ConfigSource {

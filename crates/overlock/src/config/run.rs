@@ -6,6 +6,19 @@ use overlock_model::{
     ContinuationOptions, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
 };
 
+/// A time in whole seconds, up to a year: whoever waits longer has mistyped it, and beyond some
+/// thousand million years it cannot be added to the time of day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seconds(pub(super) u64);
+
+impl Seconds {
+    pub(super) const MOST: u64 = 365 * 24 * 60 * 60;
+
+    pub(super) fn duration(self) -> Duration {
+        Duration::from_secs(self.0)
+    }
+}
+
 /// The model that is asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream {
@@ -13,9 +26,9 @@ pub(crate) struct Upstream {
     pub(crate) speech: Speech,
     pub(crate) key_variable: Option<String>,
     pub(crate) prefill: Prefill,
-    pub(super) connect_seconds: u64,
-    pub(super) first_byte_seconds: u64,
-    pub(super) silence_seconds: u64,
+    pub(super) connect_seconds: Seconds,
+    pub(super) first_byte_seconds: Seconds,
+    pub(super) silence_seconds: Seconds,
     pub(super) retries: u32,
 }
 
@@ -27,9 +40,9 @@ impl Default for Upstream {
             speech: Speech::OpenAi,
             key_variable: None,
             prefill: Prefill::None,
-            connect_seconds: timeouts.connect.as_secs(),
-            first_byte_seconds: timeouts.first_byte.as_secs(),
-            silence_seconds: timeouts.silence.as_secs(),
+            connect_seconds: Seconds(timeouts.connect.as_secs()),
+            first_byte_seconds: Seconds(timeouts.first_byte.as_secs()),
+            silence_seconds: Seconds(timeouts.silence.as_secs()),
             retries: RetryPolicy::default().retries,
         }
     }
@@ -38,9 +51,9 @@ impl Default for Upstream {
 impl Upstream {
     pub(crate) fn timeouts(&self) -> Timeouts {
         Timeouts {
-            connect: Duration::from_secs(self.connect_seconds),
-            first_byte: Duration::from_secs(self.first_byte_seconds),
-            silence: Duration::from_secs(self.silence_seconds),
+            connect: self.connect_seconds.duration(),
+            first_byte: self.first_byte_seconds.duration(),
+            silence: self.silence_seconds.duration(),
         }
     }
 
@@ -119,7 +132,7 @@ pub(crate) struct Complete {
     pub(super) max_iterations: u32,
     pub(super) max_failures: u32,
     pub(crate) max_output_tokens: Option<u64>,
-    pub(crate) deadline_seconds: Option<u64>,
+    pub(super) deadline_seconds: Option<Seconds>,
     pub(crate) progress: Progress,
     pub(super) patience: u32,
 }
@@ -146,24 +159,52 @@ impl Default for Complete {
 }
 
 impl Complete {
+    /// What a run may do that is taken up again: what was raised since holds, and so does a limit
+    /// on tokens that is given now.
+    pub(crate) fn raised(
+        &self,
+        recorded: ContinuationOptions,
+        max_output: Option<u64>,
+    ) -> ContinuationOptions {
+        ContinuationOptions {
+            max_iterations: recorded.max_iterations.max(self.max_iterations),
+            max_output_tokens: max_output
+                .or(self.max_output_tokens)
+                .or(recorded.max_output_tokens),
+            ..recorded
+        }
+    }
+
+    /// How long a run may take.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.deadline_seconds.map(Seconds::duration)
+    }
+
     /// What a run with this model may do, given whether its answer can be begun for it.
     pub(crate) fn options(
         &self,
         model: &overlock_budget::Model,
         can_prefill: bool,
     ) -> ContinuationOptions {
-        let ways = match self.asking {
-            Asking::Auto => {
-                let mut ways = ways_for(model);
-                ways.retain(|way| *way != Way::Prefill || can_prefill);
-                ways
-            }
-            Asking::Prefill => vec![Way::Prefill],
-            Asking::Overlap => vec![Way::Overlap],
-            Asking::Remainder => vec![Way::Remainder],
-        };
+        let mut options = self.options_for_any();
+        if options.ways.is_empty() {
+            options.ways = ways_for(model);
+            options
+                .ways
+                .retain(|way| *way != Way::Prefill || can_prefill);
+        }
+        options
+    }
+
+    /// What a run may do, whatever the model: without any way if that follows from the model.
+    pub(crate) fn options_for_any(&self) -> ContinuationOptions {
         ContinuationOptions {
-            ways,
+            ways: match self.asking {
+                Asking::Auto => Vec::new(),
+                Asking::Prefill => vec![Way::Prefill],
+                Asking::Overlap => vec![Way::Overlap],
+                Asking::Remainder => vec![Way::Remainder],
+            },
             max_failures: self.max_failures,
             max_iterations: self.max_iterations,
             max_output_tokens: self.max_output_tokens,

@@ -16,10 +16,10 @@ pub(crate) struct Named {
     /// Count with this encoding; `approx:chars/4` is a rule of thumb
     #[arg(long, value_name = "NAME", conflicts_with = "tokenizer",
           value_parser = PossibleValuesParser::new(names()))]
-    encoding: Option<String>,
+    pub(crate) encoding: Option<String>,
     /// Count with the tokenizer in this file, a Hugging Face tokenizer.json
     #[arg(long, value_name = "FILE")]
-    tokenizer: Option<PathBuf>,
+    pub(crate) tokenizer: Option<PathBuf>,
 }
 
 impl Named {

@@ -4,10 +4,11 @@ use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::{ChatRequest, Plan};
+use overlock_gateway::api::{Conditions, RecordedStep};
 use overlock_json::Base;
 use overlock_model::testing::Behaviour;
 use overlock_model::{Ask, CallEnd, Continuation, ContinuationOptions, Observe, Outcome, Step};
-use overlock_store::{RunId, Store};
+use overlock_store::{Claim, Store};
 
 use super::{Call, MODEL, Stop};
 use crate::draw::{self, Join};
@@ -15,7 +16,9 @@ use crate::ending::Failure;
 use crate::runs;
 
 pub(super) struct Listener<'a> {
-    store: Option<(&'a Store, RunId)>,
+    store: Option<&'a Store>,
+    /// The run, once it has begun to be recorded.
+    claim: Option<Claim>,
     calls: Vec<Call>,
     /// The call that is being made, and what has been heard of its answer.
     asked: Option<(Ask, Plan)>,
@@ -25,7 +28,8 @@ pub(super) struct Listener<'a> {
 impl<'a> Listener<'a> {
     pub(super) fn new(store: Option<&'a Store>) -> Self {
         Self {
-            store: store.map(|store| (store, runs::new_id())),
+            store,
+            claim: None,
             calls: Vec::new(),
             asked: None,
             heard: String::new(),
@@ -33,21 +37,24 @@ impl<'a> Listener<'a> {
     }
 
     pub(super) fn begin(
-        &self,
+        &mut self,
         request: &ChatRequest,
         options: &ContinuationOptions,
     ) -> Result<(), Failure> {
-        match &self.store {
-            Some((store, id)) => runs::begin(store, id, runs::now(), MODEL, request, options),
-            None => Ok(()),
+        if let Some(store) = self.store {
+            let (id, conditions) = (runs::new_id(), Conditions::default());
+            let claim = runs::begin(store, &id, MODEL, request, options, &conditions)?;
+            self.claim = Some(claim);
         }
+        Ok(())
     }
 
     pub(super) fn end(&self, outcome: &Outcome) -> Result<(), Failure> {
-        match &self.store {
-            Some((store, id)) => runs::end(store, id, runs::now(), outcome),
-            None => Ok(()),
+        if let (Some(store), Some(claim)) = (self.store, &self.claim) {
+            let ended = runs::end(store, claim, outcome);
+            ended.map_err(|source| Failure::Store { source })?;
         }
+        Ok(())
     }
 
     /// The calls, each with what the model did at it.
@@ -75,11 +82,14 @@ impl Observe for Listener<'_> {
         step: &'b Step,
         end: &'b CallEnd,
     ) -> BoxFuture<'b, Result<(), Box<dyn Error + Send + Sync>>> {
-        let kept = match &self.store {
-            Some((store, id)) => runs::add_step(store, id, step),
-            None => Ok(()),
-        };
         let (ask, plan) = self.asked.take().expect("an answer follows a question");
+        let kept = match (self.store, &self.claim) {
+            (Some(store), Some(claim)) => {
+                let step = RecordedStep::new(run, step, Some((&plan).into()));
+                runs::add_step(store, claim, &step)
+            }
+            _ => Ok(()),
+        };
         self.calls.push(Call {
             ask,
             plan,

@@ -288,10 +288,12 @@ impl Teller {
             );
             let verdict = "identical to the original: ";
             let fits = verdict.len() + "yes ".len() + figures.len() <= self.width;
-            let between = if fits { ' ' } else { '\n' };
-            return self.line(&format!(
-                "{STRONG}{verdict}{NEW}yes{NEW:#}{STRONG:#}{between}{figures}"
-            ));
+            let verdict = format!("{STRONG}{verdict}{NEW}yes{NEW:#}{STRONG:#}");
+            if fits {
+                return self.line(&format!("{verdict} {figures}"));
+            }
+            self.line(&verdict)?;
+            return self.line(&figures);
         }
         self.line(&format!(
             "{STRONG}identical to the original: {CUT}no{CUT:#}{STRONG:#}"

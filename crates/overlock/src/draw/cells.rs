@@ -64,6 +64,38 @@ pub(crate) fn line_cells(line: &[u8]) -> Vec<Cell> {
     cells(line)
 }
 
+/// All of a text on one line, with everything in it made visible.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|character| visible(character).text)
+        .collect()
+}
+
+/// A line of ours, with everything in it made visible but its styles.
+pub(crate) fn tamed(line: &str) -> String {
+    let mut tamed = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(character) = rest.chars().next() {
+        let length = style_len(rest).unwrap_or(0);
+        if length > 0 {
+            tamed.push_str(&rest[..length]);
+            rest = &rest[length..];
+        } else {
+            tamed.push_str(&visible(character).text);
+            rest = &rest[character.len_utf8()..];
+        }
+    }
+    tamed
+}
+
+/// The length of the style that a text begins with.
+fn style_len(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\x1b[")?;
+    let end = numbers.find(|character: char| !character.is_ascii_digit() && character != ';')?;
+    let length = text.len() - numbers.len() + end + 1;
+    numbers[end..].starts_with('m').then_some(length)
+}
+
 /// Wide enough for every character with a mark or two on it.
 const BYTES_A_COLUMN: usize = 16;
 
@@ -144,7 +176,7 @@ fn cell(text: String, width: usize) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::{head, tail};
+    use super::{head, plain, tail, tamed};
 
     #[track_caller]
     fn check(text: &str, room: usize, expected_head: &str, expected_tail: &str) {
@@ -183,6 +215,16 @@ mod tests {
         check("\x1b[31m\x07", 20, "␛[31m␇", "␛[31m␇");
         check("a\u{202e}b", 20, "a<202e>b", "a<202e>b");
         check("{\n    \"a\"", 20, "{⏎\"a\"", "{⏎\"a\"");
+    }
+
+    #[test]
+    fn of_a_line_only_the_styles_reach_the_terminal() {
+        let hostile = "a\x1b]0;owned\x07\nerror: b\x1b[2J\x1b[1;31mc\x1b[0m\r\x1b[";
+        assert_eq!(
+            tamed(hostile),
+            "a␛]0;owned␇⏎error: b␛[2J\x1b[1;31mc\x1b[0m␍␛["
+        );
+        assert_eq!(plain(hostile), "a␛]0;owned␇⏎error: b␛[2J␛[1;31mc␛[0m␍␛[");
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod words;
 
 use anstyle::{AnsiColor, Style};
 
-pub(crate) use cells::{head, line_cells, tail};
+pub(crate) use cells::{head, line_cells, plain, tail, tamed};
 pub(crate) use model::{ModelDrawing, model_table};
 pub(crate) use place::{CutDrawing, Position, cut_lines};
 pub(crate) use seam::{Join, SeamDrawing};

@@ -16,7 +16,7 @@ pub(crate) struct Model {
     pub(crate) runtime: Runtime,
     pub(crate) server: ScriptedServer,
     pub(crate) document: String,
-    folder: TemporaryFolder,
+    pub(crate) folder: TemporaryFolder,
 }
 
 impl Model {
@@ -36,6 +36,17 @@ impl Model {
             .collect();
         let document = serde_json::to_string_pretty(&json!({ "title": "Rivers", "rows": rows }))
             .expect("it can be written");
+        Self::with_document(name, &document, breath, behaviours, faults)
+    }
+
+    pub(crate) fn with_document(
+        name: &str,
+        document: &str,
+        breath: (usize, usize),
+        behaviours: &[Behaviour],
+        faults: &[Option<Fault>],
+    ) -> Self {
+        let document = document.to_owned();
         let script = Script {
             document: document.clone(),
             breath,
@@ -79,16 +90,16 @@ impl Model {
     }
 
     /// The same as [`complete`](Self::complete), with variables in the environment.
-    fn complete_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Run {
+    pub(crate) fn complete_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Run {
         run(self.command(more).envs(variables.iter().copied()), "")
     }
 
-    fn latest(&self) -> String {
+    pub(crate) fn latest(&self) -> String {
         let listed = self.inspect(&["--json"]).json();
         listed[0]["id"].as_str().expect("a name").to_owned()
     }
 
-    fn complete(&self, more: &[&str]) -> Run {
+    pub(crate) fn complete(&self, more: &[&str]) -> Run {
         run(&mut self.command(more), "")
     }
 
@@ -98,7 +109,7 @@ impl Model {
         overlock(&arguments, "")
     }
 
-    fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.server.asked().len()
     }
 }
@@ -263,7 +274,7 @@ fn bad_usage_says_what_would_be_right() {
     check(
         &[
             "complete",
-            "",
+            "Hi",
             "--model",
             "m",
             "--upstream",
@@ -274,7 +285,7 @@ fn bad_usage_says_what_would_be_right() {
         "sqlite://",
     );
     check(&["complete", "--resume", "nonsense"], "nonsense");
-    check(&["inspect", "1jmzq9z8r2k7d", "--store", &store], "no run");
+    check(&["inspect", "1jmzq9z8r2k7d", "--store", &store], "no store");
 }
 
 #[test]
@@ -324,7 +335,7 @@ fn a_share_that_cannot_rise_says_how_to_go_on_without_it() {
     assert_eq!(run.code, 1);
     let id = model.latest();
     for kpi in ["off", "measured"] {
-        let hint = format!("overlock complete --resume {id} --kpi {kpi}");
+        let hint = format!("--resume {id} --kpi {kpi}");
         assert!(run.stderr.contains(&hint), "{}", run.stderr);
     }
     let again = model.complete(&["--resume", &id]);
@@ -521,7 +532,7 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
             .expect("the binary was built with the tests");
         kill_during_call(child, &model, kill_after);
         let listed = model.inspect(&["--json"]).json();
-        let stored = listed[0]["steps"].as_u64().expect("a number");
+        let stored = listed[0]["iterations"].as_u64().expect("a number");
         let before = model.calls();
         assert!(
             stored + 1 >= before as u64,
@@ -532,7 +543,7 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
         let run = model.complete(&["--resume", &id]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert_eq!(run.stdout, model.document);
-        let steps = model.inspect(&[&id, "--json"]).json()["iterations"]
+        let steps = model.inspect(&[&id, "--json"]).json()["steps"]
             .as_array()
             .map_or(0, Vec::len);
         assert_eq!(
@@ -574,7 +585,7 @@ fn a_run_that_was_called_off_says_so_and_goes_on() {
 
         let listed = model.inspect(&["--json"]).json();
         assert_eq!(listed[0]["reason"], "cancelled");
-        assert_eq!(listed[0]["steps"], called_off_in - 1);
+        assert_eq!(listed[0]["iterations"], called_off_in - 1);
         if called_off_in == 1 {
             assert_eq!(
                 (&listed[0]["outcome"], &*output.stdout),
@@ -596,7 +607,7 @@ fn a_run_that_was_called_off_says_so_and_goes_on() {
             "{}",
             run.stderr
         );
-        let steps = model.inspect(&["--json"]).json()[0]["steps"].clone();
+        let steps = model.inspect(&["--json"]).json()[0]["iterations"].clone();
         assert_eq!(
             steps,
             model.calls() - 1,

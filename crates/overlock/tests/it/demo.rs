@@ -148,7 +148,7 @@ fn leaves_nothing_behind_unless_it_is_asked_to() {
     assert_eq!(listed[0]["outcome"], "complete");
     assert_eq!(listed[0]["model"], "overlock-demo");
     assert_eq!(
-        listed[0]["steps"],
+        listed[0]["iterations"],
         answer["calls"].as_array().map_or(0, Vec::len)
     );
     assert_eq!(play(&["demo", "--store", "nowhere"]).code, 2);

@@ -139,6 +139,7 @@ fn every_command_explains_itself_with_an_example() {
         "tokens",
         "models",
         "fit",
+        "serve",
         "demo",
         "completions",
     ] {

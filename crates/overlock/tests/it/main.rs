@@ -15,6 +15,9 @@ mod stitch;
 mod tls;
 mod tokens;
 
+// What is kept of runs, and what becomes of an answer that cannot be kept.
+mod keeping;
+
 // Where settings come from, and what is said of those that are wrong.
 mod config;
 

@@ -196,7 +196,7 @@ fn what_had_arrived_before_a_run_was_called_off_is_kept() {
     assert_eq!(part["rows"][0]["id"], 0, "{part}");
     let listed = model.inspect(&["--json"]).json();
     assert_eq!(
-        (&listed[0]["steps"], &listed[0]["reason"]),
+        (&listed[0]["iterations"], &listed[0]["reason"]),
         (&1.into(), &"cancelled".into())
     );
 }

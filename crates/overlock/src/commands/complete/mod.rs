@@ -6,29 +6,31 @@ mod record;
 mod result;
 mod schema;
 mod show;
+mod target;
 mod upstream;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_budget::{ChatRequest, Found};
-use overlock_model::{Continuation, Drive, Reason, complete};
-use overlock_store::{RunId, Store};
+use overlock_gateway::api::Conditions;
+use overlock_model::{Continuation, Drive, DriveError, Reason, complete};
+use overlock_store::{Access, Claim, RunId, Store};
 use tokio::time::Instant;
 
 use super::models::note_unknown;
 use super::parse_tokens;
 use crate::config::{Asking, Config, ConfigSource, Progress};
 use crate::counter::Named;
-use crate::ending::{Ending, Failure};
+use crate::ending::{Ending, Failure, chain};
 use crate::output::Notes;
 use crate::runs;
 use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
 use result::Finished;
 use schema::Schema;
+use target::Target;
 
 /// Have a model write one whole JSON document
 ///
@@ -54,13 +56,15 @@ pub(crate) struct Complete {
     /// The model [default: the one a request names, else `budget.model` of the configuration]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     model: Option<String>,
-    /// Where the model is, up to the version [default: `upstream.url` of the configuration]
+    /// Where the model is, up to the version [default: where it was, for --resume; else
+    /// `upstream.url` of the configuration]
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
     /// The environment variable that holds the key [default: `upstream.key_variable`]
     #[arg(long, value_name = "NAME")]
     key_variable: Option<String>,
-    /// Hold the document to this JSON Schema, and say where it differs
+    /// Hold the document to this JSON Schema, and say where it differs [default: the one it was
+    /// begun with, for --resume]
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// The tokens of one answer [default: as requested, else `budget.max_tokens`]
@@ -68,8 +72,7 @@ pub(crate) struct Complete {
           conflicts_with = "resume")]
     max_tokens: Option<u64>,
     /// The tokens of all answers together [default: `complete.max_output_tokens`]
-    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true,
-          conflicts_with = "resume")]
+    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
     max_output: Option<u64>,
     /// How to ask for the rest [default: `complete.asking`, else auto]
     #[arg(long, value_name = "HOW", value_parser = asking_parser(), conflicts_with = "resume")]
@@ -102,22 +105,30 @@ struct Task {
     model: String,
     request: ChatRequest,
     run: Continuation,
+    conditions: Conditions,
+    /// Where it is recorded, if it is already.
+    store: Option<Store>,
 }
 
 impl Complete {
     /// The command that goes on with a run, reached and recorded as this one was; with another
     /// measure of its progress, if one is named.
     fn resuming(&self, id: &RunId, kpi: Option<Progress>) -> String {
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let flags = [
-            ("--kpi", kpi.map(Progress::name)),
-            ("--upstream", self.upstream.as_deref()),
-            ("--key-variable", self.key_variable.as_deref()),
-            ("--store", self.store.as_deref()),
+            ("--kpi", kpi.map(|kpi| kpi.name().to_owned())),
+            ("--upstream", self.upstream.clone()),
+            ("--key-variable", self.key_variable.clone()),
+            ("--encoding", self.named.encoding.clone()),
+            ("--tokenizer", text(&self.named.tokenizer)),
+            ("--store", self.store.clone()),
+            ("--config", text(&self.config.config)),
+            ("--output", text(&self.output)),
         ];
         let mut command = format!("overlock complete --resume {id}");
         for (flag, value) in flags {
             if let Some(value) = value {
-                command = format!("{command} {flag} {}", quoted(value));
+                command = format!("{command} {flag} {}", quoted(&value));
             }
         }
         command
@@ -126,24 +137,32 @@ impl Complete {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
+        let target = self.output.as_deref().map(Target::find).transpose()?;
         let schema = self.schema.as_deref().map(Schema::read).transpose()?;
-        let store = runs::open(self.store.as_deref(), &config)?;
         let task = match &self.resume {
-            Some(id) => self.resumed(&store, id)?,
-            None => self.begun(&config, &store, schema.as_ref(), &mut notes)?,
+            Some(id) => self.resumed(id, &config)?,
+            None => self.begun(&config, schema.as_ref(), &mut notes)?,
         };
-        let finished = self.drive(task, &config, &store, &mut notes)?;
-        finished.tell(&self, schema.as_ref(), &mut notes)
+        let schema = match (schema, &task.conditions.schema) {
+            (None, Some(recorded)) => Some(Schema::recorded(&task.id, recorded.clone())?),
+            (schema, _) => schema,
+        };
+        let finished = if task.run.outcome().is_some() {
+            Finished::before(task.id, task.model, task.run)
+        } else {
+            self.drive(task, &config, &mut notes)?
+        };
+        finished.tell(&self, schema.as_ref(), target.as_ref(), &mut notes)
     }
 
-    /// A run that begins, recorded before anything is asked.
+    /// A run that begins.
     fn begun(
         &self,
         config: &Config,
-        store: &Store,
         schema: Option<&Schema>,
         notes: &mut Notes,
     ) -> Result<Task, Failure> {
+        let address = upstream::address(self, config, None)?;
         let (model, request) = prompt::read(self, config, schema, notes)?;
         let found = config.models().find(&model);
         let can_prefill = upstream::can_prefill(config, &found);
@@ -152,73 +171,96 @@ impl Complete {
         complete.progress = self.kpi.unwrap_or(complete.progress);
         complete.max_output_tokens = self.max_output.or(complete.max_output_tokens);
         let options = complete.options(&found.model, can_prefill);
-        let id = runs::new_id();
-        runs::begin(store, &id, runs::now(), &model, &request, &options)?;
         Ok(Task {
-            id,
+            id: runs::new_id(),
             model,
             request,
             run: Continuation::new(options),
+            conditions: Conditions {
+                upstream: address.recordable(),
+                schema: schema.map(|schema| schema.value().clone()),
+            },
+            store: None,
         })
     }
 
     /// A recorded run, as far as it has come.
-    fn resumed(&self, store: &Store, id: &RunId) -> Result<Task, Failure> {
-        let recorded = runs::read(store, id)?;
-        let mut options = recorded.options;
+    fn resumed(&self, id: &RunId, config: &Config) -> Result<Task, Failure> {
+        let store = runs::open(self.store.as_deref(), config, Access::Write)?;
+        let recorded = runs::read(&store, id)?;
+        let request = runs::request(&recorded)?;
+        let mut options = config.complete.raised(recorded.options, self.max_output);
         if let Some(progress) = self.kpi {
             options.kpi = progress.kpi();
         }
-        let mut run = Continuation::resume(options, &recorded.steps);
+        let steps = recorded.steps.iter().map(|recorded| &recorded.step);
+        let mut run = Continuation::resume(options, steps);
         run.try_again();
         Ok(Task {
             id: id.clone(),
-            model: recorded.model,
-            request: recorded.request,
+            model: recorded.summary.model,
+            request,
             run,
+            conditions: recorded.conditions,
+            store: Some(store),
         })
+    }
+
+    /// Records that the run begins, or claims it, once nothing else stands in the way.
+    fn recorded(&self, task: &mut Task, config: &Config) -> Result<(Store, Claim), Failure> {
+        let (id, run) = (&task.id, &task.run);
+        if let Some(store) = task.store.take() {
+            let claim = runs::take_up(&store, id, run.iterations())?;
+            return Ok((store, claim));
+        }
+        let store = runs::open(self.store.as_deref(), config, Access::Make)?;
+        let (model, request) = (&task.model, &task.request);
+        let claim = runs::begin(&store, id, model, request, run.options(), &task.conditions)?;
+        Ok((store, claim))
     }
 
     fn drive(
         &self,
-        task: Task,
+        mut task: Task,
         config: &Config,
-        store: &Store,
         notes: &mut Notes,
     ) -> Result<Finished, Failure> {
+        let models = config.models();
+        let found: Found = models.find(&task.model);
+        note_unknown(&task.model, &models, notes);
+        let (counter, files) = self.named.counter_for(&task.model, &found, config)?;
+        counter.note(notes);
+        let template = counter.template(files)?;
+        let chat = counter.of_requests(&found, template.as_ref());
+        let address = upstream::address(self, config, task.conditions.upstream.as_deref())?;
+        let interrupt = Interrupt::new();
+        let backend = Interruptible {
+            backend: upstream::backend(&address, config, &found)?,
+            interrupt: interrupt.clone(),
+        };
+        let plan = config.budget.plan_options(&found.model);
+        let (store, claim) = self.recorded(&mut task, config)?;
         let Task {
             id,
             model,
             request,
             mut run,
+            ..
         } = task;
-        let models = config.models();
-        let found: Found = models.find(&model);
-        note_unknown(&model, &models, notes);
-        let (counter, files) = self.named.counter_for(&model, &found, config)?;
-        counter.note(notes);
-        let template = counter.template(files)?;
-        let chat = counter.of_requests(&found, template.as_ref());
-        let interrupt = Interrupt::new();
-        let backend = Interruptible {
-            backend: upstream::backend(self, config, &found)?,
-            interrupt: interrupt.clone(),
-        };
-        let plan = config.budget.plan_options(&found.model);
         let begun = std::time::Instant::now();
-        let mut recorder = Recorder::new(store, &id, interrupt.clone());
+        let mut recorder = Recorder::new(&store, &claim, interrupt.clone());
         recorder.show.begin(&id, &model, &run);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let obstacle = runtime.block_on(async {
-            let deadline = config.complete.deadline_seconds;
+        let driven = runtime.block_on(async {
+            let deadline = config.complete.deadline();
             let drive = Drive {
                 backend: &backend,
                 request: &request,
                 counter: &chat,
                 plan: &plan,
-                deadline: deadline.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
+                deadline: deadline.and_then(|after| Instant::now().checked_add(after)),
                 most_answer_bytes: runs::MOST_ANSWER_BYTES,
                 live: false,
             };
@@ -229,24 +271,28 @@ impl Complete {
             }
         });
         recorder.show.end();
-        let obstacle = if let Some(driven) = obstacle {
-            driven.map_err(|source| Failure::Run { source })?
-        } else {
-            run.stop(Reason::Cancelled);
-            None
-        };
         let steps = recorder.into_steps();
-        let outcome = run.outcome().cloned();
-        if let Some(outcome) = &outcome {
-            runs::end(store, &id, runs::now(), outcome)?;
+        let (obstacle, mut unrecorded) = match driven {
+            Some(Ok(obstacle)) => (obstacle, None),
+            Some(Err(DriveError::Observe(error))) => (None, Some(chain(error.as_ref()))),
+            Some(Err(source)) => return Err(Failure::Run { source }),
+            None => (None, None),
+        };
+        // What has come is told, whatever became of the rest.
+        run.stop(Reason::Cancelled);
+        if let (Some(outcome), None) = (run.outcome(), &unrecorded) {
+            let ended = runs::end(&store, &claim, outcome);
+            unrecorded = ended.err().map(|error| chain(&error));
         }
         Ok(Finished {
             id,
             model,
             run,
             steps,
+            address: Some(address),
             obstacle,
-            took: begun.elapsed(),
+            unrecorded,
+            took: Some(begun.elapsed()),
         })
     }
 }

@@ -21,11 +21,10 @@ pub(super) fn read(
     notes: &mut Notes,
 ) -> Result<(String, ChatRequest), Failure> {
     let (text, name) = text(complete, notes)?;
-    let mut request = match serde_json::from_str(&text) {
-        // Only an object with messages is meant as a request; any other text is a prompt.
-        Ok(request @ Value::Object(_)) if request.get("messages").is_some() => request,
-        _ => json!({ "messages": [{ "role": "user", "content": text }] }),
-    };
+    let given = request(&text, &name)?;
+    let is_prompt = given.is_none();
+    let mut request =
+        given.unwrap_or_else(|| json!({ "messages": [{ "role": "user", "content": text }] }));
     let named = request.get("model").and_then(Value::as_str);
     let model = complete
         .model
@@ -58,30 +57,64 @@ pub(super) fn read(
         notes.note("the model is not held to the schema, but its document is checked against it");
     }
     if request.get("response_format").is_none() && can_be_held {
-        request["response_format"] = match schema {
-            Some(schema) => schema.response_format(),
-            None => json!({ "type": "json_object" }),
-        };
+        match schema {
+            Some(schema) => request["response_format"] = schema.response_format(),
+            None => hold_to_json(&mut request, is_prompt),
+        }
     }
     let request =
         ChatRequest::from_value(request).map_err(|source| Failure::Request { name, source })?;
     Ok((model, request))
 }
 
+/// The request that a text is meant as; nothing if it is a prompt.
+fn request(text: &str, name: &str) -> Result<Option<Value>, Failure> {
+    match serde_json::from_str(text) {
+        // Only an object with messages is meant as a request; any other text is a prompt.
+        Ok(request @ Value::Object(_)) if request.get("messages").is_some() => Ok(Some(request)),
+        Err(error) if text.trim_start().starts_with('{') && text.contains("\"messages\"") => {
+            Err(Failure::Usage {
+                message: format!("{name} looks like a chat request, but is not JSON: {error}"),
+                hint: "put it right; a prompt that looks like this needs a word before it".into(),
+            })
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Asks for any JSON. Providers refuse that where no message has the word: to a prompt it is added;
+/// the messages of a request are its author's.
+fn hold_to_json(request: &mut Value, is_prompt: bool) {
+    let says_json = request["messages"]
+        .to_string()
+        .to_lowercase()
+        .contains("json");
+    if !says_json && !is_prompt {
+        return;
+    }
+    if let (false, Some(messages)) = (says_json, request["messages"].as_array_mut()) {
+        let line = "Answer with one JSON document.";
+        messages.insert(0, json!({ "role": "system", "content": line }));
+    }
+    request["response_format"] = json!({ "type": "json_object" });
+}
+
 /// What was given to ask, and how messages call it.
 fn text(complete: &Complete, notes: &mut Notes) -> Result<(String, String), Failure> {
-    let path = match (&complete.prompt, &complete.file) {
-        (Some(prompt), _) if prompt != "-" => return Ok((prompt.clone(), "the prompt".into())),
-        (_, Some(file)) => file.as_path(),
-        _ => Path::new("-"),
+    let (text, name) = match (&complete.prompt, &complete.file) {
+        (Some(prompt), _) if prompt != "-" => (prompt.clone(), "the prompt".to_owned()),
+        (_, file) => {
+            let path = file.as_deref().unwrap_or(Path::new("-"));
+            let text = input::read(path, notes)?;
+            let cleaned = clean_encoding(&text.bytes).text.into_owned();
+            (cleaned, text.name)
+        }
     };
-    let text = input::read(path, notes)?;
-    let cleaned = clean_encoding(&text.bytes).text.into_owned();
-    if cleaned.trim().is_empty() {
+    if text.trim().is_empty() {
         return Err(Failure::Usage {
-            message: format!("there is nothing to ask in {}", text.name),
+            message: format!("there is nothing to ask in {name}"),
             hint: "give the prompt as an argument, with -f FILE, or on standard input".into(),
         });
     }
-    Ok((cleaned, text.name))
+    Ok((text, name))
 }

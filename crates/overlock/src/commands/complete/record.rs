@@ -4,8 +4,9 @@ use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
+use overlock_gateway::api::{CallBudget, RecordedStep};
 use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
-use overlock_store::{RunId, Store};
+use overlock_store::{Claim, Store};
 
 use super::interrupt::Interrupt;
 use super::show::Show;
@@ -14,31 +15,35 @@ use crate::runs;
 /// Writes every step to the store before the next call is made.
 pub(super) struct Recorder<'a> {
     store: &'a Store,
-    id: &'a RunId,
+    claim: &'a Claim,
     pub(super) show: Show,
     interrupt: Interrupt,
+    /// What the call that is being made was planned with.
+    budget: Option<CallBudget>,
     /// The steps of this process.
-    steps: Vec<Step>,
+    steps: Vec<RecordedStep>,
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(store: &'a Store, id: &'a RunId, interrupt: Interrupt) -> Self {
+    pub(super) fn new(store: &'a Store, claim: &'a Claim, interrupt: Interrupt) -> Self {
         Self {
             store,
-            id,
+            claim,
             show: Show::new(),
             interrupt,
+            budget: None,
             steps: Vec::new(),
         }
     }
 
-    pub(super) fn into_steps(self) -> Vec<Step> {
+    pub(super) fn into_steps(self) -> Vec<RecordedStep> {
         self.steps
     }
 }
 
 impl Observe for Recorder<'_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
+        self.budget = Some(plan.into());
         self.interrupt.asking(ask);
         self.show.asking(ask, plan);
     }
@@ -53,12 +58,12 @@ impl Observe for Recorder<'_> {
         step: &'b Step,
         _end: &'b CallEnd,
     ) -> BoxFuture<'b, Result<(), Box<dyn Error + Send + Sync>>> {
-        let kept = runs::add_step(self.store, self.id, step);
-        if kept.is_ok() {
-            self.show.stepped(run, step);
-            // What was added is in the document already.
-            self.steps.push(step.without_text());
-        }
+        let recorded = RecordedStep::new(run, step, self.budget.take());
+        let kept = runs::add_step(self.store, self.claim, &recorded);
+        // It was paid for, kept or not.
+        self.show.stepped(run, step);
+        // What was added is in the document already.
+        self.steps.push(recorded.without_text());
         future::ready(kept.map_err(Into::into)).boxed()
     }
 }

@@ -1,10 +1,10 @@
 //! Tells what came of a run.
 
-use std::fs;
 use std::time::Duration;
 
+use overlock_gateway::api::RecordedStep;
 use overlock_model::{
-    BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason, Step,
+    BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason,
 };
 use overlock_store::RunId;
 use serde::Serialize;
@@ -12,19 +12,26 @@ use serde_json::value::RawValue;
 
 use super::Complete;
 use super::schema::Schema;
+use super::target::Target;
+use super::upstream::Address;
 use crate::config::Progress;
-use crate::draw::{grouped, grouped_tokens};
+use crate::draw::{self, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
-use crate::output::{Notes, Results};
+use crate::output::{Notes, Results, on_one_line};
 
 /// A run that has ended.
 pub(super) struct Finished {
     pub(super) id: RunId,
     pub(super) model: String,
     pub(super) run: Continuation,
-    pub(super) steps: Vec<Step>,
+    /// The steps of this process.
+    pub(super) steps: Vec<RecordedStep>,
+    /// Who was asked.
+    pub(super) address: Option<Address>,
     pub(super) obstacle: Option<Obstacle>,
-    pub(super) took: Duration,
+    /// Why not all of it is in the store.
+    pub(super) unrecorded: Option<String>,
+    pub(super) took: Option<Duration>,
 }
 
 /// The answer to machines.
@@ -36,7 +43,7 @@ struct Answer<'a> {
     outcome: &'a Outcome,
     /// What stood in the way, if something did.
     error: Option<String>,
-    document: Option<&'a RawValue>,
+    document: Option<Box<RawValue>>,
     /// What the model said, where none of it was JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     raw: Option<&'a str>,
@@ -47,7 +54,7 @@ struct Answer<'a> {
     kpis: Vec<&'a MeasuredKpi>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<SchemaAnswer>,
-    steps: &'a [Step],
+    steps: &'a [RecordedStep],
 }
 
 #[derive(Serialize)]
@@ -63,11 +70,26 @@ struct Violation {
 }
 
 impl Finished {
+    /// A run that had ended before: nobody has to be asked.
+    pub(super) fn before(id: RunId, model: String, run: Continuation) -> Self {
+        Self {
+            id,
+            model,
+            run,
+            steps: Vec::new(),
+            address: None,
+            obstacle: None,
+            unrecorded: None,
+            took: None,
+        }
+    }
+
     /// Prints the document, or its valid part, and says what there is to know about it.
     pub(super) fn tell(
         &self,
         complete: &Complete,
         schema: Option<&Schema>,
+        target: Option<&Target>,
         notes: &mut Notes,
     ) -> Result<Ending, Failure> {
         let outcome = self.run.outcome().expect("a run that was driven has ended");
@@ -81,20 +103,24 @@ impl Finished {
             (Some(schema), Some(document)) if is_whole => schema.violations(document),
             _ => Vec::new(),
         };
-        let ending = Ending::whole_if(is_whole && violations.is_empty());
+        let is_kept = self.unrecorded.is_none();
+        let mut ending = Ending::whole_if(is_whole && violations.is_empty() && is_kept);
         if complete.json {
             self.object(outcome, document.as_deref(), schema, &violations)?;
             return Ok(ending);
         }
-        match (&complete.output, &document) {
-            (Some(path), Some(document)) => {
-                fs::write(path, document).map_err(|source| Failure::OutputUnwritable {
-                    path: path.clone(),
-                    source,
-                })?;
+        if let Some(document) = &document {
+            let unwritten = target.and_then(|target| Some((target, target.write(document).err()?)));
+            if let Some((target, error)) = &unwritten {
+                let path = target.path().display();
+                notes.note(format_args!(
+                    "could not write `{path}`: {error}; the document is on standard output"
+                ));
+                ending = Ending::Partial;
             }
-            (None, Some(document)) => Results::new().document(&[document.as_bytes()])?,
-            (_, None) => {}
+            if target.is_none() || unwritten.is_some() {
+                Results::new().document(&[document.as_bytes()])?;
+            }
         }
         self.note(outcome, &violations, complete, notes);
         Ok(ending)
@@ -107,7 +133,8 @@ impl Finished {
         schema: Option<&Schema>,
         violations: &[(String, String)],
     ) -> Result<(), Failure> {
-        let document = document.and_then(|document| serde_json::from_str(document).ok());
+        let document =
+            document.and_then(|document| RawValue::from_string(on_one_line(document)).ok());
         let schema = schema.map(|_| SchemaAnswer {
             valid: *outcome == Outcome::Complete && violations.is_empty(),
             violations: violations
@@ -118,11 +145,13 @@ impl Finished {
                 })
                 .collect(),
         });
+        let unrecorded = self.unrecorded.as_ref();
+        let unrecorded = unrecorded.map(|reason| format!("not recorded: {reason}"));
         Results::new().object(&Answer {
             run: &self.id,
             model: &self.model,
             outcome,
-            error: self.obstacle.as_ref().map(told),
+            error: self.obstacle.as_ref().map(told).or(unrecorded),
             document,
             raw: matches!(outcome, Outcome::Failed { .. }).then(|| self.run.raw()),
             iterations: self.run.iterations(),
@@ -144,23 +173,28 @@ impl Finished {
             1 => "1 answer".to_owned(),
             count => format!("{count} answers"),
         };
-        let figures = format!(
-            "{answers}, {} tokens, {:.1} s",
-            grouped_tokens(self.run.output_tokens()),
-            self.took.as_secs_f32()
-        );
+        let tokens = grouped_tokens(self.run.output_tokens());
+        let took = self
+            .took
+            .map(|took| format!(", {:.1} s", took.as_secs_f32()));
+        let figures = format!("{answers}, {tokens} tokens{}", took.unwrap_or_default());
+        let why = |reason: &Reason| match self.unrecorded {
+            Some(_) => "it could not be recorded".to_owned(),
+            None => reason.to_string(),
+        };
         match outcome {
             Outcome::Complete => {
                 let length = grouped(self.run.text().len());
                 notes.line(format_args!("whole: {length} bytes from {figures}"));
             }
             Outcome::Partial { reason, cut } => {
-                notes.line(format_args!("partial: {reason} ({figures})"));
-                notes.note(format_args!("the document stops at {}", cut.path));
+                notes.line(format_args!("partial: {} ({figures})", why(reason)));
+                let path = draw::path(&cut.path, draw::SENTENCE_COLUMNS);
+                notes.note(format_args!("the document stops at {path}"));
                 self.note_obstacle(notes);
             }
             Outcome::Failed { reason } => {
-                notes.line(format_args!("failed: {reason} ({figures})"));
+                notes.line(format_args!("failed: {} ({figures})", why(reason)));
                 self.note_obstacle(notes);
                 let raw: String = self.run.raw().chars().take(200).collect();
                 if !raw.is_empty() {
@@ -168,14 +202,16 @@ impl Finished {
                 }
             }
         }
-        if let Some(reason) = outcome.reason() {
-            // What was allowed is used up: the same run would end at once.
-            if !matches!(reason, Reason::IterationLimit | Reason::TokenLimit) {
-                notes.hint(self.way_on(reason, complete));
-            }
+        if let Some(reason) = &self.unrecorded {
+            notes.note(format_args!("not recorded: {reason}"));
+            notes.hint(
+                "what is printed here is not all in the store; `overlock inspect` shows what is",
+            );
+        } else if let Some(reason) = outcome.reason() {
+            notes.hint(self.way_on(reason, complete));
         }
         for (path, message) in violations {
-            let path = if path.is_empty() { "/" } else { path };
+            let path = draw::path(path, draw::SENTENCE_COLUMNS);
             notes.note(format_args!("against the schema at {path}: {message}"));
         }
     }
@@ -183,7 +219,8 @@ impl Finished {
     /// What goes on with the run.
     fn way_on(&self, reason: Reason, complete: &Complete) -> String {
         let command = |kpi| complete.resuming(&self.id, kpi);
-        match (reason, &self.run.options().kpi) {
+        let options = self.run.options();
+        match (reason, &options.kpi) {
             (Reason::KpiStalled, Kpi::Ask) => format!(
                 "a very long document may grow by less than a hundredth with an answer; go on \
                  without that question: {}; or count in the document: {}",
@@ -194,6 +231,17 @@ impl Finished {
                 let command = command(Some(Progress::Off));
                 format!("go on without that measure: {command}")
             }
+            // What was allowed is used up: the same run would end at once.
+            (Reason::IterationLimit, _) => format!(
+                "allow more and go on with: OVERLOCK_COMPLETE_MAX_ITERATIONS={} {}",
+                options.max_iterations.saturating_mul(2),
+                command(None)
+            ),
+            (Reason::TokenLimit, _) => format!(
+                "allow more and go on with: {} --max-output {}",
+                command(None),
+                self.run.output_tokens().saturating_mul(2)
+            ),
             _ => format!("go on with: {}", command(None)),
         }
     }
@@ -201,6 +249,11 @@ impl Finished {
     fn note_obstacle(&self, notes: &mut Notes) {
         if let Some(obstacle) = &self.obstacle {
             notes.note(told(obstacle));
+            if let (Obstacle::Backend(error), Some(address)) = (obstacle, &self.address)
+                && let Some(hint) = address.hint(error)
+            {
+                notes.hint(hint);
+            }
             if matches!(
                 obstacle,
                 Obstacle::Backend(BackendError::Certificate { .. })

@@ -1,15 +1,19 @@
 //! Holds a document to a JSON Schema.
 
-use std::fs;
 use std::path::Path;
 
-use jsonschema::Validator;
+use jsonschema::{ValidationError, Validator};
+use overlock_store::RunId;
 use serde_json::{Value, json};
 
 use crate::ending::Failure;
+use crate::input;
 
 /// Of more violations than this the first are told.
 const TOLD: usize = 20;
+
+/// So many bytes are told of one.
+const LONGEST_TOLD: usize = 300;
 
 /// A schema that documents are compared with.
 pub(super) struct Schema {
@@ -23,12 +27,26 @@ impl Schema {
             path: path.to_owned(),
             reason,
         };
-        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let schema: Value =
-            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        let validator =
-            jsonschema::validator_for(&schema).map_err(|error| wrong(error.to_string()))?;
+        let text = input::text(path)?;
+        let schema = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        Self::new(schema).map_err(wrong)
+    }
+
+    /// The schema that a run was begun with.
+    pub(super) fn recorded(id: &RunId, schema: Value) -> Result<Self, Failure> {
+        Self::new(schema).map_err(|reason| Failure::DamagedRun {
+            id: id.to_string(),
+            reason,
+        })
+    }
+
+    fn new(schema: Value) -> Result<Self, String> {
+        let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
         Ok(Self { schema, validator })
+    }
+
+    pub(super) fn value(&self) -> &Value {
+        &self.schema
     }
 
     /// How a provider is asked to hold its answer to it.
@@ -41,12 +59,30 @@ impl Schema {
 
     /// Where a document differs from it, and how; at most twenty places.
     pub(super) fn violations(&self, document: &str) -> Vec<(String, String)> {
-        let Ok(value) = serde_json::from_str(document) else {
-            return Vec::new();
+        let value = match serde_json::from_str(document) {
+            Ok(value) => value,
+            // Valid JSON that cannot be held as a value: nested too deep, or half a character.
+            Err(error) => {
+                let message = format!("the document could not be compared: {error}");
+                return vec![(String::new(), message)];
+            }
         };
         let errors = self.validator.iter_errors(&value).take(TOLD);
         errors
-            .map(|error| (error.instance_path().to_string(), error.to_string()))
+            .map(|error| (error.instance_path().to_string(), told(&error)))
             .collect()
     }
+}
+
+/// What is wrong, without the value if that is long.
+fn told(error: &ValidationError<'_>) -> String {
+    let whole = error.to_string();
+    if whole.len() <= LONGEST_TOLD {
+        return whole;
+    }
+    let masked = error.masked_with("the value").to_string();
+    if masked.len() <= LONGEST_TOLD {
+        return masked;
+    }
+    format!("{}…", &masked[..masked.floor_char_boundary(LONGEST_TOLD)])
 }

@@ -95,7 +95,8 @@ impl Show {
         } else {
             usize::MAX
         };
-        let told = told.iter().flat_map(|words| draw::wrap_words(words, width));
+        let told = told.iter().map(|words| draw::plain(words));
+        let told = told.flat_map(|words| draw::wrap_words(&words, width));
         let told: Vec<String> = told.collect();
         let told: Vec<&str> = told.iter().map(String::as_str).collect();
         let lines = draw::wrap(&told, "; ", width);

@@ -1,13 +1,12 @@
 //! Who is asked.
 
-use std::env;
-
 use overlock_budget::Found;
 use overlock_model::{Anthropic, Backend, BackendError, Http, OpenAi, PrefillStyle, Retrying};
 
 use super::Complete;
 use crate::config::{Config, Prefill, Speech};
 use crate::ending::Failure;
+use crate::upstream;
 
 /// Whether the answer of a model can be begun for it, as far as is known.
 pub(super) fn can_prefill(config: &Config, found: &Found) -> bool {
@@ -17,14 +16,21 @@ pub(super) fn can_prefill(config: &Config, found: &Found) -> bool {
     }
 }
 
-/// The server that is named, asked again when it fails for a reason that may pass.
-pub(super) fn backend(
+/// Where a model is, and where the key for it is.
+pub(super) struct Address {
+    url: String,
+    key_variable: Option<String>,
+}
+
+/// The address that is given, else the one that was recorded, else the configured one.
+pub(super) fn address(
     complete: &Complete,
     config: &Config,
-    found: &Found,
-) -> Result<Box<dyn Backend>, Failure> {
+    recorded: Option<&str>,
+) -> Result<Address, Failure> {
     let settings = &config.upstream;
-    let Some(url) = complete.upstream.as_deref().or(settings.url.as_deref()) else {
+    let given = complete.upstream.as_deref();
+    let Some(url) = given.or(recorded).or(settings.url.as_deref()) else {
         return Err(Failure::Usage {
             message: "no upstream is named: who is to be asked?".into(),
             hint: "give --upstream URL, such as http://127.0.0.1:11434/v1, or set `upstream.url` \
@@ -32,11 +38,54 @@ pub(super) fn backend(
                 .into(),
         });
     };
-    let variable = complete
-        .key_variable
-        .as_deref()
-        .or(settings.key_variable.as_deref());
-    let key = key(variable, url)?;
+    // The configured key belongs to the configured server: a record alone must not send it
+    // elsewhere.
+    let is_trusted = given.is_some() || settings.url.as_deref() == Some(url);
+    let configured = settings.key_variable.as_ref().filter(|_| is_trusted);
+    Ok(Address {
+        url: url.to_owned(),
+        key_variable: complete.key_variable.as_ref().or(configured).cloned(),
+    })
+}
+
+impl Address {
+    /// What may be kept of it: nothing, if there may be a secret in it.
+    pub(super) fn recordable(&self) -> Option<String> {
+        let may_hold_secret = self.url.contains(['@', '?', '#']);
+        (!may_hold_secret).then(|| self.url.clone())
+    }
+
+    /// What may be wrong with it, if a server does not know what it is asked for.
+    pub(super) fn hint(&self, error: &BackendError) -> Option<String> {
+        let BackendError::Status {
+            status: 404 | 405, ..
+        } = error
+        else {
+            return None;
+        };
+        let url = self.url.trim().trim_end_matches('/');
+        for end in ["/chat/completions", "/completions", "/messages"] {
+            if let Some(base) = url.strip_suffix(end) {
+                return Some(format!(
+                    "the address ends before `{end}`: --upstream {base}"
+                ));
+            }
+        }
+        let host = url.split_once("://").map_or(url, |(_, host)| host);
+        (!host.contains('/'))
+            .then(|| format!("most servers have their models below a version: --upstream {url}/v1"))
+    }
+}
+
+/// The server at an address, asked again when it fails for a reason that may pass.
+pub(super) fn backend(
+    address: &Address,
+    config: &Config,
+    found: &Found,
+) -> Result<Box<dyn Backend>, Failure> {
+    let settings = &config.upstream;
+    let url = address.url.as_str();
+    let key = upstream::key(address.key_variable.as_deref(), url)?;
     let failed = |source: BackendError| Failure::Upstream { source };
     let http = Http::new(settings.timeouts()).map_err(failed)?;
     let policy = settings.retry_policy();
@@ -52,23 +101,4 @@ pub(super) fn backend(
             Box::new(Retrying::new(server, policy))
         }
     })
-}
-
-/// The key for a server. A provider's usual variable is read for that provider alone.
-fn key(variable: Option<&str>, url: &str) -> Result<Option<String>, Failure> {
-    let usual = [
-        ("https://api.openai.com/", "OPENAI_API_KEY"),
-        ("https://api.anthropic.com/", "ANTHROPIC_API_KEY"),
-    ];
-    let usual = usual.iter().find(|(host, _)| url.starts_with(host));
-    let Some(name) = variable.or(usual.map(|(_, name)| *name)) else {
-        return Ok(None);
-    };
-    match env::var(name) {
-        Ok(key) if !key.trim().is_empty() => Ok(Some(key)),
-        _ => Err(Failure::Usage {
-            message: format!("the environment variable `{name}` holds no key"),
-            hint: format!("set it, as in `export {name}=…`, or name another with --key-variable"),
-        }),
-    }
 }

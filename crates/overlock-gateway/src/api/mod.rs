@@ -1,0 +1,26 @@
+//! One object in, one object out: what the command line and the JSON API answer alike.
+
+// What is asked.
+mod object;
+
+// Cut JSON.
+mod close;
+mod cut;
+mod render;
+mod repair;
+mod stitch;
+
+// The context budget.
+mod fit;
+
+// Recorded runs.
+mod runs;
+
+pub use close::{ClosedText, close_object, close_text};
+pub use cut::{CutContexts, cut_contexts, cut_object};
+pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText};
+pub use object::{Object, Refusal};
+pub use render::{LEAST_LIMIT, RenderedText, render_object};
+pub use repair::{RepairedText, repair_object, repair_text};
+pub use runs::{CallBudget, Conditions, ListedRun, RecordedRun, RecordedStep, RunsError, ShownRun};
+pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};

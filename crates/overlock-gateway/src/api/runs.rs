@@ -1,0 +1,213 @@
+//! Recorded runs, as they are listed and shown.
+
+use overlock_budget::Plan;
+use overlock_json::{Base, Cut};
+use overlock_model::{Continuation, ContinuationOptions, Outcome, Reason, Step};
+use overlock_store::{RunId, RunSummary, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A run in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedRun<'a> {
+    /// Its name.
+    pub id: &'a RunId,
+    /// When it began, in milliseconds since 1970.
+    pub began_at: u64,
+    /// When it ended, if it has.
+    pub ended_at: Option<u64>,
+    /// The model that was asked.
+    pub model: &'a str,
+    /// How it ended, if it has.
+    pub outcome: Option<&'static str>,
+    /// Why it ended before the document was whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// Where the document was cut then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+    /// How many steps it has.
+    pub iterations: u64,
+}
+
+impl<'a> From<&'a RunSummary> for ListedRun<'a> {
+    fn from(summary: &'a RunSummary) -> Self {
+        let outcome = summary.outcome.as_deref();
+        // A run that was damaged has not ended in a way that anybody knows.
+        let outcome: Option<Outcome> =
+            outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
+        Self {
+            id: &summary.id,
+            began_at: summary.began_at,
+            ended_at: summary.ended_at,
+            model: &summary.model,
+            outcome: outcome.as_ref().map(Outcome::name),
+            reason: outcome.as_ref().and_then(Outcome::reason),
+            cut: match outcome {
+                Some(Outcome::Partial { cut, .. }) => Some(cut),
+                _ => None,
+            },
+            iterations: summary.steps,
+        }
+    }
+}
+
+/// A run as it was recorded.
+#[derive(Debug)]
+pub struct RecordedRun {
+    /// When it was, and with which model.
+    pub summary: RunSummary,
+    /// What was asked.
+    pub request: Value,
+    /// How it may go on.
+    pub options: ContinuationOptions,
+    /// What else it depends on.
+    pub conditions: Conditions,
+    /// What became of each answer.
+    pub steps: Vec<RecordedStep>,
+}
+
+/// What a run depends on besides its options. A key is never among it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// Where the model is.
+    pub upstream: Option<String>,
+    /// What the document is held to.
+    pub schema: Option<Value>,
+}
+
+/// A step with what was planned for it and where the document stood after it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecordedStep {
+    /// The step.
+    #[serde(flatten)]
+    pub step: Step,
+    /// What was planned for it.
+    #[serde(default)]
+    pub budget: Option<CallBudget>,
+    /// Where the document stood after it.
+    #[serde(default)]
+    pub cut: Option<Cut>,
+}
+
+/// The budget of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallBudget {
+    /// The tokens that the answer might have.
+    pub adjusted_max_tokens: u64,
+    /// The tokens of the prompt.
+    pub input_token_count: u64,
+    /// The messages that were sent.
+    pub message_count: usize,
+    /// The memories that were told.
+    pub memory_count: usize,
+}
+
+impl RecordedStep {
+    /// A step of a run that has just taken it.
+    pub fn new(run: &Continuation, step: &Step, budget: Option<CallBudget>) -> Self {
+        Self {
+            step: step.clone(),
+            budget,
+            cut: run.base().and_then(Base::cut),
+        }
+    }
+
+    /// The same step without the text that it brought, to be shown.
+    pub fn without_text(&self) -> Self {
+        Self {
+            step: self.step.without_text(),
+            ..self.clone()
+        }
+    }
+}
+
+impl From<&Plan> for CallBudget {
+    fn from(plan: &Plan) -> Self {
+        Self {
+            adjusted_max_tokens: plan.adjusted_max_tokens,
+            input_token_count: plan.input_token_count,
+            message_count: plan.message_count,
+            memory_count: plan.memory_count,
+        }
+    }
+}
+
+/// Why a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RunsError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is not there.
+    #[error("there is no run `{id}`")]
+    Missing {
+        /// The run.
+        id: RunId,
+    },
+    /// Somebody else wrote it.
+    #[error("run `{id}` was recorded in a form that cannot be read")]
+    Damaged {
+        /// The run.
+        id: RunId,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+}
+
+impl RecordedRun {
+    /// Reads a run.
+    pub fn read(store: &Store, id: &RunId) -> Result<Self, RunsError> {
+        let Some(run) = store.run(id)? else {
+            return Err(RunsError::Missing { id: id.clone() });
+        };
+        let damaged = |source| RunsError::Damaged {
+            id: id.clone(),
+            source,
+        };
+        let steps = run.steps.iter().map(|step| serde_json::from_str(step));
+        Ok(Self {
+            summary: run.summary,
+            request: serde_json::from_str(&run.request).map_err(damaged)?,
+            options: serde_json::from_str(&run.options).map_err(damaged)?,
+            conditions: serde_json::from_str(&run.conditions).map_err(damaged)?,
+            steps: steps.collect::<Result<_, _>>().map_err(damaged)?,
+        })
+    }
+
+    /// The run as far as it has come.
+    pub fn resumed(&self) -> Continuation {
+        let steps = self.steps.iter().map(|recorded| &recorded.step);
+        Continuation::resume(self.options.clone(), steps)
+    }
+
+    /// The answer to machines.
+    pub fn shown(&self) -> ShownRun<'_> {
+        let run = self.resumed();
+        ShownRun {
+            listed: ListedRun::from(&self.summary),
+            request: &self.request,
+            upstream: self.conditions.upstream.as_deref(),
+            schema: self.conditions.schema.as_ref(),
+            output_tokens: run.output_tokens(),
+            bytes: run.text().len(),
+            steps: self.steps.iter().map(RecordedStep::without_text).collect(),
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub struct ShownRun<'a> {
+    #[serde(flatten)]
+    listed: ListedRun<'a>,
+    request: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a Value>,
+    output_tokens: u64,
+    bytes: usize,
+    steps: Vec<RecordedStep>,
+}

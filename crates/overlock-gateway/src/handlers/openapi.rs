@@ -1,0 +1,17 @@
+//! `GET /openapi.json`: all routes, for those who write clients.
+
+use hyper::StatusCode;
+
+use crate::body::{reply, whole};
+use crate::routes::{Call, Handled};
+
+/// The description, which a test holds against the routes.
+pub(crate) const DESCRIPTION: &str = include_str!("../../openapi.json");
+
+pub(crate) async fn answer(_call: Call) -> Handled {
+    Ok(reply(
+        StatusCode::OK,
+        "application/json",
+        whole(DESCRIPTION),
+    ))
+}

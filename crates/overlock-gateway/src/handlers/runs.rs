@@ -1,0 +1,96 @@
+//! `GET /api/runs` and `GET /api/runs/{id}`: what was recorded.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use overlock_store::{RunId, RunSummary, Store};
+use tokio::task::spawn_blocking;
+
+use super::api::told;
+use crate::api::{ListedRun, RecordedRun, RunsError};
+use crate::body::Reply;
+use crate::error::ApiError;
+use crate::gateway::Gateway;
+use crate::routes::{Call, Handled};
+
+/// How many runs are listed where nobody says how many.
+const LIMIT: u32 = 20;
+
+/// How many are listed at most.
+const MOST: u32 = 1000;
+
+pub(crate) async fn list(call: Call) -> Handled {
+    let limit = limit(call.request.uri().query())?;
+    from_store(call.gateway, move |store| {
+        let runs: Vec<RunSummary> = store.latest(limit).map_err(RunsError::from)?;
+        let listed: Vec<ListedRun> = runs.iter().map(ListedRun::from).collect();
+        Ok(told(StatusCode::OK, &listed))
+    })
+    .await
+}
+
+pub(crate) async fn show(call: Call) -> Handled {
+    let path = call.request.uri().path();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let id: RunId = name.parse().map_err(|_| no_run())?;
+    from_store(call.gateway, move |store| {
+        let run = RecordedRun::read(store, &id)?;
+        Ok(told(StatusCode::OK, &run.shown()))
+    })
+    .await
+}
+
+fn limit(query: Option<&str>) -> Result<u32, ApiError> {
+    let parameters = query.unwrap_or_default().split('&');
+    let mut given = parameters.filter_map(|parameter| parameter.strip_prefix("limit="));
+    let Some(given) = given.next() else {
+        return Ok(LIMIT);
+    };
+    match given.parse() {
+        Ok(limit @ 1..=MOST) => Ok(limit),
+        _ => Err(
+            ApiError::invalid(format!("`limit` must be a whole number from 1 to {MOST}"))
+                .with_param("limit")
+                .with_code("bad-request"),
+        ),
+    }
+}
+
+/// Reads the store where nobody else has to wait for it.
+async fn from_store(
+    gateway: Arc<Gateway>,
+    read: impl FnOnce(&Store) -> Result<Reply, RunsError> + Send + 'static,
+) -> Handled {
+    let read = spawn_blocking(move || match &gateway.store {
+        Some(store) => read(store).map_err(unreadable),
+        None => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            "invalid_request_error",
+            "this gateway does not record runs",
+        )
+        .with_code("not-recorded")),
+    });
+    read.await.map_err(|_| ApiError::defect())?
+}
+
+fn unreadable(error: RunsError) -> ApiError {
+    match error {
+        RunsError::Missing { .. } => no_run(),
+        // What the store says may name files of this machine.
+        RunsError::Store(_) | RunsError::Damaged { .. } => ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "server_error",
+            "the recorded runs could not be read",
+        )
+        .with_code("store"),
+    }
+}
+
+fn no_run() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "invalid_request_error",
+        "there is no such run",
+    )
+    .with_code("no-run")
+}

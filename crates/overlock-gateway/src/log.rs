@@ -1,0 +1,161 @@
+//! What is told of a request when it is done.
+//!
+//! Nothing in it was written by a client or a model: no header, no key, no prompt, no answer.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hyper::Method;
+use serde::Serialize;
+
+/// One request.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct LogEntry {
+    /// When it was done, as RFC 3339 has it.
+    pub at: String,
+    /// The method, if it is one that is known.
+    pub method: &'static str,
+    /// The route as the table of routes has it.
+    pub route: &'static str,
+    /// The status; 499 if the client left before there was one.
+    pub status: u16,
+    /// How long it took.
+    pub milliseconds: u64,
+    /// The tokens of all prompts.
+    pub input_tokens: u64,
+    /// The tokens of all answers.
+    pub output_tokens: u64,
+    /// How often the answer was continued.
+    pub continuations: u32,
+    /// How a chat answer ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'static str>,
+    /// The recorded run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Whether the client left before the end.
+    pub left: bool,
+    /// Where the client is.
+    pub client: SocketAddr,
+}
+
+impl fmt::Display for LogEntry {
+    /// One line for people.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} {} {} {} {} ms",
+            self.at, self.method, self.route, self.status, self.milliseconds
+        )?;
+        if let Some(outcome) = self.outcome {
+            write!(
+                formatter,
+                " {outcome}, {} continuations, {} + {} tokens",
+                self.continuations, self.input_tokens, self.output_tokens
+            )?;
+        }
+        if let Some(run) = &self.run {
+            write!(formatter, ", run {run}")?;
+        }
+        if self.left {
+            formatter.write_str(", the client left")?;
+        }
+        write!(formatter, " ({})", self.client)
+    }
+}
+
+/// The name of a method, which is the client's own word if it is not one of these.
+pub(crate) fn method_name(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "OTHER",
+    }
+}
+
+/// The time as RFC 3339 has it.
+pub(crate) fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    written(since.unwrap_or_default())
+}
+
+fn written(since_1970: Duration) -> String {
+    let seconds = since_1970.as_secs();
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let milliseconds = since_1970.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
+}
+
+/// The date so many days after the first of January 1970.
+fn date(days: u64) -> (u64, u64, u64) {
+    // Years begin in March here, so that the day that is not always there is the last one.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_calendars_have_them() {
+        let check = |milliseconds, expected: &str| {
+            assert_eq!(written(Duration::from_millis(milliseconds)), expected);
+        };
+        check(0, "1970-01-01T00:00:00.000Z");
+        check(951_782_400_000, "2000-02-29T00:00:00.000Z");
+        check(1_709_164_799_999, "2024-02-28T23:59:59.999Z");
+        check(1_709_251_199_000, "2024-02-29T23:59:59.000Z");
+        check(4_107_542_400_000, "2100-03-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_line_tells_what_there_is_to_tell() {
+        let entry = LogEntry {
+            at: "2026-01-02T03:04:05.006Z".to_owned(),
+            method: "POST",
+            route: "/v1/chat/completions",
+            status: 200,
+            milliseconds: 1234,
+            input_tokens: 10,
+            output_tokens: 20,
+            continuations: 3,
+            outcome: Some("complete"),
+            run: Some("1jmzq9z8r2k7d".to_owned()),
+            left: false,
+            client: ([127, 0, 0, 1], 4000).into(),
+        };
+        assert_eq!(
+            entry.to_string(),
+            "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms complete, 3 \
+             continuations, 10 + 20 tokens, run 1jmzq9z8r2k7d (127.0.0.1:4000)"
+        );
+        let bare = LogEntry {
+            outcome: None,
+            run: None,
+            left: true,
+            ..entry
+        };
+        assert_eq!(
+            bare.to_string(),
+            "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms, the client left \
+             (127.0.0.1:4000)"
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! What is counted, as Prometheus reads it.
+//!
+//! Every label has few values: routes, statuses and outcomes, never what a client writes.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::account::Noted;
+
+/// How the text calls itself.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All that is counted.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram>,
+    answers: Family<OutcomeLabels, Counter>,
+    continuations: Counter,
+    tokens: Family<DirectionLabels, Counter>,
+    pub(crate) in_progress: Gauge,
+    pub(crate) queued: Gauge,
+    pub(crate) upstream_errors: UpstreamErrors,
+}
+
+/// Calls to the upstream that failed.
+#[derive(Clone, Default)]
+pub(crate) struct UpstreamErrors(Family<ReasonLabels, Counter>);
+
+/// What went wrong with a call to the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UpstreamError {
+    Unreachable,
+    Broken,
+    Late,
+    /// It answered with a status that says so.
+    Status(StatusCode),
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct RequestLabels {
+    route: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct RouteLabels {
+    route: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct DirectionLabels {
+    direction: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// From a quick refusal to a long document.
+const SECONDS: [f64; 13] = [
+    0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0,
+];
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::default(),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            answers: Family::default(),
+            continuations: Counter::default(),
+            tokens: Family::default(),
+            in_progress: Gauge::default(),
+            queued: Gauge::default(),
+            upstream_errors: UpstreamErrors::default(),
+        };
+        let mut registry = Registry::with_prefix("overlock");
+        registry.register(
+            "requests",
+            "Requests that are done, by route and status",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "request_duration_seconds",
+            "Time from the head of a request to the end of its answer",
+            metrics.durations.clone(),
+        );
+        registry.register(
+            "answers",
+            "Answers to chat requests, by how they ended",
+            metrics.answers.clone(),
+        );
+        registry.register(
+            "continuations",
+            "Calls made for the rest of cut answers",
+            metrics.continuations.clone(),
+        );
+        registry.register(
+            "tokens",
+            "Tokens of all calls for chat requests, by direction",
+            metrics.tokens.clone(),
+        );
+        registry.register(
+            "requests_in_progress",
+            "Requests that are worked on",
+            metrics.in_progress.clone(),
+        );
+        registry.register(
+            "requests_queued",
+            "Requests that wait for a place",
+            metrics.queued.clone(),
+        );
+        registry.register(
+            "upstream_errors",
+            "Calls to the upstream that failed, by reason",
+            metrics.upstream_errors.0.clone(),
+        );
+        Self {
+            registry,
+            ..metrics
+        }
+    }
+
+    /// A request is done.
+    pub(crate) fn request(&self, route: &'static str, status: u16, took: Duration, noted: &Noted) {
+        self.requests
+            .get_or_create(&RequestLabels { route, status })
+            .inc();
+        self.durations
+            .get_or_create(&RouteLabels { route })
+            .observe(took.as_secs_f64());
+        let Some(outcome) = noted.outcome else {
+            return;
+        };
+        self.answers.get_or_create(&OutcomeLabels { outcome }).inc();
+        self.continuations.inc_by(noted.continuations.into());
+        for (direction, tokens) in [
+            ("input", noted.input_tokens),
+            ("output", noted.output_tokens),
+        ] {
+            self.tokens
+                .get_or_create(&DirectionLabels { direction })
+                .inc_by(tokens);
+        }
+    }
+
+    /// Everything as text.
+    pub(crate) fn told(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("a string takes every text");
+        text
+    }
+}
+
+impl UpstreamErrors {
+    pub(crate) fn add(&self, error: UpstreamError) {
+        let reason = match error {
+            UpstreamError::Unreachable => "unreachable",
+            UpstreamError::Broken => "broken",
+            UpstreamError::Late => "late",
+            UpstreamError::Status(StatusCode::TOO_MANY_REQUESTS) => "rate_limited",
+            UpstreamError::Status(status) if status.is_server_error() => "server_error",
+            UpstreamError::Status(_) => "refused",
+        };
+        self.0.get_or_create(&ReasonLabels { reason }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_is_counted() {
+        let metrics = Metrics::new();
+        let noted = Noted {
+            input_tokens: 100,
+            output_tokens: 30,
+            continuations: 2,
+            outcome: Some("complete"),
+        };
+        metrics.request("/v1/chat/completions", 200, Duration::from_secs(1), &noted);
+        metrics.request("/health", 200, Duration::ZERO, &Noted::default());
+        metrics.upstream_errors.add(UpstreamError::Late);
+        let told = metrics.told();
+        for line in [
+            "overlock_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 1",
+            "overlock_requests_total{route=\"/health\",status=\"200\"} 1",
+            "overlock_request_duration_seconds_count{route=\"/health\"} 1",
+            "overlock_answers_total{outcome=\"complete\"} 1",
+            "overlock_continuations_total 2",
+            "overlock_tokens_total{direction=\"input\"} 100",
+            "overlock_tokens_total{direction=\"output\"} 30",
+            "overlock_upstream_errors_total{reason=\"late\"} 1",
+            "overlock_requests_queued 0",
+            "# EOF",
+        ] {
+            assert!(told.lines().any(|told| told == line), "{line}\n{told}");
+        }
+    }
+}

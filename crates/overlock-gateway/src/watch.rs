@@ -1,0 +1,162 @@
+//! Follows a request to its very end, which is that of its body.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::{Method, StatusCode};
+
+use crate::account::Account;
+use crate::admission::Place;
+use crate::body::{Body, BodyError, Reply};
+use crate::gateway::Gateway;
+use crate::log::{LogEntry, method_name, now};
+
+/// A request that is worked on. Whatever becomes of it is told when this is dropped.
+pub(crate) struct Watch {
+    gateway: Arc<Gateway>,
+    account: Arc<Account>,
+    method: &'static str,
+    route: &'static str,
+    client: SocketAddr,
+    begun: Instant,
+    status: Option<StatusCode>,
+    run: Option<String>,
+    is_done: bool,
+    place: Option<Place>,
+}
+
+/// What there is to know of a request when it begins.
+pub(crate) struct Begun {
+    pub(crate) method: Method,
+    pub(crate) route: &'static str,
+    pub(crate) client: SocketAddr,
+}
+
+/// The status of a request whose client did not wait for one.
+const CLIENT_LEFT: u16 = 499;
+
+impl Watch {
+    pub(crate) fn new(gateway: Arc<Gateway>, begun: &Begun, account: Arc<Account>) -> Self {
+        Self {
+            gateway,
+            account,
+            method: method_name(&begun.method),
+            route: begun.route,
+            client: begun.client,
+            begun: Instant::now(),
+            status: None,
+            run: None,
+            // Nobody reads a body that was not asked for.
+            is_done: begun.method == Method::HEAD,
+            place: None,
+        }
+    }
+
+    /// It has a place until it is done.
+    pub(crate) fn hold(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
+    /// Goes on until the body of the reply is done.
+    pub(crate) fn follow(mut self, reply: Reply) -> Reply {
+        self.status = Some(reply.status());
+        let run = reply.headers().get("x-overlock-run");
+        self.run = run.and_then(|run| Some(run.to_str().ok()?.to_owned()));
+        reply.map(|body| {
+            Watched {
+                body,
+                watch: Some(self),
+            }
+            .boxed_unsync()
+        })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.place.take());
+        let took = self.begun.elapsed();
+        let status = self.status.map_or(CLIENT_LEFT, |status| status.as_u16());
+        let noted = self.account.read();
+        self.gateway
+            .metrics
+            .request(self.route, status, took, &noted);
+        let Some(log) = &self.gateway.log else {
+            return;
+        };
+        log(&LogEntry {
+            at: now(),
+            method: self.method,
+            route: self.route,
+            status,
+            milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            input_tokens: noted.input_tokens,
+            output_tokens: noted.output_tokens,
+            continuations: noted.continuations,
+            outcome: noted.outcome,
+            run: self.run.take(),
+            left: !self.is_done,
+            client: self.client,
+        });
+    }
+}
+
+/// A body, and the request that it is the end of.
+struct Watched {
+    body: Body,
+    watch: Option<Watch>,
+}
+
+impl Watched {
+    /// It is done as soon as there is no more to come, whether or not anybody asks again.
+    fn look(&mut self) {
+        if self.body.is_end_stream()
+            && let Some(mut watch) = self.watch.take()
+        {
+            watch.is_done = true;
+        }
+    }
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        match frame {
+            None => {
+                if let Some(mut watch) = self.watch.take() {
+                    watch.is_done = true;
+                }
+            }
+            Some(Ok(_)) => self.look(),
+            Some(Err(_)) => {}
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // An empty body is never asked for.
+        self.look();
+    }
+}

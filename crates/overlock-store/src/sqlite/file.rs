@@ -1,0 +1,235 @@
+//! Is this file a store, and of which version? Nothing is written before that is known.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::{Access, StoreError};
+
+/// How the tables look.
+pub(super) const VERSION: i64 = 2;
+
+/// Marks a file as ours, where SQLite has room for it.
+const APPLICATION: i64 = 0x4F76_6C6B;
+
+const TABLES: &str = include_str!("tables.sql");
+const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
+
+/// A file of the first version that may only be read looks as if it had been brought up to date.
+const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
+
+/// How a file of the first version, which bears no mark, is known.
+const COLUMNS_OF_VERSION_1: [&str; 2] = [
+    "id,began_at,ended_at,model,request,options,outcome",
+    "run,number,body",
+];
+
+/// How long another process that is writing is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the pause is between two attempts.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a file holds.
+enum Content {
+    Nothing,
+    Store { version: i64 },
+    SomethingElse,
+}
+
+/// Opens a file for what is to be done with it.
+pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError> {
+    if access == Access::Make {
+        make(path)?;
+    } else if !path.exists() {
+        return Err(StoreError::Missing { path: path.into() });
+    }
+    let wrong = |source| StoreError::Open {
+        path: path.to_owned(),
+        source,
+    };
+    // Even a connection that writes nothing may tidy up behind another; one that cannot write
+    // cannot.
+    let (reader, content) = patiently(|| look_into(path)).map_err(wrong)?;
+    let version = match content {
+        Content::SomethingElse => return Err(StoreError::Foreign { path: path.into() }),
+        Content::Store { version } if version > VERSION => {
+            return Err(StoreError::Newer { found: version });
+        }
+        Content::Store { version } => version,
+        Content::Nothing => 0,
+    };
+    if access == Access::Read {
+        match version {
+            0 => return Err(StoreError::Missing { path: path.into() }),
+            1 => reader.execute_batch(READ_VERSION_1).map_err(wrong)?,
+            _ => {}
+        }
+        return Ok(reader);
+    }
+    drop(reader);
+    let mut writer = patiently(|| connect_to_write(path)).map_err(wrong)?;
+    if version < VERSION {
+        bring_up_to_date(&mut writer)?;
+    }
+    Ok(writer)
+}
+
+/// Tries again while somebody else has the whole file to themselves. SQLite waits for most of that
+/// by itself, but not for a process that is changing how the file is written, as the first one to
+/// open it does.
+fn patiently<T>(attempt: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+/// Makes the file and the folders it is in, for nobody else to read.
+fn make(path: &Path) -> Result<(), StoreError> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    if let Some(folder) = folder {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(folder)
+            .map_err(|source| StoreError::Folder {
+                path: folder.to_owned(),
+                source,
+            })?;
+    }
+    let mut options = fs::OpenOptions::new();
+    // SQLite gives its other files the permissions of this one.
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|source| StoreError::Make {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(())
+}
+
+/// The path as SQLite takes it for one whatever it looks like: `:memory:` and `file:…` mean
+/// something else to it.
+fn plain(path: &Path) -> PathBuf {
+    Path::new(".").join(path)
+}
+
+fn connect_to_write(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(plain(path), flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(connection)
+}
+
+/// A connection that cannot write, and what it finds.
+fn look_into(path: &Path) -> rusqlite::Result<(Connection, Content)> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let look = |path: &Path, flags| {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        // In a transaction, or another process may make the tables between two looks.
+        let transaction = connection.unchecked_transaction()?;
+        let content = content(&transaction)?;
+        drop(transaction);
+        Ok((connection, content))
+    };
+    let found: rusqlite::Result<_> = look(&plain(path), flags);
+    // SQLite wants to make files beside it, even to read. Where it may not, and nobody has left
+    // any, nothing is missing from the file itself.
+    let is_shut = matches!(
+        found
+            .as_ref()
+            .err()
+            .and_then(rusqlite::Error::sqlite_error_code),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+    );
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    if is_shut && !log.exists() {
+        return look(
+            Path::new(&as_it_is(path)),
+            flags | OpenFlags::SQLITE_OPEN_URI,
+        );
+    }
+    found
+}
+
+/// The address of a file that is read as it is.
+fn as_it_is(path: &Path) -> String {
+    let path = plain(path).display().to_string();
+    let path = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    format!("file:{path}?immutable=1")
+}
+
+fn content(connection: &Connection) -> rusqlite::Result<Content> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    if application == APPLICATION {
+        return Ok(Content::Store { version });
+    }
+    let things: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if (application, version, things) == (0, 0, 0) {
+        return Ok(Content::Nothing);
+    }
+    if (application, version) == (0, 1) && has_tables_of_version_1(connection)? {
+        return Ok(Content::Store { version });
+    }
+    Ok(Content::SomethingElse)
+}
+
+fn has_tables_of_version_1(connection: &Connection) -> rusqlite::Result<bool> {
+    let columns = |table: &str| {
+        connection.query_row(
+            "SELECT coalesce(group_concat(name), '') FROM \
+             (SELECT name FROM pragma_table_info(?1) ORDER BY cid)",
+            [table],
+            |row| row.get::<_, String>(0),
+        )
+    };
+    Ok([columns("runs")?, columns("steps")?] == COLUMNS_OF_VERSION_1)
+}
+
+fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    let version = match content(&transaction)? {
+        Content::Store { version } => version,
+        Content::Nothing | Content::SomethingElse => 0,
+    };
+    match version {
+        0 => transaction.execute_batch(TABLES)?,
+        1 => transaction.execute_batch(FROM_VERSION_1)?,
+        _ => return Ok(()),
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// A store that is gone with the process.
+pub(super) fn in_memory() -> Result<Connection, StoreError> {
+    let mut connection = Connection::open_in_memory()?;
+    bring_up_to_date(&mut connection)?;
+    Ok(connection)
+}

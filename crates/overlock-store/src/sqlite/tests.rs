@@ -1,0 +1,353 @@
+//! A store as several processes and several versions meet it.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use super::*;
+
+const VERSION_1: &str = include_str!("version-1.sql");
+
+fn begin(store: &Store, at: u64) -> Claim {
+    let id = RunId::new(at, at);
+    let run = NewRun {
+        id: &id,
+        at,
+        model: "a-model",
+        request: r#"{"messages": []}"#,
+        options: "{}",
+        conditions: r#"{"upstream": "here"}"#,
+    };
+    store.begin(&run).expect("a run begins")
+}
+
+fn read(store: &Store, id: &RunId) -> Run {
+    store.run(id).expect("it can be read").expect("it is there")
+}
+
+fn at(folder: &tempfile::TempDir) -> StoreAddress {
+    StoreAddress::Sqlite(folder.path().join("runs.db"))
+}
+
+/// A file of the first version, in the mode it was written in, with a run of two steps.
+fn write_version_1(path: &Path) -> RunId {
+    let id = RunId::new(1000, 7);
+    let connection = Connection::open(path).expect("a file");
+    connection
+        .pragma_update(None, "journal_mode", "wal")
+        .expect("a mode");
+    connection.execute_batch(VERSION_1).expect("its tables");
+    connection
+        .pragma_update(None, "user_version", 1)
+        .expect("a version");
+    connection
+        .execute(
+            "INSERT INTO runs VALUES (?1, 1000, NULL, 'a-model', 'request', 'options', NULL)",
+            [id.as_str()],
+        )
+        .expect("a run");
+    for number in 1..=2 {
+        connection
+            .execute(
+                "INSERT INTO steps VALUES (?1, ?2, 'step')",
+                params![id.as_str(), number],
+            )
+            .expect("a step");
+    }
+    id
+}
+
+#[test]
+fn gives_back_what_it_was_given() {
+    let store = Store::in_memory().expect("a store");
+    let claim = begin(&store, 1000);
+    for number in 1..=3 {
+        store
+            .add_step(&claim, number, &format!("step {number}"))
+            .expect("a step");
+    }
+    store.end(&claim, 2000, "complete").expect("an end");
+    let run = read(&store, claim.id());
+    assert_eq!(run.steps, ["step 1", "step 2", "step 3"]);
+    assert_eq!(run.conditions, r#"{"upstream": "here"}"#);
+    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
+    assert_eq!(
+        (run.summary.began_at, run.summary.ended_at),
+        (1000, Some(2000))
+    );
+    assert_eq!(run.summary.steps, 3);
+}
+
+#[test]
+fn steps_are_recorded_once_and_without_gaps() {
+    let store = Store::in_memory().expect("a store");
+    let claim = begin(&store, 1000);
+    store.add_step(&claim, 1, "first").expect("a step");
+    for number in [0, 1, 3] {
+        let error = store.add_step(&claim, number, "other").expect_err("no");
+        assert!(
+            matches!(error, StoreError::OutOfOrder { number: found, .. } if found == number),
+            "{error}"
+        );
+    }
+    assert_eq!(read(&store, claim.id()).steps, ["first"]);
+}
+
+#[test]
+fn who_was_taken_for_dead_cannot_write_any_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [one, other] = [(); 2].map(|()| Store::open(&at(&folder), Access::Make).expect("a store"));
+    let late = begin(&one, 1000);
+    one.add_step(&late, 1, "step").expect("a step");
+    let (run, claim) = other
+        .take_up(late.id())
+        .expect("it can be claimed")
+        .expect("it is there");
+    assert_eq!(run.steps, ["step"]);
+
+    let refused = [
+        one.add_step(&late, 2, "late").expect_err("no"),
+        one.end(&late, 2000, "partial").expect_err("no"),
+    ];
+    for error in refused {
+        assert!(matches!(error, StoreError::Superseded { .. }), "{error}");
+    }
+    other.add_step(&claim, 2, "step").expect("a step");
+    other.end(&claim, 3000, "complete").expect("an end");
+    one.end(&late, 4000, "partial").expect_err("no");
+    let run = read(&one, claim.id());
+    assert_eq!(run.steps.len(), 2);
+    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
+    assert_eq!(run.summary.ended_at, Some(3000));
+}
+
+#[test]
+fn nobody_takes_up_what_is_not_there() {
+    let store = Store::in_memory().expect("a store");
+    let id = RunId::new(1, 1);
+    assert_eq!(store.take_up(&id).expect("it can be read"), None);
+}
+
+#[test]
+fn lists_the_latest_first() {
+    let store = Store::in_memory().expect("a store");
+    let claims = [10, 30, 20].map(|at| begin(&store, at));
+    let latest = store.latest(2).expect("a list");
+    let latest: Vec<&RunId> = latest.iter().map(|run| &run.id).collect();
+    assert_eq!(latest, [claims[1].id(), claims[2].id()]);
+}
+
+#[test]
+fn many_begin_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let address = at(&folder);
+            scope.spawn(move || {
+                let store = Store::open(&address, Access::Make).expect("a store");
+                let claim = begin(&store, number);
+                store.add_step(&claim, 1, "step").expect("a step");
+            });
+        }
+    });
+    let store = Store::open(&at(&folder), Access::Read).expect("a store");
+    assert_eq!(store.latest(20).expect("a list").len(), 8);
+}
+
+#[test]
+fn runs_of_the_first_version_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let id = write_version_1(&folder.path().join("runs.db"));
+    let reader = Store::open(&at(&folder), Access::Read).expect("it can be read");
+    let run = read(&reader, &id);
+    assert_eq!((run.steps.len(), &*run.conditions), (2, "{}"));
+    assert_eq!(reader.latest(9).expect("a list").len(), 1);
+    drop(reader);
+
+    let store = Store::open(&at(&folder), Access::Write).expect("it can be brought up to date");
+    assert_eq!(read(&store, &id), run);
+    let (_, claim) = store.take_up(&id).expect("read").expect("there");
+    store.add_step(&claim, 3, "step").expect("it goes on");
+    begin(&store, 2000);
+    drop(store);
+    let store = Store::open(&at(&folder), Access::Read).expect("it is there");
+    assert_eq!(read(&store, &id).steps.len(), 3);
+    assert_eq!(store.latest(9).expect("a list").len(), 2);
+}
+
+/// Tries a file in every way, and says what it holds then: the same bytes, and nothing beside it.
+#[track_caller]
+fn check_untouched(folder: &tempfile::TempDir, is_right: fn(&StoreError) -> bool) {
+    let listed = || -> Vec<(String, Vec<u8>)> {
+        let files = fs::read_dir(folder.path()).expect("a folder");
+        let files = files.map(|file| file.expect("a file").path());
+        files
+            .map(|file| (file.display().to_string(), fs::read(&file).expect("bytes")))
+            .collect()
+    };
+    let before = listed();
+    for access in [Access::Make, Access::Write, Access::Read] {
+        let error = Store::open(&at(folder), access).expect_err("it is not ours");
+        assert!(is_right(&error), "{error}");
+        assert!(listed() == before, "something was written to {access:?}");
+    }
+}
+
+#[test]
+fn a_file_of_a_later_version_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let StoreAddress::Sqlite(path) = at(&folder);
+    drop(Store::open(&at(&folder), Access::Make).expect("a store"));
+    let connection = Connection::open(&path).expect("a file");
+    connection
+        .pragma_update(None, "journal_mode", "delete")
+        .expect("a mode");
+    connection
+        .pragma_update(None, "user_version", 99)
+        .expect("a version");
+    drop(connection);
+    check_untouched(&folder, |error| {
+        matches!(error, StoreError::Newer { found: 99 })
+    });
+}
+
+#[test]
+fn the_database_of_another_program_is_left_alone() {
+    for version in [0, 1, 2] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let StoreAddress::Sqlite(path) = at(&folder);
+        let connection = Connection::open(&path).expect("a file");
+        connection
+            .execute_batch("CREATE TABLE runs (id TEXT, distance REAL)")
+            .expect("a table");
+        connection
+            .pragma_update(None, "user_version", version)
+            .expect("a version");
+        drop(connection);
+        check_untouched(&folder, |error| matches!(error, StoreError::Foreign { .. }));
+    }
+}
+
+#[test]
+fn a_file_that_is_no_store_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let StoreAddress::Sqlite(path) = at(&folder);
+    fs::write(&path, "hello, this is not a database at all").expect("a file");
+    check_untouched(&folder, |error| error.to_string().contains("runs.db"));
+}
+
+#[test]
+fn looking_at_a_store_makes_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = StoreAddress::Sqlite(folder.path().join("deep/runs.db"));
+    for access in [Access::Read, Access::Write] {
+        let error = Store::open(&address, access).expect_err("there is none");
+        assert!(matches!(error, StoreError::Missing { .. }), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn a_name_that_means_something_to_sqlite_is_a_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = StoreAddress::Sqlite(folder.path().join("a?mode=memory&b#c%20.db"));
+    let claim = begin(&Store::open(&address, Access::Make).expect("a store"), 1);
+    let store = Store::open(&address, Access::Read).expect("a file");
+    read(&store, claim.id());
+}
+
+#[cfg(unix)]
+mod on_unix {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777
+    }
+
+    fn permit(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+
+    #[test]
+    fn nobody_else_can_read_what_was_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("deep/er/runs.db");
+        let store = Store::open(&StoreAddress::Sqlite(path.clone()), Access::Make);
+        let store = store.expect("a store");
+        begin(&store, 1);
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(&folder.path().join("deep/er/runs.db-wal")), 0o600);
+        for made in ["deep", "deep/er"] {
+            assert_eq!(mode(&folder.path().join(made)), 0o700);
+        }
+    }
+
+    #[test]
+    fn a_store_that_may_not_be_written_can_be_looked_at() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let StoreAddress::Sqlite(path) = at(&folder);
+        let claim = begin(
+            &Store::open(&at(&folder), Access::Make).expect("a store"),
+            1,
+        );
+        permit(&path, 0o400);
+        permit(folder.path(), 0o500);
+        let store = Store::open(&at(&folder), Access::Read).expect("it can be read");
+        read(&store, claim.id());
+        permit(folder.path(), 0o700);
+    }
+}
+
+#[test]
+fn a_key_begins_one_run() {
+    let store = Store::in_memory().expect("a store");
+    let begin_once = |at: u64, key: &str, digest: &str| {
+        let id = RunId::new(at, at);
+        let run = NewRun {
+            id: &id,
+            at,
+            model: "a-model",
+            request: "{}",
+            options: "{}",
+            conditions: "{}",
+        };
+        let begun = store.together(|writes| writes.begin_once(key, digest, &run));
+        begun.expect("a store").expect("it can be written")
+    };
+    let Begun::Now(claim) = begin_once(1000, "key", "this") else {
+        panic!("it is the first");
+    };
+    assert_eq!(
+        begin_once(2000, "key", "this"),
+        Begun::Before(claim.id().clone())
+    );
+    assert_eq!(begin_once(3000, "key", "that"), Begun::Otherwise);
+    assert!(matches!(begin_once(4000, "other", "that"), Begun::Now(_)));
+    assert_eq!(store.latest(10).expect("a list").len(), 2);
+}
+
+#[test]
+fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other() {
+    let store = Store::in_memory().expect("a store");
+    let [one, two] = [1000, 2000].map(|at| begin(&store, at));
+    let results = store.together(|writes| {
+        [
+            writes.add_step(&one, 1, "one"),
+            writes.add_step(&two, 5, "out of order"),
+            writes.keep_answer(&one, "the answer"),
+            writes.end(&one, 3000, "complete"),
+        ]
+        .map(|result| result.is_ok())
+    });
+    assert_eq!(results.expect("a commit"), [true, false, true, true]);
+    let run = read(&store, one.id());
+    assert_eq!(run.steps, ["one"]);
+    assert_eq!(run.answer.as_deref(), Some("the answer"));
+    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
+}

@@ -1,0 +1,18 @@
+CREATE TABLE runs (
+    id       TEXT PRIMARY KEY,
+    began_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    model    TEXT NOT NULL,
+    request  TEXT NOT NULL,
+    options  TEXT NOT NULL,
+    outcome  TEXT
+) STRICT;
+
+CREATE INDEX runs_by_time ON runs (began_at DESC, id DESC);
+
+CREATE TABLE steps (
+    run    TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    body   TEXT NOT NULL,
+    PRIMARY KEY (run, number)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,37 @@
+//! What is said when the gateway starts.
+
+use std::net::SocketAddr;
+
+use overlock_gateway::Record;
+
+use super::found::Found;
+use super::keys::Keys;
+use crate::output::Notes;
+
+/// What was taken, and where it listens.
+pub(super) struct Greeting<'a> {
+    pub(super) address: SocketAddr,
+    pub(super) found: &'a Found,
+    pub(super) keys: &'a Keys,
+    pub(super) record: Record,
+}
+
+impl Greeting<'_> {
+    pub(super) fn tell(&self, notes: &mut Notes) {
+        let Self { address, .. } = self;
+        notes.line(format_args!("listening on http://{address}"));
+        notes.line(format_args!("upstream: {}", self.found));
+        notes.line(format_args!("recording of runs: {}", self.record.name()));
+        let key = match self.keys.in_shell() {
+            None => String::new(),
+            Some(key) => format!("    -H \"authorization: Bearer {key}\" \\\n"),
+        };
+        notes.line(format_args!(
+            "try:\n  curl http://{address}/v1/chat/completions \\\n{key}    \
+             -H 'content-type: application/json' \\\n    \
+             -d '{{\"model\": \"overlock-demo\", \"response_format\": {{\"type\": \
+             \"json_object\"}}, \"messages\": [{{\"role\": \"user\", \"content\": \"Write a long \
+             report\"}}]}}'"
+        ));
+    }
+}

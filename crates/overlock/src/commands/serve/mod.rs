@@ -1,0 +1,225 @@
+//! `overlock serve`: a gateway that any client of `OpenAI` can point at.
+
+mod found;
+mod greeting;
+mod keys;
+mod signals;
+
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use overlock_gateway::{Gateway, Record, Settings, Upstream};
+use overlock_model::PrefillStyle;
+use overlock_store::{Access, Store};
+use tokio::sync::oneshot;
+
+use crate::config::{Config, ConfigSource, Log, Speech};
+use crate::ending::{Ending, Failure};
+use crate::output::Notes;
+use crate::runs;
+use crate::upstream;
+use found::Found;
+use greeting::Greeting;
+use keys::Keys;
+
+/// Give every OpenAI client whole answers
+///
+/// Listens for the requests of OpenAI clients and passes them on to an upstream. What does not fit
+/// the window is trimmed, answers that were cut are continued until they are whole, and the client
+/// sees one answer.
+///
+/// Without an upstream it takes OpenAI if `OPENAI_API_KEY` is set, else what it finds on this
+/// machine: Ollama, llama.cpp, LM Studio or vLLM on their usual ports.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ overlock serve --upstream http://127.0.0.1:11434/v1\n\n\
+    Exit codes: 0 stopped; 2 bad usage, or the address cannot be listened on.")]
+pub(crate) struct Serve {
+    /// Where to listen [default: `serve.listen`, else 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Who answers, up to the version [default: `upstream.url`, else what is found]
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// The environment variable that holds the upstream's key [default: `upstream.key_variable`]
+    #[arg(long, value_name = "NAME")]
+    key_variable: Option<String>,
+    /// The environment variable that holds the keys clients must show [default:
+    /// `serve.keys_variable`]
+    #[arg(long, value_name = "NAME", conflicts_with = "keys_file")]
+    keys_variable: Option<String>,
+    /// The file that holds the keys clients must show, one a line [default: `serve.keys_file`]
+    #[arg(long, value_name = "FILE")]
+    keys_file: Option<PathBuf>,
+    /// Where to record runs [default: `store.url`, else runs.db in the user's data folder]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// How to tell of each request on standard error [default: `serve.log`, else text]
+    #[arg(long, value_name = "HOW", value_parser = log_parser())]
+    log: Option<Log>,
+    #[command(flatten)]
+    config: ConfigSource,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        let mut notes = Notes::new();
+        let config = self.config.load(&mut notes)?;
+        let keys = self.keys(&config)?;
+        let address = self.address(&config)?;
+        if !address.ip().is_loopback() && keys.is_empty() {
+            return Err(Failure::Usage {
+                message: format!(
+                    "`{address}` can be reached from elsewhere, and clients would need no key"
+                ),
+                hint: "listen on 127.0.0.1, or give keys with --keys-variable NAME or --keys-file \
+                       FILE"
+                    .into(),
+            });
+        }
+        let found = self.found(&config, address)?;
+        let store = self.store(&config)?;
+        let gateway = Gateway::new(settings(&config, &found, &keys), store);
+        let gateway = gateway.map_err(|source| Failure::Gateway { source })?;
+        let gateway = match self.log.unwrap_or(config.serve.log) {
+            Log::Off => gateway,
+            Log::Text => gateway.with_log(|entry| Notes::new().line(entry)),
+            Log::Json => gateway.with_log(|entry| {
+                let entry = serde_json::to_string(entry).expect("an entry is plain data");
+                Notes::new().line(entry);
+            }),
+        };
+        let listener = listen(address)?;
+        Greeting {
+            address: listener.local_addr()?,
+            found: &found,
+            keys: &keys,
+            record: config.serve.record,
+        }
+        .tell(&mut notes);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(serve(gateway, listener, &mut notes))?;
+        // Who did not finish in time is not waited for any longer.
+        runtime.shutdown_background();
+        Ok(Ending::Whole)
+    }
+
+    fn keys(&self, config: &Config) -> Result<Keys, Failure> {
+        if let Some(variable) = &self.keys_variable {
+            return Keys::from_variable(variable);
+        }
+        if let Some(file) = &self.keys_file {
+            return Keys::from_file(file);
+        }
+        match (&config.serve.keys_variable, &config.serve.keys_file) {
+            (None, None) => Ok(Keys::none()),
+            (Some(variable), None) => Keys::from_variable(variable),
+            (None, Some(file)) => Keys::from_file(file),
+            (Some(_), Some(_)) => Err(Failure::Usage {
+                message: "both `serve.keys_variable` and `serve.keys_file` are set".into(),
+                hint: "keep the one that holds the keys".into(),
+            }),
+        }
+    }
+
+    fn address(&self, config: &Config) -> Result<SocketAddr, Failure> {
+        let given = self.listen.as_deref().unwrap_or(&config.serve.listen);
+        let addresses = given.to_socket_addrs().ok();
+        let first = addresses.and_then(|mut addresses| addresses.next());
+        first.ok_or_else(|| Failure::Usage {
+            message: format!("`{given}` is no address to listen on"),
+            hint: "give a host and a port, such as 127.0.0.1:8080".into(),
+        })
+    }
+
+    fn found(&self, config: &Config, own: SocketAddr) -> Result<Found, Failure> {
+        let settings = &config.upstream;
+        let Some(url) = self.upstream.as_deref().or(settings.url.as_deref()) else {
+            return Ok(Found::look(own));
+        };
+        if settings.speech == Speech::Anthropic {
+            return Err(Failure::Usage {
+                message: "the gateway speaks to its upstream as OpenAI's clients do, and \
+                          `upstream.speech` is `anthropic`"
+                    .into(),
+                hint: "name an upstream with chat completions, and set `upstream.speech` to \
+                       `openai`"
+                    .into(),
+            });
+        }
+        let variable = self
+            .key_variable
+            .as_deref()
+            .or(settings.key_variable.as_deref());
+        Ok(Found::Named {
+            url: url.to_owned(),
+            key: upstream::own_key(variable, url)?,
+        })
+    }
+
+    fn store(&self, config: &Config) -> Result<Option<Store>, Failure> {
+        match config.serve.record {
+            Record::Off => Ok(None),
+            Record::Full | Record::Metadata => {
+                runs::open(self.store.as_deref(), config, Access::Write).map(Some)
+            }
+        }
+    }
+}
+
+fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
+    let upstream = Upstream {
+        base: found.url().map(str::to_owned),
+        key: found.key().map(str::to_owned),
+        prefill: PrefillStyle::from(config.upstream.prefill),
+        timeouts: config.upstream.timeouts(),
+        retries: config.upstream.retry_policy(),
+    };
+    config.serve.over(Settings {
+        keys: keys.to_keys(),
+        models: config.models(),
+        plan: config.budget.plan().clone(),
+        continuation: config.complete.options_for_any(),
+        ..Settings::new(upstream)
+    })
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let failed = |source| Failure::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Serves until the first signal, and then until the running requests are done or a second comes.
+async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Result<(), Failure> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let mut signals = signals::Signals::new()?;
+    let (stop, stopped) = oneshot::channel();
+    let serving = Arc::new(gateway).serve(listener, async {
+        let _ = stopped.await;
+    });
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        served = &mut serving => return Ok(served?),
+        () = signals.next() => {}
+    }
+    notes.note("stopping; running requests may finish, and another signal ends them");
+    let _ = stop.send(());
+    tokio::select! {
+        served = &mut serving => Ok(served?),
+        () = signals.next() => Ok(()),
+    }
+}
+
+fn log_parser() -> impl TypedValueParser<Value = Log> {
+    PossibleValuesParser::new(Log::ALL.map(Log::name)).map(|name| {
+        let found = Log::ALL.into_iter().find(|log| log.name() == name);
+        found.expect("only these names are possible")
+    })
+}

@@ -1,0 +1,114 @@
+//! Where the gateway listens, who may use it, and what it bears.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use overlock_gateway::{Limits, Record, Settings, Upstream};
+
+use super::run::Seconds;
+
+/// The gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct Serve {
+    pub(crate) listen: String,
+    pub(crate) keys_variable: Option<String>,
+    pub(crate) keys_file: Option<PathBuf>,
+    pub(crate) log: Log,
+    pub(crate) record: Record,
+    pub(super) max_total_tokens: u64,
+    pub(super) close_partial: bool,
+    pub(super) strict_schema: bool,
+    pub(super) body_bytes: usize,
+    pub(super) head_seconds: Seconds,
+    pub(super) body_seconds: Seconds,
+    pub(super) concurrent: usize,
+    pub(super) queue: usize,
+    pub(super) queue_seconds: Seconds,
+    pub(super) connections: usize,
+    pub(super) shutdown_seconds: Seconds,
+    pub(super) keep_alive_seconds: Seconds,
+    pub(super) run_seconds: Seconds,
+    pub(super) answer_bytes: usize,
+}
+
+impl Default for Serve {
+    fn default() -> Self {
+        let settings = Settings::new(Upstream::none());
+        let limits = settings.limits;
+        Self {
+            listen: "127.0.0.1:8080".to_owned(),
+            keys_variable: None,
+            keys_file: None,
+            log: Log::Text,
+            record: settings.record,
+            max_total_tokens: settings.max_total_tokens,
+            close_partial: settings.close_partial,
+            strict_schema: settings.strict_schema,
+            body_bytes: limits.body_bytes,
+            head_seconds: Seconds(limits.head_time.as_secs()),
+            body_seconds: Seconds(limits.body_time.as_secs()),
+            concurrent: limits.concurrent,
+            queue: limits.queue,
+            queue_seconds: Seconds(limits.queue_time.as_secs()),
+            connections: limits.connections,
+            shutdown_seconds: Seconds(limits.shutdown_time.as_secs()),
+            keep_alive_seconds: Seconds(limits.keep_alive.as_secs()),
+            run_seconds: Seconds(limits.run_time.as_secs()),
+            answer_bytes: limits.answer_bytes,
+        }
+    }
+}
+
+impl Serve {
+    /// These settings over others.
+    pub(crate) fn over(&self, settings: Settings) -> Settings {
+        Settings {
+            max_total_tokens: self.max_total_tokens,
+            close_partial: self.close_partial,
+            strict_schema: self.strict_schema,
+            record: self.record,
+            limits: self.limits(),
+            ..settings
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            body_bytes: self.body_bytes,
+            head_time: self.head_seconds.duration(),
+            body_time: self.body_seconds.duration(),
+            // None at all would answer nobody.
+            concurrent: self.concurrent.max(1),
+            queue: self.queue,
+            queue_time: self.queue_seconds.duration(),
+            connections: self.connections.max(1),
+            shutdown_time: self.shutdown_seconds.duration(),
+            keep_alive: self
+                .keep_alive_seconds
+                .duration()
+                .max(Duration::from_secs(1)),
+            run_time: self.run_seconds.duration(),
+            answer_bytes: self.answer_bytes,
+        }
+    }
+}
+
+/// How a request is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    Text,
+    Json,
+    Off,
+}
+
+impl Log {
+    pub(crate) const ALL: [Self; 3] = [Self::Text, Self::Json, Self::Off];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Off => "off",
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! What is kept of runs, and what becomes of an answer that cannot be kept.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use overlock_model::testing::{Behaviour, Fault};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::complete::Model;
+use crate::program::{Run, TemporaryFile, TemporaryFolder, command, overlock, run};
+
+/// Has the database of a model's store do something by itself.
+fn change_store(model: &Model, sql: &str) {
+    let path = model.folder.path().join("runs.db");
+    let connection = Connection::open(path).expect("the store");
+    connection.execute_batch(sql).expect("the statement");
+}
+
+/// Starts a command, and waits until the server has been asked so often.
+fn start(model: &Model, more: &[&str], calls: usize) -> Child {
+    let child = model
+        .command(more)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built with the tests");
+    let patience = Instant::now() + Duration::from_mins(1);
+    while model.calls() < calls && Instant::now() < patience {
+        thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
+
+/// What a command that was started left behind.
+fn ended(child: Child) -> Run {
+    let output = child.wait_with_output().expect("it ends");
+    Run {
+        code: output.status.code().expect("no signal ended it"),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// Does what a hint says, in a shell.
+fn follow(hinted: &Run) -> Run {
+    let hint = hinted.stderr.lines().find_map(|line| {
+        let (_, command) = line.split_once("go on with: ")?;
+        Some(command.to_owned())
+    });
+    let hint = hint.unwrap_or_else(|| panic!("no way on in {}", hinted.stderr));
+    let program = Path::new(env!("CARGO_BIN_EXE_overlock"));
+    let folder = program.parent().expect("it is in a folder");
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", &hint])
+        .env("PATH", folder)
+        .env("XDG_CONFIG_HOME", "/no/such/folder");
+    run(&mut shell, "")
+}
+
+#[test]
+fn an_answer_that_cannot_be_recorded_is_still_told() {
+    let model = Model::new("keeping-steps", &Behaviour::AS_ASKED, &[]);
+    assert_eq!(model.complete(&["Rivers."]).code, 0);
+    change_store(
+        &model,
+        "CREATE TRIGGER full BEFORE INSERT ON steps WHEN NEW.number = 3 \
+         BEGIN SELECT RAISE(ABORT, 'no room is left'); END",
+    );
+    let run = model.complete(&["Rivers."]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let part: Value = serde_json::from_str(&run.stdout).expect("the part is valid");
+    assert_eq!(part["title"], "Rivers");
+    assert!(
+        run.stderr.contains("not recorded") && run.stderr.contains("no room is left"),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stderr.contains("check the address"), "{}", run.stderr);
+
+    let answer = model.complete(&["Rivers.", "--json"]).json();
+    let error = answer["error"].as_str().expect("a reason");
+    assert!(error.starts_with("not recorded: "), "{error}");
+    assert_eq!(answer["document"]["title"], "Rivers");
+    assert_eq!(answer["steps"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_document_is_told_although_its_end_cannot_be_recorded() {
+    let model = Model::new("keeping-end", &Behaviour::AS_ASKED, &[]);
+    assert_eq!(model.complete(&["Rivers."]).code, 0);
+    change_store(
+        &model,
+        "CREATE TRIGGER full BEFORE UPDATE OF outcome ON runs \
+         BEGIN SELECT RAISE(ABORT, 'no room is left'); END",
+    );
+    let run = model.complete(&["Rivers."]);
+    assert_eq!((run.code, &run.stdout), (1, &model.document));
+    assert!(run.stderr.contains("not recorded"), "{}", run.stderr);
+}
+
+#[test]
+fn a_late_process_cannot_undo_what_another_has_done() {
+    // The first process waits in the middle of its second answer until its server is gone.
+    let slow = Model::new(
+        "keeping-slow",
+        &Behaviour::AS_ASKED,
+        &[None, Some(Fault::Silence(300))],
+    );
+    let late = start(&slow, &["Rivers."], 2);
+    let id = slow.latest();
+    let quick = Model::new("keeping-quick", &Behaviour::AS_ASKED, &[]);
+    let (base, store) = (quick.server.base(), slow.store());
+    let resume = ["complete", "--upstream", &base, "--store", &store];
+    let run = overlock(&[&resume[..], &["--resume", &id]].concat(), "");
+    assert_eq!((run.code, &run.stdout), (0, &slow.document));
+
+    let Model {
+        runtime, folder, ..
+    } = slow;
+    runtime.shutdown_background();
+    let late = ended(late);
+    assert_eq!(late.code, 1, "{}", late.stderr);
+    assert!(late.stderr.contains("another process"), "{}", late.stderr);
+    let part: Value = serde_json::from_str(&late.stdout).expect("what it had is valid");
+    assert_eq!(part["title"], "Rivers");
+    let shown = overlock(&["inspect", &id, "--store", &store, "--json"], "").json();
+    assert_eq!(shown["outcome"], "complete");
+    drop(folder);
+}
+
+#[test]
+fn what_a_schema_cannot_be_compared_with_does_not_pass() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for (name, document) in [("deep", deep.as_str()), ("half", r#"["\ud800"]"#)] {
+        let name = format!("keeping-schema-{name}");
+        let model = Model::with_document(&name, document, (600, 900), &[], &[]);
+        let schema = TemporaryFile::new(&format!("{name}.json"), r#"{"type": "array"}"#);
+        let run = model.complete(&["Rivers.", "--schema", schema.path()]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, document));
+        assert!(
+            run.stderr.contains("could not be compared"),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
+fn a_run_is_held_to_the_schema_it_was_begun_with() {
+    let model = Model::new("keeping-schema", &[], &[]);
+    let schema = TemporaryFile::new("keeping-schema.json", r#"{"type": "string"}"#);
+    let run = model.complete(&["Rivers.", "--schema", schema.path()]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.len() < 3000, "a document is no message");
+    let again = model.complete(&["--resume", &model.latest()]);
+    assert_eq!(again.code, 1);
+    assert!(
+        again.stderr.contains("against the schema at the root"),
+        "{}",
+        again.stderr
+    );
+}
+
+#[test]
+fn a_whole_document_can_be_printed_again_without_asking_anybody() {
+    let model = Model::new("keeping-again", &Behaviour::AS_ASKED, &[]);
+    assert_eq!(model.complete(&["Rivers."]).code, 0);
+    let calls = model.calls();
+    let id = model.latest();
+    let store = model.store();
+    let run = overlock(&["complete", "--store", &store, "--resume", &id], "");
+    assert_eq!((run.code, &run.stdout), (0, &model.document));
+    assert_eq!(model.calls(), calls);
+}
+
+#[test]
+fn the_way_on_works_as_it_is_told() {
+    let check = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let model = Model::new("keeping way on", &Behaviour::AS_ASKED, &[]);
+        let mut run = model.complete_with(arguments, variables);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        for _ in 0..20 {
+            if run.code == 1 {
+                run = follow(&run);
+            }
+        }
+        assert_eq!((run.code, &run.stdout), (0, &model.document));
+    };
+    check(&["Rivers.", "--max-output", "10"], &[]);
+    check(&["Rivers."], &[("OVERLOCK_COMPLETE_MAX_ITERATIONS", "2")]);
+}
+
+#[test]
+fn a_run_knows_where_its_model_is() {
+    let model = Model::new("keeping-upstream", &Behaviour::AS_ASKED, &[]);
+    let limit = [("OVERLOCK_COMPLETE_MAX_ITERATIONS", "2")];
+    assert_eq!(model.complete_with(&["Rivers."], &limit).code, 1);
+    let (id, store) = (model.latest(), model.store());
+    let shown = model.inspect(&[&id, "--json"]).json();
+    assert_eq!(shown["upstream"], model.server.base());
+    let run = overlock(&["complete", "--store", &store, "--resume", &id], "");
+    assert_eq!((run.code, &run.stdout), (0, &model.document));
+}
+
+#[test]
+fn the_key_of_one_server_is_not_sent_to_another_that_a_record_names() {
+    let model = Model::new("keeping-key", &Behaviour::AS_ASKED, &[]);
+    let limit = [("OVERLOCK_COMPLETE_MAX_ITERATIONS", "2")];
+    assert_eq!(model.complete_with(&["Rivers."], &limit).code, 1);
+    let (id, store, base) = (model.latest(), model.store(), model.server.base());
+    let resume = |configured: &str| {
+        let mut command = command(&["complete", "--store", &store, "--resume", &id]);
+        command
+            .env("OVERLOCK_UPSTREAM_URL", configured)
+            .env("OVERLOCK_UPSTREAM_KEY_VARIABLE", "NO_SUCH_VARIABLE_IS_SET");
+        run(&mut command, "").code
+    };
+    assert_eq!(resume(&base), 2, "it is the server of the key");
+    assert_eq!(resume("https://elsewhere.example/v1"), 0);
+}
+
+#[test]
+fn where_the_document_goes_is_checked_before_anything_is_paid() {
+    let model = Model::new("keeping-output", &Behaviour::AS_ASKED, &[]);
+    let folder = model.folder.path();
+    for path in ["missing/rivers.json", "."] {
+        let path = folder.join(path).display().to_string();
+        let run = model.complete(&["Rivers.", "-o", &path]);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains("could not write"), "{}", run.stderr);
+    }
+    assert_eq!(model.calls(), 0);
+
+    let path = folder.join("rivers.json");
+    fs::write(&path, "what was there before").expect("a file");
+    let run = model.complete(&["Rivers.", "-o", &path.display().to_string()]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""));
+    assert_eq!(fs::read_to_string(&path).expect("it"), model.document);
+    let parts = fs::read_dir(folder).expect("a folder");
+    let parts = parts.filter(|file| {
+        let name = file.as_ref().expect("a file").file_name();
+        name.to_string_lossy().ends_with(".part")
+    });
+    assert_eq!(parts.count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_open_or_linked_to_is_written_and_not_replaced() {
+    let model = Model::new("keeping-open", &Behaviour::AS_ASKED, &[]);
+    let path = model.folder.path().join("rivers.json");
+    fs::write(&path, "").expect("a file");
+    let open = fs::File::open(&path).expect("it");
+    let mut command = model.command(&["Rivers.", "-o", "/dev/stdout"]);
+    command
+        .stdout(fs::File::options().append(true).open(&path).expect("it"))
+        .stderr(Stdio::null());
+    assert!(command.status().expect("it ends").success());
+    let written = std::io::read_to_string(open).expect("what was written to it");
+    assert_eq!(written, model.document);
+
+    let link = model.folder.path().join("link.json");
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    let run = model.complete(&["Rivers.", "-o", &link.display().to_string()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(link.is_symlink());
+    assert_eq!(fs::read_to_string(&path).expect("it"), model.document);
+}
+
+#[test]
+fn a_document_that_cannot_be_written_goes_to_standard_output() {
+    let faults = vec![Some(Fault::Drip(15)); 40];
+    let model = Model::new("keeping-lost", &Behaviour::AS_ASKED, &faults);
+    let folder = TemporaryFolder::new("keeping-lost-output");
+    let path = folder.path().join("rivers.json").display().to_string();
+    let child = start(&model, &["Rivers.", "-o", &path], 1);
+    fs::remove_dir_all(folder.path()).expect("it was ours");
+    let run = ended(child);
+    assert_eq!((run.code, &run.stdout), (1, &model.document));
+    assert!(run.stderr.contains("rivers.json"), "{}", run.stderr);
+}
+
+#[test]
+fn what_a_model_says_cannot_steer_the_terminal() {
+    let document = r#"{"a\u001b]0;owned\u0007\nerror: forged": ["#.to_owned()
+        + &r#""a long row, so that the answer is cut inside of it", "#.repeat(40)
+        + "1]}";
+    let useless = [Behaviour::Apologises, Behaviour::SaysNothing];
+    let model = Model::with_document("keeping-hostile", &document, (600, 900), &useless, &[]);
+    let run = model.complete(&["Rivers.", "--protocol", "overlap"]);
+    assert_eq!(run.code, 1);
+    let told = model.inspect(&[&model.latest()]);
+    for text in [&run.stderr, &told.stdout] {
+        assert!(text.contains("owned"), "{text}");
+        assert!(!text.contains(['\x1b', '\x07']), "{text:?}");
+        let forged = text.lines().any(|line| line.starts_with("error:"));
+        assert!(!forged, "{text}");
+    }
+
+    let prose = "I cannot\x1b]0;owned\x07\nerror: forged";
+    let model = Model::with_document("keeping-prose", prose, (600, 900), &[], &[]);
+    let run = model.complete(&["Rivers."]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr
+            .contains("the model said: I cannot␛]0;owned␇⏎error"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn looking_at_runs_changes_nothing() {
+    let folder = TemporaryFolder::new("keeping-look");
+    let home = folder.path().display().to_string();
+    let run_in_home = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        run(command.env("XDG_DATA_HOME", &home), "")
+    };
+    let none = run_in_home(&["inspect"]);
+    assert_eq!((none.code, none.stdout.as_str()), (0, ""));
+    assert!(
+        none.stderr.contains("no run has been recorded"),
+        "{}",
+        none.stderr
+    );
+    assert_eq!(run_in_home(&["inspect", "--json"]).json(), json!([]));
+    let mistyped = format!("sqlite://{home}/deep/rnus.db");
+    for arguments in [
+        &["inspect", "--store", &mistyped][..],
+        &[
+            "complete",
+            "--store",
+            &mistyped,
+            "--resume",
+            "1jmzq9z8r2k7d",
+        ],
+    ] {
+        let run = run_in_home(arguments);
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.contains("there is no store"), "{}", run.stderr);
+    }
+    let none = run_in_home(&["inspect", "--last", "0"]);
+    assert_eq!(none.code, 2, "{}", none.stderr);
+    assert_eq!(fs::read_dir(&home).expect("a folder").count(), 0);
+}
+
+#[test]
+fn machines_read_the_same_of_a_run_wherever_they_look() {
+    let model = Model::new("keeping-json", &Behaviour::AS_ASKED, &[]);
+    let run = model.complete(&["Rivers.", "--json"]);
+    assert_eq!(run.stdout.lines().count(), 1, "one object a line");
+    let answer = run.json();
+    let list = model.inspect(&["--json"]);
+    let shown = model.inspect(&[&model.latest(), "--json"]);
+    for text in [&list.stdout, &shown.stdout] {
+        assert_eq!(text.matches("\"outcome\":").count(), 1, "{text}");
+    }
+    let (list, shown) = (list.json(), shown.json());
+    assert_eq!(list[0]["iterations"], answer["iterations"]);
+    assert_eq!(shown["iterations"], answer["iterations"]);
+    assert_eq!(shown["steps"], answer["steps"]);
+    let first = &shown["steps"][0];
+    for figure in ["adjusted_max_tokens", "input_token_count", "message_count"] {
+        assert!(first["budget"][figure].as_u64() > Some(0), "{first}");
+    }
+    let path = first["cut"]["path"].as_str().expect("a path");
+    assert!(path.starts_with("/rows/"), "{path}");
+    let told = model.inspect(&[&model.latest()]).stdout;
+    assert!(told.contains("tokens in") && told.contains(path), "{told}");
+}
+
+#[test]
+fn a_request_with_a_mistake_is_no_prompt() {
+    let model = Model::new("keeping-mistake", &[], &[]);
+    let request = "{\"model\": \"gpt-4o\",\n \"messages\": [{\"role\": \"user\" \"content\": 1}]}";
+    let request = TemporaryFile::new("keeping-mistake.json", request);
+    let mistake = model.complete(&["-f", request.path()]);
+    assert!(
+        mistake.stderr.contains("line 2 column"),
+        "{}",
+        mistake.stderr
+    );
+    let empty = model.complete(&[" "]);
+    assert!(empty.stderr.contains("nothing to ask"), "{}", empty.stderr);
+    let schema = model.complete(&["Hi", "--schema", "/no/such/schema.json"]);
+    assert!(
+        schema.stderr.contains("there is no file"),
+        "{}",
+        schema.stderr
+    );
+    let upstream = model.complete(&["Hi", "--upstream", "localhost"]);
+    assert!(
+        upstream.stderr.contains("cannot be used"),
+        "{}",
+        upstream.stderr
+    );
+    let key = model.complete(&["Hi", "--key-variable", "NO_SUCH_VARIABLE_IS_SET"]);
+    for run in [mistake, empty, schema, upstream, key] {
+        assert_eq!(run.code, 2, "{}", run.stderr);
+    }
+    assert_eq!(model.calls(), 0);
+    let files = fs::read_dir(model.folder.path()).expect("a folder");
+    assert_eq!(files.count(), 0, "nothing was begun");
+}
+
+#[test]
+fn json_is_asked_for_in_words_where_it_must_be() {
+    let model = Model::new("keeping-words", &[], &[]);
+    let request = |content: &str| {
+        let request = json!({ "messages": [{ "role": "user", "content": content }] });
+        TemporaryFile::new("keeping-words.json", request.to_string())
+    };
+    let asked = |more: &[&str]| {
+        let before = model.calls();
+        assert_eq!(model.complete(more).code, 0);
+        let asked = &model.server.asked()[before];
+        let messages = asked["messages"].as_array().map(Vec::len);
+        (messages, asked["response_format"]["type"].clone())
+    };
+    assert_eq!(asked(&["Rivers."]), (Some(2), json!("json_object")));
+    assert_eq!(asked(&["Rivers as Json."]), (Some(1), json!("json_object")));
+    let own = request("Rivers.");
+    assert_eq!(asked(&["-f", own.path()]), (Some(1), Value::Null));
+    let own = request("Rivers in JSON.");
+    assert_eq!(asked(&["-f", own.path()]), (Some(1), json!("json_object")));
+}
+
+#[test]
+fn an_address_that_is_almost_right_says_what_is_wrong() {
+    let model = Model::new("keeping-address", &[], &[]);
+    let base = model.server.base();
+    let root = base.trim_end_matches("/v1");
+    for wrong in [root.to_owned(), format!("{base}/chat/completions")] {
+        let store = model.store();
+        let run = overlock(
+            &[
+                "complete",
+                "Hi",
+                "--model",
+                "gpt-4o",
+                "--upstream",
+                &wrong,
+                "--store",
+                &store,
+            ],
+            "",
+        );
+        assert_eq!(run.code, 1);
+        let hint = format!("--upstream {base}\n");
+        assert!(run.stderr.contains(&hint), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_time_beyond_all_time_is_refused() {
+    let model = Model::new("keeping-time", &[], &[]);
+    for name in [
+        "OVERLOCK_COMPLETE_DEADLINE_SECONDS",
+        "OVERLOCK_UPSTREAM_FIRST_BYTE_SECONDS",
+    ] {
+        let run = model.complete_with(&["Hi"], &[(name, "18446744073709551615")]);
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.contains(name), "{}", run.stderr);
+    }
+}
