@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::ending::Ending;
 use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, Joiner, is_whole};
 use super::reading::Reading;
 use super::taken::{Taken, told as usage_told};
@@ -291,11 +292,8 @@ impl Relay {
         let deadline = Instant::now() + self.job.gateway.settings.limits.run_time;
         let mut finishes = Vec::new();
         for (index, mut choice) in choices {
-            let known = match self.finish_of(index, &mut choice, deadline).await? {
-                Some(finish) => Some(finish),
-                None => choice.finish.take(),
-            };
-            finishes.extend(known.map(|finish| (index, finish)));
+            let ending = self.ending_of(index, &mut choice, deadline).await?;
+            finishes.extend(ending.word().map(|finish| (index, finish.to_owned())));
         }
         // An answer of which nobody knows the end has none.
         if finishes.is_empty() {
@@ -325,34 +323,32 @@ impl Relay {
         Ok(())
     }
 
-    /// Continues what is cut of one answer; how it ends then, if that is not as the upstream says.
-    async fn finish_of(
+    /// Continues what is cut of one answer; how it ends then.
+    async fn ending_of(
         &mut self,
         index: u64,
         choice: &mut Choice,
         deadline: Instant,
-    ) -> Result<Option<String>, ApiError> {
-        let named =
-            |is_whole: bool, name: &str| Some(if is_whole { name } else { "length" }.to_owned());
+    ) -> Result<Ending, ApiError> {
         self.output_tokens += self.count(choice.content.text());
         // What a provider does not want to be said is not asked for again.
         let is_withheld = choice.finish.as_deref() == Some("content_filter");
-        let mut finish = None;
+        let mut ending = Ending::said(choice.finish.clone());
         if !is_withheld && choice.content.is_open() {
             let whole = self.continued(index, None, Cut::Content, &choice.content, deadline);
-            finish = named(whole.await?, "stop");
+            ending.content(whole.await?);
         } else {
             let rest = choice.content.rest();
             self.content(index, &rest).await;
             if choice.content.is_whole() == Some(true) && !is_withheld {
                 self.check_schema(choice.content.document());
-                finish = named(true, "stop");
+                ending.content(true);
             } else if choice.finish.as_deref() == Some("length")
                 && self.job.wish.continues == Continues::Text
                 && choice.calls.is_empty()
             {
                 let text = choice.content.text();
-                finish = named(self.continued_text(index, text, deadline).await?, "stop");
+                ending.content(self.continued_text(index, text, deadline).await?);
             }
         }
         for (number, call) in &mut choice.calls {
@@ -360,16 +356,16 @@ impl Relay {
             if !is_withheld && call.arguments.is_open() {
                 let cut = Cut::Arguments(&call.name);
                 let whole = self.continued(index, Some(*number), cut, &call.arguments, deadline);
-                finish = named(whole.await?, "tool_calls");
+                ending.call(Some(whole.await?));
                 continue;
             }
             let rest = call.arguments.rest();
             self.arguments(index, *number, &rest).await;
-            if call.arguments.is_whole() == Some(true) && !is_withheld {
-                finish = named(true, "tool_calls");
+            if !is_withheld {
+                ending.call(call.arguments.is_whole());
             }
         }
-        Ok(finish)
+        Ok(ending)
     }
 
     fn count(&self, text: &str) -> u64 {

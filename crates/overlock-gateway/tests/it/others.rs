@@ -112,6 +112,43 @@ async fn a_tool_call_that_stays_cut_never_looks_whole() {
 }
 
 #[tokio::test]
+async fn a_whole_tool_call_does_not_hide_one_that_stays_cut() {
+    let whole = json!({ "index": 1, "id": "call_2", "type": "function",
+                        "function": { "name": "weather", "arguments": ARGUMENTS } });
+    let calls = json!([call(&ARGUMENTS[..20]), whole]);
+    let sorry = || Said::streamed_content("I'm sorry, I cannot go on.", "stop");
+
+    let message = json!({ "role": "assistant", "tool_calls": calls });
+    let first = json!([{ "index": 0, "message": message, "finish_reason": "tool_calls" }]);
+    let door = Door::to_fake(vec![Said::choices(&first), sorry()]).await;
+    let got = door.chat(&with_tools(false), &[]).await;
+    assert_eq!(got.json()["choices"][0]["finish_reason"], "length");
+    assert_eq!(got.header("x-overlock-outcome"), "partial");
+
+    let first = Said::stream(&[
+        json!({ "index": 0, "delta": { "role": "assistant", "tool_calls": calls } }),
+        json!({ "index": 0, "delta": {}, "finish_reason": "tool_calls" }),
+    ]);
+    let door = Door::to_fake(vec![first, sorry()]).await;
+    let got = door.chat(&with_tools(true), &[]).await;
+    let finish = text(&chunks(&got), "/choices/0/finish_reason");
+    assert_eq!(finish, "length", "{}", got.body);
+}
+
+#[tokio::test]
+async fn a_whole_tool_call_is_passed_on_byte_for_byte() {
+    // A call that was demanded ends with `stop`, any other with `tool_calls`.
+    for finish in ["stop", "tool_calls"] {
+        let message = json!({ "role": "assistant", "tool_calls": [call(ARGUMENTS)] });
+        let choice = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
+        let said = Said::choices(&choice);
+        let door = Door::to_fake(vec![said.clone()]).await;
+        let got = door.chat(&with_tools(false), &[]).await;
+        assert_eq!(got.body, said.body);
+    }
+}
+
+#[tokio::test]
 async fn each_of_several_answers_becomes_whole() {
     let message = |content: &str| json!({ "role": "assistant", "content": content });
     let first = json!([

@@ -250,8 +250,13 @@ fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Respon
     let frame = |chunk: String| Ok(Frame::data(Bytes::from(chunk)));
     let body = match fault {
         Some(Fault::Reset(bytes)) => {
-            let reset = Err(std::io::Error::other("the script says so"));
-            stream::iter(first_bytes(chunks, bytes).map(frame).chain([reset])).boxed()
+            let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();
+            let reset = stream::once(async {
+                // What was said before is on its way only when nothing follows at once.
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("the script says so"))
+            });
+            stream::iter(first).chain(reset).boxed()
         }
         Some(Fault::Silence(bytes)) => {
             let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();

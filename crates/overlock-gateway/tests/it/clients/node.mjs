@@ -79,6 +79,8 @@ const trials = {
     return completion.choices[0].message.parsed;
   },
 
+  'openai stream that breaks off': (base) => trials['openai stream'](base),
+
   'openai tool call, parse': async (base) => {
     const completion = await completions(base).parse({
       model,
@@ -114,6 +116,10 @@ const trials = {
 };
 
 const refusals = {
+  'stays cut': (base) => trials['openai parse'](base),
+
+  'tool call stays cut': (base) => trials['openai tool call, parse'](base),
+
   'too long for the model': (base) =>
     completions(base).create({
       model: 'gpt-4',

@@ -160,6 +160,11 @@ def _(base):
         return stream.get_final_completion().choices[0].message.parsed
 
 
+@trial("openai stream that breaks off")
+def _(base):
+    return TRIALS["openai stream"](base)
+
+
 REPORT_TOOL = openai.pydantic_function_tool(Report)
 CALL_REPORT = {"type": "function", "function": {"name": "Report"}}
 
@@ -240,6 +245,16 @@ for mode in [instructor.Mode.JSON, instructor.Mode.TOOLS]:
 
 
 # What is refused.
+
+
+@refusal("stays cut")
+def _(base):
+    return TRIALS["openai parse"](base)
+
+
+@refusal("tool call stays cut")
+def _(base):
+    return TRIALS["openai tool call, parse"](base)
 
 
 @refusal("too long for the model")
