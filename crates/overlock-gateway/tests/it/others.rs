@@ -1,7 +1,8 @@
 use hyper::StatusCode;
+use overlock_model::testing::Behaviour;
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, ask};
+use crate::door::{Door, Got, ask, report, script};
 use crate::fake::{Heard, Said};
 
 /// What the model is asked to repeat in a call for the rest.
@@ -96,6 +97,30 @@ async fn a_cut_tool_call_becomes_whole_in_a_stream() {
         text(&chunks, "/choices/0/delta/tool_calls/0/function/name"),
         "weather"
     );
+}
+
+#[tokio::test]
+async fn a_tool_call_that_is_cut_again_and_again_becomes_whole() {
+    let document = report(6000);
+    for stream in [false, true] {
+        let script = script(&document, 1000, &Behaviour::AS_ASKED);
+        let door = Door::open(script, &[]).await;
+        let mut request = with_tools(stream);
+        request["tool_choice"] = json!({ "type": "function", "function": { "name": "weather" } });
+        let got = door.chat(&request, &[]).await;
+        let (messages, at) = if stream {
+            (chunks(&got), "delta")
+        } else {
+            (vec![got.json()], "message")
+        };
+        let said = |rest: &str| text(&messages, &format!("/choices/0/{rest}"));
+        let call = |rest: &str| said(&format!("{at}/tool_calls/0/{rest}"));
+        assert_eq!(call("function/arguments"), document);
+        assert_eq!(call("function/name"), "weather");
+        assert_eq!(call("id"), "call_scripted");
+        assert_eq!(said("finish_reason"), "tool_calls");
+        assert!(door.upstream.asked().len() > 3);
+    }
 }
 
 #[tokio::test]
