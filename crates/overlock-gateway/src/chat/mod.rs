@@ -4,6 +4,7 @@
 //! it is whole, and what happened is kept. A streamed answer and one that comes at once are read
 //! by the same rules.
 
+mod ending;
 mod joining;
 mod keyed;
 mod reading;

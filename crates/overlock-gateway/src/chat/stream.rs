@@ -15,6 +15,7 @@ use overlock_model::{Continuation, Outcome, SseReader, TextContinuation, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+use super::ending::Ending;
 use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, is_whole};
 use super::reading::Reading;
 use super::taken::{Taken, told as usage_told};
@@ -387,15 +388,12 @@ impl Relay {
         let choices = std::mem::take(&mut self.choices);
         let mut finishes = Vec::new();
         for (index, mut choice) in choices {
-            let known = match self.finish_of(index, &mut choice).await? {
-                Some(finish) => Some(finish),
-                None => choice.finish.take(),
-            };
-            if let Some(finish) = known {
+            let ending = self.ending_of(index, &mut choice).await?;
+            if let Some(reason) = ending.word() {
                 let message = choice.into_message();
                 finishes.push(Finish {
                     index,
-                    reason: finish,
+                    reason: reason.to_owned(),
                     message,
                 });
             }
@@ -449,35 +447,29 @@ impl Relay {
         Value::Object(answer)
     }
 
-    /// Continues what is cut of one answer; how it ends then, if that is not as the upstream says.
-    async fn finish_of(
-        &mut self,
-        index: u64,
-        choice: &mut Choice,
-    ) -> Result<Option<String>, ApiError> {
-        let named =
-            |is_whole: bool, name: &str| Some(if is_whole { name } else { "length" }.to_owned());
+    /// Continues what is cut of one answer; how it ends then.
+    async fn ending_of(&mut self, index: u64, choice: &mut Choice) -> Result<Ending, ApiError> {
         self.output_tokens += self.count(choice.content.text());
         // What a provider does not want to be said is not asked for again.
         let is_withheld = choice.finish.as_deref() == Some("content_filter");
-        let mut finish = None;
+        let mut ending = Ending::said(choice.finish.clone());
         if !is_withheld && choice.content.is_open() {
             let run = self.continued(index, None, Cut::Content, &choice.content);
             let run = run.await?;
-            finish = named(is_whole(&run), "stop");
+            ending.content(is_whole(&run));
             choice.said = Some(run.text().to_owned());
         } else {
             let rest = choice.content.rest();
             self.content(index, &rest).await;
             if choice.content.is_whole() == Some(true) && !is_withheld {
                 self.keep_whole(choice.content.document()).await?;
-                finish = named(true, "stop");
+                ending.content(true);
             } else if choice.finish.as_deref() == Some("length")
                 && self.job.wish.continues == Continues::Text
                 && choice.calls.is_empty()
             {
                 let run = self.continued_text(index, choice.content.text()).await?;
-                finish = named(!run.is_cut(), "stop");
+                ending.content(!run.is_cut());
                 choice.said = Some(run.text().to_owned());
             }
         }
@@ -487,17 +479,17 @@ impl Relay {
                 let cut = Cut::Arguments(&call.name);
                 let run = self.continued(index, Some(*number), cut, &call.arguments);
                 let run = run.await?;
-                finish = named(is_whole(&run), "tool_calls");
+                ending.call(Some(is_whole(&run)));
                 call.said = Some(run.text().to_owned());
                 continue;
             }
             let rest = call.arguments.rest();
             self.arguments(index, *number, &rest).await;
-            if call.arguments.is_whole() == Some(true) && !is_withheld {
-                finish = named(true, "tool_calls");
+            if !is_withheld {
+                ending.call(call.arguments.is_whole());
             }
         }
-        Ok(finish)
+        Ok(ending)
     }
 
     fn count(&self, text: &str) -> u64 {

@@ -6,6 +6,7 @@ use overlock_budget::ChatCounter;
 use overlock_model::{Continuation, Outcome, Usage};
 use serde_json::{Value, json};
 
+use super::ending::Ending;
 use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
 use super::reading::{Kind, Reading};
 use super::taken::{Taken, told};
@@ -148,7 +149,7 @@ pub(crate) async fn resumed(job: &mut Job, run: Continuation) -> Result<WholeAns
     value["choices"] = json!([{
         "index": 0,
         "message": message,
-        "finish_reason": finish_of(is_whole(&run), "stop"),
+        "finish_reason": if is_whole(&run) { "stop" } else { "length" },
     }]);
     value["usage"] = told(job.usage_of(&run, &taken));
     let outcome = run.outcome().cloned().unwrap_or_else(|| ended.outcome());
@@ -211,21 +212,21 @@ impl Making<'_> {
         let said = said.map(str::to_owned);
         // What a provider does not want to be said is not asked for again.
         let is_withheld = said.as_deref() == Some("content_filter");
-        let mut finish = said.clone().unwrap_or_else(|| "stop".to_owned());
+        let mut ending = Ending::said(said.clone());
         let content = choice.pointer("/message/content").and_then(Value::as_str);
         let content = content.map(str::to_owned);
         if let Some(content) = content.filter(|_| !is_withheld)
             && let Some((text, whole)) = self.content(&content).await?
         {
-            finish = finish_of(whole, "stop");
+            ending.content(whole);
             if text != content {
                 self.replace(choice, "/message/content", text);
             }
         }
-        if finish == "length"
+        if ending.word() == Some("length")
             && let Some(text) = self.longer_text(choice).await?
         {
-            finish = finish_of(!text.run.is_cut(), "stop");
+            ending.content(!text.run.is_cut());
             self.replace(choice, "/message/content", text.run.text().to_owned());
             self.taken.join(text.taken);
         }
@@ -237,20 +238,20 @@ impl Making<'_> {
             let Some(arguments) = text("/function/arguments").map(str::to_owned) else {
                 continue;
             };
-            if let Some((text, whole)) = self.arguments(&name, &arguments).await? {
-                finish = finish_of(whole, "tool_calls");
-                if text != arguments {
-                    self.replace(call, "/function/arguments", text);
-                }
+            let known = self.arguments(&name, &arguments).await?;
+            ending.call(known.as_ref().map(|(_, whole)| *whole));
+            if let Some((text, _)) = known.filter(|(text, _)| *text != arguments) {
+                self.replace(call, "/function/arguments", text);
             }
         }
-        if said.as_deref() != Some(&finish)
+        let finish = ending.word().unwrap_or("stop");
+        if said.as_deref() != Some(finish)
             && let Some(choice) = choice.as_object_mut()
         {
             choice.insert("finish_reason".to_owned(), json!(finish));
             self.changed = true;
         }
-        if matches!(finish.as_str(), "length" | "content_filter") {
+        if matches!(finish, "length" | "content_filter") {
             self.ended = Ended::Partial;
         }
         Ok(())
@@ -346,8 +347,4 @@ fn free<'r>(recording: &'r mut Option<&mut Recording>) -> Option<&'r mut Recordi
     recording
         .as_deref_mut()
         .filter(|recording| !recording.has_steps())
-}
-
-fn finish_of(is_whole: bool, whole: &str) -> String {
-    if is_whole { whole } else { "length" }.to_owned()
 }

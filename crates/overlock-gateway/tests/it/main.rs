@@ -20,3 +20,5 @@ mod shell;
 mod api;
 // Clients that mean harm, or cannot do better.
 mod hostile;
+// Clients that others wrote, which `cargo xtask test` installs.
+mod clients;

@@ -82,7 +82,8 @@ pub enum Fault {
 
 /// A server on this machine's own address. Dropping it stops it.
 ///
-/// It speaks OpenAI's chat completions and raw completions, and Anthropic's messages.
+/// It speaks OpenAI's chat completions and raw completions, and Anthropic's messages. If a chat
+/// request demands the call of a tool, the document is the arguments of that call.
 pub struct ScriptedServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -163,7 +164,7 @@ impl Shared {
         let path = request.uri().path();
         let Some(dialect) = Dialect::at(path) else {
             let message = format!("there is nothing at `{path}`");
-            return refusal(Dialect::Chat, 404, &message, None);
+            return refusal(&Dialect::Chat, 404, &message, None);
         };
         let headers = request.headers().clone();
         let body = Limited::new(request.into_body(), LONGEST_REQUEST)
@@ -173,16 +174,17 @@ impl Shared {
             .map(http_body_util::Collected::to_bytes)
             .unwrap_or_default();
         let Ok(Value::Object(request)) = serde_json::from_slice(&body) else {
-            return refusal(dialect, 400, "the body is not a JSON object", None);
+            return refusal(&dialect, 400, "the body is not a JSON object", None);
         };
+        let dialect = dialect.answering(&request);
         if let Err((status, message)) = dialect.check(&headers, &request) {
-            return refusal(dialect, status, &message, None);
+            return refusal(&dialect, status, &message, None);
         }
         locked(&self.asked).push(Value::Object(request.clone()));
         let fault = locked(&self.faults).pop().flatten();
         match fault {
             Some(Fault::Status(status, retry_after)) => {
-                return refusal(dialect, status, "the model is busy", retry_after);
+                return refusal(&dialect, status, "the model is busy", retry_after);
             }
             Some(Fault::ErrorBody) => {
                 return whole(StatusCode::OK, &dialect.error(529, "overloaded"));
@@ -196,10 +198,10 @@ impl Shared {
                 let message = told.fold("this key is not known:".to_owned(), |text, key| {
                     format!("{text} {key}")
                 });
-                return refusal(dialect, 400, &message, None);
+                return refusal(&dialect, 400, &message, None);
             }
             Some(Fault::RefusesPrefill) if is_begun(&request) => {
-                return refusal(dialect, 400, NO_PREFILL, None);
+                return refusal(&dialect, 400, NO_PREFILL, None);
             }
             Some(Fault::NoAnswer) => std::future::pending().await,
             Some(Fault::EndlessError) => {
@@ -214,7 +216,7 @@ impl Shared {
                 return answer;
             }
             Some(Fault::Moved) => {
-                let mut answer = refusal(dialect, 301, "moved", None);
+                let mut answer = refusal(&dialect, 301, "moved", None);
                 let place = HeaderValue::from_static("https://elsewhere.example/v1?key=hunter2");
                 answer.headers_mut().insert(LOCATION, place);
                 return answer;
@@ -224,7 +226,7 @@ impl Shared {
                     Event::Refusal("I would rather not.".to_owned()),
                     Event::Finish("content_filter".to_owned()),
                 ];
-                return streamed(&events, dialect, fault);
+                return streamed(&events, &dialect, fault);
             }
             _ => {}
         }
@@ -237,7 +239,7 @@ impl Shared {
             events
         };
         if streams {
-            return streamed(&events, dialect, fault);
+            return streamed(&events, &dialect, fault);
         }
         let mut answer = whole(StatusCode::OK, &dialect.whole(&events));
         if fault == Some(Fault::WholeAsText) {
@@ -273,7 +275,7 @@ fn is_begun(request: &Map<String, Value>) -> bool {
     last.is_none_or(|last| last["role"] == "assistant")
 }
 
-fn streamed(events: &[Event], dialect: Dialect, fault: Option<Fault>) -> Response<Body> {
+fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Response<Body> {
     let mut chunks = match fault {
         Some(Fault::TornCharacters) => torn(dialect, events),
         _ => dialect.stream(events),
@@ -300,8 +302,13 @@ fn streamed(events: &[Event], dialect: Dialect, fault: Option<Fault>) -> Respons
     let frame = |chunk: String| Ok(Frame::data(Bytes::from(chunk)));
     let body = match fault {
         Some(Fault::Reset(bytes)) => {
-            let reset = Err(std::io::Error::other("the script says so"));
-            stream::iter(first_bytes(chunks, bytes).map(frame).chain([reset])).boxed()
+            let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();
+            let reset = stream::once(async {
+                // What was said before is on its way only when nothing follows at once.
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("the script says so"))
+            });
+            stream::iter(first).chain(reset).boxed()
         }
         Some(Fault::StaysOpen) => {
             chunks.pop();
@@ -341,7 +348,7 @@ fn streamed(events: &[Event], dialect: Dialect, fault: Option<Fault>) -> Respons
 }
 
 /// A stream in which every character that is escaped as two halves is torn between them.
-fn torn(dialect: Dialect, events: &[Event]) -> Vec<String> {
+fn torn(dialect: &Dialect, events: &[Event]) -> Vec<String> {
     // Stands for a half until the event is written: no text can hold one.
     const HALF: char = '\u{e000}';
     let mut halves = Vec::new();
@@ -395,7 +402,7 @@ fn first_bytes(chunks: Vec<String>, bytes: usize) -> impl Iterator<Item = String
 }
 
 fn refusal(
-    dialect: Dialect,
+    dialect: &Dialect,
     status: u16,
     message: &str,
     retry_after: Option<u64>,
