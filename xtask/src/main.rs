@@ -3,11 +3,13 @@
 //! `cargo xtask` alone says what there is. Each chore has a file of its own.
 
 mod bench;
+mod clients;
 mod count;
 mod documents;
 mod fuzz;
 mod judges;
 mod models;
+mod packages;
 mod shell;
 mod steps;
 mod test;

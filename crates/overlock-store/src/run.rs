@@ -103,6 +103,8 @@ pub struct Run {
     pub options: String,
     /// What else whoever takes it up has to know.
     pub conditions: String,
+    /// What was answered in the end, if that was kept.
+    pub answer: Option<String>,
     /// Its steps, in order.
     pub steps: Vec<String>,
 }

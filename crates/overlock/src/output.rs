@@ -170,3 +170,19 @@ pub(crate) fn on_one_line(document: &str) -> String {
     };
     document.chars().filter(is_kept).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::on_one_line;
+
+    #[test]
+    fn only_blanks_between_the_parts_of_a_document_go() {
+        for (document, expected) in [
+            ("{\r\n\t\"a b\" : [ 1 ,\n 2 ]\n}\n", "{\"a b\":[1,2]}"),
+            (r#"[ "\" a" , "\\" , "b c" ]"#, r#"["\" a","\\","b c"]"#),
+            (r#" "\\\" \ud800 " "#, r#""\\\" \ud800 ""#),
+        ] {
+            assert_eq!(on_one_line(document), expected);
+        }
+    }
+}

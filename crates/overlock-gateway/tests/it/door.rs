@@ -11,6 +11,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use overlock_gateway::{Gateway, Settings, Upstream};
 use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -101,10 +102,19 @@ impl Door<Fake> {
 
 /// Serves before an upstream; the address of the gateway.
 pub(crate) async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
+    serve_with(upstream, None, set).await
+}
+
+/// The same, recording in a store.
+pub(crate) async fn serve_with(
+    upstream: &str,
+    store: Option<Store>,
+    set: impl FnOnce(&mut Settings),
+) -> String {
     let mut settings = Settings::new(Upstream::new(upstream));
     settings.upstream.retries.first_wait = Duration::from_millis(1);
     set(&mut settings);
-    serve_gateway(Gateway::new(settings, None).expect("a gateway")).await
+    serve_gateway(Gateway::new(settings, store).expect("a gateway")).await
 }
 
 /// Serves until the test ends; the address of the gateway.

@@ -1,7 +1,8 @@
 use hyper::StatusCode;
+use overlock_model::testing::Behaviour;
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, ask};
+use crate::door::{Door, Got, ask, report, script};
 use crate::fake::{Heard, Said};
 
 /// What the model is asked to repeat in a call for the rest.
@@ -99,6 +100,30 @@ async fn a_cut_tool_call_becomes_whole_in_a_stream() {
 }
 
 #[tokio::test]
+async fn a_tool_call_that_is_cut_again_and_again_becomes_whole() {
+    let document = report(6000);
+    for stream in [false, true] {
+        let script = script(&document, 1000, &Behaviour::AS_ASKED);
+        let door = Door::open(script, &[]).await;
+        let mut request = with_tools(stream);
+        request["tool_choice"] = json!({ "type": "function", "function": { "name": "weather" } });
+        let got = door.chat(&request, &[]).await;
+        let (messages, at) = if stream {
+            (chunks(&got), "delta")
+        } else {
+            (vec![got.json()], "message")
+        };
+        let said = |rest: &str| text(&messages, &format!("/choices/0/{rest}"));
+        let call = |rest: &str| said(&format!("{at}/tool_calls/0/{rest}"));
+        assert_eq!(call("function/arguments"), document);
+        assert_eq!(call("function/name"), "weather");
+        assert_eq!(call("id"), "call_scripted");
+        assert_eq!(said("finish_reason"), "tool_calls");
+        assert!(door.upstream.asked().len() > 3);
+    }
+}
+
+#[tokio::test]
 async fn a_tool_call_that_stays_cut_never_looks_whole() {
     let message = json!({ "role": "assistant", "tool_calls": [call(&ARGUMENTS[..20])] });
     let first = json!([{ "index": 0, "message": message, "finish_reason": "tool_calls" }]);
@@ -109,6 +134,43 @@ async fn a_tool_call_that_stays_cut_never_looks_whole() {
     assert_eq!(choice["finish_reason"], "length");
     let arguments = choice["message"]["tool_calls"][0]["function"]["arguments"].as_str();
     assert!(serde_json::from_str::<Value>(arguments.expect("a text")).is_err());
+}
+
+#[tokio::test]
+async fn a_whole_tool_call_does_not_hide_one_that_stays_cut() {
+    let whole = json!({ "index": 1, "id": "call_2", "type": "function",
+                        "function": { "name": "weather", "arguments": ARGUMENTS } });
+    let calls = json!([call(&ARGUMENTS[..20]), whole]);
+    let sorry = || Said::streamed_content("I'm sorry, I cannot go on.", "stop");
+
+    let message = json!({ "role": "assistant", "tool_calls": calls });
+    let first = json!([{ "index": 0, "message": message, "finish_reason": "tool_calls" }]);
+    let door = Door::to_fake(vec![Said::choices(&first), sorry()]).await;
+    let got = door.chat(&with_tools(false), &[]).await;
+    assert_eq!(got.json()["choices"][0]["finish_reason"], "length");
+    assert_eq!(got.header("x-overlock-outcome"), "partial");
+
+    let first = Said::stream(&[
+        json!({ "index": 0, "delta": { "role": "assistant", "tool_calls": calls } }),
+        json!({ "index": 0, "delta": {}, "finish_reason": "tool_calls" }),
+    ]);
+    let door = Door::to_fake(vec![first, sorry()]).await;
+    let got = door.chat(&with_tools(true), &[]).await;
+    let finish = text(&chunks(&got), "/choices/0/finish_reason");
+    assert_eq!(finish, "length", "{}", got.body);
+}
+
+#[tokio::test]
+async fn a_whole_tool_call_is_passed_on_byte_for_byte() {
+    // A call that was demanded ends with `stop`, any other with `tool_calls`.
+    for finish in ["stop", "tool_calls"] {
+        let message = json!({ "role": "assistant", "tool_calls": [call(ARGUMENTS)] });
+        let choice = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
+        let said = Said::choices(&choice);
+        let door = Door::to_fake(vec![said.clone()]).await;
+        let got = door.chat(&with_tools(false), &[]).await;
+        assert_eq!(got.body, said.body);
+    }
 }
 
 #[tokio::test]

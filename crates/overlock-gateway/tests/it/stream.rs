@@ -108,6 +108,7 @@ async fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
         both(Fault::MalformedEvent),
         both(Fault::ErrorEvent),
         both(Fault::WrongFinish),
+        both(Fault::Reset(3000)),
         [
             None,
             Some(Fault::Reset(3000)),

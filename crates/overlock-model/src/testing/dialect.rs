@@ -6,10 +6,12 @@ use serde_json::{Map, Value, json};
 use crate::backend::{Call, Event, Usage};
 
 /// What a server speaks at one of its addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// OpenAI's chat completions.
     Chat,
+    /// The same, where the answer is a call of this tool.
+    Tool(String),
     /// OpenAI's completions of a plain prompt.
     Raw,
     /// Anthropic's messages.
@@ -30,13 +32,23 @@ impl Dialect {
         }
     }
 
+    /// What is spoken in answer to a request.
+    pub(super) fn answering(self, request: &Map<String, Value>) -> Self {
+        let tool = request.get("tool_choice").filter(|_| self == Self::Chat);
+        let name = tool.and_then(|tool| tool.pointer("/function/name")?.as_str());
+        match name {
+            Some(name) => Self::Tool(name.to_owned()),
+            None => self,
+        }
+    }
+
     /// Looks at what comes with a request, as strictly as the provider does.
     pub(super) fn check(
-        self,
+        &self,
         headers: &HeaderMap,
         request: &Map<String, Value>,
     ) -> Result<(), Refused> {
-        if self != Self::Messages {
+        if *self != Self::Messages {
             return Ok(());
         }
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -51,8 +63,8 @@ impl Dialect {
 
     /// The call that a request makes: what a last message of the assistant says is put in its
     /// mouth.
-    pub(super) fn call(self, mut request: Map<String, Value>) -> Call {
-        if self == Self::Raw {
+    pub(super) fn call(&self, mut request: Map<String, Value>) -> Call {
+        if *self == Self::Raw {
             let prompt = request.remove("prompt").unwrap_or_default();
             let prefill = prompt.as_str().map(str::to_owned);
             return Call { request, prefill };
@@ -65,7 +77,7 @@ impl Dialect {
     }
 
     /// An answer in one piece.
-    pub(super) fn whole(self, events: &[Event]) -> Value {
+    pub(super) fn whole(&self, events: &[Event]) -> Value {
         let told = Told::of(events);
         match self {
             Self::Messages => json!({
@@ -75,12 +87,14 @@ impl Dialect {
                 "stop_reason": stop_reason(&told.finish),
                 "usage": { "input_tokens": told.usage.input, "output_tokens": told.usage.output },
             }),
-            Self::Chat | Self::Raw => {
+            Self::Chat | Self::Tool(_) | Self::Raw => {
                 let mut choice = json!({ "index": 0, "finish_reason": told.finish });
-                if self == Self::Raw {
-                    choice["text"] = json!(told.text);
-                } else {
-                    choice["message"] = json!({ "role": "assistant", "content": told.text });
+                match self {
+                    Self::Raw => choice["text"] = json!(told.text),
+                    Self::Tool(name) => choice["message"] = tool_call(name, &told.text),
+                    _ => {
+                        choice["message"] = json!({ "role": "assistant", "content": told.text });
+                    }
                 }
                 json!({
                     "id": ID, "object": "chat.completion", "created": 0, "model": "scripted",
@@ -92,11 +106,20 @@ impl Dialect {
     }
 
     /// An answer as a stream, event by event.
-    pub(super) fn stream(self, events: &[Event]) -> Vec<String> {
-        if self != Self::Messages {
-            let begin = json!({ "role": "assistant", "content": "" });
-            let begin = chunk(&json!([{ "index": 0, "delta": begin, "finish_reason": null }]));
-            let begin = (self == Self::Chat).then_some(begin);
+    pub(super) fn stream(&self, events: &[Event]) -> Vec<String> {
+        if *self != Self::Messages {
+            let begin = match self {
+                Self::Tool(name) => {
+                    let mut begin = tool_call(name, "");
+                    begin["tool_calls"][0]["index"] = json!(0);
+                    Some(begin)
+                }
+                Self::Chat => Some(json!({ "role": "assistant", "content": "" })),
+                _ => None,
+            };
+            let begin = begin.map(|begin| {
+                chunk(&json!([{ "index": 0, "delta": begin, "finish_reason": null }]))
+            });
             let chunks = events.iter().map(|event| self.chunk(event));
             let chunks = begin.into_iter().chain(chunks);
             return chunks.chain(["data: [DONE]\n\n".to_owned()]).collect();
@@ -133,7 +156,7 @@ impl Dialect {
     }
 
     /// One event of a stream.
-    pub(super) fn chunk(self, event: &Event) -> String {
+    pub(super) fn chunk(&self, event: &Event) -> String {
         match (self, event) {
             (Self::Messages, event) => {
                 let text = if let Event::Text(text) = event {
@@ -151,6 +174,14 @@ impl Dialect {
             (Self::Chat, Event::Text(text)) => {
                 chunk(&json!([{ "index": 0, "delta": { "content": text }, "finish_reason": null }]))
             }
+            (_, Event::Refusal(text)) => {
+                chunk(&json!([{ "index": 0, "delta": { "refusal": text } }]))
+            }
+            (Self::Tool(_), Event::Text(text)) => {
+                let call = json!({ "index": 0, "function": { "arguments": text } });
+                let delta = json!({ "tool_calls": [call] });
+                chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": null }]))
+            }
             (_, Event::Finish(reason)) => {
                 chunk(&json!([{ "index": 0, "delta": {}, "finish_reason": reason }]))
             }
@@ -163,16 +194,18 @@ impl Dialect {
     }
 
     /// An event of a stream that turns it into an error.
-    pub(super) fn error_event(self, message: &str) -> String {
+    pub(super) fn error_event(&self, message: &str) -> String {
         match self {
             Self::Messages => named("error", &self.error(529, message)),
-            Self::Chat | Self::Raw => format!("data: {}\n\n", self.error(529, message)),
+            Self::Chat | Self::Tool(_) | Self::Raw => {
+                format!("data: {}\n\n", self.error(529, message))
+            }
         }
     }
 
     /// The body of an error.
-    pub(super) fn error(self, status: u16, message: &str) -> Value {
-        if self != Self::Messages {
+    pub(super) fn error(&self, status: u16, message: &str) -> Value {
+        if *self != Self::Messages {
             return json!({ "error": { "message": message, "type": "error" } });
         }
         let kind = match status {
@@ -184,6 +217,13 @@ impl Dialect {
         };
         json!({ "type": "error", "error": { "type": kind, "message": message } })
     }
+}
+
+/// A message that calls a tool.
+fn tool_call(name: &str, arguments: &str) -> Value {
+    let function = json!({ "name": name, "arguments": arguments });
+    let call = json!({ "id": "call_scripted", "type": "function", "function": function });
+    json!({ "role": "assistant", "content": null, "tool_calls": [call] })
 }
 
 /// The name of every answer.
@@ -224,7 +264,7 @@ impl Told {
         };
         for event in events {
             match event {
-                Event::Text(piece) => told.text.push_str(piece),
+                Event::Text(piece) | Event::Refusal(piece) => told.text.push_str(piece),
                 Event::Finish(reason) => told.finish.clone_from(reason),
                 Event::Usage(usage) => told.usage = *usage,
             }

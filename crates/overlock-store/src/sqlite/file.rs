@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
@@ -18,8 +19,7 @@ const TABLES: &str = include_str!("tables.sql");
 const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
-const READ_VERSION_1: &str =
-    "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim FROM main.runs";
+const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
 
 /// How a file of the first version, which bears no mark, is known.
 const COLUMNS_OF_VERSION_1: [&str; 2] = [
@@ -29,6 +29,9 @@ const COLUMNS_OF_VERSION_1: [&str; 2] = [
 
 /// How long another process that is writing is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the pause is between two attempts.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a file holds.
 enum Content {
@@ -50,7 +53,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
     };
     // Even a connection that writes nothing may tidy up behind another; one that cannot write
     // cannot.
-    let (reader, content) = look_into(path).map_err(wrong)?;
+    let (reader, content) = patiently(|| look_into(path)).map_err(wrong)?;
     let version = match content {
         Content::SomethingElse => return Err(StoreError::Foreign { path: path.into() }),
         Content::Store { version } if version > VERSION => {
@@ -68,11 +71,28 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
         return Ok(reader);
     }
     drop(reader);
-    let mut writer = connect_to_write(path).map_err(wrong)?;
+    let mut writer = patiently(|| connect_to_write(path)).map_err(wrong)?;
     if version < VERSION {
         bring_up_to_date(&mut writer)?;
     }
     Ok(writer)
+}
+
+/// Tries again while somebody else has the whole file to themselves. SQLite waits for most of that
+/// by itself, but not for a process that is changing how the file is written, as the first one to
+/// open it does.
+fn patiently<T>(attempt: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 /// Makes the file and the folders it is in, for nobody else to read.
@@ -124,7 +144,10 @@ fn look_into(path: &Path) -> rusqlite::Result<(Connection, Content)> {
     let look = |path: &Path, flags| {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
-        let content = content(&connection)?;
+        // In a transaction, or another process may make the tables between two looks.
+        let transaction = connection.unchecked_transaction()?;
+        let content = content(&transaction)?;
+        drop(transaction);
         Ok((connection, content))
     };
     let found: rusqlite::Result<_> = look(&plain(path), flags);

@@ -13,7 +13,7 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::address::StoreAddress;
 use crate::run::{Claim, NewRun, Run, RunId, RunSummary};
@@ -122,74 +122,33 @@ impl Store {
 
     /// Records that a run begins.
     pub fn begin(&self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
-        let number = self.connection().query_row(
-            "INSERT INTO runs (id, began_at, model, request, options, conditions) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING claim",
-            params![
-                run.id.as_str(),
-                number(run.at),
-                run.model,
-                run.request,
-                run.options,
-                run.conditions
-            ],
-            |row| row.get(0),
-        )?;
-        Ok(Claim {
-            id: run.id.clone(),
-            number,
-        })
+        self.together(|writes| writes.begin(run))?
     }
 
     /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
     pub fn take_up(&self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError> {
-        let mut connection = self.connection();
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let number = transaction
-            .query_row(
-                "UPDATE runs SET claim = claim + 1 WHERE id = ?1 RETURNING claim",
-                [id.as_str()],
-                |row| row.get(0),
-            )
-            .optional()?;
-        let (Some(number), Some(run)) = (number, run(&transaction, id)?) else {
-            return Ok(None);
-        };
-        transaction.commit()?;
-        let id = id.clone();
-        Ok(Some((run, Claim { id, number })))
+        self.together(|writes| writes.take_up(id))?
     }
 
     /// Records a step of a run, counted from 1.
     pub fn add_step(&self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError> {
-        let connection = self.connection();
-        let added = connection.execute(
-            "INSERT INTO steps (run, number, body) SELECT id, ?3, ?4 FROM runs \
-             WHERE id = ?1 AND claim = ?2 \
-             AND ?3 = 1 + (SELECT coalesce(max(number), 0) FROM steps WHERE run = ?1)",
-            params![claim.id.as_str(), claim.number, step, body],
-        )?;
-        if added == 1 {
-            return Ok(());
-        }
-        check(&connection, claim)?;
-        Err(StoreError::OutOfOrder {
-            id: claim.id.clone(),
-            number: step,
-        })
+        self.together(|writes| writes.add_step(claim, step, body))?
     }
 
     /// Records how a run ended; one that is taken up again ends again.
     pub fn end(&self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError> {
-        let connection = self.connection();
-        let ended = connection.execute(
-            "UPDATE runs SET ended_at = ?3, outcome = ?4 WHERE id = ?1 AND claim = ?2",
-            params![claim.id.as_str(), claim.number, number(at), outcome],
-        )?;
-        if ended == 1 {
-            return Ok(());
-        }
-        check(&connection, claim)
+        self.together(|writes| writes.end(claim, at, outcome))?
+    }
+
+    /// Makes several writes that are on the disk together, which costs as much as one of them. One
+    /// that fails does not keep the others from it.
+    pub fn together<T>(&self, work: impl FnOnce(&Writes<'_>) -> T) -> Result<T, StoreError> {
+        let mut connection = self.connection();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let writes = Writes { transaction };
+        let done = work(&writes);
+        writes.transaction.commit()?;
+        Ok(done)
     }
 
     /// All that is kept of a run.
@@ -218,10 +177,141 @@ impl Store {
     }
 }
 
+/// Writes that are made together.
+pub struct Writes<'a> {
+    transaction: Transaction<'a>,
+}
+
+impl Writes<'_> {
+    /// Records that a run begins.
+    pub fn begin(&self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
+        let number = self.transaction.query_row(
+            "INSERT INTO runs (id, began_at, model, request, options, conditions) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING claim",
+            params![
+                run.id.as_str(),
+                number(run.at),
+                run.model,
+                run.request,
+                run.options,
+                run.conditions
+            ],
+            |row| row.get(0),
+        )?;
+        Ok(Claim {
+            id: run.id.clone(),
+            number,
+        })
+    }
+
+    /// Records that a run begins, unless one has under the same key. The digest tells whether that
+    /// one was asked the same.
+    pub fn begin_once(
+        &self,
+        key: &str,
+        digest: &str,
+        run: &NewRun<'_>,
+    ) -> Result<Begun, StoreError> {
+        let known: Option<(String, String)> = self
+            .transaction
+            .query_row(
+                "SELECT digest, run FROM keys WHERE key = ?1",
+                [key],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()?;
+        let Some((known_digest, id)) = known else {
+            let claim = self.begin(run)?;
+            self.transaction.execute(
+                "INSERT INTO keys (key, digest, run) VALUES (?1, ?2, ?3)",
+                params![key, digest, run.id.as_str()],
+            )?;
+            return Ok(Begun::Now(claim));
+        };
+        if known_digest == digest {
+            Ok(Begun::Before(parsed(&id)?))
+        } else {
+            Ok(Begun::Otherwise)
+        }
+    }
+
+    /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
+    pub fn take_up(&self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError> {
+        let number = self
+            .transaction
+            .query_row(
+                "UPDATE runs SET claim = claim + 1 WHERE id = ?1 RETURNING claim",
+                [id.as_str()],
+                |row| row.get(0),
+            )
+            .optional()?;
+        let (Some(number), Some(run)) = (number, run(&self.transaction, id)?) else {
+            return Ok(None);
+        };
+        let id = id.clone();
+        Ok(Some((run, Claim { id, number })))
+    }
+
+    /// Records a step of a run, counted from 1.
+    pub fn add_step(&self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError> {
+        let added = self.transaction.execute(
+            "INSERT INTO steps (run, number, body) SELECT id, ?3, ?4 FROM runs \
+             WHERE id = ?1 AND claim = ?2 \
+             AND ?3 = 1 + (SELECT coalesce(max(number), 0) FROM steps WHERE run = ?1)",
+            params![claim.id.as_str(), claim.number, step, body],
+        )?;
+        if added == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)?;
+        Err(StoreError::OutOfOrder {
+            id: claim.id.clone(),
+            number: step,
+        })
+    }
+
+    /// Records how a run ended; one that is taken up again ends again.
+    pub fn end(&self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError> {
+        let ended = self.transaction.execute(
+            "UPDATE runs SET ended_at = ?3, outcome = ?4 WHERE id = ?1 AND claim = ?2",
+            params![claim.id.as_str(), claim.number, number(at), outcome],
+        )?;
+        if ended == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)
+    }
+
+    /// Keeps what was answered in the end, for whoever asks the same again.
+    pub fn keep_answer(&self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
+        let kept = self.transaction.execute(
+            "UPDATE runs SET answer = ?3 WHERE id = ?1 AND claim = ?2",
+            params![claim.id.as_str(), claim.number, answer],
+        )?;
+        if kept == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)
+    }
+}
+
+/// Whether a run began under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It did now.
+    Now(Claim),
+    /// This one did before, and was asked the same.
+    Before(RunId),
+    /// One did before that was asked something else.
+    Otherwise,
+}
+
 fn run(connection: &Connection, id: &RunId) -> rusqlite::Result<Option<Run>> {
     let found = connection
         .query_row(
-            &format!("SELECT {SUMMARY}, request, options, conditions FROM runs WHERE id = ?1"),
+            &format!(
+                "SELECT {SUMMARY}, request, options, conditions, answer FROM runs WHERE id = ?1"
+            ),
             [id.as_str()],
             |row| {
                 Ok(Run {
@@ -229,6 +319,7 @@ fn run(connection: &Connection, id: &RunId) -> rusqlite::Result<Option<Run>> {
                     request: row.get("request")?,
                     options: row.get("options")?,
                     conditions: row.get("conditions")?,
+                    answer: row.get("answer")?,
                     steps: Vec::new(),
                 })
             },
@@ -268,18 +359,18 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let unsigned = |number: i64| u64::try_from(number).unwrap_or_default();
     let ended_at: Option<i64> = row.get("ended_at")?;
     Ok(RunSummary {
-        id: id.parse().map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(
-                0,
-                rusqlite::types::Type::Text,
-                Box::new(error),
-            )
-        })?,
+        id: parsed(&id)?,
         began_at: unsigned(row.get("began_at")?),
         ended_at: ended_at.map(unsigned),
         model: row.get("model")?,
         outcome: row.get("outcome")?,
         steps: unsigned(row.get("steps")?),
+    })
+}
+
+fn parsed(id: &str) -> rusqlite::Result<RunId> {
+    id.parse().map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
     })
 }
 

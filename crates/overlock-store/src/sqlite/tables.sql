@@ -7,7 +7,8 @@ CREATE TABLE runs (
     options    TEXT NOT NULL,
     outcome    TEXT,
     conditions TEXT NOT NULL DEFAULT '{}',
-    claim      INTEGER NOT NULL DEFAULT 1
+    claim      INTEGER NOT NULL DEFAULT 1,
+    answer     TEXT
 ) STRICT;
 
 CREATE INDEX runs_by_time ON runs (began_at DESC, id DESC);
@@ -17,4 +18,10 @@ CREATE TABLE steps (
     number INTEGER NOT NULL,
     body   TEXT NOT NULL,
     PRIMARY KEY (run, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE keys (
+    key    TEXT PRIMARY KEY,
+    digest TEXT NOT NULL,
+    run    TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;

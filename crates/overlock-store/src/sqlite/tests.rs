@@ -303,3 +303,51 @@ mod on_unix {
         permit(folder.path(), 0o700);
     }
 }
+
+#[test]
+fn a_key_begins_one_run() {
+    let store = Store::in_memory().expect("a store");
+    let begin_once = |at: u64, key: &str, digest: &str| {
+        let id = RunId::new(at, at);
+        let run = NewRun {
+            id: &id,
+            at,
+            model: "a-model",
+            request: "{}",
+            options: "{}",
+            conditions: "{}",
+        };
+        let begun = store.together(|writes| writes.begin_once(key, digest, &run));
+        begun.expect("a store").expect("it can be written")
+    };
+    let Begun::Now(claim) = begin_once(1000, "key", "this") else {
+        panic!("it is the first");
+    };
+    assert_eq!(
+        begin_once(2000, "key", "this"),
+        Begun::Before(claim.id().clone())
+    );
+    assert_eq!(begin_once(3000, "key", "that"), Begun::Otherwise);
+    assert!(matches!(begin_once(4000, "other", "that"), Begun::Now(_)));
+    assert_eq!(store.latest(10).expect("a list").len(), 2);
+}
+
+#[test]
+fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other() {
+    let store = Store::in_memory().expect("a store");
+    let [one, two] = [1000, 2000].map(|at| begin(&store, at));
+    let results = store.together(|writes| {
+        [
+            writes.add_step(&one, 1, "one"),
+            writes.add_step(&two, 5, "out of order"),
+            writes.keep_answer(&one, "the answer"),
+            writes.end(&one, 3000, "complete"),
+        ]
+        .map(|result| result.is_ok())
+    });
+    assert_eq!(results.expect("a commit"), [true, false, true, true]);
+    let run = read(&store, one.id());
+    assert_eq!(run.steps, ["one"]);
+    assert_eq!(run.answer.as_deref(), Some("the answer"));
+    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
+}

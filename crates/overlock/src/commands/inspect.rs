@@ -76,9 +76,9 @@ impl Inspect {
     fn show(&self, recorded: &RecordedRun) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
-            return results.object(&recorded.shown());
+            return results.object(&recorded.shown().map_err(runs::unreadable)?);
         }
-        let run = recorded.resumed();
+        let run = recorded.resumed().map_err(runs::unreadable)?;
         let listed = ListedRun::from(&recorded.summary);
         results.line(&format!("run: {}", recorded.summary.id))?;
         results.line(&format!("model: {}", draw::plain(&recorded.summary.model)))?;
@@ -126,15 +126,19 @@ fn stood(cut: &Cut) -> String {
 }
 
 fn planned(budget: &CallBudget) -> String {
+    let messages = match budget.message_count {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    };
     let memories = match budget.memory_count {
         0 => String::new(),
+        1 => ", 1 memory".to_owned(),
         count => format!(", {count} memories"),
     };
     format!(
-        "{} tokens in, {} at most out, {} messages{memories}",
+        "{} tokens in, {} at most out, {messages}{memories}",
         grouped_tokens(budget.input_token_count),
         grouped_tokens(budget.adjusted_max_tokens),
-        budget.message_count
     )
 }
 

@@ -69,7 +69,7 @@ impl Model {
         format!("sqlite://{}/runs.db", self.folder.path().display())
     }
 
-    pub(crate) fn arguments(&self, more: &[&str]) -> Vec<String> {
+    fn arguments(&self, more: &[&str]) -> Vec<String> {
         let base = self.server.base();
         let mut arguments: Vec<String> =
             ["complete", "--upstream", &base, "--store", &self.store()]
@@ -188,6 +188,20 @@ fn prompts_come_from_files_and_standard_input_too() {
         run(&mut model.command(&["-"]), "Write about rivers.").stdout,
         model.document
     );
+}
+
+#[test]
+fn what_cannot_work_is_told_before_anything_is_asked() {
+    let model = Model::new("complete-usage", &Behaviour::AS_ASKED, &[]);
+    for (option, value, told) in [
+        ("--protocol", "prefill", "upstream.prefill"),
+        ("--max-output", "0", "--max-output"),
+    ] {
+        let run = model.complete(&["Rivers.", option, value]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{option}");
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
+    assert_eq!(model.calls(), 0);
 }
 
 #[test]

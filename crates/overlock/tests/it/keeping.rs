@@ -22,9 +22,8 @@ fn change_store(model: &Model, sql: &str) {
 
 /// Starts a command, and waits until the server has been asked so often.
 fn start(model: &Model, more: &[&str], calls: usize) -> Child {
-    let arguments = model.arguments(more);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let child = command(&arguments)
+    let child = model
+        .command(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -249,6 +248,29 @@ fn where_the_document_goes_is_checked_before_anything_is_paid() {
         name.to_string_lossy().ends_with(".part")
     });
     assert_eq!(parts.count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_open_or_linked_to_is_written_and_not_replaced() {
+    let model = Model::new("keeping-open", &Behaviour::AS_ASKED, &[]);
+    let path = model.folder.path().join("rivers.json");
+    fs::write(&path, "").expect("a file");
+    let open = fs::File::open(&path).expect("it");
+    let mut command = model.command(&["Rivers.", "-o", "/dev/stdout"]);
+    command
+        .stdout(fs::File::options().append(true).open(&path).expect("it"))
+        .stderr(Stdio::null());
+    assert!(command.status().expect("it ends").success());
+    let written = std::io::read_to_string(open).expect("what was written to it");
+    assert_eq!(written, model.document);
+
+    let link = model.folder.path().join("link.json");
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    let run = model.complete(&["Rivers.", "-o", &link.display().to_string()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(link.is_symlink());
+    assert_eq!(fs::read_to_string(&path).expect("it"), model.document);
 }
 
 #[test]

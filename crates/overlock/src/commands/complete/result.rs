@@ -178,19 +178,23 @@ impl Finished {
             .took
             .map(|took| format!(", {:.1} s", took.as_secs_f32()));
         let figures = format!("{answers}, {tokens} tokens{}", took.unwrap_or_default());
+        let why = |reason: &Reason| match self.unrecorded {
+            Some(_) => "it could not be recorded".to_owned(),
+            None => reason.to_string(),
+        };
         match outcome {
             Outcome::Complete => {
                 let length = grouped(self.run.text().len());
                 notes.line(format_args!("whole: {length} bytes from {figures}"));
             }
             Outcome::Partial { reason, cut } => {
-                notes.line(format_args!("partial: {reason} ({figures})"));
+                notes.line(format_args!("partial: {} ({figures})", why(reason)));
                 let path = draw::path(&cut.path, draw::SENTENCE_COLUMNS);
                 notes.note(format_args!("the document stops at {path}"));
                 self.note_obstacle(notes);
             }
             Outcome::Failed { reason } => {
-                notes.line(format_args!("failed: {reason} ({figures})"));
+                notes.line(format_args!("failed: {} ({figures})", why(reason)));
                 self.note_obstacle(notes);
                 let raw: String = self.run.raw().chars().take(200).collect();
                 if !raw.is_empty() {

@@ -22,10 +22,12 @@ impl Target {
         };
         // A link stays one: what it leads to is written.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        // What a process has open, such as `/dev/stdout`, may be a file with a name of its own.
+        let is_open = path.starts_with("/dev") || path.starts_with("/proc");
         let replaces = match fs::metadata(&target) {
             Ok(found) if found.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
             // A device or a pipe is there to be written to, not to be replaced.
-            Ok(found) if !found.is_file() => false,
+            Ok(found) if is_open || !found.is_file() => false,
             found => {
                 let beside = part(&target);
                 let made = File::create_new(&beside).and_then(|_| fs::remove_file(&beside));

@@ -1,0 +1,406 @@
+//! Keeps what happens in runs, many of them at once.
+//!
+//! One thread writes to the store. What waits while it writes goes to the disk together, so that a
+//! thousand runs cost little more than one. What must not be lost is waited for; the rest is not.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use overlock_json::Cut;
+use overlock_model::{Outcome, Reason};
+use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Writes};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::api::RecordedStep;
+use crate::settings::Record;
+
+/// So many writes go to the disk together at most.
+const MOST_TOGETHER: usize = 256;
+
+/// So many writes wait before those who bring more have to.
+const WAITING: usize = 4096;
+
+/// Writes to a store.
+pub(crate) struct Recorder {
+    store: Arc<Store>,
+    writes: mpsc::Sender<Write>,
+    /// The runs that somebody is working on.
+    live: Mutex<HashSet<RunId>>,
+    /// Tells runs apart that begin in the same millisecond.
+    drawn: AtomicU64,
+}
+
+/// A write, and what is done once it is on the disk.
+type Write = Box<dyn FnOnce(&Writes<'_>) -> Done + Send>;
+type Done = Box<dyn FnOnce() + Send>;
+
+/// Why something was not kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the store takes nothing any more")]
+    Closed,
+}
+
+impl Recorder {
+    /// Starts to write to a store.
+    pub(crate) fn start(store: Arc<Store>) -> Self {
+        let (writes, waiting) = mpsc::channel(WAITING);
+        let written = Arc::clone(&store);
+        thread::spawn(move || write_all(&written, waiting));
+        Self {
+            store,
+            writes,
+            live: Mutex::new(HashSet::new()),
+            drawn: AtomicU64::new(now()),
+        }
+    }
+
+    /// Where it writes to.
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// A name for a run that begins now.
+    pub(crate) fn new_id(&self) -> RunId {
+        RunId::new(now(), self.drawn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Writes, and waits until it is on the disk.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Writes<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, RecordError> {
+        let (sender, written) = oneshot::channel();
+        let write: Write = Box::new(move |writes| {
+            let result = work(writes);
+            Box::new(move || {
+                // Who does not wait any more does not want to know.
+                let _ = sender.send(result);
+            })
+        });
+        let sent = self.writes.send(write).await;
+        sent.map_err(|_| RecordError::Closed)?;
+        // A commit that fails leaves nobody to say how it went.
+        Ok(written.await.map_err(|_| RecordError::Closed)??)
+    }
+
+    /// Writes without waiting. What cannot be written is not.
+    fn note(&self, work: impl FnOnce(&Writes<'_>) -> Result<(), StoreError> + Send + 'static) {
+        let write: Write = Box::new(move |writes| {
+            let _ = work(writes);
+            Box::new(|| {})
+        });
+        let _ = self.writes.try_send(write);
+    }
+
+    /// Marks a run as being worked on; whether nobody was.
+    pub(crate) fn claim_live(&self, id: &RunId) -> bool {
+        self.live().insert(id.clone())
+    }
+
+    /// Nobody works on a run any more.
+    pub(crate) fn release(&self, id: &RunId) {
+        self.live().remove(id);
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes what comes until nobody is left to bring more.
+fn write_all(store: &Store, mut waiting: mpsc::Receiver<Write>) {
+    while let Some(first) = waiting.blocking_recv() {
+        let mut writes = vec![first];
+        while writes.len() < MOST_TOGETHER
+            && let Ok(next) = waiting.try_recv()
+        {
+            writes.push(next);
+        }
+        let done = store.together(|store| {
+            let done = writes.into_iter().map(|write| write(store));
+            done.collect::<Vec<Done>>()
+        });
+        for done in done.into_iter().flatten() {
+            done();
+        }
+    }
+}
+
+/// What is kept of one run.
+pub(crate) struct Recording {
+    recorder: Arc<Recorder>,
+    pub(crate) id: RunId,
+    began_at: u64,
+    about: About,
+    kept: Kept,
+    steps: u32,
+    cut: Option<Cut>,
+    is_ended: bool,
+}
+
+/// What a run is about.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub(crate) model: String,
+    pub(crate) request: String,
+    pub(crate) options: String,
+    pub(crate) conditions: String,
+}
+
+/// How much of a run is kept, and when.
+enum Kept {
+    /// All of it, as it happens, by whoever has the right to.
+    All { claim: Claim, is_keyed: bool },
+    /// What happened without what was said, in the end.
+    Story { steps: Vec<String> },
+}
+
+impl Recording {
+    /// Begins to keep a run in the way that is set; nothing if none is.
+    pub(crate) async fn begin(
+        recorder: &Arc<Recorder>,
+        record: Record,
+        about: About,
+    ) -> Result<Option<Self>, RecordError> {
+        let (id, began_at) = (recorder.new_id(), now());
+        let kept = match record {
+            Record::Off => return Ok(None),
+            Record::Metadata => Kept::Story { steps: Vec::new() },
+            Record::Full => {
+                let (run, own_id) = (about.clone(), id.clone());
+                let begin = move |writes: &Writes<'_>| writes.begin(&run.begun(&own_id, began_at));
+                Kept::All {
+                    claim: recorder.write(begin).await?,
+                    is_keyed: false,
+                }
+            }
+        };
+        Ok(Some(Self::of(recorder, id, began_at, about, kept, 0)))
+    }
+
+    /// Goes on to keep a run that has a key, and so many steps.
+    pub(crate) fn keyed(
+        recorder: &Arc<Recorder>,
+        claim: Claim,
+        began_at: u64,
+        about: About,
+        steps: u32,
+    ) -> Self {
+        let id = claim.id().clone();
+        let kept = Kept::All {
+            claim,
+            is_keyed: true,
+        };
+        Self::of(recorder, id, began_at, about, kept, steps)
+    }
+
+    fn of(
+        recorder: &Arc<Recorder>,
+        id: RunId,
+        began_at: u64,
+        about: About,
+        kept: Kept,
+        steps: u32,
+    ) -> Self {
+        recorder.claim_live(&id);
+        Self {
+            recorder: Arc::clone(recorder),
+            id,
+            began_at,
+            about,
+            kept,
+            steps,
+            cut: None,
+            is_ended: false,
+        }
+    }
+
+    /// When it began, in milliseconds since 1970.
+    pub(crate) fn began_at(&self) -> u64 {
+        self.began_at
+    }
+
+    /// Whether anything was kept of it yet.
+    pub(crate) fn has_steps(&self) -> bool {
+        self.steps > 0
+    }
+
+    /// Whether somebody may ask the same again and wants the same answer.
+    pub(crate) fn is_keyed(&self) -> bool {
+        matches!(self.kept, Kept::All { is_keyed: true, .. })
+    }
+
+    /// Keeps a step.
+    pub(crate) async fn step(&mut self, step: &RecordedStep) -> Result<(), RecordError> {
+        self.steps += 1;
+        self.cut.clone_from(&step.cut);
+        match &mut self.kept {
+            Kept::Story { steps } => {
+                steps.push(plain(&step.without_text()));
+                Ok(())
+            }
+            Kept::All { claim, .. } => {
+                let (claim, number, body) = (claim.clone(), self.steps, plain(step));
+                let add = move |writes: &Writes<'_>| writes.add_step(&claim, number, &body);
+                self.recorder.write(add).await
+            }
+        }
+    }
+
+    /// Keeps how it ended, and what was answered to whoever has a key.
+    pub(crate) async fn end(
+        mut self,
+        outcome: &Outcome,
+        answer: Option<String>,
+    ) -> Result<(), RecordError> {
+        self.is_ended = true;
+        let outcome = plain(outcome);
+        let Kept::All { claim, is_keyed } = &self.kept else {
+            self.tell(outcome);
+            return Ok(());
+        };
+        let (claim, at) = (claim.clone(), now());
+        let answer = answer.filter(|_| *is_keyed);
+        let end = move |writes: &Writes<'_>| {
+            if let Some(answer) = answer {
+                writes.keep_answer(&claim, &answer)?;
+            }
+            writes.end(&claim, at, &outcome)
+        };
+        self.recorder.write(end).await
+    }
+
+    /// Writes down the story of a run.
+    fn tell(&mut self, outcome: String) {
+        let Kept::Story { steps } = &mut self.kept else {
+            return;
+        };
+        let (about, id, steps) = (self.about.clone(), self.id.clone(), std::mem::take(steps));
+        let (began_at, ended_at) = (self.began_at, now());
+        self.recorder.note(move |writes| {
+            let claim = writes.begin(&about.begun(&id, began_at))?;
+            for (number, step) in (1..).zip(&steps) {
+                writes.add_step(&claim, number, step)?;
+            }
+            writes.end(&claim, ended_at, &outcome)
+        });
+    }
+}
+
+impl Drop for Recording {
+    /// Who goes away in the middle calls the run off. One with a key waits to be asked for again.
+    fn drop(&mut self) {
+        self.recorder.release(&self.id);
+        if self.is_ended || self.is_keyed() {
+            return;
+        }
+        let reason = Reason::Cancelled;
+        let outcome = plain(&match self.cut.take() {
+            Some(cut) => Outcome::Partial { reason, cut },
+            None => Outcome::Failed { reason },
+        });
+        match &self.kept {
+            Kept::Story { .. } => self.tell(outcome),
+            Kept::All { claim, .. } => {
+                let (claim, at) = (claim.clone(), now());
+                self.recorder
+                    .note(move |writes| writes.end(&claim, at, &outcome));
+            }
+        }
+    }
+}
+
+impl About {
+    pub(crate) fn begun<'a>(&'a self, id: &'a RunId, at: u64) -> NewRun<'a> {
+        NewRun {
+            id,
+            at,
+            model: &self.model,
+            request: &self.request,
+            options: &self.options,
+            conditions: &self.conditions,
+        }
+    }
+}
+
+fn plain(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("what is kept is plain data")
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let milliseconds = since.unwrap_or_default().as_millis();
+    u64::try_from(milliseconds).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about() -> About {
+        About {
+            model: "a-model".to_owned(),
+            request: "{}".to_owned(),
+            options: "{}".to_owned(),
+            conditions: "{}".to_owned(),
+        }
+    }
+
+    async fn recorded(record: Record) -> (Arc<Recorder>, Option<Recording>) {
+        let store = Store::in_memory().expect("a store");
+        let recorder = Arc::new(Recorder::start(Arc::new(store)));
+        let recording = Recording::begin(&recorder, record, about()).await;
+        (recorder, recording.expect("it can be written"))
+    }
+
+    /// Waits until everything that was noted before is written.
+    async fn written(recorder: &Recorder) {
+        recorder.write(|_| Ok(())).await.expect("it can be written");
+    }
+
+    #[tokio::test]
+    async fn a_story_is_written_in_the_end() {
+        let (recorder, recording) = recorded(Record::Metadata).await;
+        let recording = recording.expect("it is kept");
+        written(&recorder).await;
+        assert_eq!(recorder.store().latest(9).expect("a list").len(), 0);
+        recording.end(&Outcome::Complete, None).await.expect("kept");
+        written(&recorder).await;
+        let run = &recorder.store().latest(9).expect("a list")[0];
+        assert_eq!(run.outcome.as_deref(), Some(r#"{"outcome":"complete"}"#));
+    }
+
+    #[tokio::test]
+    async fn a_run_that_somebody_left_is_called_off() {
+        for record in [Record::Metadata, Record::Full] {
+            let (recorder, recording) = recorded(record).await;
+            drop(recording);
+            written(&recorder).await;
+            let run = &recorder.store().latest(9).expect("a list")[0];
+            let outcome = run.outcome.as_deref().expect("an end");
+            assert!(outcome.contains("cancelled"), "{outcome}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_if_nothing_should_be() {
+        let (_, recording) = recorded(Record::Off).await;
+        assert!(recording.is_none());
+    }
+
+    #[tokio::test]
+    async fn many_runs_at_once_have_names_of_their_own() {
+        let (recorder, _) = recorded(Record::Off).await;
+        let begun = (0..300).map(|_| Recording::begin(&recorder, Record::Full, about()));
+        let begun = futures_util::future::join_all(begun).await;
+        assert!(begun.iter().all(Result::is_ok));
+        assert_eq!(recorder.store().latest(999).expect("a list").len(), 300);
+    }
+}

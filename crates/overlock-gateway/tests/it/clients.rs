@@ -1,0 +1,268 @@
+//! Clients that others wrote, unchanged: all get the whole document, and none does without the
+//! gateway.
+//!
+//! The clients are not part of the repository. `cargo xtask test` installs them, names their
+//! folder in an environment variable, and runs the tests here that a plain `cargo test` leaves out.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use overlock_gateway::Settings;
+use overlock_model::Way;
+use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::door::{Door, report, script};
+
+/// What is asked for with the clients of Python.
+const PYTHON_TRIALS: &[&str] = &[
+    "openai create",
+    "openai create, async",
+    "openai parse",
+    "openai stream",
+    "openai stream, async",
+    "openai stream and parse",
+    BREAKS_OFF,
+    "openai tool call",
+    "openai tool call, stream",
+    "openai tool call, parse",
+    "langchain json_mode",
+    "langchain json_mode, stream",
+    "langchain json_schema",
+    "langchain json_schema, stream",
+    "langchain function_calling",
+    "langchain function_calling, stream",
+    "instructor JSON",
+    "instructor JSON, stream",
+    "instructor TOOLS",
+    "instructor TOOLS, stream",
+];
+
+/// What is asked for with the clients of JavaScript.
+const NODE_TRIALS: &[&str] = &[
+    "openai create",
+    "openai stream",
+    "openai parse",
+    "openai stream and parse",
+    BREAKS_OFF,
+    "openai tool call, parse",
+    "ai generateObject",
+    "ai streamObject",
+    "ai generateText with an object",
+    "ai (compatible) generateObject",
+    "ai (compatible) streamObject",
+];
+
+/// Here the connection is lost besides, in the middle of the first answer.
+const BREAKS_OFF: &str = "openai stream that breaks off";
+
+#[tokio::test]
+#[ignore = "needs clients from PyPI: run cargo xtask test"]
+async fn clients_of_python_get_whole_documents() {
+    let mut python = Command::new(folder().join("python/bin/python"));
+    python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/python.py"));
+    check_clients("Python", python, PYTHON_TRIALS).await;
+}
+
+#[tokio::test]
+#[ignore = "needs clients from npm: run cargo xtask test"]
+async fn clients_of_javascript_get_whole_documents() {
+    let mut node = Command::new("node");
+    // Packages are looked for from the folder in which a script without a file is run.
+    node.current_dir(folder().join("node"))
+        .args(["--input-type=module", "--eval"])
+        .arg(include_str!("clients/node.mjs"));
+    check_clients("JavaScript", node, NODE_TRIALS).await;
+}
+
+/// What a script tells of its clients.
+#[derive(Deserialize)]
+struct Told {
+    trials: BTreeMap<String, Trial>,
+    refusals: BTreeMap<String, Outcome>,
+}
+
+/// The same question, put twice.
+#[derive(Deserialize)]
+struct Trial {
+    direct: Outcome,
+    gateway: Outcome,
+}
+
+/// What a client gave its program.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Outcome {
+    Got {
+        got: Value,
+    },
+    Raised {
+        error: String,
+        code: Option<String>,
+        message: String,
+    },
+}
+
+impl Outcome {
+    /// Whether it is the document: to the byte where the client gives a text, and by value where it
+    /// gives what it read.
+    fn is(&self, document: &str) -> bool {
+        match self {
+            Self::Got {
+                got: Value::String(text),
+            } => text == document,
+            Self::Got { got } => {
+                serde_json::from_str::<Value>(document).expect("a document") == *got
+            }
+            Self::Raised { .. } => false,
+        }
+    }
+
+    fn shown(&self, document: &str) -> String {
+        match self {
+            _ if self.is(document) => "whole".to_owned(),
+            Self::Got { got: Value::Null } => "nothing".to_owned(),
+            Self::Got { .. } => "a part of it, and no error".to_owned(),
+            Self::Raised { error, .. } => error.clone(),
+        }
+    }
+
+    /// All that is known of it, for whoever looks for a mistake.
+    fn details(&self) -> String {
+        match self {
+            Self::Got { got } => got.to_string(),
+            Self::Raised { error, message, .. } => format!("{error}: {message}"),
+        }
+    }
+
+    /// The name and the code of an error.
+    fn raised(&self) -> Option<(&str, Option<&str>)> {
+        match self {
+            Self::Got { .. } => None,
+            Self::Raised { error, code, .. } => Some((error, code.as_deref())),
+        }
+    }
+}
+
+/// Has a script make all trials, each with a model of its own that cuts every answer.
+async fn check_clients(language: &str, clients: Command, names: &[&str]) {
+    let document = report(6000);
+    let mut servers = BTreeMap::new();
+    let mut trials = json!({});
+    for name in names {
+        let faults = [(*name == BREAKS_OFF).then_some(Fault::Reset(600))];
+        let direct = ScriptedServer::start(cutting(&document), &faults).await;
+        let direct = direct.expect("a server");
+        let door = Door::open(cutting(&document), &faults).await;
+        trials[name] = json!({ "direct": direct.base(), "gateway": base(&door) });
+        servers.insert(*name, (direct, door));
+    }
+    let busy = [Some(Fault::Status(429, Some(1)))];
+    let busy = Door::open(cutting(&document), &busy).await;
+    let idle = Door::open(cutting(&document), &[]).await;
+    let stubborn = script(&document, 1200, &[Behaviour::Apologises]);
+    let only_overlap = |settings: &mut Settings| settings.continuation.ways = vec![Way::Overlap];
+    let stubborn = Door::open_with(stubborn, &[], only_overlap).await;
+    let refusals = json!({
+        "stays cut": base(&stubborn),
+        "tool call stays cut": base(&stubborn),
+        "too long for the model": base(&idle),
+        "too many requests": base(&busy),
+    });
+
+    let asked = json!({ "trials": trials, "refusals": refusals });
+    let told = tokio::task::spawn_blocking(move || run(clients, &asked));
+    let told = match told.await {
+        Ok(told) => told,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    };
+
+    let mut table = format!("{:<40} {:<36} through the gateway\n", language, "direct");
+    let mut wrong = Vec::new();
+    for name in names {
+        let Trial { direct, gateway } = &told.trials[*name];
+        let (server, door) = &servers[name];
+        let asked = door.upstream.asked();
+        let calls = asked.len();
+        let by_client = asked.iter().filter(|request| !asks_for_rest(request));
+        table.push_str(&format!(
+            "{name:<40} {:<36} {}, {calls} calls\n",
+            direct.shown(&document),
+            gateway.shown(&document),
+        ));
+        let proves = !server.asked().is_empty() && !direct.is(&document);
+        // A client that had to try again did not get the document at once.
+        if !proves || !gateway.is(&document) || calls < 3 || by_client.count() != 1 {
+            let (direct, gateway) = (direct.details(), gateway.details());
+            wrong.push(format!("{name}\ndirect: {direct}\ngateway: {gateway}"));
+        }
+    }
+    println!("\n{table}");
+    assert!(wrong.is_empty(), "{table}\n{}", wrong.join("\n"));
+
+    let raised = |name: &str| told.refusals[name].raised();
+    let too_long = ("BadRequestError", Some("context_length_exceeded"));
+    assert_eq!(raised("too long for the model"), Some(too_long));
+    assert!(idle.upstream.asked().is_empty());
+    let named = |name: &str| raised(name).map(|(error, _)| error);
+    assert_eq!(named("too many requests"), Some("RateLimitError"));
+    // What could not be made whole must not look as if it were.
+    assert_eq!(named("stays cut"), Some("LengthFinishReasonError"));
+    assert_eq!(
+        named("tool call stays cut"),
+        Some("LengthFinishReasonError")
+    );
+}
+
+/// Whether it is the gateway that asks.
+fn asks_for_rest(request: &Value) -> bool {
+    let messages = request["messages"].as_array();
+    let last = messages.and_then(|messages| messages.last()?["content"].as_str());
+    last.is_some_and(|last| last.contains("[[overlap]]"))
+}
+
+/// A model that needs several answers for a document.
+fn cutting(document: &str) -> Script {
+    script(document, 1200, &Behaviour::AS_ASKED)
+}
+
+/// The address that a client is given.
+fn base(door: &Door) -> String {
+    format!("{}/v1", door.address)
+}
+
+/// The folder in which the clients are installed.
+fn folder() -> PathBuf {
+    std::env::var_os("OVERLOCK_CLIENTS")
+        .expect("`cargo xtask test` installs the clients and runs this test")
+        .into()
+}
+
+/// Runs a script to its end.
+fn run(mut script: Command, asked: &Value) -> Told {
+    // Keys, addresses and proxies of whoever runs the tests are none of the clients' business.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut script = script
+        .env_clear()
+        .env("PATH", path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the script starts");
+    let mut input = script.stdin.take().expect("it listens");
+    input
+        .write_all(asked.to_string().as_bytes())
+        .expect("it reads");
+    drop(input);
+    let output = script.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complaints}");
+    // A client may have something to say before.
+    let told = said.lines().last().unwrap_or_default();
+    serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {said}\n{complaints}"))
+}
