@@ -44,10 +44,8 @@ impl Serving {
         };
         let first = serving.line();
         let address = first.strip_prefix("listening on http://");
-        serving.address = address
-            .unwrap_or_else(|| panic!("{first}"))
-            .trim()
-            .to_owned();
+        let address = address.unwrap_or_else(|| panic!("{first}")).trim();
+        address.clone_into(&mut serving.address);
         while !serving.line().trim_start().starts_with("-d ") {}
         serving
     }
@@ -189,7 +187,8 @@ fn a_key_for_openai_is_sent_nowhere_else() {
         let (mut stream, _) = listener.accept().expect("a client");
         let mut head = [0; 4096];
         let length = stream.read(&mut head).expect("a request");
-        let _ = sender.send(String::from_utf8_lossy(&head[..length]).into_owned());
+        let heard = String::from_utf8_lossy(&head[..length]).into_owned();
+        sender.send(heard).expect("somebody listens");
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
     });
     let variables = [("OPENAI_API_KEY", "sk-for-openai")];
