@@ -185,18 +185,18 @@ fn a_key_for_openai_is_sent_nowhere_else() {
     let (sender, heard) = mpsc::channel();
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a client");
-        let mut head = [0; 4096];
-        let length = stream.read(&mut head).expect("a request");
-        let heard = String::from_utf8_lossy(&head[..length]).into_owned();
+        let mut bytes = [0; 4096];
+        let length = stream.read(&mut bytes).expect("a request");
+        let heard = String::from_utf8_lossy(&bytes[..length]).into_owned();
         sender.send(heard).expect("somebody listens");
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
     });
     let variables = [("OPENAI_API_KEY", "sk-for-openai")];
     let serving = Serving::start("openai-key", &["--upstream", &upstream], &variables);
     assert_eq!(serving.ask("GET /v1/files", "").0, 200);
-    let heard = heard.recv().expect("it was asked");
-    assert!(heard.starts_with("GET /v1/files "), "{heard}");
-    assert!(!heard.contains("sk-for-openai"), "{heard}");
+    let request = heard.recv().expect("it was asked");
+    assert!(request.starts_with("GET /v1/files "), "{request}");
+    assert!(!request.contains("sk-for-openai"), "{request}");
     assert!(!serving.said.contains("sk-for-openai"), "{}", serving.said);
 }
 
