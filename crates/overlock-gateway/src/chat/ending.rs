@@ -8,10 +8,10 @@
 pub(crate) struct Ending {
     /// What the upstream says.
     said: Option<String>,
-    has_cut_part: bool,
-    has_whole_content: bool,
-    has_whole_call: bool,
-    has_unclear_call: bool,
+    /// Whether the content is whole, if that can be told.
+    content: Option<bool>,
+    /// The same of every tool call: the arguments of one may not even have begun.
+    calls: Vec<Option<bool>>,
 }
 
 impl Ending {
@@ -25,29 +25,24 @@ impl Ending {
 
     /// The content turned out to be whole, or cut.
     pub(crate) fn content(&mut self, is_whole: bool) {
-        self.has_whole_content |= is_whole;
-        self.has_cut_part |= !is_whole;
+        self.content = Some(is_whole);
     }
 
-    /// A tool call turned out to be whole, or cut, or nobody can tell: its arguments may not even
-    /// have begun.
+    /// A tool call turned out to be whole, or cut, or nobody can tell.
     pub(crate) fn call(&mut self, is_whole: Option<bool>) {
-        match is_whole {
-            Some(true) => self.has_whole_call = true,
-            Some(false) => self.has_cut_part = true,
-            None => self.has_unclear_call = true,
-        }
+        self.calls.push(is_whole);
     }
 
     /// The word for it, if there is one.
     pub(crate) fn word(&self) -> Option<&str> {
-        if self.has_cut_part {
+        let has_call = |is_whole: Option<bool>| self.calls.contains(&is_whole);
+        if self.content == Some(false) || has_call(Some(false)) {
             return Some("length");
         }
         match self.said.as_deref() {
-            Some("length") if self.has_unclear_call => Some("length"),
-            None | Some("length") if self.has_whole_call => Some("tool_calls"),
-            None | Some("length") if self.has_whole_content => Some("stop"),
+            Some("length") if has_call(None) => Some("length"),
+            None | Some("length") if has_call(Some(true)) => Some("tool_calls"),
+            None | Some("length") if self.content == Some(true) => Some("stop"),
             said => said,
         }
     }
@@ -68,8 +63,12 @@ mod tests {
         word: Option<&str>,
     ) {
         let mut ending = Ending::said(said.map(str::to_owned));
-        content.iter().for_each(|whole| ending.content(*whole));
-        calls.iter().for_each(|whole| ending.call(*whole));
+        for whole in content {
+            ending.content(*whole);
+        }
+        for whole in calls {
+            ending.call(*whole);
+        }
         assert_eq!(ending.word(), word, "{said:?}, {content:?}, {calls:?}");
     }
 

@@ -188,11 +188,12 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
         let asked = door.upstream.asked();
         let calls = asked.len();
         let by_client = asked.iter().filter(|request| !asks_for_rest(request));
-        table.push_str(&format!(
+        let row = format!(
             "{name:<40} {:<36} {}, {calls} calls\n",
             direct.shown(&document),
             gateway.shown(&document),
-        ));
+        );
+        table.push_str(&row);
         let proves = !server.asked().is_empty() && !direct.is(&document);
         // A client that had to try again did not get the document at once.
         if !proves || !gateway.is(&document) || calls < 3 || by_client.count() != 1 {
@@ -207,12 +208,12 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
     let too_long = ("BadRequestError", Some("context_length_exceeded"));
     assert_eq!(raised("too long for the model"), Some(too_long));
     assert!(idle.upstream.asked().is_empty());
-    let named = |name: &str| raised(name).map(|(error, _)| error);
-    assert_eq!(named("too many requests"), Some("RateLimitError"));
+    let error_of = |name: &str| raised(name).map(|(error, _)| error);
+    assert_eq!(error_of("too many requests"), Some("RateLimitError"));
     // What could not be made whole must not look as if it were.
-    assert_eq!(named("stays cut"), Some("LengthFinishReasonError"));
+    assert_eq!(error_of("stays cut"), Some("LengthFinishReasonError"));
     assert_eq!(
-        named("tool call stays cut"),
+        error_of("tool call stays cut"),
         Some("LengthFinishReasonError")
     );
 }
