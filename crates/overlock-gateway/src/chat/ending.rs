@@ -4,14 +4,21 @@
 //! the answer was cut: a tool call beside a cut one must not make both look ready to be made.
 
 /// What is known of the end of one answer.
-#[derive(Default)]
 pub(crate) struct Ending {
     /// What the upstream says.
     said: Option<String>,
-    has_cut_part: bool,
-    has_whole_content: bool,
-    has_whole_call: bool,
-    has_unclear_call: bool,
+    found: Found,
+}
+
+/// What its parts turned out to be; what comes later here counts more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Nothing,
+    WholeContent,
+    WholeCall,
+    /// Nobody can tell of a call: its arguments may not even have begun.
+    UnclearCall,
+    CutPart,
 }
 
 impl Ending {
@@ -19,36 +26,39 @@ impl Ending {
     pub(crate) fn said(said: Option<String>) -> Self {
         Self {
             said,
-            ..Self::default()
+            found: Found::Nothing,
         }
     }
 
     /// The content turned out to be whole, or cut.
     pub(crate) fn content(&mut self, is_whole: bool) {
-        self.has_whole_content |= is_whole;
-        self.has_cut_part |= !is_whole;
+        self.find(if is_whole {
+            Found::WholeContent
+        } else {
+            Found::CutPart
+        });
     }
 
-    /// A tool call turned out to be whole, or cut, or nobody can tell: its arguments may not even
-    /// have begun.
+    /// A tool call turned out to be whole, or cut, or nobody can tell.
     pub(crate) fn call(&mut self, is_whole: Option<bool>) {
-        match is_whole {
-            Some(true) => self.has_whole_call = true,
-            Some(false) => self.has_cut_part = true,
-            None => self.has_unclear_call = true,
-        }
+        self.find(match is_whole {
+            Some(true) => Found::WholeCall,
+            Some(false) => Found::CutPart,
+            None => Found::UnclearCall,
+        });
+    }
+
+    fn find(&mut self, found: Found) {
+        self.found = self.found.max(found);
     }
 
     /// The word for it, if there is one.
     pub(crate) fn word(&self) -> Option<&str> {
-        if self.has_cut_part {
-            return Some("length");
-        }
-        match self.said.as_deref() {
-            Some("length") if self.has_unclear_call => Some("length"),
-            None | Some("length") if self.has_whole_call => Some("tool_calls"),
-            None | Some("length") if self.has_whole_content => Some("stop"),
-            said => said,
+        match (self.found, self.said.as_deref()) {
+            (Found::CutPart, _) => Some("length"),
+            (Found::WholeCall, None | Some("length")) => Some("tool_calls"),
+            (Found::WholeContent, None | Some("length")) => Some("stop"),
+            (_, said) => said,
         }
     }
 }
@@ -68,8 +78,12 @@ mod tests {
         word: Option<&str>,
     ) {
         let mut ending = Ending::said(said.map(str::to_owned));
-        content.iter().for_each(|whole| ending.content(*whole));
-        calls.iter().for_each(|whole| ending.call(*whole));
+        for whole in content {
+            ending.content(*whole);
+        }
+        for whole in calls {
+            ending.call(*whole);
+        }
         assert_eq!(ending.word(), word, "{said:?}, {content:?}, {calls:?}");
     }
 
@@ -93,8 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_cut_before_its_arguments_is_cut() {
-        check_word(Some("length"), &[], &[WHOLE, None], Some("length"));
+    fn a_call_that_was_cut_before_its_arguments_does_not_become_whole() {
+        for said in [None, Some("length")] {
+            check_word(said, &[], &[WHOLE, None], said);
+        }
     }
 
     #[test]
