@@ -1,5 +1,7 @@
 //! What all requests share.
 
+use std::sync::Arc;
+
 use overlock_model::{BackendError, Http, OpenAi};
 use overlock_store::Store;
 
@@ -7,6 +9,7 @@ use crate::admission::Admission;
 use crate::demo::Demo;
 use crate::log::LogEntry;
 use crate::metrics::Metrics;
+use crate::record::Recorder;
 use crate::settings::Settings;
 use crate::upstream::Client;
 
@@ -18,7 +21,8 @@ pub struct Gateway {
     /// Passes requests on.
     pub(crate) client: Client,
     pub(crate) demo: Demo,
-    pub(crate) store: Option<Store>,
+    /// Keeps what happens.
+    pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) admission: Admission,
     pub(crate) metrics: Metrics,
     pub(crate) log: Option<Log>,
@@ -48,7 +52,7 @@ impl Gateway {
             http,
             client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
-            store,
+            recorder: store.map(|store| Arc::new(Recorder::start(Arc::new(store)))),
             admission: Admission::new(
                 &settings.limits,
                 metrics.queued.clone(),

@@ -24,6 +24,7 @@ mod upstream;
 mod account;
 mod log;
 mod metrics;
+mod record;
 mod watch;
 
 // One object in, one object out.

@@ -103,6 +103,11 @@ impl Recorder {
         self.live().insert(id.clone())
     }
 
+    /// Nobody works on a run any more.
+    pub(crate) fn release(&self, id: &RunId) {
+        self.live().remove(id);
+    }
+
     fn live(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,8 +173,8 @@ impl Recording {
             Record::Off => return Ok(None),
             Record::Metadata => Kept::Story { steps: Vec::new() },
             Record::Full => {
-                let (run, begun) = (about.clone(), id.clone());
-                let begin = move |writes: &Writes<'_>| writes.begin(&run.begun(&begun, began_at));
+                let (run, own_id) = (about.clone(), id.clone());
+                let begin = move |writes: &Writes<'_>| writes.begin(&run.begun(&own_id, began_at));
                 Kept::All {
                     claim: recorder.write(begin).await?,
                     is_keyed: false,
@@ -214,6 +219,16 @@ impl Recording {
             cut: None,
             is_ended: false,
         }
+    }
+
+    /// When it began, in milliseconds since 1970.
+    pub(crate) fn began_at(&self) -> u64 {
+        self.began_at
+    }
+
+    /// Whether anything was kept of it yet.
+    pub(crate) fn has_steps(&self) -> bool {
+        self.steps > 0
     }
 
     /// Whether somebody may ask the same again and wants the same answer.
@@ -281,7 +296,7 @@ impl Recording {
 impl Drop for Recording {
     /// Who goes away in the middle calls the run off. One with a key waits to be asked for again.
     fn drop(&mut self) {
-        self.recorder.live().remove(&self.id);
+        self.recorder.release(&self.id);
         if self.is_ended || self.is_keyed() {
             return;
         }

@@ -112,12 +112,14 @@ pub(crate) async fn answer(
         request,
         account,
     };
-    // A handler that panics is a defect of ours, and no reason to leave the client without a word.
-    let handled = AssertUnwindSafe(way.go(call, &mut watch))
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_| Err(ApiError::defect()));
+    let handled = without_panic(way.go(call, &mut watch)).await;
     watch.follow(handled.unwrap_or_else(ApiError::into_reply))
+}
+
+/// A handler that panics is a defect of ours, and no reason to leave the client without a word.
+async fn without_panic(handling: impl Future<Output = Handled>) -> Handled {
+    let handled = AssertUnwindSafe(handling).catch_unwind().await;
+    handled.unwrap_or_else(|_| Err(ApiError::defect()))
 }
 
 /// Where a request goes, or why it goes nowhere.

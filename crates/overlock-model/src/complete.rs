@@ -10,7 +10,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::arriving::ArrivingAnswer;
 use crate::backend::{Backend, BackendError, Call, Event, Usage};
-use crate::continuation::{Answer, Ask, Continuation, Outcome, Reason, Step, Wants};
+use crate::continuation::{
+    Answer, AnswerError, Ask, Continuation, Outcome, Reason, Step, StepEnd, Wants,
+};
 use crate::prompt::{FittedCall, PromptError, next_call};
 
 /// What a run is driven with.
@@ -46,6 +48,8 @@ pub struct CallEnd {
 pub(crate) struct Collected {
     /// All of its text.
     pub(crate) text: String,
+    /// All that the model said instead.
+    pub(crate) refusal: String,
     pub(crate) end: CallEnd,
     /// What broke it off, if something did. What arrived before is an answer that was cut.
     pub(crate) broken: Option<BackendError>,
@@ -93,6 +97,9 @@ pub enum DriveError {
     /// What the caller sent is no request.
     #[error(transparent)]
     Prompt(PromptError),
+    /// The run was moved on by somebody else meanwhile.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
 }
 
 /// What a run was stopped by, besides what its outcome tells.
@@ -113,27 +120,27 @@ pub async fn complete(
     drive: &Drive<'_>,
     observer: &mut dyn Observe,
 ) -> Result<Option<Obstacle>, DriveError> {
-    let mut told = run.base().map_or(0, Base::settled_len);
-    // What the upstream said to the last call that it refused.
+    // What the upstream said to the last call that it refused, and what broke off the last answer.
     let mut refusal = None;
+    let mut broken = None;
+    let mut told = run.base().map_or(0, Base::settled_len);
     while let Some(ask) = run.next() {
         if drive.is_late() {
             run.stop(Reason::Deadline);
             break;
         }
-        let FittedCall { call, plan } =
-            match next_call(run, &ask, drive.request, drive.counter, drive.plan) {
-                Ok(fitted) => fitted,
-                Err(error @ PromptError::Window(_)) if ask.wants == Wants::Kpis => {
-                    note_refusal(run, &ask, error.to_string(), observer).await?;
-                    continue;
-                }
-                Err(error @ PromptError::Window(_)) => {
-                    run.stop(Reason::Window);
-                    return Ok(Some(Obstacle::Window(error)));
-                }
-                Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
-            };
+        let (ask, FittedCall { call, plan }) = match drive.fit(run, ask.clone()) {
+            Ok(fitted) => fitted,
+            Err(error @ PromptError::Window(_)) if ask.wants == Wants::Kpis => {
+                note_refusal(run, &ask, error.to_string(), observer).await?;
+                continue;
+            }
+            Err(error @ PromptError::Window(_)) => {
+                run.stop(Reason::Window);
+                return Ok(Some(Obstacle::Window(error)));
+            }
+            Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
+        };
         observer.asking(&ask, &plan);
         let arriving = drive.live.then(|| ArrivingAnswer::new(run.base(), &ask));
         let (collected, heard) = drive.listen(call, arriving, observer).await;
@@ -157,7 +164,9 @@ pub async fn complete(
             None => drive.counter.tokens().count(&collected.text),
         };
         let text = collected.text.as_bytes();
-        let step = run.answered(&ask, &Answer { text, tokens });
+        let mut step = run.answered(&ask, &Answer { text, tokens })?;
+        step.end = collected.step_end();
+        broken = collected.broken.map(Obstacle::Backend);
         observer
             .stepped(run, &step, &collected.end)
             .await
@@ -169,8 +178,11 @@ pub async fn complete(
             told = settled;
         }
     }
-    let is_refused = run.outcome().and_then(Outcome::reason) == Some(Reason::ModelError);
-    Ok(refusal.filter(|_| is_refused))
+    Ok(match run.outcome().and_then(Outcome::reason) {
+        None => None,
+        Some(Reason::ModelError) => refusal,
+        Some(_) => broken,
+    })
 }
 
 /// Lets the run go on without an answer to this call, and says whether it can.
@@ -187,7 +199,44 @@ async fn note_refusal(
     kept.map_err(DriveError::Observe).map(|()| true)
 }
 
+impl Collected {
+    /// What a step keeps of how its answer ended.
+    fn step_end(&self) -> StepEnd {
+        StepEnd {
+            finish: self.end.finish.clone(),
+            refusal: (!self.refusal.is_empty()).then(|| self.refusal.clone()),
+            broken: self.broken.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// A token of an answer has about so many characters, and seldom fewer.
+const CHARS_PER_TOKEN: u64 = 3;
+
 impl Drive<'_> {
+    /// The call for what is to be asked. If its answer will be short, less is to be repeated, so
+    /// that something new has room in it.
+    fn fit(&self, run: &mut Continuation, ask: Ask) -> Result<(Ask, FittedCall), PromptError> {
+        let mut options = self.plan.clone();
+        if let Some(most) = run.options().max_output_tokens {
+            let left = most.saturating_sub(run.output_tokens());
+            options.answer_cap = Some(left.min(options.answer_cap.unwrap_or(options.window)));
+        }
+        let call = |run: &Continuation, ask: &Ask| {
+            next_call(run, ask, self.request, self.counter, &options)
+        };
+        let fitted = call(run, &ask)?;
+        let answer_chars = fitted
+            .plan
+            .adjusted_max_tokens
+            .saturating_mul(CHARS_PER_TOKEN);
+        run.expect_answer_chars(usize::try_from(answer_chars).unwrap_or(usize::MAX));
+        match run.next().filter(|other| *other != ask) {
+            Some(other) => call(run, &other).map(|fitted| (other, fitted)),
+            None => Ok((ask, fitted)),
+        }
+    }
+
     pub(crate) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
@@ -227,11 +276,12 @@ impl Drive<'_> {
                         }
                     }
                 }
+                Ok(Event::Refusal(text)) => collected.refusal.push_str(&text),
                 Ok(Event::Finish(reason)) => collected.end.finish = Some(reason),
                 Ok(Event::Usage(usage)) => collected.end.usage = Some(usage),
                 Err(error) => collected.broken = Some(error),
             }
-            if collected.text.len() > self.most_answer_bytes {
+            if collected.text.len().max(collected.refusal.len()) > self.most_answer_bytes {
                 let most_bytes = self.most_answer_bytes;
                 collected.broken = Some(BackendError::TooLong { most_bytes });
             }

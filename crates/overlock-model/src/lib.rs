@@ -10,14 +10,15 @@
 //! let mut run = Continuation::new(ContinuationOptions::default());
 //! let ask = run.next().expect("nothing has been asked yet");
 //! let answer = Answer { text: br#"{"title": "Bees", "rows": [1, 2"#, tokens: 12 };
-//! run.answered(&ask, &answer);
+//! run.answered(&ask, &answer)?;
 //! assert_eq!(run.outcome(), None);
 //!
 //! let ask = run.next().expect("the answer was cut");
 //! let rest = format!("{}, 3]}}", ask.overlap);
-//! run.answered(&ask, &Answer { text: rest.as_bytes(), tokens: 12 });
+//! run.answered(&ask, &Answer { text: rest.as_bytes(), tokens: 12 })?;
 //! assert_eq!(run.outcome(), Some(&Outcome::Complete));
 //! assert_eq!(run.text(), r#"{"title": "Bees", "rows": [1, 2, 3]}"#);
+//! # Ok::<(), overlock_model::AnswerError>(())
 //! ```
 
 // From a request to a document.
@@ -42,8 +43,8 @@ pub use backend::{
 };
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{
-    Answer, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress, Reason, Step,
-    StepResult, Wants,
+    Answer, AnswerError, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress,
+    Reason, ResumeError, Step, StepEnd, StepResult, Wants,
 };
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};

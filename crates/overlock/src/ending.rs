@@ -12,7 +12,7 @@ use overlock_budget::{ChatTemplateError, PlanError, RequestError, TokenizerFileE
 use overlock_gateway::GatewayError;
 use overlock_json::NoJson;
 use overlock_model::{BackendError, DriveError};
-use overlock_store::{AddressError, StoreError};
+use overlock_store::{AddressError, RunId, StoreError};
 
 use crate::config::ConfigError;
 
@@ -106,6 +106,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Why a recorded run cannot be taken up.
+    pub(crate) fn damaged_run(id: &RunId, error: &dyn Error) -> Self {
+        Self::DamagedRun {
+            id: id.to_string(),
+            reason: error.to_string(),
+        }
+    }
+
     /// The exit code: a text without JSON and a request that cannot fit are negative results, all
     /// else is unusable input.
     pub(crate) fn code(&self) -> ExitCode {

@@ -101,14 +101,17 @@ pub(crate) fn end(store: &Store, claim: &Claim, outcome: &Outcome) -> Result<(),
 
 /// Reads a run.
 pub(crate) fn read(store: &Store, id: &RunId) -> Result<RecordedRun, Failure> {
-    RecordedRun::read(store, id).map_err(|error| match error {
+    RecordedRun::read(store, id).map_err(unreadable)
+}
+
+/// Why a run cannot be read or taken up.
+pub(crate) fn unreadable(error: RunsError) -> Failure {
+    match error {
         RunsError::Store(source) => failed(source),
         RunsError::Missing { id } => Failure::NoRun { id: id.to_string() },
-        RunsError::Damaged { id, source } => Failure::DamagedRun {
-            id: id.to_string(),
-            reason: source.to_string(),
-        },
-    })
+        RunsError::Damaged { id, source } => Failure::damaged_run(&id, &source),
+        RunsError::Inconsistent { id, source } => Failure::damaged_run(&id, &source),
+    }
 }
 
 /// What was asked in a run.

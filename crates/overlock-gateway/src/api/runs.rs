@@ -2,7 +2,7 @@
 
 use overlock_budget::Plan;
 use overlock_json::{Base, Cut};
-use overlock_model::{Continuation, ContinuationOptions, Outcome, Reason, Step};
+use overlock_model::{Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step};
 use overlock_store::{RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -154,6 +154,14 @@ pub enum RunsError {
         /// What is wrong.
         source: serde_json::Error,
     },
+    /// Its steps do not make a run.
+    #[error("run `{id}` was recorded in a form that cannot be read")]
+    Inconsistent {
+        /// The run.
+        id: RunId,
+        /// What is wrong.
+        source: ResumeError,
+    },
 }
 
 impl RecordedRun {
@@ -177,23 +185,32 @@ impl RecordedRun {
     }
 
     /// The run as far as it has come.
-    pub fn resumed(&self) -> Continuation {
+    pub fn resumed(&self) -> Result<Continuation, RunsError> {
         let steps = self.steps.iter().map(|recorded| &recorded.step);
-        Continuation::resume(self.options.clone(), steps)
+        let run = Continuation::resume(self.options.clone(), steps);
+        run.map_err(|source| RunsError::Inconsistent {
+            id: self.summary.id.clone(),
+            source,
+        })
     }
 
-    /// The answer to machines.
-    pub fn shown(&self) -> ShownRun<'_> {
-        let run = self.resumed();
-        ShownRun {
+    /// The answer to machines. Of some runs only the story is kept, and none of the text.
+    pub fn shown(&self) -> Result<ShownRun<'_>, RunsError> {
+        let has_text = |recorded: &RecordedStep| recorded.step != recorded.step.without_text();
+        if self.steps.iter().any(has_text) {
+            self.resumed()?;
+        }
+        let tokens = self.steps.iter().map(|recorded| recorded.step.tokens);
+        let ends = self.steps.iter().map(|recorded| recorded.step.end_len());
+        Ok(ShownRun {
             listed: ListedRun::from(&self.summary),
             request: &self.request,
             upstream: self.conditions.upstream.as_deref(),
             schema: self.conditions.schema.as_ref(),
-            output_tokens: run.output_tokens(),
-            bytes: run.text().len(),
+            output_tokens: tokens.fold(0, u64::saturating_add),
+            bytes: ends.flatten().last().unwrap_or_default(),
             steps: self.steps.iter().map(RecordedStep::without_text).collect(),
-        }
+        })
     }
 }
 

@@ -8,16 +8,19 @@ use hyper::HeaderMap;
 use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
 use overlock_json::Base;
 use overlock_model::{
-    Answer, Ask, Backend, CallEnd, Continuation, Drive, Observe, ObserveText, Obstacle, OpenAi,
-    Outcome, Retrying, Step, TextContinuation, TextOptions, Usage, complete, complete_text,
+    Answer, Ask, Backend, CallEnd, Continuation, Drive, DriveError, Observe, ObserveText, Obstacle,
+    OpenAi, Outcome, Retrying, Step, TextContinuation, TextOptions, Usage, complete, complete_text,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::keyed;
 use super::taken::Taken;
 use super::wish::Wish;
+use crate::api::{CallBudget, RecordedStep};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
+use crate::record::{RecordError, Recording};
 
 /// What a continuation of an answer needs to know.
 pub(crate) struct Joiner<'a> {
@@ -28,6 +31,8 @@ pub(crate) struct Joiner<'a> {
     pub(crate) base: &'a str,
     /// What is shown to them.
     pub(crate) headers: &'a HeaderMap,
+    /// How the window of the first call was divided.
+    pub(crate) budget: CallBudget,
     pub(crate) deadline: Instant,
 }
 
@@ -89,7 +94,8 @@ impl Joiner<'_> {
         let mut observer = Observer {
             hear,
             taken: &mut taken,
-            asked: 0,
+            recording: None,
+            budget: None,
         };
         let driven = complete_text(&mut run, &drive, &mut observer).await;
         driven.map_err(|error| ApiError::upstream(error.to_string()))?;
@@ -102,8 +108,20 @@ impl Joiner<'_> {
         cut: Cut<'_>,
         first: &str,
         hear: Option<Hearing<'_>>,
+        mut recording: Option<&mut Recording>,
     ) -> Result<Joined, ApiError> {
-        let mut run = self.begun(first);
+        let run = self.begun(first, recording.as_deref_mut()).await?;
+        self.go_on(run, cut, hear, recording).await
+    }
+
+    /// Continues a document that was begun.
+    pub(crate) async fn go_on(
+        &self,
+        mut run: Continuation,
+        cut: Cut<'_>,
+        hear: Option<Hearing<'_>>,
+        recording: Option<&mut Recording>,
+    ) -> Result<Joined, ApiError> {
         let mut taken = Taken::default();
         let hear = match hear {
             None => None,
@@ -125,13 +143,20 @@ impl Joiner<'_> {
         let mut observer = Observer {
             hear,
             taken: &mut taken,
-            asked: 0,
+            recording,
+            budget: None,
         };
-        let driven = complete(&mut run, &drive, &mut observer).await;
-        match driven {
+        match complete(&mut run, &drive, &mut observer).await {
             Ok(None | Some(Obstacle::Backend(_) | Obstacle::Window(_))) => {}
-            // Nothing is kept here that could fail, and the request was read before.
-            Err(error) => return Err(ApiError::upstream(error.to_string())),
+            Err(DriveError::Observe(error)) => {
+                let unkept = error
+                    .downcast::<RecordError>()
+                    .map_or(RecordError::Closed, |it| *it);
+                return Err(keyed::unkept(&unkept));
+            }
+            Err(error @ (DriveError::Prompt(_) | DriveError::Answer(_))) => {
+                return Err(ApiError::upstream(error.to_string()));
+            }
         }
         Ok(Joined { run, taken })
     }
@@ -164,9 +189,12 @@ impl Joiner<'_> {
         }
     }
 
-    /// A run that has its first answer.
-    fn begun(&self, first: &str) -> Continuation {
-        let tokens = self.counter.tokens().count(first);
+    /// A run that has its first answer, which is kept.
+    pub(crate) async fn begun(
+        &self,
+        first: &str,
+        recording: Option<&mut Recording>,
+    ) -> Result<Continuation, ApiError> {
         let settings = &self.gateway.settings;
         let mut options =
             settings.continuation_for(&self.wish.found.model, self.wish.max_total_tokens);
@@ -176,11 +204,19 @@ impl Joiner<'_> {
             .requested()
             .and_then(|tokens| usize::try_from(tokens.saturating_mul(CHARS_PER_TOKEN)).ok());
         let mut run = Continuation::new(options);
-        if let Some(ask) = run.next() {
-            let text = first.as_bytes();
-            run.answered(&ask, &Answer { text, tokens });
+        let Some(ask) = run.next() else {
+            return Ok(run);
+        };
+        let (text, tokens) = (first.as_bytes(), self.counter.tokens().count(first));
+        let step = run.answered(&ask, &Answer { text, tokens });
+        // What is to be asked can be answered.
+        if let (Some(recording), Ok(step)) = (recording, step) {
+            let step = RecordedStep::new(&run, &step, Some(self.budget));
+            kept(recording, &step)
+                .await
+                .map_err(|error| keyed::unkept(&error))?;
         }
-        run
+        Ok(run)
     }
 
     fn plan(&self) -> PlanOptions {
@@ -224,17 +260,26 @@ impl Joiner<'_> {
 /// About how many characters a token has; fewer in most scripts than in English.
 const CHARS_PER_TOKEN: u64 = 3;
 
+/// Keeps a step. An answer depends on whether it can be kept only where there is a key.
+async fn kept(recording: &mut Recording, step: &RecordedStep) -> Result<(), RecordError> {
+    match recording.step(step).await {
+        Err(error) if recording.is_keyed() => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Tells what happens in a run to those who want to know.
 struct Observer<'a, 'h> {
     hear: Option<&'a mut (dyn Hear + 'h)>,
     taken: &'a mut Taken,
-    /// The tokens of the prompt that is being answered.
-    asked: u64,
+    recording: Option<&'a mut Recording>,
+    /// That of the call that is being made.
+    budget: Option<CallBudget>,
 }
 
 impl Observe for Observer<'_, '_> {
     fn asking(&mut self, _ask: &Ask, plan: &Plan) {
-        self.asked = plan.input_token_count;
+        self.budget = Some(plan.into());
         if let Some(hear) = &mut self.hear {
             hear.call();
         }
@@ -249,16 +294,21 @@ impl Observe for Observer<'_, '_> {
 
     fn stepped<'a>(
         &'a mut self,
-        _run: &'a Continuation,
+        run: &'a Continuation,
         step: &'a Step,
         end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
+        let budget = self.budget.take();
         let counted = Usage {
-            input: self.asked,
+            input: budget.map_or(0, |budget| budget.input_token_count),
             output: step.tokens,
         };
         self.taken.add(end.usage.unwrap_or(counted));
-        future::ready(Ok(())).boxed()
+        let Some(recording) = self.recording.as_deref_mut() else {
+            return future::ready(Ok(())).boxed();
+        };
+        let step = RecordedStep::new(run, step, budget);
+        async move { Ok(kept(recording, &step).await?) }.boxed()
     }
 }
 

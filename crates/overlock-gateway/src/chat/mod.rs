@@ -6,6 +6,7 @@
 
 mod ending;
 mod joining;
+mod keyed;
 mod reading;
 mod schema;
 mod stream;
@@ -18,15 +19,26 @@ use std::sync::Arc;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 use overlock_budget::ChatCounter;
-use serde_json::Value;
+use overlock_json::{Cut, Place};
+use overlock_model::{Continuation, Outcome, Reason, Usage};
+use overlock_store::RunId;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::account::Account;
+use crate::api::{CallBudget, Conditions};
 use crate::body::{Reply, json_reply, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
+use crate::record::{About, Recording};
+use crate::settings::Record;
 use crate::upstream::Answer;
+use joining::Joiner;
+use keyed::Keyed;
 use reading::Kind;
+use taken::Taken;
+use whole::WholeAnswer;
 use wish::{Continues, Wish};
 
 /// A chat request on its way.
@@ -38,8 +50,11 @@ pub(crate) struct Job {
     pub(crate) base: String,
     /// What is shown to them.
     pub(crate) headers: HeaderMap,
-    /// The tokens of the request as it was sent.
-    pub(crate) input_tokens: u64,
+    /// How the window of the request was divided.
+    pub(crate) budget: CallBudget,
+    pub(crate) recording: Option<Recording>,
+    /// When all calls for it have to be done.
+    pub(crate) deadline: Instant,
 }
 
 /// How an answer ended, for those who do not look into it.
@@ -50,6 +65,21 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
+    /// The same of an answer that is no document.
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            Self::Complete => Outcome::Complete,
+            Self::Partial => Outcome::Partial {
+                reason: Reason::TokenLimit,
+                cut: Cut {
+                    offset: 0,
+                    path: String::new(),
+                    place: Place::Root,
+                },
+            },
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -66,6 +96,7 @@ pub(crate) async fn answer(
     text: String,
 ) -> Result<Reply, ApiError> {
     let wish = Wish::read(&gateway.settings, &headers, &text)?;
+    let key = keyed::key_of(&headers)?;
     let counter = ChatCounter::for_model(&wish.found);
     let fitted = wish.fit(&gateway.settings, &counter, &text)?;
     let (base, headers) = if wish.model == demo::MODEL {
@@ -75,39 +106,41 @@ pub(crate) async fn answer(
         let headers = gateway.client.headers(&headers, key_is_ours);
         (gateway.settings.upstream.address()?.to_owned(), headers)
     };
-    let body = whole_body(fitted.body);
-    let answer = gateway
-        .client
-        .send(
-            Method::POST,
-            &base,
-            "/chat/completions",
-            headers.clone(),
-            body,
-        )
-        .await?;
-    if !answer.status.is_success() {
-        return refusal(answer).await;
-    }
-    let job = Job {
+    let deadline = Instant::now() + gateway.settings.limits.run_time;
+    let mut job = Job {
         gateway,
         account,
         wish,
         base,
         headers,
-        input_tokens: fitted.plan.input_token_count,
+        budget: CallBudget::from(&fitted.plan),
+        recording: None,
+        deadline,
     };
-    match (job.wish.streams, answer.is_event_stream()) {
-        (true, true) => Ok(stream::reply(job, answer)),
-        (false, true) => Err(ApiError::upstream(
-            "the upstream answered with a stream that nobody asked for",
-        )),
-        (true, false) => {
-            let whole = whole::read(&job, answer).await?;
-            Ok(stream::told(&job, &whole))
-        }
-        (false, false) => Ok(whole::read(&job, answer).await?.into_reply()),
+    let about = job.about(&text, key.is_some());
+    match key {
+        None => job.recording = job.recorded(about).await,
+        Some(key) => match keyed::begin(&job, key, &text, about).await? {
+            Keyed::New(recording) => job.recording = Some(recording),
+            Keyed::Answered(value) => return Ok(job.replayed(value)),
+            Keyed::Unfinished(run, recording) => {
+                job.recording = Some(recording);
+                return job.resumed(*run).await;
+            }
+        },
     }
+    let id = job.recording.as_ref().map(|recording| recording.id.clone());
+    let mut reply = match job.asked(fitted.body).await {
+        Ok(answer) if answer.status.is_success() => job.answered(answer).await?,
+        refused => {
+            job.failed().await;
+            refusal(refused?).await?
+        }
+    };
+    if let Some(id) = id {
+        tell_run(reply.headers_mut(), &id);
+    }
+    Ok(reply)
 }
 
 /// What is said with every request.
@@ -117,6 +150,149 @@ fn json_headers() -> HeaderMap {
 }
 
 impl Job {
+    /// Asks the upstream.
+    async fn asked(&self, body: String) -> Result<Answer, ApiError> {
+        let (path, headers) = ("/chat/completions", self.headers.clone());
+        let client = &self.gateway.client;
+        let body = whole_body(body);
+        client
+            .send(Method::POST, &self.base, path, headers, body)
+            .await
+    }
+
+    /// The reply that the upstream's answer becomes.
+    async fn answered(mut self, answer: Answer) -> Result<Reply, ApiError> {
+        match (self.wish.streams, answer.is_event_stream()) {
+            (true, true) => Ok(stream::reply(self, answer)),
+            (false, true) => {
+                self.failed().await;
+                Err(ApiError::upstream(
+                    "the upstream answered with a stream that nobody asked for",
+                ))
+            }
+            (streams, false) => {
+                let whole = whole::read(&mut self, answer).await?;
+                Ok(if streams {
+                    stream::told(&self, &whole)
+                } else {
+                    whole.into_reply()
+                })
+            }
+        }
+    }
+
+    /// The reply to a request that was answered before.
+    fn replayed(&self, value: Value) -> Reply {
+        let whole = WholeAnswer::replayed(value);
+        if self.wish.streams {
+            stream::told(self, &whole)
+        } else {
+            whole.into_reply()
+        }
+    }
+
+    /// The reply to a request of which a part was answered before.
+    async fn resumed(mut self, run: Continuation) -> Result<Reply, ApiError> {
+        let id = self
+            .recording
+            .as_ref()
+            .map(|recording| recording.id.clone());
+        let mut reply = if self.wish.streams {
+            stream::resumed(self, run)
+        } else {
+            whole::resumed(&mut self, run).await?.into_reply()
+        };
+        if let Some(id) = id {
+            tell_run(reply.headers_mut(), &id);
+        }
+        Ok(reply)
+    }
+
+    /// What is kept of the request itself.
+    fn about(&self, text: &str, is_keyed: bool) -> About {
+        let settings = &self.gateway.settings;
+        let options = settings.continuation_for(&self.wish.found.model, self.wish.max_total_tokens);
+        let conditions = Conditions {
+            upstream: Some(self.base.clone()),
+            schema: self.wish.schema.clone(),
+        };
+        let request = if is_keyed || settings.record == Record::Full {
+            text.to_owned()
+        } else {
+            let message = json!({ "role": "user", "content": "" });
+            json!({ "model": self.wish.model, "messages": [message] }).to_string()
+        };
+        About {
+            model: self.wish.model.clone(),
+            request,
+            options: json!(options).to_string(),
+            conditions: json!(conditions).to_string(),
+        }
+    }
+
+    /// A recording in the way that is set. An answer does not depend on whether it can be kept.
+    async fn recorded(&self, about: About) -> Option<Recording> {
+        let recorder = self.gateway.recorder.as_ref()?;
+        let record = self.gateway.settings.record;
+        Recording::begin(recorder, record, about).await.ok()?
+    }
+
+    /// What the calls for the rest of an answer need to know.
+    fn joiner<'a>(&'a self, counter: &'a ChatCounter<'a>) -> Joiner<'a> {
+        Joiner {
+            gateway: &self.gateway,
+            wish: &self.wish,
+            counter,
+            base: &self.base,
+            headers: &self.headers,
+            budget: self.budget,
+            deadline: self.deadline,
+        }
+    }
+
+    /// What is said of an answer that no upstream has named.
+    fn head(&self, object: &str) -> Map<String, Value> {
+        let recording = self.recording.as_ref();
+        let id = recording.map_or("run", |recording| recording.id.as_str());
+        let created = recording.map_or(0, Recording::began_at) / 1000;
+        let head = json!({
+            "id": format!("chatcmpl-{id}"), "object": object, "created": created,
+            "model": self.wish.model,
+        });
+        head.as_object().cloned().unwrap_or_default()
+    }
+
+    /// What a run took of which some calls were made for an earlier request: the prompt is counted
+    /// once for those.
+    fn usage_of(&self, run: &Continuation, taken: &Taken) -> Usage {
+        Usage {
+            input: self
+                .budget
+                .input_token_count
+                .saturating_add(taken.usage.input),
+            output: run.output_tokens(),
+        }
+    }
+
+    /// Keeps how an answer ended.
+    async fn ended(&mut self, outcome: &Outcome, answer: &Value) {
+        if let Some(recording) = self.recording.take() {
+            let answer = recording.is_keyed().then(|| answer.to_string());
+            // The client has its answer all the same.
+            let _ = recording.end(outcome, answer).await;
+        }
+    }
+
+    /// Keeps that there is no answer. One with a key may be asked for again.
+    async fn failed(&mut self) {
+        let reason = Reason::ModelError;
+        if let Some(recording) = self.recording.take()
+            && !recording.is_keyed()
+        {
+            let _ = recording.end(&Outcome::Failed { reason }, None).await;
+        }
+    }
+
     /// How the content of an answer is read.
     pub(crate) fn content_kind(&self) -> Kind {
         match (self.wish.continues, self.wish.is_json) {
@@ -172,6 +348,12 @@ pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
             to.append(name.clone(), value.clone());
         }
     }
+}
+
+/// How a run is found again.
+fn tell_run(headers: &mut HeaderMap, id: &RunId) {
+    let id = HeaderValue::from_str(id.as_str()).expect("a name of a run is letters and digits");
+    headers.insert("x-overlock-run", id);
 }
 
 /// What is said about an answer besides the answer.

@@ -118,6 +118,16 @@ impl Reading {
         &self.text
     }
 
+    /// All that was passed on: the document alone, where one was asked for.
+    pub(crate) fn into_text(self) -> String {
+        match (self.kind, self.arriving.arrival()) {
+            (Kind::Document, Arrival::Growing | Arrival::Whole | Arrival::Spoilt) => {
+                self.document().to_owned()
+            }
+            _ => self.text,
+        }
+    }
+
     /// The document alone, where it is one.
     pub(crate) fn document(&self) -> &str {
         self.arriving.of_document(&self.text)

@@ -11,13 +11,12 @@ use futures_util::future::BoxFuture;
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 use overlock_budget::ChatCounter;
-use overlock_model::{SseReader, Usage};
+use overlock_model::{Continuation, Outcome, SseReader, TextContinuation, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use super::ending::Ending;
-use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, Joiner, is_whole};
+use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, is_whole};
 use super::reading::Reading;
 use super::taken::{Taken, told as usage_told};
 use super::whole::WholeAnswer;
@@ -39,6 +38,14 @@ pub(crate) fn reply(job: Job, answer: Answer) -> Reply {
     let mut reply = event_stream(worked_on(receiver, work, keep_alive));
     pass_on(&headers, reply.headers_mut());
     reply
+}
+
+/// The rest of a document that was begun for an earlier request, after what there is of it.
+pub(crate) fn resumed(job: Job, run: Continuation) -> Reply {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let keep_alive = job.gateway.settings.limits.keep_alive;
+    let work = Relay::new(job, sender).resume(run);
+    event_stream(worked_on(receiver, work, keep_alive))
 }
 
 /// An answer that came at once, as a stream.
@@ -74,7 +81,7 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
         .map(|event| format!("data: {event}\n\n"))
         .collect();
     let mut body = events.concat();
-    body.push_str(&ending(answer.ended, answer.taken.calls));
+    body.push_str(&ending(answer.ended, answer.taken.calls, answer.violates));
     event_stream(whole(body))
 }
 
@@ -87,9 +94,11 @@ fn event_stream(body: crate::body::Body) -> Reply {
 }
 
 /// The last words of a stream. How it went is a comment, since headers are gone long ago.
-fn ending(ended: Ended, continuations: u32) -> String {
-    let outcome = ended.name();
-    format!(": overlock outcome={outcome} continuations={continuations}\n\ndata: [DONE]\n\n")
+fn ending(ended: Ended, continuations: u32, violates: bool) -> String {
+    let (outcome, schema) = (ended.name(), if violates { " schema=violated" } else { "" });
+    format!(
+        ": overlock outcome={outcome} continuations={continuations}{schema}\n\ndata: [DONE]\n\n"
+    )
 }
 
 fn with_choice(head: &Map<String, Value>, choice: &Value) -> Value {
@@ -118,6 +127,18 @@ struct Relay {
     output_tokens: u64,
     taken: Taken,
     ended: Ended,
+    /// How the first document ended.
+    outcome: Option<Outcome>,
+    /// Whether it is not what the schema of the request says.
+    violates: bool,
+}
+
+/// How one of the answers ended.
+struct Finish {
+    index: u64,
+    reason: String,
+    /// All of it.
+    message: Value,
 }
 
 /// One of the answers to a request, which usually is the only one.
@@ -125,11 +146,37 @@ struct Choice {
     content: Reading,
     calls: BTreeMap<u64, ToolCall>,
     finish: Option<String>,
+    /// The content with what was added to it.
+    said: Option<String>,
 }
 
 struct ToolCall {
+    id: Value,
     name: String,
     arguments: Reading,
+    /// The arguments with what was added to them.
+    said: Option<String>,
+}
+
+impl Choice {
+    /// The message as it would have come at once.
+    fn into_message(self) -> Value {
+        let content = self.said.unwrap_or_else(|| self.content.into_text());
+        let calls: Vec<Value> = self
+            .calls
+            .into_values()
+            .map(|call| {
+                let arguments = call.said.unwrap_or_else(|| call.arguments.into_text());
+                let function = json!({ "name": call.name, "arguments": arguments });
+                json!({ "id": call.id, "type": "function", "function": function })
+            })
+            .collect();
+        if calls.is_empty() {
+            return json!({ "role": "assistant", "content": content });
+        }
+        let content = (!content.is_empty()).then_some(content);
+        json!({ "role": "assistant", "content": content, "tool_calls": calls })
+    }
 }
 
 impl Relay {
@@ -143,17 +190,61 @@ impl Relay {
             output_tokens: 0,
             taken: Taken::default(),
             ended: Ended::Complete,
+            outcome: None,
+            violates: false,
         }
     }
 
     async fn run(mut self, answer: Answer) {
         let broken = self.first_answer(answer).await.err();
-        match self.finish(broken).await {
+        let finished = self.finish(broken).await;
+        self.end(finished).await;
+    }
+
+    /// Goes on with a document that was begun for an earlier request.
+    async fn resume(mut self, run: Continuation) {
+        self.head = self.job.head("chat.completion.chunk");
+        let begin = json!({ "role": "assistant", "content": "" });
+        let choice = json!({ "index": 0, "delta": begin, "finish_reason": null });
+        let event = with_choice(&self.head, &choice);
+        self.event(&event).await;
+        let finished = self.go_on(run).await;
+        self.end(finished).await;
+    }
+
+    async fn go_on(&mut self, run: Continuation) -> Result<(), ApiError> {
+        let mut recording = self.job.recording.take();
+        let counter = ChatCounter::for_model(&self.job.wish.found);
+        let mut listener = self.listener(0, None);
+        let hearing = Hearing {
+            hear: &mut listener,
+            given: 0,
+        };
+        let joiner = self.job.joiner(&counter);
+        let continued = joiner.go_on(run, Cut::Content, Some(hearing), recording.as_mut());
+        let Joined { run, taken } = continued.await?;
+        self.job.recording = recording;
+        let usage = usage_told(self.job.usage_of(&run, &taken));
+        self.continued_by(&run, taken, true);
+        let finish = Finish {
+            index: 0,
+            reason: if is_whole(&run) { "stop" } else { "length" }.to_owned(),
+            message: json!({ "role": "assistant", "content": run.text() }),
+        };
+        self.close(vec![finish], usage).await;
+        Ok(())
+    }
+
+    async fn end(&mut self, finished: Result<(), ApiError>) {
+        match finished {
             Ok(()) => {
-                let ending = ending(self.ended, self.taken.calls);
+                let ending = ending(self.ended, self.taken.calls, self.violates);
                 self.send(ending.into()).await;
             }
-            Err(error) => self.event(&error.to_json()).await,
+            Err(error) => {
+                self.job.failed().await;
+                self.event(&error.to_json()).await;
+            }
         }
     }
 
@@ -239,6 +330,7 @@ impl Relay {
             content: Reading::new(job.content_kind()),
             calls: BTreeMap::new(),
             finish: None,
+            said: None,
         });
         if let Some(finish) = choice.get_mut("finish_reason").filter(|it| !it.is_null()) {
             known.finish = finish.as_str().map(str::to_owned);
@@ -260,9 +352,14 @@ impl Relay {
         for call in calls.into_iter().flatten() {
             let number = call.get("index").and_then(Value::as_u64).unwrap_or(0);
             let known = known.calls.entry(number).or_insert_with(|| ToolCall {
+                id: Value::Null,
                 name: String::new(),
                 arguments: Reading::new(job.arguments_kind()),
+                said: None,
             });
+            if let Some(id) = call.get("id").filter(|id| !id.is_null()) {
+                known.id = id.clone();
+            }
             let Some(function) = call.get_mut("function") else {
                 continue;
             };
@@ -289,74 +386,100 @@ impl Relay {
     /// Continues what is cut, and tells the end.
     async fn finish(&mut self, broken: Option<ApiError>) -> Result<(), ApiError> {
         let choices = std::mem::take(&mut self.choices);
-        let deadline = Instant::now() + self.job.gateway.settings.limits.run_time;
         let mut finishes = Vec::new();
         for (index, mut choice) in choices {
-            let ending = self.ending_of(index, &mut choice, deadline).await?;
-            finishes.extend(ending.word().map(|finish| (index, finish.to_owned())));
+            let ending = self.ending_of(index, &mut choice).await?;
+            if let Some(reason) = ending.word() {
+                finishes.push(Finish {
+                    index,
+                    reason: reason.to_owned(),
+                    message: choice.into_message(),
+                });
+            }
         }
         // An answer of which nobody knows the end has none.
         if finishes.is_empty() {
             let nothing = || ApiError::upstream("the upstream's answer does not say that it ended");
             return Err(broken.unwrap_or_else(nothing));
         }
-        for (index, finish) in finishes {
-            if matches!(finish.as_str(), "length" | "content_filter") {
-                self.ended = Ended::Partial;
-            }
-            let choice = json!({ "index": index, "delta": {}, "finish_reason": finish });
-            let event = with_choice(&self.head, &choice);
-            self.event(&event).await;
-        }
         let counted = usage_told(Usage {
-            input: self.job.input_tokens,
+            input: self.job.budget.input_token_count,
             output: self.output_tokens,
         });
         let usage = self.taken.added_to(self.usage.as_ref().unwrap_or(&counted));
-        self.job
-            .account
-            .answered(&usage, self.ended.name(), self.taken.calls);
+        self.close(finishes, usage).await;
+        Ok(())
+    }
+
+    /// Tells the end of an answer, and keeps it.
+    async fn close(&mut self, finishes: Vec<Finish>, usage: Value) {
+        let is_cut = |end: &Finish| matches!(end.reason.as_str(), "length" | "content_filter");
+        if finishes.iter().any(is_cut) {
+            self.ended = Ended::Partial;
+        }
+        for Finish { index, reason, .. } in &finishes {
+            let choice = json!({ "index": index, "delta": {}, "finish_reason": reason });
+            let event = with_choice(&self.head, &choice);
+            self.event(&event).await;
+        }
+        let outcome = self.outcome.take();
+        let outcome = outcome.unwrap_or_else(|| self.ended.outcome());
+        let answer = self.answer(finishes, &usage);
+        self.job.ended(&outcome, &answer).await;
+        let (ended, calls) = (self.ended.name(), self.taken.calls);
+        self.job.account.answered(&usage, ended, calls);
         if self.job.wish.wants_usage {
             let event = with_usage(&self.head, usage);
             self.event(&event).await;
         }
-        Ok(())
+    }
+
+    /// The answer as it would have come at once.
+    fn answer(&self, finishes: Vec<Finish>, usage: &Value) -> Value {
+        let mut answer = self.head.clone();
+        answer.insert("object".to_owned(), json!("chat.completion"));
+        let choices = finishes.into_iter().map(|end| {
+            json!({ "index": end.index, "message": end.message, "finish_reason": end.reason })
+        });
+        answer.insert("choices".to_owned(), choices.collect());
+        answer.insert("usage".to_owned(), usage.clone());
+        Value::Object(answer)
     }
 
     /// Continues what is cut of one answer; how it ends then.
-    async fn ending_of(
-        &mut self,
-        index: u64,
-        choice: &mut Choice,
-        deadline: Instant,
-    ) -> Result<Ending, ApiError> {
+    async fn ending_of(&mut self, index: u64, choice: &mut Choice) -> Result<Ending, ApiError> {
         self.output_tokens += self.count(choice.content.text());
         // What a provider does not want to be said is not asked for again.
         let is_withheld = choice.finish.as_deref() == Some("content_filter");
         let mut ending = Ending::said(choice.finish.clone());
         if !is_withheld && choice.content.is_open() {
-            let whole = self.continued(index, None, Cut::Content, &choice.content, deadline);
-            ending.content(whole.await?);
+            let run = self.continued(index, None, Cut::Content, &choice.content);
+            let run = run.await?;
+            ending.content(is_whole(&run));
+            choice.said = Some(run.text().to_owned());
         } else {
             let rest = choice.content.rest();
             self.content(index, &rest).await;
             if choice.content.is_whole() == Some(true) && !is_withheld {
-                self.check_schema(choice.content.document());
+                self.keep_whole(choice.content.document()).await?;
                 ending.content(true);
             } else if choice.finish.as_deref() == Some("length")
                 && self.job.wish.continues == Continues::Text
                 && choice.calls.is_empty()
             {
-                let text = choice.content.text();
-                ending.content(self.continued_text(index, text, deadline).await?);
+                let run = self.continued_text(index, choice.content.text()).await?;
+                ending.content(!run.is_cut());
+                choice.said = Some(run.text().to_owned());
             }
         }
         for (number, call) in &mut choice.calls {
             self.output_tokens += self.count(call.arguments.text());
             if !is_withheld && call.arguments.is_open() {
                 let cut = Cut::Arguments(&call.name);
-                let whole = self.continued(index, Some(*number), cut, &call.arguments, deadline);
-                ending.call(Some(whole.await?));
+                let run = self.continued(index, Some(*number), cut, &call.arguments);
+                let run = run.await?;
+                ending.call(Some(is_whole(&run)));
+                call.said = Some(run.text().to_owned());
                 continue;
             }
             let rest = call.arguments.rest();
@@ -369,61 +492,72 @@ impl Relay {
     }
 
     fn count(&self, text: &str) -> u64 {
-        ChatCounter::for_model(&self.job.wish.found)
-            .tokens()
-            .count(text)
+        let counter = ChatCounter::for_model(&self.job.wish.found);
+        counter.tokens().count(text)
     }
 
-    /// Has the rest of a document written and passes it on; whether it is whole then.
+    /// Has the rest of a document written and passes it on.
     async fn continued(
         &mut self,
         index: u64,
         call: Option<u64>,
         cut: Cut<'_>,
         reading: &Reading,
-        deadline: Instant,
-    ) -> Result<bool, ApiError> {
-        let first = reading.document();
+    ) -> Result<Continuation, ApiError> {
+        let is_content = call.is_none();
+        let mut recording = self.job.recording.take();
+        let kept = recording
+            .as_mut()
+            .filter(|it| is_content && !it.has_steps());
         let counter = ChatCounter::for_model(&self.job.wish.found);
         let mut listener = self.listener(index, call);
         let hearing = Hearing {
             hear: &mut listener,
             given: reading.given_len(),
         };
-        let joiner = self.joiner(&counter, deadline);
-        let Joined { run, taken } = joiner.join(cut, first, Some(hearing)).await?;
-        self.taken.join(taken);
-        let whole = is_whole(&run);
-        if whole && call.is_none() {
-            self.check_schema(run.text());
-        }
-        Ok(whole)
+        let joiner = self.job.joiner(&counter);
+        let continued = joiner.join(cut, reading.document(), Some(hearing), kept);
+        let Joined { run, taken } = continued.await?;
+        self.job.recording = recording;
+        self.continued_by(&run, taken, is_content);
+        Ok(run)
     }
 
-    /// Has the rest of a text written and passes it on; whether that is all of it.
+    fn continued_by(&mut self, run: &Continuation, taken: Taken, is_content: bool) {
+        self.taken.join(taken);
+        if is_content {
+            self.outcome = self.outcome.take().or_else(|| run.outcome().cloned());
+            if is_whole(run) {
+                self.check_schema(run.text());
+            }
+        }
+    }
+
+    /// Has the rest of a text written and passes it on.
     async fn continued_text(
         &mut self,
         index: u64,
         text: &str,
-        deadline: Instant,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<TextContinuation, ApiError> {
         let counter = ChatCounter::for_model(&self.job.wish.found);
         let mut listener = self.listener(index, None);
-        let joiner = self.joiner(&counter, deadline);
+        let joiner = self.job.joiner(&counter);
         let JoinedText { run, taken } = joiner.join_text(text, Some(&mut listener)).await?;
         self.taken.join(taken);
-        Ok(!run.is_cut())
+        Ok(run)
     }
 
-    fn joiner<'a>(&'a self, counter: &'a ChatCounter<'a>, deadline: Instant) -> Joiner<'a> {
-        Joiner {
-            gateway: &self.job.gateway,
-            wish: &self.job.wish,
-            counter,
-            base: &self.job.base,
-            headers: &self.job.headers,
-            deadline,
+    /// Keeps a document that was whole at once.
+    async fn keep_whole(&mut self, document: &str) -> Result<(), ApiError> {
+        let mut recording = self.job.recording.take();
+        if let Some(recording) = recording.as_mut().filter(|it| !it.has_steps()) {
+            let counter = ChatCounter::for_model(&self.job.wish.found);
+            let joiner = self.job.joiner(&counter);
+            joiner.begun(document, Some(recording)).await?;
         }
+        self.job.recording = recording;
+        self.check_schema(document);
+        Ok(())
     }
 
     fn listener(&self, index: u64, call: Option<u64>) -> Listener<'_> {
@@ -437,7 +571,7 @@ impl Relay {
 
     fn check_schema(&mut self, document: &str) {
         if let Some(schema) = &self.job.wish.schema {
-            let _ = schema::violation(schema, document);
+            self.violates |= schema::violation(schema, document).is_some();
         }
     }
 

@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 use overlock_budget::ChatCounter;
-use overlock_model::Usage;
+use overlock_model::{Continuation, Outcome, Usage};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::ending::Ending;
 use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
@@ -15,6 +14,7 @@ use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema, tell};
 use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
+use crate::record::Recording;
 use crate::upstream::Answer;
 
 /// An answer that has been made as whole as it can be.
@@ -26,10 +26,29 @@ pub(crate) struct WholeAnswer {
     headers: HeaderMap,
     pub(crate) ended: Ended,
     pub(crate) taken: Taken,
-    violates: bool,
+    pub(crate) violates: bool,
 }
 
 impl WholeAnswer {
+    /// An answer that was given before.
+    pub(crate) fn replayed(value: Value) -> Self {
+        let choices = value["choices"].as_array();
+        let is_cut = |choice: &Value| choice["finish_reason"] == "length";
+        let ended = if choices.is_some_and(|choices| choices.iter().any(is_cut)) {
+            Ended::Partial
+        } else {
+            Ended::Complete
+        };
+        Self {
+            value,
+            bytes: None,
+            headers: HeaderMap::new(),
+            ended,
+            taken: Taken::default(),
+            violates: false,
+        }
+    }
+
     pub(crate) fn into_reply(self) -> Reply {
         let body = match self.bytes {
             Some(bytes) => whole(bytes),
@@ -47,52 +66,51 @@ impl WholeAnswer {
 }
 
 /// Reads what the upstream says and continues what is cut.
-pub(crate) async fn read(job: &Job, mut answer: Answer) -> Result<WholeAnswer, ApiError> {
-    let bytes = answer
-        .read_whole(job.gateway.settings.limits.answer_bytes)
-        .await?;
-    let mut value: Value = serde_json::from_slice(&bytes)
-        .map_err(|_| ApiError::upstream("the upstream's answer is not JSON"))?;
-    if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
-        let said = error.get("message").unwrap_or(error);
-        let said = said
-            .as_str()
-            .map_or_else(|| said.to_string(), str::to_owned);
-        return Err(ApiError::upstream(format!("the upstream says: {said}")));
-    }
-    let Some(choices) = value.get_mut("choices").and_then(Value::as_array_mut) else {
-        return Err(ApiError::upstream(
-            "the upstream's answer is no chat completion: it has no `choices`",
-        ));
+pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswer, ApiError> {
+    let (mut value, bytes) = match completion(job, &mut answer).await {
+        Ok(read) => read,
+        Err(error) => {
+            job.failed().await;
+            return Err(error);
+        }
     };
+    let mut recording = job.recording.take();
     let counter = ChatCounter::for_model(&job.wish.found);
-    let mut whole = Making {
-        joiner: Joiner {
-            gateway: &job.gateway,
-            wish: &job.wish,
-            counter: &counter,
-            base: &job.base,
-            headers: &job.headers,
-            deadline: Instant::now() + job.gateway.settings.limits.run_time,
-        },
+    let mut making = Making {
+        joiner: job.joiner(&counter),
         job,
+        recording: recording.as_mut(),
+        outcome: None,
         taken: Taken::default(),
         ended: Ended::Complete,
         changed: false,
         violation: None,
         output_tokens: 0,
     };
-    for choice in choices {
-        whole.choice(choice).await?;
+    let choices = value.get_mut("choices").and_then(Value::as_array_mut);
+    for choice in choices.into_iter().flatten() {
+        making.choice(choice).await?;
     }
     let Making {
+        outcome,
         taken,
         ended,
         changed,
         violation,
         output_tokens,
         ..
-    } = whole;
+    } = making;
+    if taken.calls > 0 {
+        let own = told(Usage {
+            input: job.budget.input_token_count,
+            output: output_tokens,
+        });
+        let first = value.get("usage").filter(|usage| usage.is_object());
+        value["usage"] = taken.added_to(first.unwrap_or(&own));
+    }
+    job.recording = recording;
+    let outcome = outcome.unwrap_or_else(|| ended.outcome());
+    job.ended(&outcome, &value).await;
     if let Some(violation) = &violation
         && job.gateway.settings.strict_schema
     {
@@ -100,14 +118,6 @@ pub(crate) async fn read(job: &Job, mut answer: Answer) -> Result<WholeAnswer, A
             "the document violates the schema of the request {violation}"
         ))
         .with_code("schema_violation"));
-    }
-    if taken.calls > 0 {
-        let own = told(Usage {
-            input: job.input_tokens,
-            output: output_tokens,
-        });
-        let first = value.get("usage").filter(|usage| usage.is_object());
-        value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
     let usage = value.get("usage").unwrap_or(&Value::Null);
     job.account.answered(usage, ended.name(), taken.calls);
@@ -121,10 +131,73 @@ pub(crate) async fn read(job: &Job, mut answer: Answer) -> Result<WholeAnswer, A
     })
 }
 
+/// Goes on with a document that was begun for an earlier request.
+pub(crate) async fn resumed(job: &mut Job, run: Continuation) -> Result<WholeAnswer, ApiError> {
+    let mut recording = job.recording.take();
+    let counter = ChatCounter::for_model(&job.wish.found);
+    let joiner = job.joiner(&counter);
+    let continued = joiner.go_on(run, Cut::Content, None, recording.as_mut());
+    let Joined { run, taken } = continued.await?;
+    job.recording = recording;
+    let ended = if is_whole(&run) {
+        Ended::Complete
+    } else {
+        Ended::Partial
+    };
+    let message = json!({ "role": "assistant", "content": content_of(job, &run) });
+    let mut value = Value::Object(job.head("chat.completion"));
+    value["choices"] = json!([{
+        "index": 0,
+        "message": message,
+        "finish_reason": if is_whole(&run) { "stop" } else { "length" },
+    }]);
+    value["usage"] = told(job.usage_of(&run, &taken));
+    let outcome = run.outcome().cloned().unwrap_or_else(|| ended.outcome());
+    job.ended(&outcome, &value).await;
+    job.account
+        .answered(&value["usage"], ended.name(), taken.calls);
+    Ok(WholeAnswer {
+        ended,
+        taken,
+        ..WholeAnswer::replayed(value)
+    })
+}
+
+/// What the upstream says, if it is a completion.
+async fn completion(job: &Job, answer: &mut Answer) -> Result<(Value, Bytes), ApiError> {
+    let most = job.gateway.settings.limits.answer_bytes;
+    let bytes = answer.read_whole(most).await?;
+    let value: Value = serde_json::from_slice(&bytes)
+        .map_err(|_| ApiError::upstream("the upstream's answer is not JSON"))?;
+    if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
+        let said = error.get("message").unwrap_or(error);
+        let said = said
+            .as_str()
+            .map_or_else(|| said.to_string(), str::to_owned);
+        return Err(ApiError::upstream(format!("the upstream says: {said}")));
+    }
+    if !value.get("choices").is_some_and(Value::is_array) {
+        return Err(ApiError::upstream(
+            "the upstream's answer is no chat completion: it has no `choices`",
+        ));
+    }
+    Ok((value, bytes))
+}
+
+/// The document, or its valid part closed where that is wanted.
+fn content_of(job: &Job, run: &Continuation) -> String {
+    let is_closed = !is_whole(run) && job.gateway.settings.close_partial;
+    let part = run.last_valid_complete_part().filter(|_| is_closed);
+    part.unwrap_or_else(|| run.text().to_owned())
+}
+
 /// An answer in the making.
 struct Making<'a> {
     job: &'a Job,
     joiner: Joiner<'a>,
+    /// Keeps the first document there is.
+    recording: Option<&'a mut Recording>,
+    outcome: Option<Outcome>,
     taken: Taken,
     ended: Ended,
     changed: bool,
@@ -214,28 +287,28 @@ impl Making<'_> {
         let mut reading = Reading::new(Kind::Looks);
         reading.feed(content);
         if reading.is_whole() == Some(true) && (kind == Kind::Looks || reading.is_bare()) {
+            if let Some(recording) = free(&mut self.recording) {
+                self.joiner.begun(content, Some(recording)).await?;
+            }
             self.check_schema(content);
             return Ok(Some((content.to_owned(), true)));
         }
         if kind == Kind::Looks && !reading.is_open() {
             return Ok(None);
         }
-        let Joined { run, taken } = self.join(Cut::Content, content).await?;
+        self.output_tokens += self.joiner.counter.tokens().count(content);
+        let recording = free(&mut self.recording);
+        let continued = self.joiner.join(Cut::Content, content, None, recording);
+        let Joined { run, taken } = continued.await?;
         self.taken.join(taken);
         if run.base().is_none() {
             return Ok(None);
         }
         if is_whole(&run) {
             self.check_schema(run.text());
-            return Ok(Some((run.text().to_owned(), true)));
         }
-        let closed = run
-            .last_valid_complete_part()
-            .filter(|_| self.job.gateway.settings.close_partial);
-        Ok(Some((
-            closed.unwrap_or_else(|| run.text().to_owned()),
-            false,
-        )))
+        self.outcome = self.outcome.take().or_else(|| run.outcome().cloned());
+        Ok(Some((content_of(self.job, &run), is_whole(&run))))
     }
 
     /// The arguments of a tool call as they should be, and whether they are whole. Those that are
@@ -253,14 +326,11 @@ impl Making<'_> {
         if !reading.is_open() {
             return Ok(None);
         }
-        let Joined { run, taken } = self.join(Cut::Arguments(tool), arguments).await?;
+        self.output_tokens += self.joiner.counter.tokens().count(arguments);
+        let cut = Cut::Arguments(tool);
+        let Joined { run, taken } = self.joiner.join(cut, arguments, None, None).await?;
         self.taken.join(taken);
         Ok(Some((run.text().to_owned(), is_whole(&run))))
-    }
-
-    async fn join(&mut self, cut: Cut<'_>, first: &str) -> Result<Joined, ApiError> {
-        self.output_tokens += self.joiner.counter.tokens().count(first);
-        self.joiner.join(cut, first, None).await
     }
 
     fn check_schema(&mut self, document: &str) {
@@ -270,4 +340,11 @@ impl Making<'_> {
             self.violation = schema::violation(schema, document);
         }
     }
+}
+
+/// The recording, if nothing is in it yet.
+fn free<'r>(recording: &'r mut Option<&mut Recording>) -> Option<&'r mut Recording> {
+    recording
+        .as_deref_mut()
+        .filter(|recording| !recording.has_steps())
 }

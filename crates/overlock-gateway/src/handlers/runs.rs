@@ -35,7 +35,7 @@ pub(crate) async fn show(call: Call) -> Handled {
     let id: RunId = name.parse().map_err(|_| no_run())?;
     from_store(call.gateway, move |store| {
         let run = RecordedRun::read(store, &id)?;
-        Ok(told(StatusCode::OK, &run.shown()))
+        Ok(told(StatusCode::OK, &run.shown()?))
     })
     .await
 }
@@ -61,8 +61,8 @@ async fn from_store(
     gateway: Arc<Gateway>,
     read: impl FnOnce(&Store) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
-    let read = spawn_blocking(move || match &gateway.store {
-        Some(store) => read(store).map_err(unreadable),
+    let read = spawn_blocking(move || match &gateway.recorder {
+        Some(recorder) => read(recorder.store()).map_err(unreadable),
         None => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "invalid_request_error",
@@ -77,12 +77,14 @@ fn unreadable(error: RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
         // What the store says may name files of this machine.
-        RunsError::Store(_) | RunsError::Damaged { .. } => ApiError::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "server_error",
-            "the recorded runs could not be read",
-        )
-        .with_code("store"),
+        RunsError::Store(_) | RunsError::Damaged { .. } | RunsError::Inconsistent { .. } => {
+            ApiError::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "server_error",
+                "the recorded runs could not be read",
+            )
+            .with_code("store")
+        }
     }
 }
 

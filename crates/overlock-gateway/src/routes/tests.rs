@@ -128,3 +128,10 @@ fn a_trick_goes_nowhere() {
         assert!(matches!(way, Way::Bad), "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_handler_that_panics_is_an_answer() {
+    let handled = without_panic(async { panic!("this test wants to see what happens") }).await;
+    let error = handled.expect_err("a defect");
+    assert_eq!(error.status, StatusCode::INTERNAL_SERVER_ERROR);
+}

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use overlock_gateway::{Gateway, Settings, Upstream};
 use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -100,26 +102,67 @@ impl Door<Fake> {
 
 /// Serves before an upstream; the address of the gateway.
 pub(crate) async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
+    serve_with(upstream, None, set).await
+}
+
+/// The same, recording in a store.
+pub(crate) async fn serve_with(
+    upstream: &str,
+    store: Option<Store>,
+    set: impl FnOnce(&mut Settings),
+) -> String {
     let mut settings = Settings::new(Upstream::new(upstream));
     settings.upstream.retries.first_wait = Duration::from_millis(1);
     set(&mut settings);
-    let gateway = Gateway::new(settings, None).expect("a gateway");
+    serve_gateway(Gateway::new(settings, store).expect("a gateway")).await
+}
+
+/// Serves until the test ends; the address of the gateway.
+pub(crate) async fn serve_gateway(gateway: Gateway) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(Arc::new(gateway).serve(listener, std::future::pending()));
     address
 }
 
+/// Asks for a path, and reads no more than the head of the answer.
+pub(crate) async fn open(address: &str, path: &str) -> Response<Incoming> {
+    let request = Request::get(format!("{address}{path}"))
+        .body(Full::<Bytes>::default())
+        .expect("a request");
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    client.request(request).await.expect("an answer")
+}
+
 impl<U> Door<U> {
     /// Sends a chat request.
     pub(crate) async fn chat(&self, request: &Value, headers: &[(&'static str, &str)]) -> Got {
-        let mut builder = Request::post(format!("{}/v1/chat/completions", self.address))
-            .header("content-type", "application/json");
+        let headers = [headers, &[("content-type", "application/json")]].concat();
+        let body = request.to_string();
+        self.send(Method::POST, "/v1/chat/completions", &headers, &body)
+            .await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Got {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    /// Sends any request.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        body: &str,
+    ) -> Got {
+        let mut builder = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.address));
         for (name, value) in headers {
             builder = builder.header(*name, *value);
         }
         let request = builder
-            .body(Full::new(Bytes::from(request.to_string())))
+            .body(Full::new(Bytes::from(body.to_owned())))
             .expect("a request");
         let client = Client::builder(TokioExecutor::new()).build_http();
         let response = client.request(request).await.expect("an answer");

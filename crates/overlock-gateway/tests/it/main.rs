@@ -4,11 +4,21 @@
 mod door;
 // An upstream that says what it is told to.
 mod fake;
+// An upstream that tells what it heard, and waits where it is told to.
+mod echo;
 // Answers that come at once.
 mod whole;
 // Answers that come as they are written.
 mod stream;
 // What is no document: tool calls, several answers, plain text, errors.
 mod others;
+// What is kept, and what is not asked twice.
+mod recorded;
+// What stands around a chat: routes, keys, places, the rest of `/v1/`, figures and logs.
+mod shell;
+// One object in, one object out, and recorded runs.
+mod api;
+// Clients that mean harm, or cannot do better.
+mod hostile;
 // Clients that others wrote, which `cargo xtask test` installs.
 mod clients;

@@ -107,8 +107,13 @@ impl<'f> Attempt<'_, 'f> {
                     && restart.matched >= CLEAR_LEAD
                     && !self.is_period(0, restart.from)
             };
-            let restart = restarts.into_iter().find(is_clear);
-            return self.progress(restart.map_or(exact, |restart| restart.join));
+            if let Some(restart) = restarts.into_iter().find(is_clear) {
+                return self.progress(restart.join);
+            }
+            if self.base.scanner().is_in_string() && self.is_talk_at_once() {
+                return Err(Outcome::NoMatch(Mismatch::Talk));
+            }
+            return self.progress(exact);
         }
 
         let mut candidates: Vec<Candidate<'f>> = Vec::new();
@@ -322,6 +327,12 @@ impl<'f> Attempt<'_, 'f> {
         let mut tokens = Tokens::new(&text, 0, true);
         let ends = tokens.next().is_some_and(|string| !string.endless);
         ends && tokens.next().is_some() && !unwrap::begins_with_talk(self.fragment)
+    }
+
+    /// Whether the fragment begins the way models talk about an answer, and not even with a blank
+    /// after the words before it. A string may go on like this too, but nobody can tell.
+    fn is_talk_at_once(&self) -> bool {
+        !self.fragment.starts_with(char::is_whitespace) && unwrap::begins_with_talk(self.fragment)
     }
 
     /// Whether the fragment is JSON without the base: then the grammar does not tell that it

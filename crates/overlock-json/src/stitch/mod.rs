@@ -79,6 +79,9 @@ pub enum Mismatch {
     /// The base ends inside a string, where any text could go on: only an overlap can tell.
     #[error("the base ends inside a string and the fragment repeats nothing of it")]
     NothingRepeated,
+    /// The base ends inside a string, and the fragment may be talk about the answer.
+    #[error("the base ends inside a string and the fragment begins like talk about the answer")]
+    Talk,
     /// The fragment is JSON in its own right, and nothing ties it to the base.
     #[error("the fragment is a document of its own that has nothing of the base")]
     Foreign,

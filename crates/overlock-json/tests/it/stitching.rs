@@ -204,6 +204,31 @@ fn a_prefilled_answer_that_begins_the_document_again_is_no_news() {
     assert_eq!((seam.outcome, joined.text()), (Outcome::Repeat, base));
 }
 
+#[test]
+fn an_apology_is_not_written_into_a_string() {
+    let options = StitchOptions {
+        protocol: Protocol::Prefill,
+        ..StitchOptions::default()
+    };
+    let check = |base: &str, fragment: &str, expected: &str| {
+        let mut joined = Base::read(base).expect("the base is JSON");
+        let seam = stitch(&mut joined, fragment, &options);
+        assert_eq!(seam.outcome.name(), expected, "{base:?} {fragment:?}");
+        let grown = if expected == "exact" { fragment } else { "" };
+        assert_eq!(joined.text(), format!("{base}{grown}"));
+    };
+    let cut = r#"{"title": "Rivers of Eur"#;
+    check(
+        cut,
+        "I'm sorry, but I cannot continue this document.",
+        "no-match",
+    );
+    check(cut, "ope\", \"rows\": [", "exact");
+    // In the middle of a sentence, and between values, these are words like others.
+    check(r#"{"text": "And so"#, " I have come home.\"}", "exact");
+    check(r#"{"text": "#, "\"I have come home.\"}", "exact");
+}
+
 #[track_caller]
 fn check_asked(base: &str, fragment: &str, asked: &str, joined: &str) {
     let mut base = Base::read(base).expect("the base is JSON");

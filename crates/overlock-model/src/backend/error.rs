@@ -48,7 +48,7 @@ pub enum BackendError {
         after: Duration,
     },
     /// The answer is an error.
-    #[error("{host} answered {status}: {message}")]
+    #[error("{host} answered {status}: {message}{}", asked_to_wait(*retry_after))]
     Status {
         /// Where.
         host: String,
@@ -82,6 +82,16 @@ pub enum BackendError {
         /// How much was read.
         most_bytes: usize,
     },
+}
+
+/// What is told of a wait that a server asks for.
+fn asked_to_wait(retry_after: Option<Duration>) -> String {
+    match retry_after {
+        Some(wait) if !wait.is_zero() => {
+            format!(" (it asks to wait for {} seconds)", wait.as_secs_f32())
+        }
+        _ => String::new(),
+    }
 }
 
 /// What a server is waited for to do.

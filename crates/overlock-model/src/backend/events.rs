@@ -10,8 +10,10 @@ use super::{BackendError, Event, Events};
 
 /// What one server-sent event says.
 pub(super) enum Heard {
-    /// These things.
+    /// These things; perhaps nothing at all.
     Events(Vec<Event>),
+    /// That the model is at work, and nothing of its answer.
+    Thought,
     /// That the answer is over.
     Done,
 }
@@ -41,6 +43,7 @@ pub(super) fn streamed(
         reader: SseReader::default(),
         ready: Vec::new(),
         is_over: false,
+        has_begun: false,
         was_ended: false,
     };
     stream::unfold(reading, |mut reading| async {
@@ -59,6 +62,8 @@ struct Reading {
     /// Events that are read and not yet given out, the next one last.
     ready: Vec<Event>,
     is_over: bool,
+    /// Whether some of the answer has come.
+    has_begun: bool,
     /// Whether the provider has said why the answer ended.
     was_ended: bool,
 }
@@ -75,7 +80,8 @@ impl Reading {
             }
             if let Err(error) = self.read().await {
                 self.is_over = true;
-                return Some(Err(error));
+                let is_missed = !self.was_ended || !error.is_passing();
+                return is_missed.then_some(Err(error));
             }
         }
     }
@@ -94,7 +100,13 @@ impl Reading {
         };
         match self.understand(&event)? {
             Heard::Done => self.is_over = true,
+            Heard::Thought => self.answer.has_spoken(),
             Heard::Events(events) => {
+                let is_word = |event: &Event| !matches!(event, Event::Usage(_));
+                if events.iter().any(is_word) {
+                    self.answer.has_spoken();
+                    self.has_begun = true;
+                }
                 self.ready = events;
                 self.ready.reverse();
             }
@@ -142,6 +154,9 @@ impl Reading {
         self.is_over = true;
         if self.was_ended {
             return Ok(());
+        }
+        if !self.has_begun {
+            return Err(self.answer.malformed("it ended without an answer"));
         }
         Err(BackendError::Broken {
             host: self.host.clone(),

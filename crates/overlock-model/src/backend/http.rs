@@ -11,7 +11,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::Events;
 use super::error::{BackendError, Phase};
@@ -21,9 +21,9 @@ use super::error::{BackendError, Phase};
 pub struct Timeouts {
     /// Until it accepts a connection.
     pub connect: Duration,
-    /// Until it begins its answer.
+    /// Until it begins its answer with a word of the model. A sign of life is none.
     pub first_byte: Duration,
-    /// Until it goes on with its answer.
+    /// Until it goes on with its answer by another word.
     pub silence: Duration,
 }
 
@@ -62,7 +62,23 @@ pub(crate) struct Answer {
     headers: HeaderMap,
     body: hyper::body::Incoming,
     host: String,
+    /// What was read to see what comes, and is still to be given out.
+    peeked: Option<Bytes>,
+    /// How long the next word may be waited for, and how much of that is left: bytes that say
+    /// nothing do not give it anew.
+    patience: Duration,
+    left: Duration,
+    phase: Phase,
     silence: Duration,
+}
+
+/// What an answer turns out to be, whatever it calls itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Server-sent events.
+    Stream,
+    /// One JSON document.
+    Whole,
 }
 
 /// Of an answer that does not come as a stream no more than this is read.
@@ -103,6 +119,7 @@ impl Http {
         *request.headers_mut() = endpoint.headers.clone();
         let host = endpoint.host.clone();
         let wait = self.timeouts.connect + self.timeouts.first_byte;
+        let begun = Instant::now();
         let response = match timeout(wait, self.client.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.failed_request(host, &error)),
@@ -119,12 +136,16 @@ impl Http {
             headers: parts.headers,
             body,
             host,
+            peeked: None,
+            patience: wait,
+            left: wait.saturating_sub(begun.elapsed()),
+            phase: Phase::FirstByte,
             silence: self.timeouts.silence,
         };
         if parts.status.is_success() {
             return Ok(answer);
         }
-        let body = answer.read_to_end(LONGEST_ERROR).await.unwrap_or_default();
+        let body = answer.read_error().await;
         Err(answer.refusal(parts.status, &body))
     }
 
@@ -166,8 +187,11 @@ impl Endpoint {
             address: without_secrets(base),
             reason: reason.to_owned(),
         };
-        let base = base.trim();
-        let uri: Uri = format!("{}{path}", base.trim_end_matches('/'))
+        let (before, query) = match base.trim().split_once('?') {
+            Some((before, query)) => (before, format!("?{query}")),
+            None => (base.trim(), String::new()),
+        };
+        let uri: Uri = format!("{}{path}{query}", before.trim_end_matches('/'))
             .parse()
             .map_err(|_| wrong("it should look like `http://127.0.0.1:11434/v1`"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
@@ -235,30 +259,69 @@ impl Endpoint {
 }
 
 impl Answer {
-    /// Whether it comes as a stream of events.
-    pub(crate) fn is_event_stream(&self) -> bool {
-        self.content_type().starts_with("text/event-stream")
+    /// What comes, by its first byte that is not blank: what it calls itself is not always true.
+    pub(crate) async fn shape(&mut self) -> Result<Shape, BackendError> {
+        let first = loop {
+            let Some(bytes) = self.next_bytes().await? else {
+                return Err(self.malformed("there is nothing in it"));
+            };
+            let bytes = match bytes.strip_prefix("\u{feff}".as_bytes()) {
+                Some(rest) => bytes.slice_ref(rest),
+                None => bytes,
+            };
+            if let Some(first) = bytes.trim_ascii_start().first().copied() {
+                self.peeked = Some(bytes);
+                break first;
+            }
+        };
+        match first {
+            b'{' => Ok(Shape::Whole),
+            // `data`, `event`, `id`, `retry`, and a comment.
+            b'd' | b'e' | b'i' | b'r' | b':' => Ok(Shape::Stream),
+            _ => Err(self.malformed("it is neither JSON nor a stream of events")),
+        }
     }
 
-    /// Whether it is a JSON document.
-    pub(crate) fn is_json(&self) -> bool {
-        self.content_type().starts_with("application/json")
+    /// What is wrong with an answer that cannot be read, and what it says of itself.
+    pub(crate) fn malformed(&self, reason: &str) -> BackendError {
+        let mut reason = reason.to_owned();
+        for name in [header::CONTENT_TYPE, header::CONTENT_ENCODING] {
+            let value = self
+                .headers
+                .get(&name)
+                .and_then(|value| value.to_str().ok());
+            if let Some(value) = value {
+                let shown: String = value.chars().take(100).collect();
+                reason = format!("{reason}, `{name}: {shown}`");
+            }
+        }
+        BackendError::Malformed {
+            host: self.host.clone(),
+            reason,
+        }
     }
 
-    fn content_type(&self) -> &str {
-        let kind = self.headers.get(header::CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok());
-        kind.unwrap_or_default().trim_start()
+    /// Takes note that a word of the model has come, after which the next one is waited for.
+    pub(crate) fn has_spoken(&mut self) {
+        (self.patience, self.left) = (self.silence, self.silence);
+        self.phase = Phase::NextByte;
     }
 
     /// The next bytes; nothing at the end.
     pub(crate) async fn next_bytes(&mut self) -> Result<Option<Bytes>, BackendError> {
+        if let Some(bytes) = self.peeked.take() {
+            return Ok(Some(bytes));
+        }
         loop {
-            let Ok(frame) = timeout(self.silence, self.body.frame()).await else {
+            // Only waiting counts: who reads may take its time.
+            let begun = Instant::now();
+            let frame = timeout(self.left, self.body.frame()).await;
+            self.left = self.left.saturating_sub(begun.elapsed());
+            let Ok(frame) = frame else {
                 return Err(BackendError::TimedOut {
                     host: self.host.clone(),
-                    phase: Phase::NextByte,
-                    after: self.silence,
+                    phase: self.phase,
+                    after: self.patience,
                 });
             };
             match frame {
@@ -281,27 +344,48 @@ impl Answer {
 
     /// All bytes up to the end of a whole answer.
     pub(crate) async fn read_whole(&mut self) -> Result<Vec<u8>, BackendError> {
-        self.read_to_end(LONGEST_ANSWER).await
+        self.read_at_most(LONGEST_ANSWER).await
     }
 
-    /// All bytes up to the end, or up to about a limit.
-    async fn read_to_end(&mut self, most: usize) -> Result<Vec<u8>, BackendError> {
+    async fn read_at_most(&mut self, most_bytes: usize) -> Result<Vec<u8>, BackendError> {
         let mut bytes = Vec::new();
         while let Some(piece) = self.next_bytes().await? {
+            if !piece.trim_ascii().is_empty() {
+                self.has_spoken();
+            }
             bytes.extend_from_slice(&piece);
-            if bytes.len() > most {
-                break;
+            if bytes.len() > most_bytes {
+                return Err(BackendError::TooLong { most_bytes });
             }
         }
         Ok(bytes)
     }
 
+    /// The body of an error, as far as it comes in the time for one silence.
+    async fn read_error(&mut self) -> Vec<u8> {
+        self.has_spoken();
+        let mut bytes = Vec::new();
+        while let Ok(Some(piece)) = self.next_bytes().await {
+            bytes.extend_from_slice(&piece);
+            if bytes.len() > LONGEST_ERROR {
+                break;
+            }
+        }
+        bytes
+    }
+
     fn refusal(&self, status: StatusCode, body: &[u8]) -> BackendError {
+        let mut message = error_message(body)
+            .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned());
+        let location = self.headers.get(header::LOCATION);
+        if let Some(location) = location.and_then(|value| value.to_str().ok()) {
+            let shown: String = without_secrets(location).chars().take(200).collect();
+            message = format!("{message} (it refers to `{shown}`)");
+        }
         BackendError::Status {
             host: self.host.clone(),
             status: status.as_u16(),
-            message: error_message(body)
-                .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned()),
+            message,
             retry_after: retry_after(&self.headers),
         }
     }
@@ -381,6 +465,51 @@ mod tests {
         check_wait("Monday, 16-Nov-26 06:00:20 GMT", date, Some(30.0));
         check_wait("Mon Nov 16 06:00:20 2026", date, Some(30.0));
         check_wait("Mon, 16 Nov 2026 05:00:00 GMT", date, Some(0.0));
+    }
+
+    /// What is read of a whole answer of ten bytes.
+    async fn read_ten_bytes(most: usize) -> Result<Vec<u8>, BackendError> {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a server");
+        let address = listener.local_addr().expect("an address");
+        let served = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept()?;
+            stream.read_exact(&mut [0])?;
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n[1, 2, 34]")?;
+            // It stays open until the client has read what it wants.
+            Ok::<_, std::io::Error>(stream)
+        });
+        let endpoint = Endpoint::new(&format!("http://{address}"), "/", &[], None)?;
+        let http = Http::new(Timeouts::default())?;
+        let mut answer = http.post(&endpoint, Vec::new()).await?;
+        let read = answer.read_at_most(most).await;
+        drop(served.join());
+        read
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_called_so() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let read = |most| runtime.block_on(read_ten_bytes(most));
+        assert_eq!(read(10), Ok(b"[1, 2, 34]".to_vec()));
+        assert_eq!(read(9), Err(BackendError::TooLong { most_bytes: 9 }));
+    }
+
+    #[test]
+    fn a_path_comes_before_the_query_of_an_address() {
+        let at = |base| Endpoint::new(base, "/chat/completions", &[], None).map(|at| at.uri);
+        for (base, expected) in [
+            ("http://h/v1/", "http://h/v1/chat/completions"),
+            (
+                "http://h/v1?api-version=3",
+                "http://h/v1/chat/completions?api-version=3",
+            ),
+        ] {
+            assert_eq!(at(base).map(|uri| uri.to_string()), Ok(expected.to_owned()));
+        }
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Call {
 pub enum Event {
     /// The next piece of the answer.
     Text(String),
+    /// The next piece of what the model says instead of an answer.
+    Refusal(String),
     /// Why the provider says the answer ended, such as `stop` or `length`. Only the document
     /// itself tells whether that is so.
     Finish(String),
@@ -64,8 +66,8 @@ pub type Events = Pin<Box<dyn Stream<Item = Result<Event, BackendError>> + Send>
 /// Somebody who answers calls.
 pub trait Backend: Send + Sync {
     /// Makes a call. What comes back is ready to be read; nothing of it may have arrived yet.
+    ///
+    /// Who cannot go on from a [`prefill`](Call::prefill) must refuse it as
+    /// [unsupported](BackendError::Unsupported): an answer to it would be taken for its rest.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>>;
-
-    /// Whether answers can go on from a [`prefill`](Call::prefill).
-    fn can_prefill(&self) -> bool;
 }

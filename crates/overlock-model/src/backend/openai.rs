@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::events::{Heard, Said, streamed};
 use super::halves::Halves;
-use super::http::{Answer, Endpoint, Http, error_message};
+use super::http::{Answer, Endpoint, Http, Shape, error_message};
 use super::{Backend, BackendError, Call, Event, Events, Usage};
 
 /// How a server is told what the model has said already.
@@ -76,18 +76,24 @@ impl OpenAi {
 
     async fn ask(&self, call: Call) -> Result<Events, BackendError> {
         let endpoint = match (&call.prefill, self.prefill) {
+            // A server that does not know what it is told here would answer the message.
+            (Some(_), PrefillStyle::None) => {
+                return Err(BackendError::Unsupported {
+                    host: self.chat.host().to_owned(),
+                    what: "an answer that goes on from a given beginning".to_owned(),
+                });
+            }
             (Some(_), PrefillStyle::RawCompletion) => &self.raw,
             _ => &self.chat,
         };
         let request = self.request(call);
         let body = Value::Object(request).to_string().into_bytes();
-        let answer = self.http.post(endpoint, body).await?;
+        let mut answer = self.http.post(endpoint, body).await?;
         let host = endpoint.host().to_owned();
         // What was asked for is not always what is given, nor called by its name.
-        if answer.is_event_stream() || self.streams && !answer.is_json() {
-            Ok(streamed(answer, host, understand))
-        } else {
-            whole(answer, host).await
+        match answer.shape().await? {
+            Shape::Stream => Ok(streamed(answer, host, understand)),
+            Shape::Whole => whole(answer, host).await,
         }
     }
 
@@ -103,6 +109,10 @@ impl OpenAi {
             request.remove("stream");
             request.remove("stream_options");
         }
+        // Several answers at once could not be told apart from one.
+        if let Some(count) = request.get_mut("n") {
+            *count = json!(1);
+        }
         let Some(prefill) = call.prefill else {
             return request;
         };
@@ -110,6 +120,10 @@ impl OpenAi {
             let messages = request.remove("messages");
             let prompt = raw_prompt(messages.as_ref(), &prefill);
             request.insert("prompt".to_owned(), json!(prompt));
+            // The older protocol has the older name only.
+            if let Some(most) = request.remove("max_completion_tokens") {
+                request.entry("max_tokens").or_insert(most);
+            }
             return request;
         }
         let mut message = json!({ "role": "assistant", "content": prefill });
@@ -132,18 +146,22 @@ impl Backend for OpenAi {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
         async { self.chat.guarded(self.ask(call).await) }.boxed()
     }
-
-    fn can_prefill(&self) -> bool {
-        self.prefill != PrefillStyle::None
-    }
 }
 
 /// A plain prompt of a conversation, for models that only complete text.
 fn raw_prompt(messages: Option<&Value>, prefill: &str) -> String {
     let mut prompt = String::new();
     for message in messages.and_then(Value::as_array).into_iter().flatten() {
-        if let Some(content) = message["content"].as_str() {
-            prompt.push_str(content);
+        let texts = match &message["content"] {
+            Value::String(text) => vec![text.as_str()],
+            Value::Array(parts) => parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect(),
+            _ => Vec::new(),
+        };
+        for text in texts {
+            prompt.push_str(text);
             prompt.push_str("\n\n");
         }
     }
@@ -154,56 +172,82 @@ fn raw_prompt(messages: Option<&Value>, prefill: &str) -> String {
 async fn whole(mut answer: Answer, host: String) -> Result<Events, BackendError> {
     let body = answer.read_whole().await?;
     let read = Halves::default().read(&body);
-    let read = read.map_err(|error| BackendError::Malformed {
-        host: host.clone(),
-        reason: error.to_string(),
-    })?;
-    let events = events_of(&read.value, &host, &body)?;
+    let value = read
+        .map_err(|error| answer.malformed(&error.to_string()))?
+        .value;
+    check_no_error(&value, &host, &body)?;
+    if !value["choices"].is_array() {
+        return Err(answer.malformed("it has no `choices`"));
+    }
+    let events = events_of(&value);
     Ok(stream::iter(events.into_iter().map(Ok)).boxed())
 }
 
-/// What an event of a stream says.
+/// What an event of a stream says. One of another kind, such as a ping, says nothing.
 fn understand(said: &Said<'_>, host: &str) -> Result<Heard, BackendError> {
-    events_of(said.value, host, said.raw).map(Heard::Events)
+    check_no_error(said.value, host, said.raw)?;
+    let events = events_of(said.value);
+    if events.is_empty() && is_thought(said.value) {
+        return Ok(Heard::Thought);
+    }
+    Ok(Heard::Events(events))
+}
+
+fn check_no_error(value: &Value, host: &str, raw: &[u8]) -> Result<(), BackendError> {
+    if value.get("error").is_none_or(Value::is_null) {
+        return Ok(());
+    }
+    Err(BackendError::Status {
+        host: host.to_owned(),
+        status: 200,
+        message: error_message(raw).unwrap_or_else(|| "an error".to_owned()),
+        retry_after: None,
+    })
+}
+
+/// The first of several answers, in a chunk of a stream or in a whole answer.
+fn first_choice(value: &Value) -> Option<&Value> {
+    let is_first = |choice: &&Value| {
+        let index = choice.get("index").and_then(Value::as_u64);
+        index.is_none_or(|index| index == 0)
+    };
+    value.get("choices")?.as_array()?.iter().find(is_first)
+}
+
+/// What a choice says: a piece of it, all of it, or what a raw completion has.
+fn said_in(choice: &Value) -> &Value {
+    let said = choice.get("delta").or(choice.get("message"));
+    said.unwrap_or(choice)
+}
+
+/// Whether a chunk has what a model thinks or a call that it makes, by one of their usual names.
+fn is_thought(value: &Value) -> bool {
+    let said = first_choice(value).map(said_in);
+    ["reasoning_content", "reasoning", "thinking", "tool_calls"]
+        .iter()
+        .filter_map(|name| said?.get(name))
+        .any(|thought| match thought {
+            Value::String(text) => !text.is_empty(),
+            Value::Array(parts) => !parts.is_empty(),
+            other => other.is_object(),
+        })
 }
 
 /// What a chunk of a stream, or a whole answer, says.
-fn events_of(value: &Value, host: &str, raw: &[u8]) -> Result<Vec<Event>, BackendError> {
-    if value.get("error").is_some_and(|error| !error.is_null()) {
-        return Err(BackendError::Status {
-            host: host.to_owned(),
-            status: 200,
-            message: error_message(raw).unwrap_or_else(|| "an error".to_owned()),
-            retry_after: None,
-        });
-    }
-    let choices = value.get("choices").and_then(Value::as_array);
-    let usage = value.get("usage").and_then(usage);
-    if choices.is_none() && usage.is_none() {
-        return Err(BackendError::Malformed {
-            host: host.to_owned(),
-            reason: "it has no `choices`".to_owned(),
-        });
-    }
+fn events_of(value: &Value) -> Vec<Event> {
     let mut events = Vec::new();
-    if let Some(choice) = choices.and_then(|choices| choices.first()) {
-        let said = choice
-            .get("delta")
-            .or(choice.get("message"))
-            .unwrap_or(choice);
-        let text = said
-            .get("content")
-            .or(choice.get("text"))
-            .and_then(Value::as_str);
-        if let Some(text) = text.filter(|text| !text.is_empty()) {
-            events.push(Event::Text(text.to_owned()));
-        }
-        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
-            events.push(Event::Finish(reason.to_owned()));
-        }
+    if let Some(choice) = first_choice(value) {
+        let said = said_in(choice);
+        let text_of = |value: Option<&Value>| {
+            let text = value.and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        events.extend(text_of(said.get("content").or(choice.get("text"))).map(Event::Text));
+        events.extend(text_of(said.get("refusal")).map(Event::Refusal));
+        events.extend(text_of(choice.get("finish_reason")).map(Event::Finish));
     }
-    events.extend(usage.map(Event::Usage));
-    Ok(events)
+    events.extend(value.get("usage").and_then(usage).map(Event::Usage));
+    events
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
@@ -211,4 +255,81 @@ fn usage(usage: &Value) -> Option<Usage> {
         input: usage.get("prompt_tokens")?.as_u64()?,
         output: usage.get("completion_tokens")?.as_u64()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(value: &Value, expected: &[Event]) {
+        assert_eq!(events_of(value), expected, "{value}");
+    }
+
+    fn text(text: &str) -> Event {
+        Event::Text(text.to_owned())
+    }
+
+    #[test]
+    fn only_the_first_of_several_answers_is_heard() {
+        let choice =
+            |index: u64, text: &str| json!({ "index": index, "delta": { "content": text } });
+        check(&json!({ "choices": [choice(1, "b")] }), &[]);
+        check(
+            &json!({ "choices": [choice(1, "b"), choice(0, "a")] }),
+            &[text("a")],
+        );
+        check(
+            &json!({ "choices": [{ "message": { "content": "a" } }] }),
+            &[text("a")],
+        );
+    }
+
+    #[test]
+    fn what_is_said_instead_of_an_answer_is_heard() {
+        let refusal = Event::Refusal("No.".to_owned());
+        let finish = Event::Finish("content_filter".to_owned());
+        let said = json!({ "content": null, "refusal": "No." });
+        check(
+            &json!({ "choices": [{ "delta": said, "finish_reason": "content_filter" }] }),
+            &[refusal.clone(), finish],
+        );
+        check(&json!({ "choices": [{ "message": said }] }), &[refusal]);
+    }
+
+    #[test]
+    fn thoughts_are_a_sign_of_life_and_empty_pieces_are_none() {
+        let chunk = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
+        assert!(is_thought(&chunk(json!({ "reasoning_content": "Hm." }))));
+        assert!(is_thought(&chunk(json!({ "tool_calls": [{}] }))));
+        assert!(!is_thought(&chunk(
+            json!({ "content": "", "reasoning": "" })
+        )));
+        assert!(!is_thought(&json!({ "type": "ping" })));
+    }
+
+    #[test]
+    fn a_raw_prompt_has_the_text_of_all_messages() {
+        let messages = json!([
+            { "role": "system", "content": "Be brief." },
+            { "role": "user", "content": [{ "type": "text", "text": "Rivers." }, { "type": "image_url" }] },
+        ]);
+        let http = Http::new(crate::Timeouts::default()).expect("a client");
+        let server = OpenAi::new(http, "http://h/v1", None, PrefillStyle::RawCompletion);
+        let Value::Object(request) =
+            json!({ "messages": messages, "max_completion_tokens": 9, "n": 3 })
+        else {
+            panic!("it is an object");
+        };
+        let prefill = Some("[1".to_owned());
+        let request = server
+            .expect("an address")
+            .request(Call { request, prefill });
+        assert_eq!(request["prompt"], "Be brief.\n\nRivers.\n\n[1");
+        assert_eq!(
+            (&request["max_tokens"], &request["n"]),
+            (&json!(9), &json!(1))
+        );
+        assert_eq!(request.get("max_completion_tokens"), None);
+    }
 }

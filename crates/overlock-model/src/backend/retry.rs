@@ -3,12 +3,14 @@
 //! Only as long as nothing of the answer has arrived: half an answer is worth keeping, and asking
 //! again would pay for it twice.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 
-use super::{Backend, BackendError, Call, Events};
+use super::{Backend, BackendError, Call, Event, Events};
 
 /// How often and after which waits a call is made again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +19,7 @@ pub struct RetryPolicy {
     pub retries: u32,
     /// The wait before the first; it doubles each time.
     pub first_wait: Duration,
-    /// No wait is longer, not even if the server asks for it.
+    /// No wait is longer: a server that asks for more is not asked again.
     pub longest_wait: Duration,
 }
 
@@ -33,15 +35,18 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// How long to wait before a retry, counted from 0; `chance` lies between 0 and 1 and spreads
-    /// the waits of clients that failed together.
-    pub fn wait(&self, retry: u32, asked_for: Option<Duration>, chance: f64) -> Duration {
+    /// the waits of clients that failed together. Nothing if the server asks for longer than is
+    /// ever waited.
+    pub fn wait(&self, retry: u32, asked_for: Option<Duration>, chance: f64) -> Option<Duration> {
         let doubled = self.first_wait.saturating_mul(2_u32.saturating_pow(retry));
         let own = doubled
             .min(self.longest_wait)
             .mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
-        asked_for
-            .map_or(own, |asked_for| asked_for.max(own))
-            .min(self.longest_wait)
+        match asked_for {
+            Some(asked_for) if asked_for > self.longest_wait => None,
+            Some(asked_for) => Some(asked_for.max(own)),
+            None => Some(own),
+        }
     }
 }
 
@@ -49,6 +54,8 @@ impl RetryPolicy {
 pub struct Retrying<B> {
     backend: B,
     policy: RetryPolicy,
+    /// How many answers in a row have broken off after they had begun.
+    broken: Arc<AtomicU32>,
     /// Draws a number between 0 and 1.
     chance: fn() -> f64,
 }
@@ -59,11 +66,18 @@ impl<B: Backend> Retrying<B> {
         Self {
             backend,
             policy,
+            broken: Arc::default(),
             chance: random_share,
         }
     }
 
     async fn call_until_it_begins(&self, call: Call) -> Result<Events, BackendError> {
+        // What broke off was kept, so that the next call is no retry, but the server may need as
+        // much rest.
+        if let Some(times) = self.broken.load(Ordering::Relaxed).checked_sub(1) {
+            let wait = self.policy.wait(times, None, (self.chance)());
+            tokio::time::sleep(wait.unwrap_or_default()).await;
+        }
         let mut retry = 0;
         loop {
             let error = match self.first_event(call.clone()).await {
@@ -74,6 +88,9 @@ impl<B: Backend> Retrying<B> {
             let wait = self
                 .policy
                 .wait(retry, error.retry_after(), (self.chance)());
+            let Some(wait) = wait else {
+                return Err(error);
+            };
             tokio::time::sleep(wait).await;
             retry += 1;
         }
@@ -85,18 +102,30 @@ impl<B: Backend> Retrying<B> {
         match events.next().await {
             None => Ok(stream::empty().boxed()),
             Some(Err(error)) => Err(error),
-            Some(Ok(first)) => Ok(stream::iter([Ok(first)]).chain(events).boxed()),
+            Some(Ok(first)) => {
+                let all = stream::iter([Ok(first)]).chain(events);
+                Ok(self.counting_breaks(all.boxed()))
+            }
         }
+    }
+
+    /// The same events; whether they break off is counted.
+    fn counting_breaks(&self, events: Events) -> Events {
+        let broken = Arc::clone(&self.broken);
+        let counted = events.inspect(move |event| match event {
+            Err(_) => {
+                broken.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(Event::Finish(_)) => broken.store(0, Ordering::Relaxed),
+            Ok(_) => {}
+        });
+        counted.boxed()
     }
 }
 
 impl<B: Backend> Backend for Retrying<B> {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
         self.call_until_it_begins(call).boxed()
-    }
-
-    fn can_prefill(&self) -> bool {
-        self.backend.can_prefill()
     }
 }
 
@@ -114,10 +143,52 @@ mod tests {
     #[track_caller]
     fn check(retry: u32, asked_for: Option<u64>, chance: f64, expected: f64) {
         let asked_for = asked_for.map(Duration::from_secs);
-        let wait = RetryPolicy::default()
-            .wait(retry, asked_for, chance)
-            .as_secs_f64();
+        let wait = RetryPolicy::default().wait(retry, asked_for, chance);
+        let wait = wait.expect("it is not too long").as_secs_f64();
         assert!((wait - expected).abs() < 1e-9, "{wait} is not {expected}");
+    }
+
+    /// Answers with a word, and then breaks off or ends as the script says, the last one first.
+    struct Breaking(std::sync::Mutex<Vec<bool>>);
+
+    impl Backend for Breaking {
+        fn call(&self, _call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+            let breaks = self.0.lock().ok().and_then(|mut script| script.pop());
+            let end = match breaks {
+                Some(true) => Err(BackendError::TooLong { most_bytes: 1 }),
+                _ => Ok(Event::Finish("stop".to_owned())),
+            };
+            let events = [Ok(Event::Text("[".to_owned())), end];
+            async { Ok(stream::iter(events).boxed()) }.boxed()
+        }
+    }
+
+    #[test]
+    fn an_answer_that_broke_off_is_followed_by_a_wait() {
+        static DRAWN: AtomicU32 = AtomicU32::new(0);
+        let script = [false, false, true, true, false].into();
+        let policy = RetryPolicy {
+            first_wait: Duration::from_millis(1),
+            ..RetryPolicy::default()
+        };
+        let mut backend = Retrying::new(Breaking(std::sync::Mutex::new(script)), policy);
+        backend.chance = || f64::from(DRAWN.fetch_add(1, Ordering::Relaxed)) * 0.0;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        let waits = [(); 5].map(|()| {
+            let call = Call {
+                request: serde_json::Map::new(),
+                prefill: None,
+            };
+            runtime.block_on(async {
+                let events = backend.call(call).await.expect("it begins");
+                events.collect::<Vec<_>>().await
+            });
+            DRAWN.load(Ordering::Relaxed)
+        });
+        assert_eq!(waits, [0, 0, 1, 2, 2]);
     }
 
     #[test]
@@ -132,6 +203,8 @@ mod tests {
     fn waits_as_long_as_the_server_asks_within_reason() {
         check(0, Some(7), 1.0, 7.0);
         check(3, Some(1), 1.0, 4.0);
-        check(0, Some(86_400), 1.0, 60.0);
+        check(0, Some(60), 1.0, 60.0);
+        let asked_for = Some(Duration::from_hours(1));
+        assert_eq!(RetryPolicy::default().wait(0, asked_for, 1.0), None);
     }
 }

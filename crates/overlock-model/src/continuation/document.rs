@@ -16,7 +16,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// The document in a first answer, or in what was stored of it.
+    /// The document in a first answer.
     pub(super) fn read(answer: &[u8], kpis: &[MeasuredKpi]) -> Result<Self, NoJson> {
         let mut document = Self {
             base: Base::read(answer)?.into_owned(),
@@ -28,6 +28,15 @@ impl Document {
         };
         document.count();
         Ok(document)
+    }
+
+    /// The document that was stored, if it is one as it stands: what would have to be found or
+    /// mended in it was never accepted.
+    pub(super) fn stored(text: &[u8], kpis: &[MeasuredKpi]) -> Option<Self> {
+        let document = Self::read(text, kpis).ok()?;
+        let base = &document.base;
+        let is_same = [base.text().as_bytes(), base.half_character()].concat() == text;
+        is_same.then_some(document)
     }
 
     /// Joins an answer; the document stays as it is if that is refused.

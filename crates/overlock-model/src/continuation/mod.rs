@@ -9,7 +9,9 @@
 
 mod blank;
 mod document;
+mod first;
 mod outcome;
+mod resume;
 mod stored;
 mod tally;
 
@@ -17,17 +19,17 @@ mod tally;
 mod tests;
 
 pub use outcome::{Failure, Outcome, Reason};
+pub use resume::ResumeError;
 
 use overlock_json::{Base, CloseOptions, Delivered, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::progress::{
-    Kpi, MeasuredKpi, last_percentage, proposed_kpis, split_label, validate_kpi_progression,
-};
+use crate::progress::{Kpi, MeasuredKpi, proposed_kpis, split_progress, validate_kpi_progression};
 use crate::prompt::SHORT_DOCUMENT;
 use crate::way::Way;
 use blank::{after_blank, split_blank};
 use document::Document;
+use first::is_clearly_the_document;
 use stored::Stored;
 use tally::Tally;
 
@@ -105,6 +107,22 @@ pub struct Answer<'a> {
     pub tokens: u64,
 }
 
+/// Why an answer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// The run has ended.
+    #[error("the run has ended and takes no more answers")]
+    Ended,
+    /// It answers a call that is not to be made now, such as one that was answered already.
+    #[error("this is an answer to call `{answered}`, but call `{awaited}` is to be answered")]
+    NotAwaited {
+        /// The call that it answers.
+        answered: u32,
+        /// The call that is to be answered.
+        awaited: u32,
+    },
+}
+
 /// What became of one answer. A run can be told again by its steps: see [`Continuation::resume`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
@@ -124,9 +142,62 @@ pub struct Step {
     pub progress: Progress,
     /// What became of it.
     pub result: StepResult,
+    /// How the answer ended, as far as whoever made the call has said.
+    #[serde(default, flatten)]
+    pub end: StepEnd,
+}
+
+/// How an answer ended, which tells nothing about whether the document is whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepEnd {
+    /// Why the provider says that it ended, such as `stop`, `length` or `content_filter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
+    /// What the model said instead of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// What broke it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
 }
 
 impl Step {
+    /// How many bytes the document has after it; nothing if it did not grow.
+    pub fn end_len(&self) -> Option<usize> {
+        match &self.result {
+            StepResult::Grown {
+                offset,
+                added_bytes,
+                ..
+            } => Some(offset + added_bytes),
+            StepResult::Failed { .. } => None,
+        }
+    }
+
+    /// What somebody who watches the run should know besides the result, in words.
+    pub fn warnings(&self) -> Vec<String> {
+        let StepEnd {
+            finish,
+            refusal,
+            broken,
+        } = &self.end;
+        let refusal = refusal
+            .as_ref()
+            .map(|text| format!("the model declines: {text}"));
+        let broken = broken
+            .as_ref()
+            .map(|error| format!("the answer broke off: {error}"));
+        let finish = finish
+            .as_deref()
+            .filter(|finish| *finish == "content_filter");
+        let finish = finish.map(|finish| format!("the provider ended the answer: `{finish}`"));
+        let slipped = (self.progress == Progress::Slipped)
+            .then(|| "the share that the model says it has delivered fell".to_owned());
+        let all = [refusal, finish, broken, slipped];
+        all.into_iter().flatten().collect()
+    }
+
     /// The same step without the text that it brought, to be shown.
     #[must_use]
     pub fn without_text(&self) -> Self {
@@ -191,6 +262,9 @@ pub enum Progress {
     Rose,
     /// It did not.
     Stalled,
+    /// It did not, and the model says that there is less than it said before, which is worth a
+    /// warning.
+    Slipped,
     /// There is less than before.
     Fell,
 }
@@ -205,10 +279,11 @@ pub enum Progress {
 /// for text in answers {
 ///     let ask = run.next().expect("it has not ended");
 ///     // Here the model is asked.
-///     run.answered(&ask, &Answer { text: text.as_bytes(), tokens: 20 });
+///     run.answered(&ask, &Answer { text: text.as_bytes(), tokens: 20 })?;
 /// }
 /// assert_eq!(run.outcome(), Some(&Outcome::Complete));
 /// assert_eq!(run.text(), r#"{"rows": ["alpha", "beta", "gamma"]}"#);
+/// # Ok::<(), overlock_model::AnswerError>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
@@ -224,43 +299,14 @@ pub struct Continuation {
 impl Continuation {
     /// A run in which nothing has been asked yet.
     pub fn new(options: ContinuationOptions) -> Self {
-        Self {
+        let mut run = Self {
             options,
             document: None,
             tally: Tally::default(),
             raw: String::new(),
             outcome: None,
-        }
-    }
-
-    /// The run that these steps are of, ready to go on.
-    pub fn resume<'a>(
-        options: ContinuationOptions,
-        steps: impl IntoIterator<Item = &'a Step>,
-    ) -> Self {
-        let mut run = Self::new(options);
-        let mut text = Vec::new();
-        for step in steps {
-            run.tally.add(step, &run.options);
-            match &step.result {
-                StepResult::Grown {
-                    offset,
-                    added,
-                    half_character,
-                    ..
-                } => {
-                    text.truncate(*offset);
-                    text.extend_from_slice(added.as_bytes());
-                    text.extend_from_slice(half_character);
-                }
-                StepResult::Failed { raw, .. } => {
-                    if let Some(raw) = raw {
-                        run.raw.clone_from(raw);
-                    }
-                }
-            }
-        }
-        run.document = Document::read(&text, measured(&run.options, &run.tally)).ok();
+        };
+        // Who allows nothing gets nothing, and is told why.
         run.outcome = run.decide();
         run
     }
@@ -290,10 +336,12 @@ impl Continuation {
         })
     }
 
-    /// Takes what came back and decides.
-    pub fn answered(&mut self, ask: &Ask, answer: &Answer<'_>) -> Step {
+    /// Takes what came back and decides. An answer to anything but what is to be asked now is
+    /// refused and changes nothing: taken twice, it would double what it brought.
+    pub fn answered(&mut self, ask: &Ask, answer: &Answer<'_>) -> Result<Step, AnswerError> {
+        self.check_awaited(ask)?;
         if ask.wants == Wants::Kpis {
-            return self.count_proposed(answer);
+            return Ok(self.count_proposed(answer));
         }
         let (kpi, text) = if ask.wants == Wants::ProgressAndDocument {
             without_progress(answer.text, &ask.overlap)
@@ -306,7 +354,7 @@ impl Continuation {
             Some(document) => join(document, ask, text),
         };
         let progress = self.progress(&result, kpi, &before);
-        self.take(Step {
+        Ok(self.take(Step {
             iteration: self.tally.iterations + 1,
             way: ask.way,
             tokens: answer.tokens,
@@ -314,13 +362,27 @@ impl Continuation {
             kpis: None,
             progress,
             result,
-        })
+            end: StepEnd::default(),
+        }))
+    }
+
+    fn check_awaited(&self, ask: &Ask) -> Result<(), AnswerError> {
+        let awaited = self.tally.iterations + 1;
+        if self.outcome.is_some() {
+            Err(AnswerError::Ended)
+        } else if ask.iteration != awaited {
+            let answered = ask.iteration;
+            Err(AnswerError::NotAwaited { answered, awaited })
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes note that the upstream refuses to be asked like this, and that there is no answer.
     /// Of the caller's own prompt there is no other kind: that gives nothing, and is for whoever
-    /// drives the run to [`stop`](Self::stop).
+    /// drives the run to [`stop`](Self::stop). What is not to be asked now cannot be refused.
     pub fn refused(&mut self, ask: &Ask, message: String) -> Option<Step> {
+        self.check_awaited(ask).ok()?;
         let (failure, kpis) = match (ask.wants, ask.way) {
             (Wants::Kpis, _) => (Failure::NoKpis { message }, Some(Vec::new())),
             (_, Some(_)) => (Failure::Refused { message }, None),
@@ -334,6 +396,7 @@ impl Continuation {
             kpis,
             progress: Progress::Unknown,
             result: StepResult::Failed { failure, raw: None },
+            end: StepEnd::default(),
         }))
     }
 
@@ -361,6 +424,7 @@ impl Continuation {
             kpis: Some(kpis),
             progress: Progress::Unknown,
             result,
+            end: StepEnd::default(),
         })
     }
 
@@ -382,6 +446,12 @@ impl Continuation {
         if self.outcome.is_none() {
             self.outcome = Some(self.ended(reason));
         }
+    }
+
+    /// Takes note of how many characters the next answers may hold, where
+    /// [nobody has said so](ContinuationOptions::answer_chars) before.
+    pub fn expect_answer_chars(&mut self, chars: usize) {
+        self.tally.answer_chars = Some(chars);
     }
 
     /// How the run ended, if it has.
@@ -412,8 +482,7 @@ impl Continuation {
 
     /// Whether a first answer was cut, so that more are put together.
     pub fn is_accumulation_mode(&self) -> bool {
-        self.base().is_some()
-            && (self.outcome != Some(Outcome::Complete) || self.tally.iterations > 1)
+        self.base().is_some() && (self.outcome != Some(Outcome::Complete) || self.tally.pieces > 1)
     }
 
     /// What the document holds so far.
@@ -473,10 +542,16 @@ impl Continuation {
         if way == Way::Prefill && base.text().len() <= SHORT_DOCUMENT {
             return split_blank(base.text()).0;
         }
-        let answer_chars = self.options.answer_chars;
+        let answer_chars = self.options.answer_chars.or(self.tally.answer_chars);
+        let usual = base.overlap_context(answer_chars);
         let overlap = match self.tally.ambiguous {
-            0 => base.overlap_context(answer_chars),
-            times => base.longer_overlap_context(answer_chars, LONGER_OVERLAP * times as usize),
+            0 => usual,
+            times => {
+                let longest = answer_chars.map_or(usize::MAX, |chars| chars / 4);
+                let room = longest.saturating_sub(usual.chars().count());
+                let by = LONGER_OVERLAP.saturating_mul(times as usize);
+                base.longer_overlap_context(answer_chars, by.min(room))
+            }
         };
         match way {
             Way::Prefill => split_blank(overlap).0,
@@ -486,7 +561,15 @@ impl Continuation {
 
     /// Takes a first answer.
     fn begin(&mut self, text: &[u8]) -> StepResult {
-        match Document::read(text, measured(&self.options, &self.tally)) {
+        let kpis = measured(&self.options, &self.tally);
+        let read = Document::read(text, kpis).map_err(Failure::from);
+        let is_unclear =
+            |document: &Document| document.base().is_complete() && !is_clearly_the_document(text);
+        let read = match read {
+            Ok(document) if is_unclear(&document) => Err(Failure::Unclear),
+            read => read,
+        };
+        match read {
             Ok(document) => {
                 let seam = Seam {
                     outcome: overlock_json::Outcome::Exact,
@@ -500,10 +583,10 @@ impl Continuation {
                 self.raw.clear();
                 result
             }
-            Err(reason) => {
+            Err(failure) => {
                 self.raw = String::from_utf8_lossy(text).into_owned();
                 StepResult::Failed {
-                    failure: reason.into(),
+                    failure,
                     raw: Some(self.raw.clone()),
                 }
             }
@@ -535,6 +618,7 @@ impl Continuation {
                 last if validate_kpi_progression(last, current) => Progress::Rose,
                 // It thinks that it is done, but it goes on.
                 _ if current == 100 => Progress::Unknown,
+                Some(last) if current < last => Progress::Slipped,
                 _ => Progress::Stalled,
             },
             _ => Progress::Unknown,
@@ -644,10 +728,6 @@ fn without_progress<'a>(answer: &'a [u8], overlap: &str) -> (Option<u8>, &'a [u8
         Ok(text) => text,
         Err(error) => str::from_utf8(&answer[..error.valid_up_to()]).unwrap_or_default(),
     };
-    if let Some((line, rest)) = split_label(text) {
-        let rest_at = text.len() - rest.len();
-        return (last_percentage(line), &answer[rest_at..]);
-    }
-    let before = text.find(overlap).map_or("", |at| &text[..at]);
-    (last_percentage(before), answer)
+    let (kpi, rest) = split_progress(text, overlap);
+    (kpi, &answer[text.len() - rest.len()..])
 }

@@ -102,6 +102,9 @@ pub enum Failure {
     /// It holds no JSON.
     #[error("the answer holds no JSON")]
     NoJson,
+    /// It holds JSON, of which nobody can tell whether it is the document or a part of the talk.
+    #[error("the answer holds JSON that is not clearly the document")]
+    Unclear,
     /// All of it was there already.
     #[error("the answer repeats what was there already")]
     Repeat,
@@ -134,6 +137,7 @@ impl Failure {
         match self {
             Self::Empty => "empty",
             Self::NoJson => "no-json",
+            Self::Unclear => "unclear",
             Self::Repeat => "repeat",
             Self::Ambiguous => "ambiguous",
             Self::NoMatch { .. } => "no-match",

@@ -3,11 +3,12 @@
 //! Of the document only its text is kept: reading it again takes no longer than loading it, and
 //! nothing has to be believed of what somebody else may have written.
 
+use overlock_json::Base;
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
 use super::tally::Tally;
-use super::{Continuation, ContinuationOptions, Outcome, measured};
+use super::{Continuation, ContinuationOptions, Outcome, ResumeError, measured};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
@@ -35,7 +36,7 @@ impl From<Continuation> for Stored {
 }
 
 impl TryFrom<Stored> for Continuation {
-    type Error = overlock_json::NoJson;
+    type Error = ResumeError;
 
     fn try_from(stored: Stored) -> Result<Self, Self::Error> {
         let document = match &stored.text {
@@ -43,15 +44,22 @@ impl TryFrom<Stored> for Continuation {
             Some(text) => {
                 let bytes = [text.as_bytes(), &stored.half_character].concat();
                 let kpis = measured(&stored.options, &stored.tally);
-                Some(Document::read(&bytes, kpis)?)
+                Some(Document::stored(&bytes, kpis).ok_or(ResumeError::NotADocument)?)
             }
         };
-        Ok(Self {
+        let mut run = Self {
             options: stored.options,
             document,
             tally: stored.tally,
             raw: stored.raw,
-            outcome: stored.outcome,
-        })
+            outcome: None,
+        };
+        // Why a run was stopped only it can know; whether its document is whole, the document.
+        let reason = stored.outcome.as_ref().and_then(Outcome::reason);
+        run.outcome = match reason {
+            Some(reason) if !run.base().is_some_and(Base::is_complete) => Some(run.ended(reason)),
+            _ => run.decide(),
+        };
+        Ok(run)
     }
 }

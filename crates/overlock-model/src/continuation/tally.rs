@@ -11,6 +11,8 @@ use crate::way::Way;
 pub(super) struct Tally {
     pub(super) iterations: u32,
     pub(super) output_tokens: u64,
+    /// How many answers brought a piece of the document.
+    pub(super) pieces: u32,
     /// Failures in a row, those of them that brought nothing, and those that the upstream refused
     /// to answer.
     pub(super) failures: u32,
@@ -26,6 +28,8 @@ pub(super) struct Tally {
     /// Answers in a row without progress.
     pub(super) stalls: u32,
     pub(super) fell: bool,
+    /// How many characters the next answer may hold, as far as is known from its call.
+    pub(super) answer_chars: Option<usize>,
     /// What the model says can be counted, once it was asked.
     pub(super) kpis: Option<Vec<MeasuredKpi>>,
 }
@@ -43,6 +47,7 @@ impl Tally {
             StepResult::Grown { .. } => {
                 (self.failures, self.brought_nothing, self.refusals) = (0, 0, 0);
                 self.ambiguous = 0;
+                self.pieces += 1;
             }
             StepResult::Failed { failure, .. } => self.add_failure(failure, step.way, options),
         }
@@ -52,7 +57,7 @@ impl Tally {
                 self.stalls = 0;
                 self.last_kpi = step.kpi.or(self.last_kpi);
             }
-            Progress::Stalled => self.stalls += 1,
+            Progress::Stalled | Progress::Slipped => self.stalls += 1,
             Progress::Fell => self.fell = true,
         }
     }

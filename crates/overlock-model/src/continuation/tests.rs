@@ -15,7 +15,7 @@ fn answer(run: &mut Continuation, text: &str) -> (Ask, Step) {
         text: text.as_bytes(),
         tokens: 10,
     };
-    let step = run.answered(&ask, &answer);
+    let step = run.answered(&ask, &answer).expect("it was asked");
     (ask, step)
 }
 
@@ -173,6 +173,162 @@ fn an_answer_that_only_repeats_is_no_progress() {
     );
 }
 
+#[test]
+fn a_later_answer_that_turns_into_talk_changes_nothing() {
+    let mut run = run();
+    answer(&mut run, r#"{"rows": [["Nile", 6650], ["Amazon", 6400], "#);
+    let before = (run.text().to_owned(), run.last_valid_complete_part());
+    let overlap = run.next().expect("it is cut").overlap;
+    let (_, step) = answer(&mut run, &format!("{overlap}and so on, as you know."));
+    assert!(
+        matches!(failure(&step), Some(Failure::NoMatch { .. })),
+        "{step:?}"
+    );
+    let after = (run.text().to_owned(), run.last_valid_complete_part());
+    assert_eq!(after, before);
+    assert_eq!((run.merge_fail_count(), run.outcome()), (1, None));
+}
+
+#[test]
+fn brackets_in_talk_are_no_document() {
+    for text in [
+        "Sure! As described in [1], I will now write the report",
+        "{\"a\": 1}\n{\"a\": 2",
+        r#"{"error": "x"} no wait: {"rows": [1"#,
+    ] {
+        let mut run = run();
+        let (_, step) = answer(&mut run, text);
+        assert_eq!(failure(&step), Some(&Failure::Unclear), "{text}");
+        assert_eq!((run.outcome(), run.raw()), (None, text));
+        answer(&mut run, DOCUMENT);
+        assert_eq!(run.outcome(), Some(&Outcome::Complete));
+        assert!(!run.is_accumulation_mode(), "nothing was put together");
+    }
+}
+
+#[test]
+fn an_answer_is_taken_once_and_only_while_it_is_awaited() {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, "[1");
+    let (ask, _) = answer(&mut run, ", 2");
+    let again = Answer {
+        text: b", 2",
+        tokens: 1,
+    };
+    let not_awaited = AnswerError::NotAwaited {
+        answered: 2,
+        awaited: 3,
+    };
+    assert_eq!(run.answered(&ask, &again), Err(not_awaited));
+    assert_eq!(run.refused(&ask, "no".to_owned()), None);
+    assert_eq!((run.text(), run.iterations()), ("[1, 2", 2));
+
+    let ask = run.next().expect("it is cut");
+    run.stop(Reason::Cancelled);
+    assert_eq!(run.answered(&ask, &again), Err(AnswerError::Ended));
+    assert_eq!(run.text(), "[1, 2");
+}
+
+// What was recorded.
+
+/// A run in three answers, and its steps.
+fn recorded() -> (Continuation, Vec<Step>) {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    let texts = [&DOCUMENT[..100], &DOCUMENT[100..140], &DOCUMENT[140..]];
+    let steps = texts.map(|text| answer(&mut run, text).1).to_vec();
+    assert_eq!(run.text(), DOCUMENT);
+    (run, steps)
+}
+
+#[track_caller]
+fn check_damaged(steps: &[Step], error: ResumeError) {
+    let resumed = Continuation::resume(ContinuationOptions::default(), steps);
+    assert_eq!(resumed.map(|run| run.text().to_owned()), Err(error));
+}
+
+#[test]
+fn a_run_with_a_step_missing_is_not_taken_up() {
+    let (_, steps) = recorded();
+    let gap = |expected, found| ResumeError::Gap { expected, found };
+    check_damaged(&steps[1..], gap(1, 2));
+    check_damaged(&[steps[0].clone(), steps[2].clone()], gap(2, 3));
+    check_damaged(&[steps[0].clone(), steps[0].clone()], gap(2, 1));
+}
+
+#[test]
+fn steps_that_do_not_fit_together_are_not_taken_up() {
+    let (_, mut steps) = recorded();
+    let told: Vec<Step> = steps.iter().map(Step::without_text).collect();
+    check_damaged(&told, ResumeError::Unjoined { iteration: 1 });
+    steps.remove(1);
+    steps[1].iteration = 2;
+    check_damaged(&steps, ResumeError::Unjoined { iteration: 2 });
+    if let StepResult::Grown { offset, .. } = &mut steps[1].result {
+        *offset = 100;
+    }
+    check_damaged(&steps, ResumeError::NotADocument);
+}
+
+#[test]
+fn half_a_character_is_kept_from_step_to_step() {
+    let document = "{\"river\": \"Düna\", \"rows\": [1]}".as_bytes();
+    let at = document.iter().position(|byte| *byte > 127).expect("an ü") + 1;
+    let options = ContinuationOptions {
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    };
+    let mut run = Continuation::new(options.clone());
+    let take = |run: &mut Continuation, text: &[u8]| {
+        let ask = run.next().expect("it has not ended");
+        run.answered(&ask, &Answer { text, tokens: 1 })
+            .expect("it was asked")
+    };
+    let first = take(&mut run, &document[..at]);
+    assert_eq!(run.text(), "{\"river\": \"D");
+    let resumed = Continuation::resume(options, [&first]).expect("all steps are there");
+    let stored = serde_json::to_string(&run).expect("a run can be written");
+    let stored = serde_json::from_str(&stored).expect("and read");
+    for mut run in [run, resumed, stored] {
+        take(&mut run, &document[at..]);
+        assert_eq!(run.text().as_bytes(), document);
+        assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    }
+}
+
+#[test]
+fn what_is_stored_of_an_outcome_is_not_believed() {
+    let run = cut_at(120);
+    let mut stored = serde_json::to_value(&run).expect("a run can be written");
+    let read = |stored: &serde_json::Value| serde_json::from_value::<Continuation>(stored.clone());
+    stored["outcome"] = serde_json::json!({ "outcome": "complete" });
+    let believed = read(&stored).expect("it can be read");
+    assert_eq!(believed.outcome(), None, "it is cut");
+
+    stored["outcome"] = serde_json::json!({ "outcome": "failed", "reason": "deadline" });
+    let stopped = read(&stored).expect("it can be read");
+    assert!(matches!(
+        stopped.outcome(),
+        Some(Outcome::Partial {
+            reason: Reason::Deadline,
+            ..
+        })
+    ));
+
+    stored["text"] = DOCUMENT.into();
+    let whole = read(&stored).expect("it can be read");
+    assert_eq!(whole.outcome(), Some(&Outcome::Complete));
+    for text in ["Here: {\"a\": 1}", "{'a': 1}", "", "no"] {
+        stored["text"] = text.into();
+        assert!(read(&stored).is_err(), "{text:?}");
+    }
+}
+
 // Accumulating, case by case.
 
 #[test]
@@ -266,6 +422,13 @@ fn a_doubtful_join_is_asked_again_with_a_longer_overlap() {
     let second = run.next().expect("it is asked again");
     assert_eq!(second.way, Some(Way::Overlap));
     assert!(second.overlap.len() > first.overlap.len());
+
+    let added = format!("{}[1], [2, 3], [4", second.overlap);
+    let (_, step) = answer(&mut run, &added);
+    assert_eq!(failure(&step), None, "{step:?}");
+    let third = run.next().expect("it is cut").overlap;
+    let usual = run.base().map(|base| base.overlap_context(None).to_owned());
+    assert_eq!(Some(third), usual, "the doubt is over");
 }
 
 fn refuse(run: &mut Continuation) -> Ask {
@@ -292,7 +455,8 @@ fn a_way_that_is_refused_is_not_tried_again() {
     assert_eq!((refused.way, refused.tokens), (Some(Way::Prefill), 0));
     assert_eq!((run.iterations(), run.merge_fail_count()), (2, 1));
 
-    let mut resumed = Continuation::resume(options, [&first, &refused]);
+    let resumed = Continuation::resume(options, [&first, &refused]);
+    let mut resumed = resumed.expect("all steps are there");
     assert_eq!(resumed.next(), run.next());
     resumed.try_again();
     for way in [Way::Overlap, Way::Remainder, Way::Overlap] {
@@ -375,6 +539,32 @@ fn a_share_that_does_not_rise_ends_the_run() {
 }
 
 #[test]
+fn a_share_that_falls_is_worth_a_warning() {
+    let mut run = run();
+    answer(&mut run, "[0");
+    for (share, warnings) in [(40, 0), (30, 1), (30, 1), (41, 0)] {
+        let overlap = run.next().expect("it goes on").overlap;
+        let (_, step) = answer(&mut run, &format!("PROGRESS: {share}\n{overlap}, 1"));
+        assert_eq!(step.warnings().len(), warnings, "{share}: {step:?}");
+    }
+    assert_eq!(run.outcome(), None);
+}
+
+#[test]
+fn a_longer_overlap_leaves_room_for_the_answer_too() {
+    let text = format!("[{}", "[0, 0], ".repeat(600));
+    let mut run = run();
+    answer(&mut run, &text);
+    run.expect_answer_chars(400);
+    let usual = run.next().expect("it is cut").overlap;
+    assert!(usual.len() <= 100, "{}", usual.len());
+    let (_, step) = answer(&mut run, "[0, 0], [0, 0], [1]]");
+    assert_eq!(failure(&step), Some(&Failure::Ambiguous), "{step:?}");
+    let longer = run.next().expect("it is asked again").overlap;
+    assert!(longer.len() <= 100, "{}", longer.len());
+}
+
+#[test]
 fn progress_forgives_what_was_before() {
     check_claims(
         2,
@@ -392,6 +582,46 @@ fn progress_forgives_what_was_before() {
 #[test]
 fn an_answer_that_tells_nothing_is_no_fault() {
     check_claims(1, &["PROGRESS: 10\n", "", "", "", "PROGRESS: 11\n"], None);
+}
+
+#[test]
+fn a_share_may_be_told_in_other_words_before_the_overlap() {
+    check_claims(
+        1,
+        &[
+            "That is about 10 % so far.\n",
+            "We are at 10 percent now.\n",
+        ],
+        Some(2),
+    );
+}
+
+#[test]
+fn numbers_of_the_document_are_no_shares() {
+    let row = |number: usize| format!(r#"{{"name": "row {number}", "score": 7}}"#);
+    let rows: Vec<_> = (0..200).map(row).collect();
+    let document = format!("[{}]", rows.join(", "));
+    let mut run = run();
+    let mut end = 0;
+    while run.outcome().is_none() {
+        end = (end + 700).min(document.len());
+        let (_, step) = answer(&mut run, &document[..end]);
+        assert_eq!((failure(&step), step.kpi), (None, None), "{step:?}");
+    }
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.text(), document);
+}
+
+#[test]
+fn a_count_that_falls_ends_the_run() {
+    let mut run = measured("$.rows[*]");
+    let (_, first) = answer(&mut run, r#"{"rows": [1, 2, "#);
+    let (_, mut second) = answer(&mut run, "3, ");
+    second.progress = Progress::Fell;
+    let resumed = Continuation::resume(run.options().clone(), [&first, &second]);
+    let resumed = resumed.expect("all steps are there");
+    let reason = resumed.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::KpiStalled));
 }
 
 #[test]
@@ -479,6 +709,7 @@ fn what_can_be_counted_is_not_asked_again_after_a_resume() {
         let mut steps = vec![first, answer(&mut run, reply).1];
         steps.push(answer(&mut run, "3, ").1);
         let resumed = Continuation::resume(run.options().clone(), &steps);
+        let resumed = resumed.expect("all steps are there");
         assert_eq!((resumed.next(), resumed.kpis()), (run.next(), run.kpis()));
         assert_eq!(resumed.output_tokens(), 30);
         let stored = serde_json::to_string(&run).expect("a run can be written");
@@ -527,6 +758,30 @@ fn a_document_that_is_whole_at_once_is_not_measured() {
 }
 
 // Limits.
+
+#[test]
+fn who_allows_nothing_is_told_so() {
+    for (options, reason) in [
+        (
+            ContinuationOptions {
+                max_output_tokens: Some(0),
+                ..ContinuationOptions::default()
+            },
+            Reason::TokenLimit,
+        ),
+        (
+            ContinuationOptions {
+                max_iterations: 0,
+                ..ContinuationOptions::default()
+            },
+            Reason::IterationLimit,
+        ),
+    ] {
+        let run = Continuation::new(options);
+        assert_eq!(run.next(), None);
+        assert_eq!(run.outcome(), Some(&Outcome::Failed { reason }));
+    }
+}
 
 #[test]
 fn ends_after_as_many_iterations_as_are_allowed() {
@@ -619,6 +874,7 @@ fn a_step_costs_what_it_brings_however_long_the_document_is() {
                 tokens: 1,
             },
         );
+        let step = step.expect("it was asked");
         let StepResult::Grown { scanned, .. } = step.result else {
             panic!("{:?}", step.result);
         };
@@ -730,7 +986,9 @@ proptest! {
                 Reply::Refused => run.refused(&ask, "no".to_owned()),
                 _ => None,
             };
-            let step = refused.unwrap_or_else(|| run.answered(&ask, &Answer { text: &text, tokens: 5 }));
+            let answer = Answer { text: &text, tokens: 5 };
+            let step = refused.unwrap_or_else(|| run.answered(&ask, &answer).expect("it was asked"));
+            prop_assert!(run.answered(&ask, &answer).is_err(), "an answer counts once");
             if ask.wants == Wants::Kpis {
                 prop_assert_eq!(run.text(), before.as_str());
             }
@@ -741,7 +999,7 @@ proptest! {
             }
             steps.push(step);
 
-            let resumed = Continuation::resume(options.clone(), &steps);
+            let resumed = Continuation::resume(options.clone(), &steps).expect("all steps are there");
             prop_assert_eq!(resumed.text(), run.text());
             prop_assert_eq!(resumed.next(), run.next());
             prop_assert_eq!(resumed.outcome(), run.outcome());
@@ -750,6 +1008,7 @@ proptest! {
             let stored = serde_json::to_string(&run).expect("a run can be written");
             let read: Continuation = serde_json::from_str(&stored).expect("and read");
             prop_assert_eq!((read.text(), read.next()), (run.text(), run.next()));
+            prop_assert_eq!(read.outcome(), run.outcome());
             prop_assert_eq!(read.kpis(), run.kpis());
         }
         prop_assert!(run.iterations() <= max_iterations);

@@ -1,14 +1,13 @@
 //! What share does the model say it has delivered?
 
-use overlock_json::extract;
-
 /// The word that the line begins with on which a model was asked to tell its progress.
 const LABEL: &str = "progress";
 
-/// The percentage that an answer names outside of its JSON, if there is one: the last of `45%`,
-/// `45 percent` and a bare `45` that is no more than 100.
+/// The percentage that an answer names in the lines before its JSON, if there is one: the last of
+/// `45%`, `45 percent` and a bare `45` that is no more than 100.
 ///
-/// What stands in the document never counts.
+/// What stands in the document never counts, and what comes after a piece of one cannot be told
+/// from it.
 ///
 /// ```
 /// use overlock_model::extract_kpi;
@@ -17,12 +16,7 @@ const LABEL: &str = "progress";
 /// assert_eq!(extract_kpi(r#"{"share": "80%"}"#), None);
 /// ```
 pub fn extract_kpi(answer: &str) -> Option<u8> {
-    if let Some((line, _)) = split_label(answer) {
-        return last_percentage(line);
-    }
-    let found = extract(answer)?;
-    let after = last_percentage(&answer[found.end..]);
-    after.or_else(|| last_percentage(&answer[..found.start]))
+    split_progress(answer, "").0
 }
 
 /// Whether the share rose by at least one; any first value is progress.
@@ -36,6 +30,28 @@ pub fn extract_kpi(answer: &str) -> Option<u8> {
 /// ```
 pub fn validate_kpi_progression(last: Option<u8>, current: u8) -> bool {
     last.is_none_or(|last| current > last)
+}
+
+/// What an answer says of its progress before its JSON begins, or before what it was asked to
+/// repeat, and the answer without a line of its own about it.
+pub(crate) fn split_progress<'a>(answer: &'a str, overlap: &str) -> (Option<u8>, &'a str) {
+    if let Some((line, rest)) = split_label(answer) {
+        return (last_percentage(line), rest);
+    }
+    let repeated = answer.find(overlap).filter(|_| !overlap.is_empty());
+    let begins = answer.find(['{', '[', '"']).into_iter().chain(repeated);
+    let before = begins.min().map_or("", |at| &answer[..at]);
+    (last_percentage(whole_lines_of_talk(before)), answer)
+}
+
+/// The lines at the beginning of an answer, if they cannot be the middle of a document: no string
+/// goes on over a line, and between values there is a comma.
+fn whole_lines_of_talk(text: &str) -> &str {
+    let lines = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
+    let is_data = lines.trim().starts_with([',', ':'])
+        || lines.trim().ends_with(',')
+        || lines.contains(['}', ']']);
+    if is_data { "" } else { lines }
 }
 
 /// The line of an answer that tells its progress, if it is the first, and what follows it.
@@ -53,7 +69,7 @@ pub(crate) fn split_label(answer: &str) -> Option<(&str, &str)> {
 }
 
 /// The last whole number up to 100 that stands by itself in a text.
-pub(crate) fn last_percentage(text: &str) -> Option<u8> {
+fn last_percentage(text: &str) -> Option<u8> {
     let is_part =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b',' | b'_' | b'-');
     text.as_bytes()
@@ -87,13 +103,14 @@ mod tests {
         check("**PROGRESS:** 0\n{}", Some(0));
         check("PROGRESS: 100 %\n[1]", Some(100));
         check("Here is more (45%):\n```json\n{\"a\": 1}\n```", Some(45));
-        check("{\"a\": 1}\nThat is 60 percent.", Some(60));
+        check("About 45 % so far.\n{\"a\": 1}", Some(45));
+        check("45\n{\"a\": 1}", Some(45));
     }
 
     #[test]
     fn the_last_one_counts() {
         check("PROGRESS: 40, no, 45\n{}", Some(45));
-        check("12 done\n{\"a\": 1}\n30%", Some(30));
+        check("12 done\nor rather 30%\n{\"a\": 1}", Some(30));
     }
 
     #[test]
@@ -112,6 +129,11 @@ mod tests {
         check(r#"{"share": "80%", "done": 45}"#, None);
         check("[45, 46", None);
         check("\"progress: 45\n\"]", None);
+        check("45, 46,\n47,\n{\"a\": 1}", None);
+        check("5\n],\n\"share\": 80", None);
+        check(": 45,\n\"share\": 80", None);
+        check("ow 45 people came\", \"and\": 80", None);
+        check("{\"a\": 1}\nThat is 60 percent.", None);
     }
 
     #[test]
@@ -132,5 +154,14 @@ mod tests {
         assert_eq!(split_label("PROGRESS: 45"), None);
         assert_eq!(split_label("progress\": 45,\n"), None);
         assert_eq!(split_label("Überall\n"), None);
+    }
+
+    #[test]
+    fn what_is_repeated_never_counts() {
+        let said = |answer, overlap| split_progress(answer, overlap).0;
+        assert_eq!(said("About 45 %:\n7, 8, 9, 10", "7, 8, 9"), Some(45));
+        assert_eq!(said("6, 7, 8, 9, 10", "7, 8, 9"), None);
+        assert_eq!(said("6,\n7,\n8,\n9", "8,\n9"), None);
+        assert_eq!(said("in 45 cases out of", "cases out of"), None);
     }
 }

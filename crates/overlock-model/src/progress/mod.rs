@@ -9,7 +9,7 @@ mod measured;
 
 pub(crate) use asked::{MOST_KPIS, proposed_kpis};
 pub use claimed::{extract_kpi, validate_kpi_progression};
-pub(crate) use claimed::{last_percentage, split_label};
+pub(crate) use claimed::{split_label, split_progress};
 pub(crate) use measured::Measure;
 pub use measured::{KpiPathError, MeasuredKpi};
 

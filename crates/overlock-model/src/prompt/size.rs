@@ -39,6 +39,15 @@ impl FittedCall {
         let plan = &self.plan;
         plan.dropped_messages.is_empty() && plan.adjusted_max_tokens >= plan.requested
     }
+
+    /// Whether hardly anything has to give way for what is shown that has not to anyway: no
+    /// message, and an eighth of the answer at most.
+    fn has_room_beside(&self, bare: &Self) -> bool {
+        let (plan, bare) = (&self.plan, &bare.plan);
+        let least = bare.adjusted_max_tokens.min(bare.requested);
+        plan.dropped_messages.len() <= bare.dropped_messages.len()
+            && plan.adjusted_max_tokens >= least - least / 8
+    }
 }
 
 /// Why there is no call.
@@ -86,6 +95,8 @@ pub fn next_call(
         let plan = planned(&asked, prefill.as_deref(), counter, options)?;
         Ok::<_, PromptError>(fitted(plan, asked, prefill.clone()))
     };
+    // What it is like to show nothing, once that matters.
+    let mut without = None;
     if !is_in_mouth(run, ask) {
         for budget in OUTLINE_TOKENS {
             let options = RenderOptions {
@@ -95,13 +106,24 @@ pub fn next_call(
                 limit: Some(budget * 4),
                 look_back: Some(LOOK_BACK),
             };
-            match showing(&base.render_with(&options, &measure)) {
-                Ok(fitted) if fitted.has_room() => return Ok(fitted),
-                _ => {}
+            let Ok(fitted) = showing(&base.render_with(&options, &measure)) else {
+                continue;
+            };
+            if fitted.has_room() {
+                return Ok(fitted);
+            }
+            if without.is_none() {
+                without = Some(showing("")?);
+            }
+            if without
+                .as_ref()
+                .is_some_and(|without| fitted.has_room_beside(without))
+            {
+                return Ok(fitted);
             }
         }
     }
-    showing("")
+    without.map_or_else(|| showing(""), Ok)
 }
 
 /// The call for the rest of a text that is no document: what there is of it is shown as the model's

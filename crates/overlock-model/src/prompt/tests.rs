@@ -42,7 +42,8 @@ fn run_after(text: &str, way: Way, kpi: Kpi) -> Continuation {
             text: text.as_bytes(),
             tokens: 1,
         },
-    );
+    )
+    .expect("it was asked");
     run
 }
 
@@ -157,6 +158,49 @@ fn parts_get_a_part_and_another_role_a_message_of_its_own() {
         json!([{ "role": "user", "content": "Hi" }, { "role": "assistant", "content": "Yes?" }]),
     );
     assert_eq!(assistant[2], json!({ "role": "user", "content": "WORDS" }));
+}
+
+#[test]
+fn what_is_trimmed_anyway_does_not_cost_the_outline() {
+    let run = run_after(&DOCUMENT[..150], Way::Overlap, Kpi::Off);
+    let ask = run.next().expect("it is cut");
+    let found = found();
+    let counter = ChatCounter::for_model(&found);
+    let shows_outline = |history: usize, options: &PlanOptions| {
+        let request = ChatRequest::from_value(json!({ "max_tokens": 1000, "messages": [
+            { "role": "user", "content": "word ".repeat(history) },
+            { "role": "assistant", "content": "Yes." },
+            { "role": "user", "content": "The question." },
+        ]}));
+        let request = request.expect("a request");
+        let fitted = next_call(&run, &ask, &request, &counter, options).expect("it fits");
+        fitted.call.request["messages"]
+            .to_string()
+            .contains("[[document]]")
+    };
+    let usual = PlanOptions {
+        window: 4000,
+        ..PlanOptions::for_model(&found.model)
+    };
+    assert!(shows_outline(10, &usual));
+    assert!(
+        shows_outline(10_000, &usual),
+        "a message is too long anyway"
+    );
+    let capped = PlanOptions {
+        answer_cap: Some(500),
+        ..usual.clone()
+    };
+    assert!(
+        shows_outline(10, &capped),
+        "no answer is as long as is wished"
+    );
+    let narrow = PlanOptions {
+        window: 500,
+        answer_floor: 200,
+        ..usual
+    };
+    assert!(!shows_outline(10, &narrow), "the answer comes first");
 }
 
 #[test]

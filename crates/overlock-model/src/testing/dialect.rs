@@ -179,6 +179,9 @@ impl Dialect {
                 let delta = json!({ "tool_calls": [call] });
                 chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": null }]))
             }
+            (_, Event::Refusal(text)) => {
+                chunk(&json!([{ "index": 0, "delta": { "refusal": text } }]))
+            }
             (_, Event::Finish(reason)) => {
                 chunk(&json!([{ "index": 0, "delta": {}, "finish_reason": reason }]))
             }
@@ -261,7 +264,7 @@ impl Told {
         };
         for event in events {
             match event {
-                Event::Text(piece) => told.text.push_str(piece),
+                Event::Text(piece) | Event::Refusal(piece) => told.text.push_str(piece),
                 Event::Finish(reason) => told.finish.clone_from(reason),
                 Event::Usage(usage) => told.usage = *usage,
             }

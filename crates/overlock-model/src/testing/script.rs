@@ -187,10 +187,6 @@ impl Backend for ScriptedModel {
         events.push(Ok(Event::Usage(Usage { input, output })));
         future::ready(Ok(stream::iter(events).boxed())).boxed()
     }
-
-    fn can_prefill(&self) -> bool {
-        true
-    }
 }
 
 fn last_message(call: &Call) -> &str {

@@ -10,7 +10,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper::header::{CONTENT_TYPE, RETRY_AFTER};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -55,6 +55,26 @@ pub enum Fault {
     TellsKey,
     /// The stream turns into an error in the middle.
     ErrorEvent,
+    /// After so many bytes of the stream nothing comes but comments, for ever.
+    KeepsAlive(usize),
+    /// After so many bytes of the stream nothing comes but empty pieces, for ever.
+    EmptyPieces(usize),
+    /// It is an error whose body never ends.
+    EndlessError,
+    /// A whole answer comes and calls itself plain text.
+    WholeAsText,
+    /// The stream calls itself JSON.
+    StreamAsJson,
+    /// It is compressed, which nobody asked for.
+    Compressed,
+    /// It is elsewhere.
+    Moved,
+    /// Events of another kind come between the others.
+    Pings,
+    /// The model declines to answer.
+    Declines,
+    /// The answer ends, but nothing says that the stream does, and the connection stays open.
+    StaysOpen,
     /// Characters that are escaped as two halves are torn: one half in an event, the other in the
     /// next.
     TornCharacters,
@@ -184,10 +204,34 @@ impl Shared {
                 return refusal(&dialect, 400, NO_PREFILL, None);
             }
             Some(Fault::NoAnswer) => std::future::pending().await,
+            Some(Fault::EndlessError) => {
+                let body = again_and_again("busy ".to_owned());
+                return response(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", body);
+            }
+            Some(Fault::Compressed) => {
+                let body = stream::iter([Ok(Frame::data(Bytes::from_static(b"\x1f\x8b\x08")))]);
+                let mut answer = response(StatusCode::OK, "application/json", body.boxed());
+                let gzip = HeaderValue::from_static("gzip");
+                answer.headers_mut().insert(CONTENT_ENCODING, gzip);
+                return answer;
+            }
+            Some(Fault::Moved) => {
+                let mut answer = refusal(&dialect, 301, "moved", None);
+                let place = HeaderValue::from_static("https://elsewhere.example/v1?key=hunter2");
+                answer.headers_mut().insert(LOCATION, place);
+                return answer;
+            }
+            Some(Fault::Declines) => {
+                let events = [
+                    Event::Refusal("I would rather not.".to_owned()),
+                    Event::Finish("content_filter".to_owned()),
+                ];
+                return streamed(&events, &dialect, fault);
+            }
             _ => {}
         }
-        let streams =
-            request.get("stream") == Some(&json!(true)) && fault != Some(Fault::NotStreamed);
+        let is_whole = matches!(fault, Some(Fault::NotStreamed | Fault::WholeAsText));
+        let streams = request.get("stream") == Some(&json!(true)) && !is_whole;
         let events = self.events(dialect.call(request)).await;
         let events = if fault == Some(Fault::WrongFinish) {
             events.into_iter().map(with_wrong_finish).collect()
@@ -195,10 +239,14 @@ impl Shared {
             events
         };
         if streams {
-            streamed(&events, &dialect, fault)
-        } else {
-            whole(StatusCode::OK, &dialect.whole(&events))
+            return streamed(&events, &dialect, fault);
         }
+        let mut answer = whole(StatusCode::OK, &dialect.whole(&events));
+        if fault == Some(Fault::WholeAsText) {
+            let kind = HeaderValue::from_static("text/plain");
+            answer.headers_mut().insert(CONTENT_TYPE, kind);
+        }
+        answer
     }
 
     async fn events(&self, call: Call) -> Vec<Event> {
@@ -237,6 +285,9 @@ fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Respon
         Some(Fault::MalformedEvent) => {
             chunks.insert(middle, "data: {\"choices\": [oops\n\n".to_owned());
         }
+        Some(Fault::Pings) => {
+            chunks.insert(middle, "data: {\"type\": \"ping\"}\n\n".to_owned());
+        }
         Some(Fault::ErrorEvent) => {
             chunks.truncate(middle);
             chunks.push(dialect.error_event("overloaded"));
@@ -245,6 +296,7 @@ fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Respon
     }
     let kind = match fault {
         Some(Fault::WrongContentType) => "text/plain",
+        Some(Fault::StreamAsJson) => "application/json",
         _ => "text/event-stream",
     };
     let frame = |chunk: String| Ok(Frame::data(Bytes::from(chunk)));
@@ -258,9 +310,24 @@ fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Respon
             });
             stream::iter(first).chain(reset).boxed()
         }
+        Some(Fault::StaysOpen) => {
+            chunks.pop();
+            stream::iter(chunks)
+                .map(frame)
+                .chain(stream::pending())
+                .boxed()
+        }
         Some(Fault::Silence(bytes)) => {
             let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();
             stream::iter(first).chain(stream::pending()).boxed()
+        }
+        Some(Fault::KeepsAlive(bytes) | Fault::EmptyPieces(bytes)) => {
+            let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();
+            let empty = match fault {
+                Some(Fault::EmptyPieces(_)) => dialect.chunk(&Event::Text(String::new())),
+                _ => ": keep-alive\n\n".to_owned(),
+            };
+            stream::iter(first).chain(again_and_again(empty)).boxed()
         }
         Some(Fault::Drip(milliseconds)) => stream::iter(chunks)
             .then(move |chunk| async move {
@@ -314,6 +381,16 @@ fn torn(dialect: &Dialect, events: &[Event]) -> Vec<String> {
     chunks.filter_map(written).collect()
 }
 
+/// The same text for ever, with a short pause before each.
+fn again_and_again(text: String) -> BoxStream<'static, Result<Frame<Bytes>, std::io::Error>> {
+    stream::repeat(Bytes::from(text))
+        .then(|text| async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(Frame::data(text))
+        })
+        .boxed()
+}
+
 /// The chunks up to about so many bytes.
 fn first_bytes(chunks: Vec<String>, bytes: usize) -> impl Iterator<Item = String> {
     let mut left = bytes;
@@ -351,7 +428,7 @@ fn response(
 ) -> Response<Body> {
     let mut response = Response::new(StreamBody::new(body));
     *response.status_mut() = status;
-    let kind = hyper::header::HeaderValue::from_static(kind);
+    let kind = HeaderValue::from_static(kind);
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }

@@ -9,7 +9,7 @@ use overlock_model::{
     Obstacle, OpenAi, Outcome, Phase, PrefillStyle, Reason, RetryPolicy, Retrying, Step,
     StepResult, Timeouts, Way, complete,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{Listener, report};
@@ -23,6 +23,7 @@ pub(crate) struct Trial {
     pub(crate) prefill: PrefillStyle,
     pub(crate) streams: bool,
     pub(crate) deadline: Option<Duration>,
+    pub(crate) max_tokens: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,7 @@ impl Default for Trial {
             prefill: PrefillStyle::None,
             streams: true,
             deadline: None,
+            max_tokens: 1000,
         }
     }
 }
@@ -60,6 +62,7 @@ pub(crate) struct Ended {
     pub(crate) calls: usize,
     pub(crate) asked: Vec<Value>,
     pub(crate) steps: Vec<Step>,
+    pub(crate) overlaps: Vec<usize>,
 }
 
 impl Trial {
@@ -104,10 +107,11 @@ impl Trial {
         };
         let found = Models::default().find("gpt-4o");
         let counter = ChatCounter::for_model(&found);
-        let request = ChatRequest::from_json(
-            r#"{"model": "gpt-4o", "max_tokens": 1000, "response_format": {"type": "json_object"},
-                "messages": [{"role": "user", "content": "Write the report."}]}"#,
-        )
+        let request = ChatRequest::from_value(json!({
+            "model": "gpt-4o", "max_tokens": self.max_tokens,
+            "response_format": { "type": "json_object" },
+            "messages": [{ "role": "user", "content": "Write the report." }],
+        }))
         .expect("a request");
         let drive = Drive {
             backend: backend.as_ref(),
@@ -132,6 +136,7 @@ impl Trial {
             calls: asked.len(),
             asked,
             steps: listener.steps,
+            overlaps: listener.overlaps,
         }
     }
 }
@@ -261,39 +266,63 @@ fn every_style_of_prefill_is_understood() {
 }
 
 #[test]
+fn a_server_that_takes_no_beginning_is_not_given_one() {
+    let ended = Trial {
+        prefill: PrefillStyle::None,
+        options: ContinuationOptions {
+            ways: vec![Way::Prefill, Way::Overlap],
+            kpi: Kpi::Off,
+            ..ContinuationOptions::default()
+        },
+        ..Trial::default()
+    }
+    .run();
+    check_whole(&ended);
+    let is_begun = |request: &Value| request["messages"][1]["role"] == "assistant";
+    assert!(!ended.asked.iter().any(is_begun));
+    let StepResult::Failed { failure, .. } = &ended.steps[1].result else {
+        panic!("{:?}", ended.steps[1]);
+    };
+    assert!(matches!(failure, Failure::Refused { .. }), "{failure:?}");
+}
+
+#[test]
+fn a_model_of_anthropics_that_takes_no_beginning_is_not_given_one() {
+    let http = Http::new(Timeouts::default()).expect("a client");
+    // Nobody is there: nothing may be sent.
+    let server = Anthropic::new(http, "http://127.0.0.1:1/v1", "key", false);
+    let call = overlock_model::Call {
+        request: serde_json::Map::new(),
+        prefill: Some("[1".to_owned()),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let answer = runtime.block_on(server.expect("an address").call(call));
+    let error = answer.err().expect("it is refused");
+    assert!(
+        matches!(error, BackendError::Unsupported { .. }),
+        "{error:?}"
+    );
+}
+
+#[test]
 fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() {
     for (way, kept) in [(Way::Overlap, false), (Way::Remainder, true)] {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(async {
-            let trial = Trial::default();
-            let server = ScriptedServer::start(trial.script, &[]).await.expect("a server");
-            let http = Http::new(Timeouts::default()).expect("a client");
-            let backend = OpenAi::new(http, &server.base(), None, PrefillStyle::None).expect("an address");
-            let found = Models::default().find("gpt-4o");
-            let counter = ChatCounter::for_model(&found);
-            let request = ChatRequest::from_json(
-                r#"{"model": "gpt-4o", "response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "Go."}]}"#,
-            )
-            .expect("a request");
-            let drive = Drive {
-                backend: &backend,
-                request: &request,
-                counter: &counter,
-                plan: &PlanOptions::for_model(&found.model),
-                deadline: None,
-                most_answer_bytes: 100_000,
-                live: true,
-            };
-            let mut run = Continuation::new(ContinuationOptions { ways: vec![way], kpi: Kpi::Off, ..ContinuationOptions::default() });
-            complete(&mut run, &drive, &mut ()).await.expect("nothing is recorded");
-            let asked = server.asked();
-            assert!(asked.len() > 2);
-            assert!(asked[0].get("response_format").is_some());
-            assert!(asked[1..].iter().all(|request| request.get("response_format").is_some() == kept), "{way:?}");
-        });
+        let ended = Trial {
+            options: ContinuationOptions {
+                ways: vec![way],
+                kpi: Kpi::Off,
+                ..ContinuationOptions::default()
+            },
+            ..Trial::default()
+        }
+        .run();
+        let has_format = |request: &Value| request.get("response_format").is_some();
+        assert!(ended.calls > 2 && has_format(&ended.asked[0]));
+        let is_kept = |request: &Value| has_format(request) == kept;
+        assert!(ended.asked[1..].iter().all(is_kept), "{way:?}");
     }
 }
 
@@ -482,6 +511,173 @@ fn odd_but_readable_answers_are_read() {
 }
 
 #[test]
+fn what_an_answer_calls_itself_does_not_matter() {
+    for fault in [Fault::WholeAsText, Fault::StreamAsJson, Fault::Pings] {
+        let ended = check_survived(fault);
+        assert_eq!(ended.calls, ended.steps.len(), "{fault:?} is paid once");
+    }
+}
+
+#[test]
+fn an_answer_that_has_ended_is_not_broken_by_what_becomes_of_the_connection() {
+    let ended = check_survived(Fault::StaysOpen);
+    let broken = ended.steps.iter().filter(|step| step.end.broken.is_some());
+    assert_eq!(broken.count(), 0);
+}
+
+/// A run that a fault in its second call ends, and what is told of it.
+#[track_caller]
+fn check_given_up(fault: Fault, calls: usize) -> String {
+    let ended = Trial {
+        faults: vec![None, Some(fault)],
+        ..Trial::default()
+    }
+    .run();
+    let reason = ended.run.outcome().and_then(Outcome::reason);
+    assert_eq!(
+        (reason, ended.calls),
+        (Some(Reason::ModelError), calls),
+        "{fault:?}"
+    );
+    assert!(!ended.run.text().is_empty());
+    match ended.obstacle {
+        Some(Obstacle::Backend(error)) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_read_says_why_and_is_not_paid_again() {
+    let told = check_given_up(Fault::Compressed, 2);
+    assert!(told.contains("`content-encoding: gzip`"), "{told}");
+    let told = check_given_up(Fault::Moved, 2);
+    assert!(told.contains("`https://elsewhere.example/v1`"), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn who_asks_for_more_patience_than_there_is_is_not_asked_again() {
+    let told = check_given_up(Fault::Status(429, Some(3600)), 2);
+    assert!(told.contains("it asks to wait for 3600 seconds"), "{told}");
+}
+
+#[test]
+fn a_sign_of_life_is_no_answer() {
+    for fault in [
+        Fault::KeepsAlive(900),
+        Fault::EmptyPieces(900),
+        Fault::KeepsAlive(0),
+        Fault::EmptyPieces(0),
+        Fault::EndlessError,
+    ] {
+        let ended = Trial {
+            faults: vec![None, Some(fault)],
+            deadline: Some(Duration::from_secs(30)),
+            ..Trial::default()
+        }
+        .run();
+        check_whole(&ended);
+    }
+}
+
+#[test]
+fn what_broke_an_answer_off_is_kept_and_told() {
+    let ended = Trial {
+        faults: vec![Some(Fault::ErrorEvent); 50],
+        options: ContinuationOptions {
+            kpi: Kpi::Off,
+            max_iterations: 3,
+            ..ContinuationOptions::default()
+        },
+        ..Trial::default()
+    }
+    .run();
+    assert_eq!(ended.steps.len(), 3);
+    for step in &ended.steps {
+        let told = step.warnings().join("; ");
+        assert!(
+            told.contains("broke off") && told.contains("overloaded"),
+            "{told}"
+        );
+    }
+    let told = format!("{:?}", ended.obstacle);
+    assert!(told.contains("overloaded"), "{told}");
+}
+
+#[test]
+fn why_an_answer_ended_is_kept_and_a_refusal_told() {
+    let ended = Trial {
+        faults: vec![Some(Fault::Declines)],
+        ..Trial::default()
+    }
+    .run();
+    check_whole(&ended);
+    let told = ended.steps[0].warnings().join("; ");
+    assert!(
+        told.contains("I would rather not.") && told.contains("content_filter"),
+        "{told}"
+    );
+    let finishes: Vec<_> = ended.steps[1..]
+        .iter()
+        .filter_map(|step| step.end.finish.as_deref())
+        .collect();
+    assert_eq!(
+        (finishes.first(), finishes.last()),
+        (Some(&"length"), Some(&"stop"))
+    );
+    let kept = serde_json::to_string(&ended.steps[0]).expect("a step can be written");
+    assert_eq!(
+        serde_json::from_str::<Step>(&kept).expect("and read"),
+        ended.steps[0]
+    );
+}
+
+#[test]
+fn tokens_are_counted_as_the_provider_says_and_no_call_may_take_more_than_is_left() {
+    const MOST: u64 = 1600;
+    let ended = Trial {
+        options: ContinuationOptions {
+            kpi: Kpi::Off,
+            max_output_tokens: Some(MOST),
+            ..ContinuationOptions::default()
+        },
+        ..Trial::default()
+    }
+    .run();
+    let reason = ended.run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::TokenLimit));
+    assert!(ended.run.output_tokens() * 4 >= ended.run.text().len() as u64);
+    let mut left = MOST;
+    for (request, step) in ended.asked.iter().zip(&ended.steps) {
+        assert_eq!(request["max_tokens"], left.min(1000));
+        left = left.saturating_sub(step.tokens);
+    }
+    assert!(ended.calls > 1);
+}
+
+#[test]
+fn a_short_answer_is_not_spent_on_what_is_repeated() {
+    let row = "[0, 0], ".repeat(600);
+    let ended = Trial {
+        script: Script {
+            document: format!("[{row}1]"),
+            breath: (900, 900),
+            behaviours: vec![Behaviour::AsAsked],
+            seed: 1,
+        },
+        max_tokens: 100,
+        ..Trial::default()
+    }
+    .run();
+    check_whole(&ended);
+    assert!(
+        ended.overlaps.iter().all(|overlap| *overlap <= 75),
+        "{:?}",
+        ended.overlaps
+    );
+}
+
+#[test]
 fn an_error_that_calls_itself_a_success_is_an_error() {
     let ended = Trial {
         faults: vec![None, Some(Fault::ErrorBody)],
@@ -592,7 +788,14 @@ fn a_key_that_the_server_says_back_is_not_told() {
         .run();
         check_model_error(&ended, 400);
         let told = format!("{:?} {:?}", ended.obstacle, ended.steps);
-        assert!(told.contains("this key is not known: "), "{told}");
+        let header = match speech {
+            Speech::OpenAi => "Bearer …",
+            Speech::Anthropic => "…",
+        };
+        assert!(
+            told.contains(&format!("this key is not known: {header}")),
+            "{told}"
+        );
         assert!(!told.contains("secret-key"), "{told}");
     }
 }

@@ -10,7 +10,8 @@ mod http;
 mod scripted;
 
 use futures_util::future::BoxFuture;
-use overlock_model::{CallEnd, Continuation, Observe, Step};
+use overlock_budget::Plan;
+use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
 
 /// Puts together what is told of a document while it arrives, and keeps all steps.
 #[derive(Default)]
@@ -18,9 +19,15 @@ struct Listener {
     told: String,
     pieces: usize,
     steps: Vec<Step>,
+    /// How many characters each call asked to have repeated.
+    overlaps: Vec<usize>,
 }
 
 impl Observe for Listener {
+    fn asking(&mut self, ask: &Ask, _plan: &Plan) {
+        self.overlaps.push(ask.overlap.chars().count());
+    }
+
     fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
         self.told.push_str(text);
         self.pieces += 1;

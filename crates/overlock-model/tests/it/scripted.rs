@@ -132,6 +132,17 @@ fn whatever_comes_back_with_its_overlap_is_whole_to_the_byte() {
 }
 
 #[test]
+fn a_document_that_is_begun_again_each_time_comes_home_with_the_default_progress() {
+    let script = Script {
+        document: report(8_000),
+        breath: (600, 800),
+        behaviours: vec![Behaviour::RestartsDocument],
+        seed: 3,
+    };
+    check_whole(&play(script, ContinuationOptions::default()));
+}
+
+#[test]
 fn a_document_is_told_while_it_arrives() {
     let script = Script {
         document: report(50_000),

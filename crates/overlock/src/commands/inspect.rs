@@ -76,9 +76,9 @@ impl Inspect {
     fn show(&self, recorded: &RecordedRun) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
-            return results.object(&recorded.shown());
+            return results.object(&recorded.shown().map_err(runs::unreadable)?);
         }
-        let run = recorded.resumed();
+        let run = recorded.resumed().map_err(runs::unreadable)?;
         let listed = ListedRun::from(&recorded.summary);
         results.line(&format!("run: {}", recorded.summary.id))?;
         results.line(&format!("model: {}", draw::plain(&recorded.summary.model)))?;

@@ -191,6 +191,20 @@ fn prompts_come_from_files_and_standard_input_too() {
 }
 
 #[test]
+fn what_cannot_work_is_told_before_anything_is_asked() {
+    let model = Model::new("complete-usage", &Behaviour::AS_ASKED, &[]);
+    for (option, value, told) in [
+        ("--protocol", "prefill", "upstream.prefill"),
+        ("--max-output", "0", "--max-output"),
+    ] {
+        let run = model.complete(&["Rivers.", option, value]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{option}");
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
+    assert_eq!(model.calls(), 0);
+}
+
+#[test]
 fn what_cannot_be_made_whole_is_partial_and_valid() {
     let useless = [Behaviour::Apologises, Behaviour::SaysNothing];
     let model = Model::new("complete-partial", &useless, &[]);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::events::{Heard, Said, streamed};
 use super::halves::Halves;
-use super::http::{Endpoint, Http, error_message};
+use super::http::{Endpoint, Http, Shape, error_message};
 use super::{Backend, BackendError, Call, Event, Events, Usage};
 
 /// The version of the protocol that is spoken.
@@ -43,6 +43,12 @@ impl Anthropic {
 
     async fn ask(&self, call: Call) -> Result<Events, BackendError> {
         let host = self.messages.host().to_owned();
+        if call.prefill.is_some() && !self.can_prefill {
+            return Err(BackendError::Unsupported {
+                host,
+                what: "an answer that goes on from a given beginning".to_owned(),
+            });
+        }
         let request = request::translate(call).map_err(|what| BackendError::Unsupported {
             host: host.clone(),
             what,
@@ -50,7 +56,7 @@ impl Anthropic {
         let body = Value::Object(request).to_string().into_bytes();
         let mut answer = self.http.post(&self.messages, body).await?;
         // What was asked for is not always what is given, nor called by its name.
-        if answer.is_event_stream() || !answer.is_json() {
+        if answer.shape().await? == Shape::Stream {
             let mut input = 0;
             return Ok(streamed(answer, host, move |said, host| {
                 understand(said, &mut input, host)
@@ -66,10 +72,6 @@ impl Backend for Anthropic {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
         async { self.messages.guarded(self.ask(call).await) }.boxed()
     }
-
-    fn can_prefill(&self) -> bool {
-        self.can_prefill
-    }
 }
 
 /// What an event of a stream says. The first one tells what the model has read, which is wanted
@@ -84,7 +86,12 @@ fn understand(said: &Said<'_>, input: &mut u64, host: &str) -> Result<Heard, Bac
         }
         // A block may begin with some of its text.
         "content_block_start" => text_event(&value["content_block"]["text"]),
-        "content_block_delta" => text_event(&value["delta"]["text"]),
+        "content_block_delta" => match value["delta"]["type"].as_str() {
+            Some("thinking_delta" | "signature_delta" | "input_json_delta") => {
+                return Ok(Heard::Thought);
+            }
+            _ => text_event(&value["delta"]["text"]),
+        },
         "message_delta" => ending(&value["delta"], &value["usage"], *input),
         "message_stop" => return Ok(Heard::Done),
         "error" => return Err(error(value, said.raw, host)),

@@ -112,8 +112,4 @@ impl Backend for Interruptible {
         };
         answer.boxed()
     }
-
-    fn can_prefill(&self) -> bool {
-        self.backend.can_prefill()
-    }
 }

@@ -170,6 +170,20 @@ impl Complete {
         complete.asking = self.protocol.unwrap_or(complete.asking);
         complete.progress = self.kpi.unwrap_or(complete.progress);
         complete.max_output_tokens = self.max_output.or(complete.max_output_tokens);
+        if complete.asking == Asking::Prefill && !can_prefill {
+            return Err(Failure::Usage {
+                message: "this upstream cannot be given the beginning of an answer".into(),
+                hint: "leave out --protocol prefill, or say with `upstream.prefill` in \
+                       overlock.toml how it is given"
+                    .into(),
+            });
+        }
+        if complete.max_output_tokens == Some(0) {
+            return Err(Failure::Usage {
+                message: "no answer has 0 tokens".into(),
+                hint: "give --max-output a number from 1 on, or leave it out".into(),
+            });
+        }
         let options = complete.options(&found.model, can_prefill);
         Ok(Task {
             id: runs::new_id(),
@@ -194,7 +208,8 @@ impl Complete {
             options.kpi = progress.kpi();
         }
         let steps = recorded.steps.iter().map(|recorded| &recorded.step);
-        let mut run = Continuation::resume(options, steps);
+        let mut run = Continuation::resume(options, steps)
+            .map_err(|error| Failure::damaged_run(id, &error))?;
         run.try_again();
         Ok(Task {
             id: id.clone(),

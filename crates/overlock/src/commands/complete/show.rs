@@ -90,6 +90,7 @@ impl Show {
                 format!("{NEW}✓{NEW:#}")
             }
         };
+        told.extend(step.warnings());
         let width = if self.is_live {
             draw::terminal_width() - INDENT
         } else {

@@ -1,0 +1,186 @@
+use hyper::{Method, StatusCode};
+use overlock_gateway::{Gateway, Settings, Upstream};
+use overlock_model::ContinuationOptions;
+use overlock_store::{NewRun, RunId, Store};
+use serde_json::{Value, json};
+
+use crate::door::{Door, Got, serve, serve_gateway};
+
+async fn door() -> Door<()> {
+    Door {
+        address: serve("http://127.0.0.1:1/v1", |_| {}).await,
+        upstream: (),
+    }
+}
+
+impl Door<()> {
+    async fn ask_api(&self, name: &str, request: &Value) -> Got {
+        let path = format!("/api/{name}");
+        let body = request.to_string();
+        self.send(Method::POST, &path, &[], &body).await
+    }
+}
+
+#[tokio::test]
+async fn objects_are_answered() {
+    let door = door().await;
+    let text = "{\"title\": \"Report\", \"rows\": [1, 2";
+    let closed = door.ask_api("close", &json!({ "text": text })).await.json();
+    assert_eq!(closed["json"], "{\"title\": \"Report\", \"rows\": [1]}");
+    assert_eq!(closed["complete"], false);
+    let repaired = door
+        .ask_api("repair", &json!({ "text": "{a: 'b',}" }))
+        .await
+        .json();
+    assert_eq!(repaired["json"], "{\"a\": \"b\"}");
+    let cut = door.ask_api("cut", &json!({ "text": text })).await.json();
+    assert_eq!(cut["cut"]["path"], "/rows/1");
+    let rendered = door
+        .ask_api("render", &json!({ "text": text, "budget": 0 }))
+        .await
+        .json();
+    let shown = rendered["rendered"].as_str().expect("a text");
+    assert!(!shown.contains("Report"), "{shown}");
+    let parts = json!({ "parts": [text, ", 2, 3]}"], "protocol": "prefill" });
+    let stitched = door.ask_api("stitch", &parts).await.json();
+    assert_eq!(stitched["seams"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn strict_leaves_out_what_stops_halfway() {
+    let door = door().await;
+    let text = "{\"a\": 1, \"b\": \"hal";
+    for (strict, json) in [(false, "{\"a\": 1, \"b\": \"hal\"}"), (true, "{\"a\": 1}")] {
+        let request = json!({ "text": text, "strict": strict });
+        assert_eq!(door.ask_api("close", &request).await.json()["json"], json);
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_fitted() {
+    let door = door().await;
+    let request = json!({
+        "model": "gpt-4",
+        "max_tokens": 100_000,
+        "messages": [{ "role": "user", "content": "Hello" }],
+    });
+    let fitted = door.ask_api("fit", &request).await;
+    assert_eq!(fitted.status, StatusCode::OK);
+    let fitted = fitted.json();
+    assert_eq!(fitted["fits"], true);
+    assert_eq!(
+        fitted["request"]["max_tokens"],
+        fitted["adjusted_max_tokens"]
+    );
+    let mut too_large = request;
+    too_large["messages"][0]["content"] = json!("word ".repeat(20_000));
+    let refused = door.ask_api("fit", &too_large).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let refused = refused.json();
+    assert_eq!(refused["fits"], false);
+    assert_eq!(refused["error"]["code"], "context-length-exceeded");
+}
+
+#[tokio::test]
+async fn what_cannot_be_answered_is_told() {
+    let door = door().await;
+    let long = "[1, ".repeat(40_000);
+    for (name, body, status, code) in [
+        ("close", "", 400, "bad-request"),
+        ("close", "[1]", 400, "bad-request"),
+        ("close", "{\"text\": ", 400, "bad-request"),
+        ("close", "{}", 400, "bad-request"),
+        ("close", "{\"text\": 1}", 400, "bad-request"),
+        ("close", "{\"text\": \"no JSON here\"}", 422, "no-json"),
+        (
+            "render",
+            "{\"text\": \"[1\", \"limit\": 3}",
+            400,
+            "bad-request",
+        ),
+        (
+            "render",
+            "{\"text\": \"[1\", \"cut_value\": \"x\"}",
+            400,
+            "bad-request",
+        ),
+        ("stitch", "{\"parts\": []}", 400, "bad-request"),
+        ("fit", "{\"messages\": []}", 400, "bad-request"),
+        ("fit", "{\"messages\": 1}", 400, "bad-request"),
+        ("cut", &long, 400, "bad-request"),
+    ] {
+        let got = door
+            .send(Method::POST, &format!("/api/{name}"), &[], body)
+            .await;
+        assert_eq!(got.status, status, "{name} {}", got.body);
+        let error = &got.json()["error"];
+        assert_eq!(error["code"], code, "{error}");
+        let message = error["message"].as_str().expect("a text");
+        assert!(!message.contains("line is"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_text_is_answered_as_a_short_one() {
+    let door = door().await;
+    let text = format!("[{}", "\"a line of text\", ".repeat(20_000));
+    let closed = door.ask_api("close", &json!({ "text": text })).await.json();
+    let value: Value =
+        serde_json::from_str(closed["json"].as_str().expect("a text")).expect("valid");
+    assert_eq!(value.as_array().map(Vec::len), Some(20_000));
+}
+
+#[tokio::test]
+async fn recorded_runs_are_listed_and_shown() {
+    let store = Store::in_memory().expect("a store");
+    let ids: Vec<RunId> = (0..3)
+        .map(|number| RunId::new(1000 + number, number))
+        .collect();
+    for (id, at) in ids.iter().zip(1000..) {
+        let options = ContinuationOptions::default();
+        let run = NewRun {
+            id,
+            at,
+            model: "gpt-4o",
+            request: "{\"model\": \"gpt-4o\"}",
+            options: &serde_json::to_string(&options).expect("plain"),
+            conditions: "{}",
+        };
+        store.begin(&run).expect("it is recorded");
+    }
+    let settings = Settings::new(Upstream::none());
+    let gateway = Gateway::new(settings, Some(store)).expect("a gateway");
+    let door = Door {
+        address: serve_gateway(gateway).await,
+        upstream: (),
+    };
+    let listed = door.get("/api/runs?limit=2").await.json();
+    let names: Vec<_> = listed.as_array().expect("a list").iter().collect();
+    assert_eq!(names.len(), 2);
+    assert_eq!(names[0]["id"], ids[2].as_str());
+    let shown = door.get(&format!("/api/runs/{}", ids[0])).await.json();
+    assert_eq!(shown["id"], ids[0].as_str());
+    assert_eq!(shown["request"]["model"], "gpt-4o");
+    assert_eq!(shown["steps"], json!([]));
+    for (path, status) in [
+        ("/api/runs/0000000000000", 404),
+        ("/api/runs/nonsense", 404),
+        ("/api/runs?limit=0", 400),
+        ("/api/runs?limit=many", 400),
+    ] {
+        assert_eq!(door.get(path).await.status, status, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_store_there_are_no_runs() {
+    let got = door().await.get("/api/runs").await;
+    assert_eq!(got.status, StatusCode::NOT_FOUND);
+    assert_eq!(got.json()["error"]["code"], "not-recorded");
+}
+
+#[tokio::test]
+async fn the_description_is_served() {
+    let got = door().await.get("/openapi.json").await;
+    assert_eq!(got.json()["openapi"], "3.1.0");
+}

@@ -1,0 +1,304 @@
+use std::time::Duration;
+
+use hyper::StatusCode;
+use overlock_gateway::Settings;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::door::{Door, serve};
+use crate::echo::Echo;
+
+/// The least that a test waits for what should come at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn door(set: impl FnOnce(&mut Settings)) -> Door<Echo> {
+    let upstream = Echo::start().await;
+    let address = serve(&upstream.base, set).await;
+    Door { address, upstream }
+}
+
+impl Door<Echo> {
+    async fn connect(&self) -> TcpStream {
+        let address = self.address.trim_start_matches("http://");
+        TcpStream::connect(address).await.expect("a connection")
+    }
+
+    /// Sends bytes and reads until the connection is closed.
+    async fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        // A gateway that has heard enough may close before it has heard all.
+        let _ = stream.write_all(bytes).await;
+        read(&mut stream).await
+    }
+
+    async fn lives(&self) {
+        assert_eq!(self.get("/health").await.status, StatusCode::OK);
+    }
+}
+
+/// Reads until the connection is closed.
+async fn read(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let read = timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+    // A connection may be reset while there is something on its way.
+    let _ = read.expect("the connection is closed");
+    String::from_utf8(answer).expect("text")
+}
+
+/// The answer has this status and says why as `OpenAI` does.
+#[track_caller]
+fn check(answer: &str, status: u16) {
+    let start = format!("HTTP/1.1 {status} ");
+    assert!(answer.starts_with(&start), "{status} expected: {answer}");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let value: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
+    assert!(value["error"]["message"].is_string(), "{answer}");
+    assert!(value["error"]["type"].is_string(), "{answer}");
+}
+
+/// The connection was closed, with or without a word; nothing was done.
+#[track_caller]
+fn check_refused(answer: &str) {
+    let is_refused = answer.is_empty() || answer.starts_with("HTTP/1.1 4");
+    assert!(is_refused, "{answer}");
+}
+
+fn post(path: &str, body: &[u8]) -> Vec<u8> {
+    let mut request = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    request.extend_from_slice(body);
+    request
+}
+
+const CHAT: &str = "/v1/chat/completions";
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_no_request() {
+    let door = door(|_| {}).await;
+    for body in [
+        "content-length: 100\r\n\r\n{\"model\": ",
+        "transfer-encoding: chunked\r\n\r\n20\r\n{\"model\":",
+        "transfer-encoding: chunked\r\n\r\n5\r\n{\"mod\r\n",
+    ] {
+        for path in [CHAT, "/api/cut", "/v1/files"] {
+            let mut stream = door.connect().await;
+            let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\n{body}");
+            stream.write_all(head.as_bytes()).await.expect("sent");
+            stream.shutdown().await.expect("no more comes");
+            check_refused(&read(&mut stream).await);
+        }
+    }
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn nonsense_is_no_request() {
+    let door = door(|_| {}).await;
+    let long_path = format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(200_000));
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET / HTTP/3.7\r\n\r\n",
+        b"\r\n\r\n\r\n\x00\x00\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"POST /api/cut HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
+        b"POST /api/cut HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
+        b"POST /api/cut HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999999999999999\r\n\r\n",
+        b"POST /api/cut HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\nzz\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nbad header\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nx: \x00\r\n\r\n",
+        long_path.as_bytes(),
+    ] {
+        check_refused(&door.raw(bytes).await);
+    }
+    assert_eq!(door.upstream.heard(), 0);
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_headers_is_dammed() {
+    let door = door(|_| {}).await;
+    let many: String = (0..5000)
+        .map(|number| format!("x-{number}: 1\r\n"))
+        .collect();
+    let long = format!("x-long: {}\r\n", "a".repeat(1 << 20));
+    for headers in [many, long] {
+        let request = format!("GET /health HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+        check_refused(&door.raw(request.as_bytes()).await);
+    }
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_refused_with_a_word() {
+    let door = door(|settings| settings.limits.body_bytes = 10_000).await;
+    for path in [CHAT, "/api/cut", "/v1/files"] {
+        // It says so, and need not even be sent.
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 100000000\r\n\r\n"
+        );
+        check(&door.raw(head.as_bytes()).await, 413);
+        // It does not say so.
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             transfer-encoding: chunked\r\n\r\n"
+        );
+        let chunk = format!("1000\r\n{}\r\n", "a".repeat(0x1000));
+        let request = head + &chunk.repeat(4) + "0\r\n\r\n";
+        check(&door.raw(request.as_bytes()).await, 413);
+    }
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_refused() {
+    let door = door(|_| {}).await;
+    for path in [CHAT, "/api/cut", "/api/fit"] {
+        let body = b"{\"model\": \"x\", \"text\": \"\xff\xfe\"}";
+        check(&door.raw(&post(path, body)).await, 400);
+    }
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn depth_is_no_danger() {
+    let door = door(|_| {}).await;
+    let deep = "[".repeat(1_000_000);
+    let closed = format!("{deep}{}", "]".repeat(1_000_000));
+    for body in [
+        deep.clone(),
+        closed.clone(),
+        format!("{{\"model\": \"gpt-4o\", \"messages\": {deep}"),
+        format!("{{\"model\": \"gpt-4o\", \"messages\": {closed}}}"),
+        format!("{{\"model\": \"gpt-4o\", \"messages\": [], \"x\": {closed}}}"),
+        format!(
+            "{{\"model\": \"gpt-4o\", \"messages\": [{{\"role\": \"user\", \"content\": \
+             {closed}}}]}}"
+        ),
+    ] {
+        for path in [CHAT, "/api/fit", "/api/cut"] {
+            check_refused(&door.raw(&post(path, body.as_bytes())).await);
+        }
+    }
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn messages_of_wrong_shapes_are_told() {
+    let door = door(|_| {}).await;
+    for messages in [
+        "null",
+        "1",
+        "\"hello\"",
+        "{}",
+        "[1]",
+        "[null]",
+        "[[]]",
+        "[{}]",
+        "[{\"role\": 1, \"content\": \"x\"}]",
+        "[{\"role\": \"user\", \"content\": 1}]",
+        "[{\"role\": \"user\", \"content\": {\"a\": 1}}]",
+        "[{\"role\": \"user\", \"content\": [1]}]",
+        "[{\"role\": \"assistant\", \"tool_calls\": 1}]",
+        "[{\"role\": \"assistant\", \"tool_calls\": [1]}]",
+    ] {
+        let body = format!("{{\"model\": \"gpt-4o\", \"messages\": {messages}}}");
+        check(&door.raw(&post(CHAT, body.as_bytes())).await, 400);
+    }
+    for body in [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "{\"model\": \"gpt-4o\"}",
+        "{\"messages\": []}",
+        "{\"model\": 1, \"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}",
+        "{\"model\": \"gpt-4o\", \"stream\": \"yes\", \"messages\": [{\"role\": \"user\", \
+         \"content\": \"x\"}]}",
+        "{\"model\": \"gpt-4o\", \"max_tokens\": -1, \"messages\": [{\"role\": \"user\", \
+         \"content\": \"x\"}]}",
+    ] {
+        check(&door.raw(&post(CHAT, body.as_bytes())).await, 400);
+    }
+    assert_eq!(door.upstream.heard(), 0);
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn who_takes_too_long_is_not_waited_for() {
+    let door = door(|settings| {
+        settings.limits.head_time = Duration::from_millis(50);
+        settings.limits.body_time = Duration::from_millis(50);
+    })
+    .await;
+    // Half a head, and then nothing.
+    for head in [
+        "",
+        "GET /hea",
+        "GET /health HTTP/1.1\r\nhost: x\r\nx-slow: ",
+    ] {
+        check_refused(&door.raw(head.as_bytes()).await);
+    }
+    // A head, and half a body.
+    for path in [CHAT, "/api/cut", "/v1/files"] {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 100\r\n\r\n{{"
+        );
+        check(&door.raw(head.as_bytes()).await, 408);
+    }
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn a_path_stays_below_the_upstreams_address() {
+    let door = door(|_| {}).await;
+    for path in [
+        "/v1/../../x",
+        "/v1/..",
+        "/v1/./x",
+        "/v1//x",
+        "//v1/models",
+        "//evil.example/v1/models",
+        "/v1/%2e%2e/x",
+        "/v1/%2E%2E%2Fx",
+        "/v1/..%2fx",
+        "/v1/%252e%252e/x",
+        "/v1/..%5cx",
+        "/v1/x%00",
+        "/v1/x%0d%0ax",
+        "/V1/files",
+        "/v1",
+        "http://evil.example/v1/../x",
+        "http://evil.example",
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        check_refused(&door.raw(request.as_bytes()).await);
+    }
+    assert_eq!(door.upstream.heard(), 0);
+    // Whoever a request is addressed to, it goes to the one upstream.
+    let request = "GET http://evil.example/v1/files?a=b HTTP/1.1\r\nhost: evil.example\r\n\
+                   connection: close\r\n\r\n";
+    let answer = door.raw(request.as_bytes()).await;
+    assert!(
+        answer.contains("\"uri\":\"/base/v1/files?a=b\""),
+        "{answer}"
+    );
+    assert!(!answer.contains("evil"), "{answer}");
+    door.lives().await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_free_one() {
+    let door = door(|settings| settings.limits.connections = 1).await;
+    let first = door.connect().await;
+    let mut second = door.connect().await;
+    let request = b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    second.write_all(request).await.expect("sent");
+    drop(first);
+    assert!(read(&mut second).await.starts_with("HTTP/1.1 200 "));
+}

@@ -1,0 +1,197 @@
+use std::time::Duration;
+
+use hyper::StatusCode;
+use overlock_gateway::{Record, Settings};
+use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
+use overlock_store::{Access, Store, StoreAddress};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::door::{Door, ask, report, script, serve_with};
+
+/// A model behind gateways that share a store.
+struct Shared {
+    folder: TempDir,
+    document: String,
+    upstream: ScriptedServer,
+}
+
+impl Shared {
+    async fn new(faults: &[Option<Fault>]) -> Self {
+        let document = report(12_000);
+        let script = script(&document, 1500, &Behaviour::AS_ASKED);
+        Self {
+            folder: TempDir::new().expect("a folder"),
+            document,
+            upstream: ScriptedServer::start(script, faults)
+                .await
+                .expect("a server"),
+        }
+    }
+
+    /// Another gateway.
+    async fn door(&self, record: Record) -> Door<()> {
+        let address = StoreAddress::Sqlite(self.folder.path().join("runs.db"));
+        let store = Store::open(&address, Access::Make).expect("a store");
+        let set = |settings: &mut Settings| settings.record = record;
+        let address = serve_with(&self.upstream.base(), Some(store), set).await;
+        Door {
+            address,
+            upstream: (),
+        }
+    }
+
+    /// The text of everything that is on the disk.
+    fn written(&self) -> String {
+        let files = std::fs::read_dir(self.folder.path()).expect("a folder");
+        let texts = files.map(|file| std::fs::read(file.expect("a file").path()).expect("bytes"));
+        texts
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .collect()
+    }
+}
+
+fn content(answer: &Value) -> &str {
+    answer["choices"][0]["message"]["content"]
+        .as_str()
+        .expect("a text")
+}
+
+/// The runs, once the last of them is written.
+async fn runs(door: &Door<()>, count: usize) -> Vec<Value> {
+    loop {
+        let runs = door.get("/api/runs").await.json();
+        let runs = runs.as_array().expect("a list").clone();
+        if runs.len() >= count && runs.iter().all(|run| !run["ended_at"].is_null()) {
+            return runs;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_happened_is_kept_and_not_what_was_said() {
+    for stream in [false, true] {
+        let shared = Shared::new(&[]).await;
+        let door = shared.door(Record::Metadata).await;
+        let key = [("authorization", "Bearer sk-secret")];
+        let got = door.chat(&ask(stream), &key).await;
+        let run = &runs(&door, 1).await[0];
+        assert_eq!(run["id"], got.header("x-overlock-run"));
+        assert_eq!(run["outcome"], "complete");
+        assert_eq!(run["iterations"], shared.upstream.asked().len());
+        let shown = door
+            .get(&format!("/api/runs/{}", got.header("x-overlock-run")))
+            .await;
+        let shown = shown.json();
+        assert_eq!(shown["bytes"], shared.document.len());
+        assert_eq!(shown["steps"][1]["result"]["result"], "grown");
+        let written = shared.written();
+        for secret in ["Write the report", "section-0", "sk-secret"] {
+            assert!(!written.contains(secret), "{secret}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_a_run_that_should_leave_no_trace() {
+    let shared = Shared::new(&[]).await;
+    let door = shared.door(Record::Off).await;
+    let got = door.chat(&ask(false), &[]).await;
+    assert_eq!(got.header("x-overlock-run"), "");
+    assert_eq!(door.get("/api/runs").await.json(), json!([]));
+    let got = door.chat(&ask(false), &[("idempotency-key", "one")]).await;
+    assert_eq!(got.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn the_same_key_gives_the_same_answer_and_asks_nobody() {
+    for stream in [false, true] {
+        let shared = Shared::new(&[]).await;
+        let door = shared.door(Record::Metadata).await;
+        let key = [("idempotency-key", "one")];
+        let first = door.chat(&ask(stream), &key).await;
+        let calls = shared.upstream.asked().len();
+
+        // Also from another process, and whether it is streamed or not is another request.
+        let again = shared.door(Record::Metadata).await;
+        let second = again.chat(&ask(stream), &key).await;
+        assert_eq!(shared.upstream.asked().len(), calls);
+        if stream {
+            assert!(second.body.contains("section-0") && second.body.ends_with("data: [DONE]\n\n"));
+        } else {
+            assert_eq!(content(&second.json()), shared.document);
+            assert_eq!(first.json(), second.json());
+        }
+        let other = again.chat(&ask(!stream), &key).await;
+        assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(other.json()["error"]["code"], "idempotency_key_reused");
+
+        // The same key of somebody else is another one.
+        let else_ = [
+            ("idempotency-key", "one"),
+            ("authorization", "Bearer other"),
+        ];
+        again.chat(&ask(stream), &else_).await;
+        assert!(shared.upstream.asked().len() > calls);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_being_answered_has_to_wait() {
+    let shared = Shared::new(&[Some(Fault::NoAnswer)]).await;
+    let door = shared.door(Record::Full).await;
+    let key = [("idempotency-key", "one")];
+    let request = ask(false);
+    let first = door.chat(&request, &key);
+    let second = async {
+        while shared.upstream.asked().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        door.chat(&request, &key).await
+    };
+    let second = tokio::select! {
+        _ = first => panic!("it is never answered"),
+        second = second => second,
+    };
+    assert_eq!(second.status, StatusCode::CONFLICT);
+    assert_eq!(second.header("retry-after"), "1");
+}
+
+#[tokio::test]
+async fn a_retry_goes_on_where_the_first_attempt_was_cut_off() {
+    for stream in [false, true] {
+        // The third call is never answered, so that whoever waits for it goes away.
+        let shared = Shared::new(&[None, None, Some(Fault::NoAnswer)]).await;
+        let key = [("idempotency-key", "one")];
+        let first = shared.door(Record::Metadata).await;
+        let request = ask(stream);
+        tokio::select! {
+            _ = first.chat(&request, &key) => panic!("it is never answered"),
+            () = async {
+                while shared.upstream.asked().len() < 3 {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+        let second = shared.door(Record::Metadata).await;
+        let got = second.chat(&request, &key).await;
+        let text = if stream {
+            let events = got.body.split("\n\n");
+            let data = events.filter_map(|event| event.strip_prefix("data: "));
+            let chunks = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
+            let deltas = chunks.map(|chunk| chunk["choices"][0]["delta"]["content"].clone());
+            deltas
+                .filter_map(|delta| delta.as_str().map(str::to_owned))
+                .collect()
+        } else {
+            content(&got.json()).to_owned()
+        };
+        assert_eq!(text, shared.document);
+        let asked = shared.upstream.asked();
+        assert_eq!(asked[3], asked[2], "what was not answered is asked again");
+        for answered in &asked[..2] {
+            assert!(!asked[2..].contains(answered), "what was answered is not");
+        }
+    }
+}

@@ -1,0 +1,375 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::{Method, StatusCode};
+use overlock_gateway::{Gateway, Keys, LogEntry, Settings, Upstream};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::door::{Door, Got, ask, open, serve};
+use crate::echo::{Echo, Event};
+use crate::fake::Said;
+
+async fn door(set: impl FnOnce(&mut Settings)) -> Door<Echo> {
+    let upstream = Echo::start().await;
+    let address = serve(&upstream.base, set).await;
+    Door { address, upstream }
+}
+
+#[track_caller]
+fn check_error(got: &Got, status: u16, code: &str) {
+    assert_eq!(got.status, status, "{}", got.body);
+    let error = &got.json()["error"];
+    assert_eq!(error["code"], code, "{error}");
+    assert!(error["message"].is_string() && error["type"].is_string());
+    assert!(error.get("param").is_some());
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_as_openai_does() {
+    let door = door(|_| {}).await;
+    let got = door.get("/nothing/here").await;
+    check_error(&got, 404, "unknown_url");
+    let got = door.send(Method::DELETE, "/api/cut", &[], "").await;
+    check_error(&got, 405, "method_not_allowed");
+    assert_eq!(got.header("allow"), "OPTIONS, POST");
+    let got = door.send(Method::OPTIONS, "/health", &[], "").await;
+    assert_eq!(got.status, StatusCode::NO_CONTENT);
+    assert_eq!(got.header("allow"), "GET, HEAD, OPTIONS");
+    let got = door.send(Method::HEAD, "/health", &[], "").await;
+    assert_eq!((got.status, &*got.body), (StatusCode::OK, ""));
+    assert_eq!(door.upstream.heard(), 0);
+}
+
+#[tokio::test]
+async fn the_rest_goes_through_untouched() {
+    let door = door(|_| {}).await;
+    let headers = [
+        ("authorization", "Bearer client-key"),
+        ("accept-encoding", "br"),
+        ("x-own", "1"),
+        ("connection", "x-hop"),
+        ("x-hop", "1"),
+        ("x-overlock-continue", "off"),
+    ];
+    let path = "/v1/models/meta%2Fllama?a=1&b=%20x";
+    let got = door
+        .send(Method::PUT, path, &headers, "not \u{1F680} JSON")
+        .await;
+    let heard = got.json();
+    assert_eq!(heard["method"], "PUT");
+    assert_eq!(heard["uri"], "/base/v1/models/meta%2Fllama?a=1&b=%20x");
+    assert_eq!(heard["body"], "not \u{1F680} JSON");
+    let told = &heard["headers"];
+    assert_eq!(told["authorization"], "Bearer client-key");
+    assert_eq!(told["accept-encoding"], "br");
+    assert_eq!(told["x-own"], "1");
+    assert_eq!(told["content-length"], "13");
+    for kept_back in ["x-hop", "x-overlock-continue"] {
+        assert!(told.get(kept_back).is_none(), "{told}");
+    }
+    assert_eq!(got.header("x-of-the-upstream"), "kept");
+    assert_eq!(got.headers.get_all("set-cookie").iter().count(), 2);
+    assert_eq!(got.header("x-of-the-hop"), "");
+    let got = door.get("/v1/teapot").await;
+    assert_eq!(got.status, StatusCode::IM_A_TEAPOT);
+}
+
+#[tokio::test]
+async fn a_stream_goes_through_piece_by_piece() {
+    let mut door = door(|_| {}).await;
+    let mut body = open(&door.address, "/v1/drip").await.into_body();
+    let first = body.frame().await.expect("a piece").expect("no error");
+    assert_eq!(first.into_data().expect("data"), "piece 0\n");
+    assert_eq!(door.upstream.next().await, Event::Arrived);
+    door.upstream.let_one_go();
+    let rest = body.collect().await.expect("the rest").to_bytes();
+    assert_eq!(rest, "piece 1\n");
+}
+
+#[tokio::test]
+async fn who_goes_away_cancels_the_upstream() {
+    let mut door = door(|_| {}).await;
+    let address = door.address.clone();
+    let waiting = tokio::spawn(async move { open(&address, "/v1/wait").await });
+    assert_eq!(door.upstream.next().await, Event::Arrived);
+    waiting.abort();
+    assert_eq!(door.upstream.next().await, Event::GivenUp);
+    // In the middle of a body too.
+    let mut body = open(&door.address, "/v1/drip").await.into_body();
+    body.frame().await.expect("a piece").expect("no error");
+    assert_eq!(door.upstream.next().await, Event::Arrived);
+    drop(body);
+    assert_eq!(door.upstream.next().await, Event::GivenUp);
+}
+
+#[tokio::test]
+async fn keys_are_demanded_and_go_no_further() {
+    let door = door(|settings| settings.keys = Keys::new(["right-key".to_owned()])).await;
+    for path in [
+        "/v1/files",
+        "/v1/models",
+        "/api/runs",
+        "/metrics",
+        "/openapi.json",
+        "/nowhere",
+    ] {
+        for shown in [None, Some("Bearer wrong-key"), Some("right-key")] {
+            let headers: Vec<_> = shown
+                .map(|shown| ("authorization", shown))
+                .into_iter()
+                .collect();
+            let got = door.send(Method::GET, path, &headers, "").await;
+            check_error(&got, 401, "invalid_api_key");
+            assert!(!got.body.contains("right-key") && !got.body.contains("wrong-key"));
+        }
+    }
+    assert_eq!(door.upstream.heard(), 0);
+    assert_eq!(door.get("/health").await.status, StatusCode::OK);
+    for header in [
+        ("authorization", "Bearer right-key"),
+        ("x-api-key", "right-key"),
+    ] {
+        let got = door.send(Method::GET, "/v1/files", &[header], "").await;
+        assert_eq!(got.status, StatusCode::OK);
+        assert!(!got.body.contains("right-key"), "{}", got.body);
+    }
+}
+
+#[tokio::test]
+async fn the_key_of_the_upstream_stands_in_for_the_clients() {
+    let door = door(|settings| settings.upstream.key = Some("upstream-key".to_owned())).await;
+    let header = ("authorization", "Bearer client-key");
+    let got = door.send(Method::GET, "/v1/files", &[header], "").await;
+    assert_eq!(
+        got.json()["headers"]["authorization"],
+        "Bearer upstream-key"
+    );
+    assert!(!got.body.contains("client-key"));
+}
+
+fn ids(list: &Value) -> Vec<&str> {
+    let models = list["data"].as_array().expect("a list");
+    models
+        .iter()
+        .filter_map(|model| model["id"].as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_models_are_the_upstreams_and_one_more() {
+    let list = json!({ "object": "list", "data": [{ "id": "gpt-4o", "object": "model" }] });
+    let door = Door::to_fake(vec![Said::json(200, &list)]).await;
+    let got = door.get("/v1/models").await.json();
+    assert_eq!(ids(&got), ["gpt-4o", "overlock-demo"]);
+    assert_eq!(got["data"][1]["owned_by"], "overlock");
+}
+
+#[tokio::test]
+async fn without_an_upstream_one_model_is_left() {
+    // Nobody listens there any more.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let gone = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    drop(listener);
+    let unreachable = serve(&gone, |_| {}).await;
+    let nobody = serve(&gone, |settings| settings.upstream = Upstream::none()).await;
+    for address in [unreachable, nobody] {
+        let door = Door {
+            address,
+            upstream: (),
+        };
+        assert_eq!(ids(&door.get("/v1/models").await.json()), ["overlock-demo"]);
+        let got = door.chat(&ask(false), &[]).await;
+        assert!(matches!(got.status.as_u16(), 502 | 503), "{}", got.body);
+        let mut request = ask(false);
+        request["model"] = json!("overlock-demo");
+        assert_eq!(door.chat(&request, &[]).await.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn who_cannot_list_models_is_heard() {
+    let refusal = json!({ "error": { "message": "no key", "type": "invalid_request_error" } });
+    let door = Door::to_fake(vec![Said::json(401, &refusal)]).await;
+    let got = door.get("/v1/models").await;
+    assert_eq!(got.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(got.json()["error"]["message"], "no key");
+}
+
+#[tokio::test]
+async fn without_an_upstream_one_is_asked_for() {
+    let door = Door {
+        address: serve("http://127.0.0.1:1/v1", |settings| {
+            settings.upstream = Upstream::none();
+        })
+        .await,
+        upstream: (),
+    };
+    for got in [
+        door.chat(&ask(false), &[]).await,
+        door.get("/v1/files").await,
+    ] {
+        check_error(&got, 503, "no_upstream");
+        assert!(got.body.contains("--upstream"), "{}", got.body);
+    }
+}
+
+#[tokio::test]
+async fn a_full_queue_turns_away_and_a_place_is_free_again() {
+    let mut door = door(|settings| {
+        settings.limits.concurrent = 1;
+        settings.limits.queue = 1;
+        settings.limits.queue_time = Duration::from_mins(1);
+    })
+    .await;
+    let address = door.address.clone();
+    let first = tokio::spawn(async move { open(&address, "/v1/wait").await.status() });
+    assert_eq!(door.upstream.next().await, Event::Arrived);
+    let address = door.address.clone();
+    let second = tokio::spawn(async move { open(&address, "/v1/wait").await.status() });
+    // The queue is full as soon as the figures say that somebody waits, and they are free.
+    loop {
+        let told = door.get("/metrics").await.body;
+        if told.contains("overlock_requests_queued 1\n") {
+            assert!(told.contains("overlock_requests_in_progress 1\n"), "{told}");
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let third = door.get("/v1/files").await;
+    check_error(&third, 429, "overloaded");
+    assert_eq!(third.header("retry-after"), "60");
+    assert_eq!(door.get("/health").await.status, StatusCode::OK);
+    door.upstream.let_one_go();
+    assert_eq!(first.await.expect("no panic"), StatusCode::OK);
+    door.upstream.let_one_go();
+    assert_eq!(second.await.expect("no panic"), StatusCode::OK);
+    assert_eq!(door.get("/v1/files").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_stream_keeps_its_place_to_its_end() {
+    let mut door = door(|settings| {
+        settings.limits.concurrent = 1;
+        settings.limits.queue_time = Duration::from_millis(1);
+    })
+    .await;
+    let mut body = open(&door.address, "/v1/drip").await.into_body();
+    body.frame().await.expect("a piece").expect("no error");
+    assert_eq!(door.upstream.next().await, Event::Arrived);
+    let got = door.get("/v1/files").await;
+    check_error(&got, 503, "overloaded");
+    assert_eq!(got.header("retry-after"), "1");
+    // Who goes away leaves the place to others.
+    drop(body);
+    assert_eq!(door.upstream.next().await, Event::GivenUp);
+    assert_eq!(door.get("/v1/files").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn running_requests_finish_when_the_gateway_is_stopped() {
+    let mut upstream = Echo::start().await;
+    let gateway = Gateway::new(Settings::new(Upstream::new(&upstream.base)), None);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (stop, stopped) = oneshot::channel();
+    let serving = tokio::spawn(
+        Arc::new(gateway.expect("a gateway")).serve(listener, async {
+            let _ = stopped.await;
+        }),
+    );
+    let base = format!("http://{address}");
+    let running = tokio::spawn(async move { open(&base, "/v1/wait").await.status() });
+    assert_eq!(upstream.next().await, Event::Arrived);
+    stop.send(()).expect("it is served");
+    // Nobody is let in any more.
+    while tokio::net::TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    upstream.let_one_go();
+    assert_eq!(running.await.expect("no panic"), StatusCode::OK);
+    serving.await.expect("no panic").expect("served");
+}
+
+#[tokio::test]
+async fn health_tells_who_is_behind() {
+    let door = door(|_| {}).await;
+    let health = door.get("/health").await.json();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        health,
+        json!({ "status": "ok", "version": version, "upstream": "127.0.0.1" })
+    );
+}
+
+#[tokio::test]
+async fn the_figures_tell_what_happened() {
+    let door = Door::to_fake(vec![Said::content("{\"a\": 1}", "stop")]).await;
+    assert_eq!(door.chat(&ask(false), &[]).await.status, StatusCode::OK);
+    door.get("/some/secret/path").await;
+    let got = door.get("/metrics").await;
+    assert!(
+        got.header("content-type")
+            .starts_with("application/openmetrics-text")
+    );
+    for line in [
+        "overlock_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 1",
+        "overlock_requests_total{route=\"none\",status=\"404\"} 1",
+        "overlock_answers_total{outcome=\"complete\"} 1",
+        "overlock_tokens_total{direction=\"output\"} 5",
+        "overlock_requests_in_progress 0",
+    ] {
+        assert!(
+            got.body.lines().any(|told| told == line),
+            "{line}\n{}",
+            got.body
+        );
+    }
+    assert!(!got.body.contains("secret") && !got.body.contains("gpt-4o"));
+}
+
+#[tokio::test]
+async fn each_request_is_told_without_what_was_said() {
+    let upstream = crate::fake::Fake::start(vec![Said::content("{\"a\": 1}", "stop")]).await;
+    let told: Arc<Mutex<Vec<LogEntry>>> = Arc::default();
+    let log = Arc::clone(&told);
+    let gateway = Gateway::new(Settings::new(Upstream::new(&upstream.base)), None)
+        .expect("a gateway")
+        .with_log(move |entry| log.lock().expect("no panic").push(entry.clone()));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(Arc::new(gateway).serve(listener, std::future::pending()));
+    let door = Door {
+        address,
+        upstream: (),
+    };
+    let key = ("authorization", "Bearer secret-key");
+    door.chat(&ask(false), &[key]).await;
+    door.get("/secret/path?secret=query").await;
+    let told = told.lock().expect("no panic");
+    let [chat, nowhere] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert_eq!(
+        (chat.method, chat.route, chat.status),
+        ("POST", "/v1/chat/completions", 200)
+    );
+    assert_eq!((chat.input_tokens, chat.output_tokens), (10, 5));
+    assert_eq!(
+        (chat.outcome, chat.continuations, chat.left),
+        (Some("complete"), 0, false)
+    );
+    assert_eq!(
+        (nowhere.route, nowhere.status, nowhere.left),
+        ("none", 404, false)
+    );
+    let lines = format!(
+        "{told:?} {chat} {}",
+        serde_json::to_string(chat).expect("plain")
+    );
+    for secret in ["secret", "report"] {
+        assert!(!lines.contains(secret), "{lines}");
+    }
+}
