@@ -390,10 +390,11 @@ impl Relay {
         for (index, mut choice) in choices {
             let ending = self.ending_of(index, &mut choice).await?;
             if let Some(reason) = ending.word() {
+                let message = choice.into_message();
                 finishes.push(Finish {
                     index,
                     reason: reason.to_owned(),
-                    message: choice.into_message(),
+                    message,
                 });
             }
         }

@@ -174,13 +174,13 @@ impl Dialect {
             (Self::Chat, Event::Text(text)) => {
                 chunk(&json!([{ "index": 0, "delta": { "content": text }, "finish_reason": null }]))
             }
+            (_, Event::Refusal(text)) => {
+                chunk(&json!([{ "index": 0, "delta": { "refusal": text } }]))
+            }
             (Self::Tool(_), Event::Text(text)) => {
                 let call = json!({ "index": 0, "function": { "arguments": text } });
                 let delta = json!({ "tool_calls": [call] });
                 chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": null }]))
-            }
-            (_, Event::Refusal(text)) => {
-                chunk(&json!([{ "index": 0, "delta": { "refusal": text } }]))
             }
             (_, Event::Finish(reason)) => {
                 chunk(&json!([{ "index": 0, "delta": {}, "finish_reason": reason }]))
