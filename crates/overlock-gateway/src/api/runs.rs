@@ -115,6 +115,7 @@ impl RecordedStep {
     }
 
     /// The same step without the text that it brought, to be shown.
+    #[must_use]
     pub fn without_text(&self) -> Self {
         Self {
             step: self.step.without_text(),

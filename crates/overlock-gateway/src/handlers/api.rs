@@ -73,9 +73,10 @@ async fn of_text(
     };
     Ok(answered.unwrap_or_else(|refusal| {
         let refusal = refusal.of_a_request();
-        let status = match refusal.is_no_json() {
-            true => StatusCode::UNPROCESSABLE_ENTITY,
-            false => StatusCode::BAD_REQUEST,
+        let status = if refusal.is_no_json() {
+            StatusCode::UNPROCESSABLE_ENTITY
+        } else {
+            StatusCode::BAD_REQUEST
         };
         told(status, &refusal)
     }))

@@ -62,7 +62,7 @@ async fn from_store(
     read: impl FnOnce(&Store) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
     let read = spawn_blocking(move || match &gateway.recorder {
-        Some(recorder) => read(recorder.store()).map_err(unreadable),
+        Some(recorder) => read(recorder.store()).map_err(|error| unreadable(&error)),
         None => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "invalid_request_error",
@@ -73,7 +73,7 @@ async fn from_store(
     read.await.map_err(|_| ApiError::defect())?
 }
 
-fn unreadable(error: RunsError) -> ApiError {
+fn unreadable(error: &RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
         // What the store says may name files of this machine.

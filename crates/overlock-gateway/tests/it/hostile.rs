@@ -123,11 +123,11 @@ async fn nonsense_is_no_request() {
 #[tokio::test]
 async fn a_flood_of_headers_is_dammed() {
     let door = door(|_| {}).await;
-    let many: String = (0..5000)
+    let many: Vec<String> = (0..5000)
         .map(|number| format!("x-{number}: 1\r\n"))
         .collect();
     let long = format!("x-long: {}\r\n", "a".repeat(1 << 20));
-    for headers in [many, long] {
+    for headers in [many.concat(), long] {
         let request = format!("GET /health HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
         check_refused(&door.raw(request.as_bytes()).await);
     }

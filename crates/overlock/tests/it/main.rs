@@ -18,6 +18,10 @@ mod tokens;
 // What is kept of runs, and what becomes of an answer that cannot be kept.
 mod keeping;
 
+// The gateway as it is started and stopped.
+#[cfg(unix)]
+mod serve;
+
 // Where settings come from, and what is said of those that are wrong.
 mod config;
 

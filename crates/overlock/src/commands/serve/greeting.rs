@@ -16,22 +16,23 @@ pub(super) struct Greeting<'a> {
     pub(super) record: Record,
 }
 
+/// A request that anybody can send at once.
+const REQUEST: &str = r#"{"model": "overlock-demo", "response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "Write a long report"}]}"#;
+
 impl Greeting<'_> {
     pub(super) fn tell(&self, notes: &mut Notes) {
         let Self { address, .. } = self;
         notes.line(format_args!("listening on http://{address}"));
         notes.line(format_args!("upstream: {}", self.found));
         notes.line(format_args!("recording of runs: {}", self.record.name()));
-        let key = match self.keys.in_shell() {
-            None => String::new(),
-            Some(key) => format!("    -H \"authorization: Bearer {key}\" \\\n"),
-        };
+        notes.line("try:");
         notes.line(format_args!(
-            "try:\n  curl http://{address}/v1/chat/completions \\\n{key}    \
-             -H 'content-type: application/json' \\\n    \
-             -d '{{\"model\": \"overlock-demo\", \"response_format\": {{\"type\": \
-             \"json_object\"}}, \"messages\": [{{\"role\": \"user\", \"content\": \"Write a long \
-             report\"}}]}}'"
+            "  curl http://{address}/v1/chat/completions \\"
         ));
+        if let Some(key) = self.keys.in_shell() {
+            notes.line(format_args!("    -H \"authorization: Bearer {key}\" \\"));
+        }
+        notes.line("    -H 'content-type: application/json' \\");
+        notes.line(format_args!("    -d '{REQUEST}'"));
     }
 }

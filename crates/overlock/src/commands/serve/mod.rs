@@ -166,7 +166,7 @@ impl Serve {
         match config.serve.record {
             Record::Off => Ok(None),
             Record::Full | Record::Metadata => {
-                runs::open(self.store.as_deref(), config, Access::Write).map(Some)
+                runs::open(self.store.as_deref(), config, Access::Make).map(Some)
             }
         }
     }

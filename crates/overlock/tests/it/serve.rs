@@ -1,0 +1,272 @@
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::program::{TemporaryFile, TemporaryFolder, command, interrupt, run};
+
+/// A gateway that runs until the test stops it.
+struct Serving {
+    child: Child,
+    address: String,
+    stderr: BufReader<ChildStderr>,
+    /// What was said before it was ready, and since.
+    said: String,
+    _folder: TemporaryFolder,
+}
+
+impl Serving {
+    /// Starts on a port that is free and reads what is said until it is ready.
+    fn start(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let folder = TemporaryFolder::new(name);
+        let mut command = command(&["serve", "--listen", "127.0.0.1:0"]);
+        command
+            .args(arguments)
+            .env_remove("OPENAI_API_KEY")
+            .env("XDG_DATA_HOME", folder.path())
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .expect("the binary was built with the tests");
+        let stderr = child.stderr.take().expect("it is piped");
+        let mut serving = Self {
+            child,
+            address: String::new(),
+            stderr: BufReader::new(stderr),
+            said: String::new(),
+            _folder: folder,
+        };
+        let first = serving.line();
+        let address = first.strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{first}")).trim();
+        address.clone_into(&mut serving.address);
+        while !serving.line().trim_start().starts_with("-d ") {}
+        serving
+    }
+
+    /// The next line of standard error.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.stderr.read_line(&mut line).expect("it is text");
+        assert!(read > 0, "it ended: {}", self.said);
+        self.said.push_str(&line);
+        line
+    }
+
+    /// The status and the body of an answer.
+    fn ask(&self, request: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+        (status.expect("a status"), body.to_owned())
+    }
+
+    /// Does what Ctrl-C does and waits for the end.
+    fn stop(&mut self) -> ExitStatus {
+        interrupt(&self.child);
+        let status = self.child.wait().expect("it ends");
+        self.stderr.read_to_string(&mut self.said).expect("text");
+        status
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It has usually ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn chat(model: &str) -> String {
+    json!({
+        "model": model,
+        "response_format": { "type": "json_object" },
+        "messages": [{ "role": "user", "content": "Write a long report" }],
+    })
+    .to_string()
+}
+
+#[test]
+fn a_newcomer_sees_a_cut_answer_made_whole() {
+    let mut serving = Serving::start("demo-answer", &["--upstream", "http://127.0.0.1:1/v1"], &[]);
+    assert!(
+        serving.said.contains("upstream: http://127.0.0.1:1/v1"),
+        "{}",
+        serving.said
+    );
+    assert!(
+        serving.said.contains("curl http://127.0.0.1:"),
+        "{}",
+        serving.said
+    );
+    let (status, body) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
+    assert_eq!(status, 200, "{body}");
+    let answer: Value = serde_json::from_str(&body).expect("JSON");
+    let content = answer["choices"][0]["message"]["content"].as_str();
+    let document: Value = serde_json::from_str(content.expect("a text")).expect("whole");
+    assert!(
+        document["elements"]
+            .as_array()
+            .is_some_and(|elements| elements.len() > 30)
+    );
+    let line = serving.line();
+    assert!(line.contains(" POST /v1/chat/completions 200 "), "{line}");
+    assert!(line.contains("complete"), "{line}");
+    let ended = serving.stop();
+    assert_eq!(ended.code(), Some(0), "{}", serving.said);
+}
+
+#[test]
+fn another_model_without_an_upstream_is_told_how_to_name_one() {
+    let serving = Serving::start("unreachable", &["--upstream", "http://127.0.0.1:1/v1"], &[]);
+    let (status, body) = serving.ask("POST /v1/chat/completions", &chat("gpt-4o"));
+    assert_eq!(status, 502, "{body}");
+}
+
+#[test]
+fn what_is_told_of_requests_can_be_read_by_machines() {
+    let arguments = ["--upstream", "http://127.0.0.1:1/v1", "--log", "json"];
+    let mut serving = Serving::start("log", &arguments, &[]);
+    serving.ask("GET /health?secret=1", "");
+    let entry: Value = serde_json::from_str(&serving.line()).expect("JSON");
+    assert_eq!(entry["route"], "/health");
+    assert_eq!(entry["status"], 200);
+    assert!(!serving.said.contains("secret"), "{}", serving.said);
+}
+
+#[test]
+fn keys_come_from_a_variable_or_a_file_and_are_never_told() {
+    let file = TemporaryFile::new("gateway-keys", "# ours\nfile-key\n");
+    for (arguments, key) in [
+        (["--keys-variable", "GATEWAY_KEYS"], "variable-key"),
+        (["--keys-file", file.path()], "file-key"),
+    ] {
+        let upstream = ["--upstream", "http://127.0.0.1:1/v1"];
+        let variables = [("GATEWAY_KEYS", "variable-key")];
+        let mut serving = Serving::start(key, &[arguments, upstream].concat(), &variables);
+        assert_eq!(serving.ask("GET /openapi.json", "").0, 401);
+        let (status, _) = serving.ask(
+            &format!("GET /openapi.json HTTP/1.1\r\nauthorization: Bearer {key}\r\nx-rest:"),
+            "",
+        );
+        assert_eq!(status, 200);
+        serving.stop();
+        assert!(
+            serving.said.contains("authorization: Bearer "),
+            "{}",
+            serving.said
+        );
+        assert!(!serving.said.contains(key), "{}", serving.said);
+    }
+}
+
+#[test]
+fn a_key_for_openai_is_sent_nowhere_else() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let upstream = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let (sender, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut bytes = [0; 4096];
+        let length = stream.read(&mut bytes).expect("a request");
+        let heard = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        sender.send(heard).expect("somebody listens");
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+    });
+    let variables = [("OPENAI_API_KEY", "sk-for-openai")];
+    let serving = Serving::start("openai-key", &["--upstream", &upstream], &variables);
+    assert_eq!(serving.ask("GET /v1/files", "").0, 200);
+    let request = heard.recv().expect("it was asked");
+    assert!(request.starts_with("GET /v1/files "), "{request}");
+    assert!(!request.contains("sk-for-openai"), "{request}");
+    assert!(!serving.said.contains("sk-for-openai"), "{}", serving.said);
+}
+
+#[test]
+fn openai_is_taken_where_there_is_a_key_for_it() {
+    let serving = Serving::start("openai", &[], &[("OPENAI_API_KEY", "sk-for-openai")]);
+    assert!(
+        serving.said.contains("https://api.openai.com/v1"),
+        "{}",
+        serving.said
+    );
+    assert!(!serving.said.contains("sk-for-openai"), "{}", serving.said);
+    let (_, health) = serving.ask("GET /health", "");
+    assert!(health.contains("api.openai.com"), "{health}");
+}
+
+#[test]
+fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
+    // The upstream accepts and says nothing.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let upstream = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let mut serving = Serving::start("second-signal", &["--upstream", &upstream], &[]);
+    let mut client = TcpStream::connect(&serving.address).expect("it listens");
+    client
+        .write_all(b"GET /v1/files HTTP/1.1\r\nhost: x\r\n\r\n")
+        .expect("sent");
+    let _asked = listener.accept().expect("the request goes on");
+    interrupt(&serving.child);
+    let line = serving.line();
+    assert!(line.contains("stopping"), "{line}");
+    assert!(serving.child.try_wait().expect("it can be asked").is_none());
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], told: &str) {
+    let folder = TemporaryFolder::new("refused");
+    let mut command = command(&["serve"]);
+    command
+        .args(arguments)
+        .env_remove("OPENAI_API_KEY")
+        .env("XDG_DATA_HOME", folder.path());
+    let run = run(&mut command, "");
+    assert_eq!(
+        (run.code, &*run.stdout),
+        (2, ""),
+        "{arguments:?}: {}",
+        run.stderr
+    );
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: "), "{}", run.stderr);
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_a_hint() {
+    let upstream = ["--upstream", "http://127.0.0.1:1/v1"];
+    let with = |arguments: &[&'static str]| [arguments, &upstream].concat();
+    check_refused(&with(&["--listen", "0.0.0.0:0"]), "need no key");
+    check_refused(&with(&["--listen", "[::]:0"]), "need no key");
+    check_refused(&with(&["--listen", "nonsense"]), "no address to listen on");
+    check_refused(&with(&["--keys-variable", "NO_SUCH_KEYS"]), "holds no key");
+    check_refused(&with(&["--keys-file", "/no/such/file"]), "could not read");
+    check_refused(&with(&["--key-variable", "NO_SUCH_KEY"]), "holds no key");
+    check_refused(
+        &["--upstream", "ftp://x", "--listen", "127.0.0.1:0"],
+        "ftp://x",
+    );
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let taken = listener.local_addr().expect("an address").to_string();
+    let arguments = ["--listen", &taken, "--upstream", "http://127.0.0.1:1/v1"];
+    check_refused(&arguments, "could not listen on");
+    check_refused(&arguments, "another program has this port");
+}
