@@ -4,14 +4,21 @@
 //! the answer was cut: a tool call beside a cut one must not make both look ready to be made.
 
 /// What is known of the end of one answer.
-#[derive(Default)]
 pub(crate) struct Ending {
     /// What the upstream says.
     said: Option<String>,
-    /// Whether the content is whole, if that can be told.
-    content: Option<bool>,
-    /// The same of every tool call: the arguments of one may not even have begun.
-    calls: Vec<Option<bool>>,
+    found: Found,
+}
+
+/// What its parts turned out to be; what comes later here counts more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Nothing,
+    WholeContent,
+    WholeCall,
+    /// Nobody can tell of a call: its arguments may not even have begun.
+    UnclearCall,
+    CutPart,
 }
 
 impl Ending {
@@ -19,31 +26,39 @@ impl Ending {
     pub(crate) fn said(said: Option<String>) -> Self {
         Self {
             said,
-            ..Self::default()
+            found: Found::Nothing,
         }
     }
 
     /// The content turned out to be whole, or cut.
     pub(crate) fn content(&mut self, is_whole: bool) {
-        self.content = Some(is_whole);
+        self.find(if is_whole {
+            Found::WholeContent
+        } else {
+            Found::CutPart
+        });
     }
 
     /// A tool call turned out to be whole, or cut, or nobody can tell.
     pub(crate) fn call(&mut self, is_whole: Option<bool>) {
-        self.calls.push(is_whole);
+        self.find(match is_whole {
+            Some(true) => Found::WholeCall,
+            Some(false) => Found::CutPart,
+            None => Found::UnclearCall,
+        });
+    }
+
+    fn find(&mut self, found: Found) {
+        self.found = self.found.max(found);
     }
 
     /// The word for it, if there is one.
     pub(crate) fn word(&self) -> Option<&str> {
-        let has_call = |is_whole: Option<bool>| self.calls.contains(&is_whole);
-        if self.content == Some(false) || has_call(Some(false)) {
-            return Some("length");
-        }
-        match self.said.as_deref() {
-            Some("length") if has_call(None) => Some("length"),
-            None | Some("length") if has_call(Some(true)) => Some("tool_calls"),
-            None | Some("length") if self.content == Some(true) => Some("stop"),
-            said => said,
+        match (self.found, self.said.as_deref()) {
+            (Found::CutPart, _) => Some("length"),
+            (Found::WholeCall, None | Some("length")) => Some("tool_calls"),
+            (Found::WholeContent, None | Some("length")) => Some("stop"),
+            (_, said) => said,
         }
     }
 }
@@ -92,8 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_cut_before_its_arguments_is_cut() {
-        check_word(Some("length"), &[], &[WHOLE, None], Some("length"));
+    fn a_call_that_was_cut_before_its_arguments_does_not_become_whole() {
+        for said in [None, Some("length")] {
+            check_word(said, &[], &[WHOLE, None], said);
+        }
     }
 
     #[test]

@@ -92,6 +92,14 @@ struct Trial {
     gateway: Outcome,
 }
 
+impl Trial {
+    /// All that is known of it, for whoever looks for a mistake.
+    fn details(&self) -> String {
+        let (direct, gateway) = (self.direct.details(), self.gateway.details());
+        format!("direct: {direct}\nthrough the gateway: {gateway}")
+    }
+}
+
 /// What a client gave its program.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -137,85 +145,94 @@ impl Outcome {
             Self::Raised { error, message, .. } => format!("{error}: {message}"),
         }
     }
-
-    /// The name and the code of an error.
-    fn raised(&self) -> Option<(&str, Option<&str>)> {
-        match self {
-            Self::Got { .. } => None,
-            Self::Raised { error, code, .. } => Some((error, code.as_deref())),
-        }
-    }
 }
 
 /// Has a script make all trials, each with a model of its own that cuts every answer.
 async fn check_clients(language: &str, clients: Command, names: &[&str]) {
     let document = report(6000);
-    let mut servers = BTreeMap::new();
-    let mut trials = json!({});
+    let mut tried = Vec::new();
     for name in names {
         let faults = [(*name == BREAKS_OFF).then_some(Fault::Reset(600))];
         let direct = ScriptedServer::start(cutting(&document), &faults).await;
-        let direct = direct.expect("a server");
         let door = Door::open(cutting(&document), &faults).await;
-        trials[name] = json!({ "direct": direct.base(), "gateway": base(&door) });
-        servers.insert(*name, (direct, door));
+        tried.push((*name, direct.expect("a server"), door));
     }
-    let busy = [Some(Fault::Status(429, Some(1)))];
-    let busy = Door::open(cutting(&document), &busy).await;
+    let trials: BTreeMap<&str, Value> = tried
+        .iter()
+        .map(|(name, direct, door)| {
+            let bases = json!({ "direct": direct.base(), "gateway": base(door) });
+            (*name, bases)
+        })
+        .collect();
     let idle = Door::open(cutting(&document), &[]).await;
+    let busy = Door::open(cutting(&document), &[Some(Fault::Status(429, Some(1)))]).await;
     let stubborn = script(&document, 1200, &[Behaviour::Apologises]);
     let only_overlap = |settings: &mut Settings| settings.continuation.ways = vec![Way::Overlap];
     let stubborn = Door::open_with(stubborn, &[], only_overlap).await;
-    let refusals = json!({
-        "stays cut": base(&stubborn),
-        "tool call stays cut": base(&stubborn),
-        "too long for the model": base(&idle),
-        "too many requests": base(&busy),
+    let asked = json!({
+        "trials": trials,
+        "refusals": {
+            "too long for the model": base(&idle),
+            "too many requests": base(&busy),
+            "stays cut": base(&stubborn),
+            "tool call stays cut": base(&stubborn),
+        },
     });
-
-    let asked = json!({ "trials": trials, "refusals": refusals });
     let told = tokio::task::spawn_blocking(move || run(clients, &asked));
     let told = match told.await {
         Ok(told) => told,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     };
 
-    let mut table = format!("{:<40} {:<36} through the gateway\n", language, "direct");
+    let mut table = vec![row(language, "direct", "through the gateway")];
     let mut wrong = Vec::new();
-    for name in names {
-        let Trial { direct, gateway } = &told.trials[*name];
-        let (server, door) = &servers[name];
+    for (name, server, door) in &tried {
+        let trial = &told.trials[*name];
         let asked = door.upstream.asked();
-        let calls = asked.len();
-        let by_client = asked.iter().filter(|request| !asks_for_rest(request));
-        let row = format!(
-            "{name:<40} {:<36} {}, {calls} calls\n",
-            direct.shown(&document),
-            gateway.shown(&document),
-        );
-        table.push_str(&row);
-        let proves = !server.asked().is_empty() && !direct.is(&document);
+        let gateway = trial.gateway.shown(&document);
+        let gateway = format!("{gateway}, {} calls", asked.len());
+        table.push(row(name, &trial.direct.shown(&document), &gateway));
         // A client that had to try again did not get the document at once.
-        if !proves || !gateway.is(&document) || calls < 3 || by_client.count() != 1 {
-            let (direct, gateway) = (direct.details(), gateway.details());
-            wrong.push(format!("{name}\ndirect: {direct}\ngateway: {gateway}"));
+        let by_client = asked.iter().filter(|request| !asks_for_rest(request));
+        let is_whole = trial.gateway.is(&document) && by_client.count() == 1;
+        let was_needed = !server.asked().is_empty() && !trial.direct.is(&document);
+        if !is_whole || !was_needed || asked.len() < 3 {
+            wrong.push(format!("{name}: {}", trial.details()));
         }
     }
-    println!("\n{table}");
-    assert!(wrong.is_empty(), "{table}\n{}", wrong.join("\n"));
+    println!("\n{}\n", table.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
-    let raised = |name: &str| told.refusals[name].raised();
-    let too_long = ("BadRequestError", Some("context_length_exceeded"));
-    assert_eq!(raised("too long for the model"), Some(too_long));
+    check_refusals(&told.refusals);
     assert!(idle.upstream.asked().is_empty());
-    let error_of = |name: &str| raised(name).map(|(error, _)| error);
-    assert_eq!(error_of("too many requests"), Some("RateLimitError"));
-    // What could not be made whole must not look as if it were.
-    assert_eq!(error_of("stays cut"), Some("LengthFinishReasonError"));
-    assert_eq!(
-        error_of("tool call stays cut"),
-        Some("LengthFinishReasonError")
-    );
+}
+
+fn row(name: &str, direct: &str, gateway: &str) -> String {
+    format!("{name:<36} {direct:<30} {gateway}")
+}
+
+/// What a program is told must be what it is told by `OpenAI`, and what could not be made whole
+/// must not look as if it were.
+#[track_caller]
+fn check_refusals(refusals: &BTreeMap<String, Outcome>) {
+    let expected = [
+        (
+            "too long for the model",
+            "BadRequestError",
+            Some("context_length_exceeded"),
+        ),
+        ("too many requests", "RateLimitError", None),
+        ("stays cut", "LengthFinishReasonError", None),
+        ("tool call stays cut", "LengthFinishReasonError", None),
+    ];
+    for (name, wanted, wanted_code) in expected {
+        let outcome = &refusals[name];
+        let Outcome::Raised { error, code, .. } = outcome else {
+            panic!("{name}: {}", outcome.details());
+        };
+        assert_eq!(error, wanted, "{name}: {}", outcome.details());
+        assert_eq!(code.as_deref(), wanted_code, "{name}");
+    }
 }
 
 /// Whether it is the gateway that asks.
