@@ -64,7 +64,7 @@ impl Serving {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         write!(
             stream,
-            "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )
         .expect("sent");
@@ -273,7 +273,7 @@ fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
     let mut serving = Serving::start("second-signal", &["--upstream", &upstream], &[]);
     let mut client = TcpStream::connect(&serving.address).expect("it listens");
     client
-        .write_all(b"GET /v1/files HTTP/1.1\r\nhost: x\r\n\r\n")
+        .write_all(b"GET /v1/files HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .expect("sent");
     let _asked = listener.accept().expect("the request goes on");
     interrupt(&serving.child);
