@@ -134,8 +134,8 @@ fn check_numbers(span: &Value, expected: &[(&str, u64)]) {
 }
 
 /// A gateway that can be stopped.
-struct Served {
-    door: Door<Fake>,
+struct Served<U = Fake> {
+    door: Door<U>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<std::io::Result<()>>,
 }
@@ -143,7 +143,15 @@ struct Served {
 impl Served {
     async fn start(replies: Vec<Said>, traces: Traces) -> Self {
         let upstream = Fake::start(replies).await;
-        let mut settings = Settings::new(Upstream::new(&upstream.base));
+        let base = upstream.base.clone();
+        Self::before(upstream, &base, traces).await
+    }
+}
+
+impl<U> Served<U> {
+    /// Serves before any upstream, at this address.
+    async fn before(upstream: U, base: &str, traces: Traces) -> Self {
+        let mut settings = Settings::new(Upstream::new(base));
         settings.upstream.key = Some("upstream-secret".to_owned());
         settings.upstream.retries.retries = 0;
         settings.traces = Some(Traces {
@@ -167,7 +175,7 @@ impl Served {
     }
 
     /// Stops the gateway, which has nothing left to say then.
-    async fn stop(self) -> Fake {
+    async fn stop(self) -> U {
         self.stop.send(()).expect("it is served");
         self.serving.await.expect("no panic").expect("served");
         self.door.upstream
@@ -196,6 +204,82 @@ fn replies(stream: bool) -> Vec<Said> {
     answers.map(|(text, finish)| said(text, finish)).into()
 }
 
+#[track_caller]
+fn check_request(request: &Value, run: &str) {
+    assert_eq!(request["name"], "chat gpt-4o");
+    assert_eq!(
+        (&request["traceId"], &request["parentSpanId"]),
+        (&json!(TRACE), &json!(PARENT))
+    );
+    assert_eq!(request["status"], json!({}));
+    check_texts(
+        request,
+        &[
+            ("gen_ai.operation.name", Some("chat")),
+            ("gen_ai.provider.name", Some("openai")),
+            ("gen_ai.request.model", Some("gpt-4o")),
+            ("gen_ai.response.model", Some("gpt-4o")),
+            ("http.request.method", Some("POST")),
+            ("http.route", Some("/v1/chat/completions")),
+            ("overlock.outcome", Some("complete")),
+            ("overlock.run", Some(run)),
+            ("error.type", None),
+        ],
+    );
+    check_numbers(
+        request,
+        &[
+            ("gen_ai.request.max_tokens", 1000),
+            ("http.response.status_code", 200),
+            ("overlock.continuations", 2),
+        ],
+    );
+    let finishes = json!({ "values": [{ "stringValue": "stop" }] });
+    let told = attribute(request, "gen_ai.response.finish_reasons");
+    assert_eq!(told["arrayValue"], finishes);
+}
+
+#[track_caller]
+fn check_calls(calls: &[&Value]) {
+    let [first, second, third] = calls else {
+        panic!("{calls:?}");
+    };
+    for (call, number) in calls.iter().zip(1..) {
+        assert_eq!(call["name"], "chat gpt-4o");
+        assert_eq!(call["traceId"], TRACE);
+        check_numbers(call, &[("overlock.call", number)]);
+        check_texts(
+            call,
+            &[
+                ("gen_ai.request.model", Some("gpt-4o")),
+                ("server.address", Some("127.0.0.1")),
+                ("error.type", None),
+            ],
+        );
+    }
+    check_texts(first, &[("overlock.way", None), ("overlock.seam", None)]);
+    for call in [second, third] {
+        check_texts(
+            call,
+            &[
+                ("overlock.way", Some("overlap")),
+                ("overlock.seam", Some("overlap")),
+            ],
+        );
+    }
+}
+
+#[track_caller]
+fn check_tokens(span: &Value, input: u64, output: u64) {
+    check_numbers(
+        span,
+        &[
+            ("gen_ai.usage.input_tokens", input),
+            ("gen_ai.usage.output_tokens", output),
+        ],
+    );
+}
+
 #[tokio::test]
 async fn a_request_is_one_span_and_each_call_one_below() {
     for stream in [false, true] {
@@ -213,82 +297,16 @@ async fn a_request_is_one_span_and_each_call_one_below() {
         let upstream = served.stop().await;
         let collected = collector.collected();
 
-        let request = collected.request();
-        assert_eq!(request["name"], "chat gpt-4o");
-        assert_eq!(
-            (&request["traceId"], &request["parentSpanId"]),
-            (&json!(TRACE), &json!(PARENT))
-        );
-        assert_eq!(request["status"], json!({}));
-        check_texts(
-            request,
-            &[
-                ("gen_ai.operation.name", Some("chat")),
-                ("gen_ai.provider.name", Some("openai")),
-                ("gen_ai.request.model", Some("gpt-4o")),
-                ("gen_ai.response.model", Some("gpt-4o")),
-                ("http.request.method", Some("POST")),
-                ("http.route", Some("/v1/chat/completions")),
-                ("overlock.outcome", Some("complete")),
-                ("overlock.run", Some(&run)),
-                ("error.type", None),
-            ],
-        );
-        check_numbers(
-            request,
-            &[
-                ("gen_ai.request.max_tokens", 1000),
-                ("http.response.status_code", 200),
-                ("overlock.continuations", 2),
-            ],
-        );
-        let finishes = json!({ "values": [{ "stringValue": "stop" }] });
-        let told = attribute(request, "gen_ai.response.finish_reasons");
-        assert_eq!(told["arrayValue"], finishes);
-        if !stream {
-            // What each call says it took, three times.
-            let tokens = [
-                ("gen_ai.usage.input_tokens", 30),
-                ("gen_ai.usage.output_tokens", 15),
-            ];
-            check_numbers(request, &tokens);
-        }
-
+        check_request(collected.request(), &run);
         let calls = collected.calls();
-        let [first, second, third] = calls.as_slice() else {
-            panic!("{}", collected.bytes);
-        };
-        for (call, number) in calls.iter().zip(1..) {
-            assert_eq!(call["name"], "chat gpt-4o");
-            assert_eq!(call["traceId"], TRACE);
-            check_numbers(call, &[("overlock.call", number)]);
-            check_texts(
-                call,
-                &[
-                    ("gen_ai.request.model", Some("gpt-4o")),
-                    ("server.address", Some("127.0.0.1")),
-                    ("error.type", None),
-                ],
-            );
-            if !stream {
-                let tokens = [
-                    ("gen_ai.usage.input_tokens", 10),
-                    ("gen_ai.usage.output_tokens", 5),
-                ];
-                check_numbers(call, &tokens);
+        check_calls(&calls);
+        if !stream {
+            // What each call says it took.
+            check_tokens(collected.request(), 30, 15);
+            for call in &calls {
+                check_tokens(call, 10, 5);
             }
         }
-        check_texts(first, &[("overlock.way", None), ("overlock.seam", None)]);
-        for call in [second, third] {
-            check_texts(
-                call,
-                &[
-                    ("overlock.way", Some("overlap")),
-                    ("overlock.seam", Some("merged")),
-                ],
-            );
-        }
-
         // Each call tells the upstream its own place.
         let heard = upstream.heard();
         assert_eq!(heard.len(), 3);
@@ -360,7 +378,10 @@ async fn what_goes_wrong_is_told_by_its_name() {
         ),
         (
             ask(true),
-            vec![Said::stream(&[])],
+            vec![Said {
+                body: format!("data: {refusal}\n\n"),
+                ..Said::stream(&[])
+            }],
             Some("upstream_error"),
             true,
             vec![Some("upstream_error")],
@@ -405,6 +426,28 @@ async fn what_goes_wrong_is_told_by_its_name() {
         assert_eq!(told, calls);
         assert!(!collected.bytes.contains("answer-text"));
     }
+}
+
+#[tokio::test]
+async fn who_goes_away_is_told_of() {
+    let mut collector = Collector::start().await;
+    // The upstream accepts and says nothing.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let served = Served::before(listener, &base, Traces::new(&collector.url)).await;
+    let request = ask(false);
+    let _asked = tokio::select! {
+        _ = served.door.chat(&request, &[]) => panic!("nobody answers"),
+        asked = served.door.upstream.accept() => asked.expect("the request goes on"),
+    };
+    served.stop().await;
+    let collected = collector.collected();
+    check_texts(collected.request(), &[("error.type", Some("client_left"))]);
+    check_numbers(collected.request(), &[("http.response.status_code", 499)]);
+    let [call] = collected.calls()[..] else {
+        panic!("{}", collected.bytes);
+    };
+    check_texts(call, &[("error.type", Some("client_left"))]);
 }
 
 #[tokio::test]
