@@ -228,8 +228,8 @@ impl RequestTrace {
         }
         attributes.maybe("overlock.run", done.run);
         let error = told.error.or(done.error).map(Cow::Borrowed);
-        let error = error.or((done.status >= 400).then(|| done.status.to_string().into()));
         let error = error.or(done.left.then_some(Cow::Borrowed(LEFT)));
+        let error = error.or((done.status >= 400).then(|| done.status.to_string().into()));
         attributes.maybe("error.type", error.as_deref());
         self.exporter.take(Span {
             context: self.context,
