@@ -1,13 +1,17 @@
-//! What came of one request, for those who count and those who read logs.
+//! What came of one request, for those who count, those who read logs, and those who follow traces.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use hyper::HeaderMap;
 use serde_json::Value;
 
+use crate::trace::{Called, RequestTrace};
+
 /// Is written while a request is worked on, and read when it is done.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Account {
     noted: Mutex<Noted>,
+    trace: Option<RequestTrace>,
 }
 
 /// Nothing in it comes from a prompt, an answer or a header.
@@ -20,20 +24,72 @@ pub(crate) struct Noted {
 }
 
 impl Account {
-    /// An answer was given: what all its calls took, as `OpenAI` tells it, how it ended, and how
-    /// often it was continued.
-    pub(crate) fn answered(&self, usage: &Value, outcome: &'static str, continuations: u32) {
+    /// The account of a request that may be traced.
+    pub(crate) fn new(trace: Option<RequestTrace>) -> Self {
+        Self {
+            noted: Mutex::default(),
+            trace,
+        }
+    }
+
+    /// A model was asked for, of the upstream at this address.
+    pub(crate) fn asked(&self, model: &str, max_tokens: Option<u64>, base: Option<&str>) {
+        if let Some(trace) = &self.trace {
+            trace.asked(model, max_tokens, base);
+        }
+    }
+
+    /// The upstream is about to be called, for the rest of an answer if there is a way to ask.
+    pub(crate) fn calling(&self, way: Option<&'static str>) {
+        if let Some(trace) = &self.trace {
+            trace.calling(way);
+        }
+    }
+
+    /// The headers of that call, which tell the upstream what it is part of.
+    pub(crate) fn place_in_trace(&self, headers: &mut HeaderMap) {
+        if let Some(trace) = &self.trace {
+            trace.tell(headers);
+        }
+    }
+
+    /// That call has ended.
+    pub(crate) fn called(&self, how: impl FnOnce() -> Called) {
+        if let Some(trace) = &self.trace {
+            trace.called(how());
+        }
+    }
+
+    /// An answer was given, as a completion that tells what all its calls took: how it ended, and
+    /// how often it was continued.
+    pub(crate) fn answered(&self, answer: &Value, outcome: &'static str, continuations: u32) {
+        let usage = answer.get("usage").unwrap_or(&Value::Null);
         let tokens = |name| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
         let mut noted = self.noted();
         noted.input_tokens = tokens("prompt_tokens");
         noted.output_tokens = tokens("completion_tokens");
         noted.continuations = continuations;
         noted.outcome = Some(outcome);
+        drop(noted);
+        if let Some(trace) = &self.trace {
+            trace.answered(answer);
+        }
+    }
+
+    /// An answer that was begun could not be ended.
+    pub(crate) fn failed(&self, error: &'static str) {
+        if let Some(trace) = &self.trace {
+            trace.failed(error);
+        }
     }
 
     /// What is noted so far.
     pub(crate) fn read(&self) -> Noted {
         self.noted().clone()
+    }
+
+    pub(crate) fn trace(&self) -> Option<&RequestTrace> {
+        self.trace.as_ref()
     }
 
     fn noted(&self) -> MutexGuard<'_, Noted> {

@@ -23,6 +23,10 @@ pub(crate) struct ApiError {
     pub(crate) retry_after: Option<Duration>,
 }
 
+/// The name of the error that a reply tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ErrorName(pub(crate) &'static str);
+
 impl ApiError {
     pub(crate) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -90,9 +94,15 @@ impl ApiError {
         } })
     }
 
-    /// The error as a reply.
+    /// The name of the error, or that of its family.
+    pub(crate) fn name(&self) -> &'static str {
+        self.code.unwrap_or(self.kind)
+    }
+
+    /// The error as a reply, which remembers its name.
     pub(crate) fn into_reply(self) -> Reply {
         let mut reply = json_reply(self.status, &self.to_json());
+        reply.extensions_mut().insert(ErrorName(self.name()));
         if let Some(wait) = self.retry_after {
             // A header has whole seconds, and none is no wait.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

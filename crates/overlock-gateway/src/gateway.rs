@@ -11,6 +11,7 @@ use crate::log::LogEntry;
 use crate::metrics::Metrics;
 use crate::record::Recorder;
 use crate::settings::Settings;
+use crate::trace::{Exporter, TracesError};
 use crate::upstream::Client;
 
 /// A gateway, ready to serve.
@@ -25,6 +26,8 @@ pub struct Gateway {
     pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) admission: Admission,
     pub(crate) metrics: Metrics,
+    /// Brings what happened to a collector.
+    pub(crate) exporter: Option<Arc<Exporter>>,
     pub(crate) log: Option<Log>,
 }
 
@@ -37,6 +40,9 @@ pub enum GatewayError {
     /// The upstream cannot be used.
     #[error(transparent)]
     Upstream(#[from] BackendError),
+    /// Traces cannot be sent.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
 }
 
 impl Gateway {
@@ -48,6 +54,8 @@ impl Gateway {
             OpenAi::new(http.clone(), base, None, settings.upstream.prefill)?;
         }
         let metrics = Metrics::new();
+        let traces = settings.traces.as_ref();
+        let exporter = traces.map(|traces| Exporter::new(traces, metrics.spans.clone()));
         Ok(Self {
             http,
             client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
@@ -59,6 +67,7 @@ impl Gateway {
                 metrics.in_progress.clone(),
             ),
             metrics,
+            exporter: exporter.transpose()?.map(Arc::new),
             log: None,
             settings,
         })

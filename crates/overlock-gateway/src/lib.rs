@@ -26,6 +26,7 @@ mod account;
 mod log;
 mod metrics;
 mod record;
+mod trace;
 mod watch;
 
 // One object in, one object out.
@@ -39,4 +40,5 @@ mod handlers;
 pub use gateway::{Gateway, GatewayError};
 pub use keys::Keys;
 pub use log::LogEntry;
-pub use settings::{Limits, Record, Settings, Upstream};
+pub use settings::{Limits, Record, Settings, Traces, Upstream};
+pub use trace::TracesError;

@@ -29,6 +29,7 @@ pub(crate) struct Metrics {
     pub(crate) in_progress: Gauge,
     pub(crate) queued: Gauge,
     pub(crate) upstream_errors: UpstreamErrors,
+    pub(crate) spans: Spans,
 }
 
 /// Calls to the upstream that failed.
@@ -43,6 +44,20 @@ pub(crate) enum UpstreamError {
     Late,
     /// It answered with a status that says so.
     Status(StatusCode),
+}
+
+/// Spans for whoever collects traces.
+#[derive(Clone, Default)]
+pub(crate) struct Spans(Family<ResultLabels, Counter>);
+
+/// What became of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpanEnd {
+    Exported,
+    /// The collector did not take it.
+    Failed,
+    /// Too many were waiting.
+    Dropped,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -71,6 +86,11 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct ResultLabels {
+    result: &'static str,
+}
+
 /// From a quick refusal to a long document.
 const SECONDS: [f64; 13] = [
     0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0,
@@ -88,6 +108,7 @@ impl Metrics {
             in_progress: Gauge::default(),
             queued: Gauge::default(),
             upstream_errors: UpstreamErrors::default(),
+            spans: Spans::default(),
         };
         let mut registry = Registry::with_prefix("overlock");
         registry.register(
@@ -129,6 +150,11 @@ impl Metrics {
             "upstream_errors",
             "Calls to the upstream that failed, by reason",
             metrics.upstream_errors.0.clone(),
+        );
+        registry.register(
+            "spans",
+            "Spans for the collector of traces, by what became of them",
+            metrics.spans.0.clone(),
         );
         Self {
             registry,
@@ -178,6 +204,17 @@ impl UpstreamErrors {
             UpstreamError::Status(_) => "refused",
         };
         self.0.get_or_create(&ReasonLabels { reason }).inc();
+    }
+}
+
+impl Spans {
+    pub(crate) fn add(&self, end: SpanEnd, count: u64) {
+        let result = match end {
+            SpanEnd::Exported => "exported",
+            SpanEnd::Failed => "failed",
+            SpanEnd::Dropped => "dropped",
+        };
+        self.0.get_or_create(&ResultLabels { result }).inc_by(count);
     }
 }
 

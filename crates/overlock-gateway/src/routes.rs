@@ -17,6 +17,7 @@ use crate::gateway::Gateway;
 use crate::handlers::{self, api};
 use crate::origin;
 use crate::path::is_plain;
+use crate::trace::{CHAT, RequestTrace};
 use crate::watch::{Begun, Watch};
 
 /// A request on its way to its handler.
@@ -106,7 +107,9 @@ pub(crate) async fn answer(
         route: way.name(),
         client,
     };
-    let account = Arc::new(Account::default());
+    let exporter = gateway.exporter.as_ref().filter(|_| way.is_chat());
+    let trace = exporter.and_then(|exporter| RequestTrace::begin(exporter, request.headers()));
+    let account = Arc::new(Account::new(trace));
     let mut watch = Watch::new(Arc::clone(&gateway), &begun, Arc::clone(&account));
     let call = Call {
         gateway,
@@ -169,6 +172,11 @@ impl Way {
             Self::Options(name, _) | Self::OtherMethod(name, _) => name,
             Self::Nowhere | Self::Bad => NOWHERE,
         }
+    }
+
+    /// Whether it is for a model to answer.
+    fn is_chat(&self) -> bool {
+        matches!(self, Self::To(route) if route.path == CHAT && route.methods == POST)
     }
 
     async fn go(self, call: Call, watch: &mut Watch) -> Handled {

@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::gateway::Gateway;
 use crate::routes;
+use crate::trace::LAST_WORDS;
 
 /// A head is no longer than this.
 const HEAD_BYTES: usize = 64 << 10;
@@ -34,6 +35,8 @@ impl Gateway {
         let graceful = GracefulShutdown::new();
         let most = limits.connections.min(Semaphore::MAX_PERMITS);
         let connections = Arc::new(Semaphore::new(most));
+        let exporting = self.exporter.clone();
+        let exporting = exporting.map(|exporter| tokio::spawn(async move { exporter.run().await }));
         let mut stop = std::pin::pin!(stop);
         loop {
             // Who comes when all are taken waits before the door, at the system's expense.
@@ -55,6 +58,10 @@ impl Gateway {
         drop(listener);
         // Those who take longer are left to whoever runs this.
         let _ = timeout(limits.shutdown_time, graceful.shutdown()).await;
+        if let (Some(exporter), Some(exporting)) = (&self.exporter, exporting) {
+            exporter.close();
+            let _ = timeout(LAST_WORDS, exporting).await;
+        }
         Ok(())
     }
 

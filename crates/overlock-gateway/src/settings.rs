@@ -30,6 +30,8 @@ pub struct Settings {
     pub strict_schema: bool,
     /// What is kept of a run.
     pub record: Record,
+    /// Who collects traces; without one there are none.
+    pub traces: Option<Traces>,
     /// What the gateway bears.
     pub limits: Limits,
 }
@@ -51,6 +53,7 @@ impl Settings {
             close_partial: true,
             strict_schema: false,
             record: Record::Metadata,
+            traces: None,
             limits: Limits::default(),
         }
     }
@@ -137,6 +140,41 @@ impl Upstream {
             timeouts: Timeouts::default(),
             retries: RetryPolicy::default(),
         }
+    }
+}
+
+/// A collector of traces that speaks OTLP over HTTP.
+#[derive(Clone)]
+pub struct Traces {
+    /// The address that spans are sent to, such as `http://127.0.0.1:4318/v1/traces`.
+    pub url: String,
+    /// What it is shown with every batch, such as a key.
+    pub headers: Vec<(String, String)>,
+    /// How this service is called there.
+    pub service: String,
+}
+
+impl Traces {
+    /// A collector at an address that asks for no key.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            headers: Vec::new(),
+            service: "overlock".to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Traces {
+    /// Without what the headers say.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        formatter
+            .debug_struct("Traces")
+            .field("url", &self.url)
+            .field("headers", &names)
+            .field("service", &self.service)
+            .finish()
     }
 }
 

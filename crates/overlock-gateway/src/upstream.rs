@@ -1,6 +1,7 @@
 //! Passes requests on to the upstream and brings back what it says.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -21,9 +22,12 @@ use crate::keys::API_KEY;
 use crate::metrics::{UpstreamError, UpstreamErrors};
 use crate::settings::Upstream;
 
+/// Makes connections, with TLS where the address says so.
+pub(crate) type HttpsClient = HttpClient<HttpsConnector<HttpConnector>, Body>;
+
 /// A client that keeps its connections.
 pub(crate) struct Client {
-    http: HttpClient<HttpsConnector<HttpConnector>, Body>,
+    http: HttpsClient,
     key: Option<HeaderValue>,
     timeouts: Timeouts,
     errors: UpstreamErrors,
@@ -77,22 +81,9 @@ impl Upstream {
 impl Client {
     /// What goes wrong is counted.
     pub(crate) fn new(upstream: &Upstream, errors: UpstreamErrors) -> Result<Self, BackendError> {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(upstream.timeouts.connect));
-        connector.set_nodelay(true);
-        connector.enforce_http(false);
-        let connector = HttpsConnectorBuilder::new()
-            .with_native_roots()
-            .map_err(|error| BackendError::Unreachable {
-                host: "any server over TLS".to_owned(),
-                reason: error.to_string(),
-            })?
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
         let key = upstream.key.as_deref().map(bearer).transpose()?;
         Ok(Self {
-            http: HttpClient::builder(TokioExecutor::new()).build(connector),
+            http: https_client(upstream.timeouts.connect)?,
             key,
             timeouts: upstream.timeouts,
             errors,
@@ -244,6 +235,24 @@ impl Answer {
         });
         BodyExt::boxed_unsync(StreamBody::new(pieces))
     }
+}
+
+/// A client that waits so long for a connection.
+pub(crate) fn https_client(connect: Duration) -> Result<HttpsClient, BackendError> {
+    let mut connector = HttpConnector::new();
+    connector.set_connect_timeout(Some(connect));
+    connector.set_nodelay(true);
+    connector.enforce_http(false);
+    let connector = HttpsConnectorBuilder::new()
+        .with_native_roots()
+        .map_err(|error| BackendError::Unreachable {
+            host: "any server over TLS".to_owned(),
+            reason: error.to_string(),
+        })?
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(connector);
+    Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
 }
 
 /// Leaves out what belongs to one connection.

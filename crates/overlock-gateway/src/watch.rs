@@ -14,8 +14,10 @@ use hyper::{Method, StatusCode};
 use crate::account::Account;
 use crate::admission::Place;
 use crate::body::{Body, BodyError, Reply};
+use crate::error::ErrorName;
 use crate::gateway::Gateway;
 use crate::log::{LogEntry, method_name, now};
+use crate::trace::Done;
 
 /// A request that is worked on. Whatever becomes of it is told when this is dropped.
 pub(crate) struct Watch {
@@ -27,6 +29,7 @@ pub(crate) struct Watch {
     begun: Instant,
     status: Option<StatusCode>,
     run: Option<String>,
+    error: Option<ErrorName>,
     is_done: bool,
     place: Option<Place>,
 }
@@ -52,6 +55,7 @@ impl Watch {
             begun: Instant::now(),
             status: None,
             run: None,
+            error: None,
             // Nobody reads a body that was not asked for.
             is_done: begun.method == Method::HEAD,
             place: None,
@@ -66,6 +70,7 @@ impl Watch {
     /// Goes on until the body of the reply is done.
     pub(crate) fn follow(mut self, reply: Reply) -> Reply {
         self.status = Some(reply.status());
+        self.error = reply.extensions().get().copied();
         let run = reply.headers().get("x-overlock-run");
         self.run = run.and_then(|run| Some(run.to_str().ok()?.to_owned()));
         reply.map(|body| {
@@ -87,6 +92,15 @@ impl Drop for Watch {
         self.gateway
             .metrics
             .request(self.route, status, took, &noted);
+        if let Some(trace) = self.account.trace() {
+            trace.done(&Done {
+                status,
+                noted: &noted,
+                run: self.run.as_deref(),
+                error: self.error.map(|ErrorName(name)| name),
+                left: !self.is_done,
+            });
+        }
         let Some(log) = &self.gateway.log else {
             return;
         };

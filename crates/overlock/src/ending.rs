@@ -152,6 +152,11 @@ impl Failure {
             Self::Tokenizer { .. } => "give a tokenizer.json as Hugging Face has it".into(),
             Self::Config(error) => error.hint().to_owned(),
             Self::Schema { .. } => "give a JSON Schema in a file of its own".into(),
+            Self::Gateway {
+                source: GatewayError::Traces(_),
+            } => "check `serve.traces_url` in overlock.toml, and the variables \
+                 OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
+                .into(),
             Self::Upstream { .. } | Self::Gateway { .. } => {
                 "check the address given with --upstream, or in overlock.toml".into()
             }

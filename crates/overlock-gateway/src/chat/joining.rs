@@ -1,5 +1,6 @@
 //! Has the rest of a cut answer written, in as many calls as that takes.
 
+use std::borrow::Cow;
 use std::error::Error;
 
 use futures_util::FutureExt;
@@ -8,8 +9,9 @@ use hyper::HeaderMap;
 use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
 use overlock_json::Base;
 use overlock_model::{
-    Answer, Ask, Backend, CallEnd, Continuation, Drive, DriveError, Observe, ObserveText, Obstacle,
-    OpenAi, Outcome, Retrying, Step, TextContinuation, TextOptions, Usage, complete, complete_text,
+    Answer, Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events,
+    Failure, Observe, ObserveText, Obstacle, OpenAi, Outcome, Retrying, Step, StepResult,
+    TextContinuation, TextOptions, Usage, Way, complete, complete_text,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -17,10 +19,12 @@ use tokio::time::Instant;
 use super::keyed;
 use super::taken::Taken;
 use super::wish::Wish;
+use crate::account::Account;
 use crate::api::{CallBudget, RecordedStep};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::record::{RecordError, Recording};
+use crate::trace::{Answered, Called};
 
 /// What a continuation of an answer needs to know.
 pub(crate) struct Joiner<'a> {
@@ -31,6 +35,7 @@ pub(crate) struct Joiner<'a> {
     pub(crate) base: &'a str,
     /// What is shown to them.
     pub(crate) headers: &'a HeaderMap,
+    pub(crate) account: &'a Account,
     /// How the window of the first call was divided.
     pub(crate) budget: CallBudget,
     pub(crate) deadline: Instant,
@@ -88,17 +93,19 @@ impl Joiner<'_> {
         let mut run = TextContinuation::new(first.to_owned(), tokens, options);
         let mut taken = Taken::default();
         let request = self.request(Cut::Content)?;
-        let backend = self.backend()?;
+        let backend = self.backend();
         let plan = self.plan();
         let drive = self.drive(&backend, &request, &plan, hear.is_some());
         let mut observer = Observer {
             hear,
+            account: self.account,
             taken: &mut taken,
             recording: None,
             budget: None,
         };
         let driven = complete_text(&mut run, &drive, &mut observer).await;
-        driven.map_err(|error| ApiError::upstream(error.to_string()))?;
+        let obstacle = driven.map_err(|error| ApiError::upstream(error.to_string()))?;
+        self.stopped_by(obstacle.as_ref());
         Ok(JoinedText { run, taken })
     }
 
@@ -137,17 +144,18 @@ impl Joiner<'_> {
             return Ok(Joined { run, taken });
         }
         let request = self.request(cut)?;
-        let backend = self.backend()?;
+        let backend = self.backend();
         let plan = self.plan();
         let drive = self.drive(&backend, &request, &plan, hear.is_some());
         let mut observer = Observer {
             hear,
+            account: self.account,
             taken: &mut taken,
             recording,
             budget: None,
         };
         match complete(&mut run, &drive, &mut observer).await {
-            Ok(None | Some(Obstacle::Backend(_) | Obstacle::Window(_))) => {}
+            Ok(obstacle) => self.stopped_by(obstacle.as_ref()),
             Err(DriveError::Observe(error)) => {
                 let unkept = error
                     .downcast::<RecordError>()
@@ -162,13 +170,16 @@ impl Joiner<'_> {
     }
 
     /// Who is asked for the rest.
-    fn backend(&self) -> Result<Retrying<OpenAi>, ApiError> {
-        let upstream = &self.gateway.settings.upstream;
-        let http = self.gateway.http.clone();
-        let backend = OpenAi::new(http, self.base, None, upstream.prefill)
-            .map_err(|error| ApiError::upstream(error.to_string()))?;
-        let backend = backend.with_headers(self.headers);
-        Ok(Retrying::new(backend, upstream.retries))
+    fn backend(&self) -> Retrying<Placed<'_>> {
+        Retrying::new(Placed(self), self.gateway.settings.upstream.retries)
+    }
+
+    /// Tells how a call ended that nobody has heard of since.
+    fn stopped_by(&self, obstacle: Option<&Obstacle>) {
+        self.account.called(|| match obstacle {
+            Some(Obstacle::Backend(error)) => Called::failed(&failure(error)),
+            _ => Called::failed("timeout"),
+        });
     }
 
     fn drive<'d>(
@@ -259,9 +270,66 @@ async fn kept(recording: &mut Recording, step: &RecordedStep) -> Result<(), Reco
     }
 }
 
+/// The upstream, to which each call tells its own place in the trace of the request.
+struct Placed<'a>(&'a Joiner<'a>);
+
+impl Backend for Placed<'_> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+        let Self(joiner) = self;
+        async {
+            let (http, prefill) = (
+                joiner.gateway.http.clone(),
+                joiner.gateway.settings.upstream.prefill,
+            );
+            let mut headers = joiner.headers.clone();
+            joiner.account.place_in_trace(&mut headers);
+            let backend = OpenAi::new(http, joiner.base, None, prefill)?;
+            backend.with_headers(&headers).call(call).await
+        }
+        .boxed()
+    }
+}
+
+/// The name of what went wrong with a call.
+fn failure(error: &BackendError) -> Cow<'static, str> {
+    Cow::Borrowed(match error {
+        BackendError::Status { status, .. } => return status.to_string().into(),
+        BackendError::Address { .. } => "address",
+        BackendError::Unreachable { .. } => "unreachable",
+        BackendError::Certificate { .. } => "certificate",
+        BackendError::Unsupported { .. } => "unsupported",
+        BackendError::TimedOut { .. } => "timeout",
+        BackendError::Malformed { .. } => "malformed",
+        BackendError::Broken { .. } => "broken",
+        BackendError::TooLong { .. } => "too_long",
+    })
+}
+
+/// How the call of a step ended.
+fn called(step: &Step, usage: Option<Usage>) -> Called {
+    let seam = match &step.result {
+        StepResult::Grown { seam, .. } => seam.clone(),
+        StepResult::Failed { failure, .. } => failure.name().to_owned(),
+    };
+    let error = match &step.result {
+        StepResult::Failed {
+            failure: Failure::Refused { .. },
+            ..
+        } => Some("refused"),
+        _ => step.end.broken.as_ref().map(|_| "broken"),
+    };
+    Called {
+        answered: Answered::new(None, step.end.finish.as_deref().into_iter()),
+        usage,
+        seam: Some(seam),
+        error: error.map(Cow::Borrowed),
+    }
+}
+
 /// Tells what happens in a run to those who want to know.
 struct Observer<'a, 'h> {
     hear: Option<&'a mut (dyn Hear + 'h)>,
+    account: &'a Account,
     taken: &'a mut Taken,
     recording: Option<&'a mut Recording>,
     /// That of the call that is being made.
@@ -269,7 +337,8 @@ struct Observer<'a, 'h> {
 }
 
 impl Observe for Observer<'_, '_> {
-    fn asking(&mut self, _ask: &Ask, plan: &Plan) {
+    fn asking(&mut self, ask: &Ask, plan: &Plan) {
+        self.account.calling(ask.way.map(Way::name));
         self.budget = Some(plan.into());
         if let Some(hear) = &mut self.hear {
             hear.call();
@@ -294,7 +363,9 @@ impl Observe for Observer<'_, '_> {
             input: budget.map_or(0, |budget| budget.input_token_count),
             output: step.tokens,
         };
-        self.taken.add(end.usage.unwrap_or(counted));
+        let usage = end.usage.unwrap_or(counted);
+        self.taken.add(usage);
+        self.account.called(|| called(step, Some(usage)));
         let Some(recording) = self.recording.as_deref_mut() else {
             return future::ready(Ok(())).boxed();
         };
@@ -305,13 +376,19 @@ impl Observe for Observer<'_, '_> {
 
 impl ObserveText for Observer<'_, '_> {
     fn calling(&mut self) {
+        self.account.calling(Some("text"));
         if let Some(hear) = &mut self.hear {
             hear.call();
         }
     }
 
-    fn called(&mut self, usage: Usage, _end: &CallEnd) {
+    fn called(&mut self, usage: Usage, end: &CallEnd) {
         self.taken.add(usage);
+        self.account.called(|| Called {
+            answered: Answered::new(None, end.finish.as_deref().into_iter()),
+            usage: Some(usage),
+            ..Called::default()
+        });
     }
 }
 

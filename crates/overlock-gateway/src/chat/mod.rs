@@ -33,6 +33,7 @@ use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::record::{About, Recording};
 use crate::settings::Record;
+use crate::trace::Called;
 use crate::upstream::Answer;
 use joining::Joiner;
 use keyed::Keyed;
@@ -96,6 +97,8 @@ pub(crate) async fn answer(
     text: String,
 ) -> Result<Reply, ApiError> {
     let wish = Wish::read(&gateway.settings, &headers, &text)?;
+    let upstream = gateway.settings.upstream.base.as_deref();
+    account.asked(&wish.model, wish.request.requested(), upstream);
     let key = keyed::key_of(&headers)?;
     let counter = ChatCounter::for_model(&wish.found);
     let fitted = wish.fit(&gateway.settings, &counter, &text)?;
@@ -152,12 +155,22 @@ fn json_headers() -> HeaderMap {
 impl Job {
     /// Asks the upstream.
     async fn asked(&self, body: String) -> Result<Answer, ApiError> {
-        let (path, headers) = ("/chat/completions", self.headers.clone());
+        let (path, mut headers) = ("/chat/completions", self.headers.clone());
+        self.account.calling(None);
+        self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let body = whole_body(body);
-        client
+        let asked = client
             .send(Method::POST, &self.base, path, headers, body)
-            .await
+            .await;
+        match &asked {
+            Ok(answer) if answer.status.is_success() => {}
+            Ok(answer) => self
+                .account
+                .called(|| Called::failed(answer.status.as_str())),
+            Err(error) => self.account.called(|| Called::failed(error.name())),
+        }
+        asked
     }
 
     /// The reply that the upstream's answer becomes.
@@ -245,6 +258,7 @@ impl Job {
             counter,
             base: &self.base,
             headers: &self.headers,
+            account: &self.account,
             budget: self.budget,
             deadline: self.deadline,
         }

@@ -18,12 +18,13 @@ use tokio::sync::mpsc;
 use super::ending::Ending;
 use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, is_whole};
 use super::reading::Reading;
-use super::taken::{Taken, told as usage_told};
+use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema};
 use crate::body::{KEEP_ALIVE, Reply, reply as typed_reply, whole, worked_on};
 use crate::error::ApiError;
+use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
 
 /// So many events wait for a client that reads slowly before nothing more is read for it.
@@ -203,6 +204,7 @@ impl Relay {
 
     async fn run(mut self, answer: Answer) {
         let broken = self.first_answer(answer).await.err();
+        self.job.account.called(|| self.first_call(broken.as_ref()));
         let finished = self.finish(broken).await;
         self.end(finished).await;
     }
@@ -248,9 +250,23 @@ impl Relay {
                 self.send(ending.into()).await;
             }
             Err(error) => {
+                self.job.account.failed(error.name());
                 self.job.failed().await;
                 self.event(&error.to_json()).await;
             }
+        }
+    }
+
+    /// How the call for the first answer ended.
+    fn first_call(&self, broken: Option<&ApiError>) -> Called {
+        let model = self.head.get("model").and_then(Value::as_str);
+        let choices = self.choices.values();
+        let finishes = choices.filter_map(|choice| choice.finish.as_deref());
+        Called {
+            answered: Answered::new(model, finishes),
+            usage: self.usage.as_ref().and_then(read_usage),
+            seam: None,
+            error: broken.map(|error| error.name().into()),
         }
     }
 
@@ -433,7 +449,7 @@ impl Relay {
         let answer = self.answer(finishes, &usage);
         self.job.ended(&outcome, &answer).await;
         let (ended, calls) = (self.ended.name(), self.taken.calls);
-        self.job.account.answered(&usage, ended, calls);
+        self.job.account.answered(&answer, ended, calls);
         if self.job.wish.wants_usage {
             let event = with_usage(&self.head, usage);
             self.event(&event).await;

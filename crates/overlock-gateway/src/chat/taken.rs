@@ -54,6 +54,14 @@ pub(crate) fn told(usage: Usage) -> Value {
     })
 }
 
+/// A usage that was told so.
+pub(crate) fn read(usage: &Value) -> Option<Usage> {
+    Some(Usage {
+        input: usage.get("prompt_tokens")?.as_u64()?,
+        output: usage.get("completion_tokens")?.as_u64()?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

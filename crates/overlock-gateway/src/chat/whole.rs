@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use super::ending::Ending;
 use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
 use super::reading::{Kind, Reading};
-use super::taken::{Taken, told};
+use super::taken::{Taken, read as read_usage, told};
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema, tell};
 use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
 use crate::record::Recording;
+use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
 
 /// An answer that has been made as whole as it can be.
@@ -70,10 +71,16 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
     let (mut value, bytes) = match completion(job, &mut answer).await {
         Ok(read) => read,
         Err(error) => {
+            job.account.called(|| Called::failed(error.name()));
             job.failed().await;
             return Err(error);
         }
     };
+    job.account.called(|| Called {
+        answered: Answered::of(&value),
+        usage: value.get("usage").and_then(read_usage),
+        ..Called::default()
+    });
     let mut recording = job.recording.take();
     let counter = ChatCounter::for_model(&job.wish.found);
     let mut making = Making {
@@ -119,8 +126,7 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
         ))
         .with_code("schema_violation"));
     }
-    let usage = value.get("usage").unwrap_or(&Value::Null);
-    job.account.answered(usage, ended.name(), taken.calls);
+    job.account.answered(&value, ended.name(), taken.calls);
     Ok(WholeAnswer {
         value,
         bytes: (!changed).then_some(bytes),
@@ -154,8 +160,7 @@ pub(crate) async fn resumed(job: &mut Job, run: Continuation) -> Result<WholeAns
     value["usage"] = told(job.usage_of(&run, &taken));
     let outcome = run.outcome().cloned().unwrap_or_else(|| ended.outcome());
     job.ended(&outcome, &value).await;
-    job.account
-        .answered(&value["usage"], ended.name(), taken.calls);
+    job.account.answered(&value, ended.name(), taken.calls);
     Ok(WholeAnswer {
         ended,
         taken,

@@ -16,6 +16,8 @@ mod others;
 mod recorded;
 // What stands around a chat: routes, keys, places, the rest of `/v1/`, figures and logs.
 mod shell;
+// What a collector of traces is told.
+mod traces;
 // One object in, one object out, and recorded runs.
 mod api;
 // Clients that mean harm, or cannot do better.

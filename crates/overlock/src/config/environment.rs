@@ -1,5 +1,8 @@
 //! What the environment sets: for every key that stands alone a variable of its name.
 //!
+//! Where traces go has names that many programs share; those stand over the file, and ours over
+//! them.
+//!
 //! A variable of ours with a bad value is an error. One that only looks like ours may belong to
 //! another program, so it is passed over, with a word if it was probably meant for us.
 
@@ -14,16 +17,36 @@ const PREFIX: &str = "OVERLOCK_";
 /// Read elsewhere: it says where the file is.
 const FILE: &str = "OVERLOCK_CONFIG";
 
+/// The variables for the address of traces, and what is put after each; the last one stands over
+/// the first.
+const TRACES: [(&str, &str); 2] = [
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "/v1/traces"),
+    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ""),
+];
+
 /// Puts the variables over the configuration. What comes back is worth a note each.
 pub(super) fn apply(
     config: &mut Config,
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<String>, ConfigError> {
-    let mut ours: Vec<(String, OsString)> = variables
+    let mut variables: Vec<(String, OsString)> = variables
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-        .filter(|(name, _)| name.starts_with(PREFIX) && name != FILE)
         .collect();
-    ours.sort();
+    variables.sort();
+    for (shared, below) in TRACES {
+        let found = variables.iter().find(|(name, _)| name == shared);
+        let value = found.map(|(_, value)| value.to_string_lossy());
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            let url = match below {
+                "" => value.into_owned(),
+                below => format!("{}{below}", value.trim_end_matches('/')),
+            };
+            config.serve.traces_url = Some(url);
+        }
+    }
+    let ours = variables
+        .into_iter()
+        .filter(|(name, _)| name.starts_with(PREFIX) && name != FILE);
     let mut notes = Vec::new();
     for (name, value) in ours {
         let Some(key) = KEYS.iter().find(|key| key.variable() == name) else {
@@ -114,6 +137,26 @@ mod tests {
             let error = read(&[(name, value)]).expect_err(name).to_string();
             assert!(error.contains(name) && error.contains(value), "{error}");
         }
+    }
+
+    #[test]
+    fn the_more_exact_address_of_traces_stands_over_the_others() {
+        let all = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/"),
+            ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://b:4318/spans/"),
+            ("OVERLOCK_SERVE_TRACES_URL", "http://c:4318"),
+        ];
+        let expected = [
+            "http://a:4318/v1/traces",
+            "http://b:4318/spans/",
+            "http://c:4318",
+        ];
+        for (count, expected) in (1..).zip(expected) {
+            let (config, _) = read(&all[..count]).expect("all are right");
+            assert_eq!(config.serve.traces_url.as_deref(), Some(expected));
+        }
+        let (config, _) = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]).expect("it is empty");
+        assert_eq!(config.serve.traces_url, None);
     }
 
     #[test]

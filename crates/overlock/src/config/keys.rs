@@ -224,6 +224,10 @@ pub(super) const KEYS: &[Key<Config>] = &[
         field: |config| &mut config.serve.record,
     },
     Key {
+        name: "serve.traces_url",
+        field: |config| &mut config.serve.traces_url,
+    },
+    Key {
         name: "serve.max_total_tokens",
         field: |config| &mut config.serve.max_total_tokens,
     },

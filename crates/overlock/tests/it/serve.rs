@@ -64,7 +64,7 @@ impl Serving {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         write!(
             stream,
-            "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )
         .expect("sent");
@@ -213,6 +213,58 @@ fn openai_is_taken_where_there_is_a_key_for_it() {
     assert!(health.contains("api.openai.com"), "{health}");
 }
 
+/// Says yes to the first who posts something; what that was.
+fn collected(listener: &TcpListener) -> String {
+    let (mut stream, _) = listener.accept().expect("a client");
+    let mut heard = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&heard);
+        let length = text
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        let body = text.split_once("\r\n\r\n").map(|(_, body)| body.len());
+        if body.is_some() && body == length {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+            return text.into_owned();
+        }
+        let read = stream.read(&mut piece).expect("more");
+        assert!(read > 0, "it broke off: {text}");
+        heard.extend_from_slice(&piece[..read]);
+    }
+}
+
+#[test]
+fn traces_go_where_the_usual_variables_say() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let host = listener.local_addr().expect("an address").to_string();
+    let collecting = thread::spawn(move || collected(&listener));
+    let endpoint = format!("http://{host}");
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=collector%20secret"),
+        ("OTEL_SERVICE_NAME", "the-gateway"),
+    ];
+    let upstream = ["--upstream", "http://127.0.0.1:1/v1"];
+    let mut serving = Serving::start("traces", &upstream, &variables);
+    let (status, _) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
+    assert_eq!(status, 200);
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+    let heard = collecting.join().expect("no panic");
+    assert!(heard.starts_with("POST /v1/traces "), "{heard}");
+    for told in [
+        "x-key: collector secret",
+        "the-gateway",
+        "chat overlock-demo",
+    ] {
+        assert!(heard.contains(told), "{told} in {heard}");
+    }
+    assert!(!heard.contains("long report"), "{heard}");
+    let greeting = format!("traces of chats: sent to {host}");
+    assert!(serving.said.contains(&greeting), "{}", serving.said);
+    assert!(!serving.said.contains("secret"), "{}", serving.said);
+}
+
 #[test]
 fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
     // The upstream accepts and says nothing.
@@ -221,7 +273,7 @@ fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
     let mut serving = Serving::start("second-signal", &["--upstream", &upstream], &[]);
     let mut client = TcpStream::connect(&serving.address).expect("it listens");
     client
-        .write_all(b"GET /v1/files HTTP/1.1\r\nhost: x\r\n\r\n")
+        .write_all(b"GET /v1/files HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .expect("sent");
     let _asked = listener.accept().expect("the request goes on");
     interrupt(&serving.child);
@@ -259,6 +311,9 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
     check_refused(&with(&["--listen", "nonsense"]), "no address to listen on");
     check_refused(&with(&["--keys-variable", "NO_SUCH_KEYS"]), "holds no key");
     check_refused(&with(&["--keys-file", "/no/such/file"]), "could not read");
+    let config = TemporaryFile::new("traces", "[serve]\ntraces_url = \"nowhere\"\n");
+    let arguments = ["--config", config.path(), "--listen", "127.0.0.1:0"];
+    check_refused(&[&arguments[..], &upstream].concat(), "`nowhere`");
     check_refused(&with(&["--key-variable", "NO_SUCH_KEY"]), "holds no key");
     check_refused(
         &["--upstream", "ftp://x", "--listen", "127.0.0.1:0"],

@@ -14,6 +14,8 @@ pub(super) struct Greeting<'a> {
     pub(super) found: &'a Found,
     pub(super) keys: &'a Keys,
     pub(super) record: Record,
+    /// The host that traces are sent to.
+    pub(super) traces: Option<&'a str>,
 }
 
 /// A request that anybody can send at once.
@@ -25,6 +27,9 @@ impl Greeting<'_> {
         notes.line(format_args!("listening on http://{address}"));
         notes.line(format_args!("upstream: {}", self.found));
         notes.line(format_args!("recording of runs: {}", self.record.name()));
+        if let Some(host) = self.traces {
+            notes.line(format_args!("traces of chats: sent to {host}"));
+        }
         notes.line("try:");
         notes.line(format_args!(
             "  curl http://{address}/v1/chat/completions \\"

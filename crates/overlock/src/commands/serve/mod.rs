@@ -4,6 +4,7 @@ mod found;
 mod greeting;
 mod keys;
 mod signals;
+mod traces;
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
@@ -82,7 +83,10 @@ impl Serve {
         }
         let found = self.found(&config, address)?;
         let store = self.store(&config)?;
-        let gateway = Gateway::new(settings(&config, &found, &keys), store);
+        let mut settings = settings(&config, &found, &keys);
+        let traces_url = config.serve.traces_url.as_deref();
+        settings.traces = traces_url.map(traces::traces).transpose()?;
+        let gateway = Gateway::new(settings, store);
         let gateway = gateway.map_err(|source| Failure::Gateway { source })?;
         let gateway = match self.log.unwrap_or(config.serve.log) {
             Log::Off => gateway,
@@ -98,6 +102,7 @@ impl Serve {
             found: &found,
             keys: &keys,
             record: config.serve.record,
+            traces: traces_url.map(traces::host),
         }
         .tell(&mut notes);
         let runtime = tokio::runtime::Builder::new_multi_thread()
