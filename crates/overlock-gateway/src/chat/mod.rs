@@ -31,7 +31,7 @@ use crate::body::{Reply, json_reply, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::record::{About, Recording};
+use crate::record::{About, Recording, plain};
 use crate::settings::Record;
 use crate::upstream::Answer;
 use joining::Joiner;
@@ -117,10 +117,9 @@ pub(crate) async fn answer(
         recording: None,
         deadline,
     };
-    let about = job.about(&text, key.is_some());
     match key {
-        None => job.recording = job.recorded(about).await,
-        Some(key) => match keyed::begin(&job, key, &text, about).await? {
+        None => job.recording = job.recorded(&text).await,
+        Some(key) => match keyed::begin(&job, key, &text, job.about(&text, true)).await? {
             Keyed::New(recording) => job.recording = Some(recording),
             Keyed::Answered(value) => return Ok(job.replayed(value)),
             Keyed::Unfinished(run, recording) => {
@@ -225,15 +224,19 @@ impl Job {
         About {
             model: self.wish.model.clone(),
             request,
-            options: json!(options).to_string(),
-            conditions: json!(conditions).to_string(),
+            options: plain(&options),
+            conditions: plain(&conditions),
         }
     }
 
     /// A recording in the way that is set. An answer does not depend on whether it can be kept.
-    async fn recorded(&self, about: About) -> Option<Recording> {
+    async fn recorded(&self, text: &str) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
         let record = self.gateway.settings.record;
+        if record == Record::Off {
+            return None;
+        }
+        let about = self.about(text, false);
         Recording::begin(recorder, record, about).await.ok()?
     }
 
