@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use super::{CHILD, request};
+use super::{CHILD, KEY, request};
 
 /// What came of many requests.
 pub(super) struct Asked {
@@ -174,7 +174,7 @@ impl Connection {
         let request = Request::post("/v1/chat/completions")
             .header(HOST, &self.host)
             .header(CONTENT_TYPE, "application/json")
-            .header(AUTHORIZATION, "Bearer sk-nobody")
+            .header(AUTHORIZATION, format!("Bearer {KEY}"))
             .body(Full::new(body))?;
         let response = self.sender.send_request(request).await?;
         if !response.status().is_success() {

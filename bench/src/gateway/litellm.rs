@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use super::client;
 use super::process::Process;
+use super::{KEY, client};
 use crate::outside::{peers_folder, python_environment};
 
 const PACKAGE: &str = "litellm[proxy]==1.106.2";
@@ -30,9 +30,9 @@ pub(super) fn start(upstream: &str, folder: &Path) -> Result<Process> {
         "litellm_params": {
             "model": "openai/gpt-4o",
             "api_base": format!("http://{upstream}/v1"),
-            "api_key": "sk-nobody",
+            "api_key": KEY,
         },
-    }] });
+    }], "general_settings": { "master_key": KEY } });
     fs::write(&config, settings.to_string())?;
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let child = Command::new(python.with_file_name("litellm"))

@@ -16,9 +16,6 @@ pub(super) struct Process {
     pub(super) address: String,
 }
 
-/// The system counts CPU time in these.
-const TICK: Duration = Duration::from_millis(10);
-
 impl Process {
     /// Starts one of the parties of this program, which says where it listens.
     pub(super) fn own(party: &str, arguments: &[&str]) -> Result<Self> {
@@ -41,31 +38,29 @@ impl Process {
         Self { child, address }
     }
 
-    /// The CPU time of all of its threads until now.
+    /// The CPU time until now of all threads that it has.
     pub(super) fn cpu_time(&self) -> Result<Duration> {
-        let stat = self.read("stat")?;
-        // The name in parentheses may hold anything, so that fields are counted from its end.
-        let (_, fields) = stat.rsplit_once(')').context("it has a name")?;
-        let mut fields = fields.split_whitespace().skip(11);
-        let mut ticks = || -> Result<u32> { Ok(fields.next().context("too short")?.parse()?) };
-        let ticks = ticks()? + ticks()?;
-        Ok(TICK * ticks)
+        let mut all = Duration::ZERO;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let path = thread?.path().join("schedstat");
+            let told = fs::read_to_string(&path)
+                .with_context(|| format!("could not read `{}`", path.display()))?;
+            let nanoseconds = told.split_whitespace().next().unwrap_or_default();
+            all += Duration::from_nanos(nanoseconds.parse()?);
+        }
+        Ok(all)
     }
 
     /// The bytes of memory that it holds.
     pub(super) fn memory(&self) -> Result<u64> {
-        let status = self.read("status")?;
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(path)?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes: u64 = line
             .and_then(|line| line.trim().strip_suffix(" kB"))
             .context("the system does not say how much memory it holds")?
             .parse()?;
         Ok(kilobytes * 1024)
-    }
-
-    fn read(&self, file: &str) -> Result<String> {
-        let path = format!("/proc/{}/{file}", self.child.id());
-        fs::read_to_string(&path).with_context(|| format!("could not read `{path}`"))
     }
 }
 
