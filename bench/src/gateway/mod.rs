@@ -213,7 +213,9 @@ fn print(all: &[Between], missing: Option<String>, count: Duration) -> Result<()
         "reading, counting and planning the request alone".to_owned(),
         shown_time(count),
     ]);
-    table.row(missing.clone());
+    if let Some(reason) = &missing {
+        table.row([reason.clone()]);
+    }
     table.print("Gateway");
 
     let mut table = Table::new([
@@ -234,7 +236,9 @@ fn print(all: &[Between], missing: Option<String>, count: Duration) -> Result<()
             microseconds(between.longest()),
         ]);
     }
-    table.row(missing);
+    if let Some(reason) = missing {
+        table.row([reason]);
+    }
     table.print("Gateway, streaming");
     Ok(())
 }

@@ -97,7 +97,8 @@ impl Joiner<'_> {
             recording: None,
             budget: None,
         };
-        let driven = complete_text(&mut run, &drive, &mut observer).await;
+        // Boxed, or every request would carry the space for calls that few need.
+        let driven = Box::pin(complete_text(&mut run, &drive, &mut observer)).await;
         driven.map_err(|error| ApiError::upstream(error.to_string()))?;
         Ok(JoinedText { run, taken })
     }
@@ -146,7 +147,8 @@ impl Joiner<'_> {
             recording,
             budget: None,
         };
-        match complete(&mut run, &drive, &mut observer).await {
+        // Boxed, or every request would carry the space for calls that few need.
+        match Box::pin(complete(&mut run, &drive, &mut observer)).await {
             Ok(None | Some(Obstacle::Backend(_) | Obstacle::Window(_))) => {}
             Err(DriveError::Observe(error)) => {
                 let unkept = error

@@ -124,7 +124,7 @@ pub(crate) async fn answer(
             Keyed::Answered(value) => return Ok(job.replayed(value)),
             Keyed::Unfinished(run, recording) => {
                 job.recording = Some(recording);
-                return job.resumed(*run).await;
+                return Box::pin(job.resumed(*run)).await;
             }
         },
     }
@@ -363,4 +363,20 @@ fn tell_run(headers: &mut HeaderMap, id: &RunId) {
 pub(crate) fn tell(headers: &mut HeaderMap, ended: Ended, continuations: u32) {
     headers.insert("x-overlock-outcome", HeaderValue::from_static(ended.name()));
     headers.insert("x-overlock-continuations", HeaderValue::from(continuations));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Settings, Upstream};
+
+    #[test]
+    fn an_answer_that_is_waited_for_takes_little_memory() {
+        let settings = Settings::new(Upstream::none());
+        let gateway = Arc::new(Gateway::new(settings, None).expect("a gateway"));
+        let account = Arc::new(Account::default());
+        let answer = answer(gateway, account, HeaderMap::new(), String::new());
+        let size = size_of_val(&answer);
+        assert!(size <= 8 << 10, "it takes {size} bytes");
+    }
 }
