@@ -15,6 +15,7 @@ mod settings;
 mod admission;
 mod body;
 mod error;
+mod origin;
 mod path;
 mod routes;
 mod server;

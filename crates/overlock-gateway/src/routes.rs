@@ -15,6 +15,7 @@ use crate::body::{Reply, whole};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::handlers::{self, api};
+use crate::origin;
 use crate::path::is_plain;
 use crate::watch::{Begun, Watch};
 
@@ -175,8 +176,10 @@ impl Way {
             Self::To(route) => route.entry,
             _ => Entry::Keyed,
         };
+        let keys = &call.gateway.settings.keys;
+        origin::check(call.request.headers(), !keys.is_empty())?;
         if entry != Entry::Open
-            && let Err(error) = call.gateway.settings.keys.check(call.request.headers())
+            && let Err(error) = keys.check(call.request.headers())
         {
             let mut reply = error.into_reply();
             let scheme = HeaderValue::from_static("Bearer");

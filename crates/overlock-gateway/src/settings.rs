@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use overlock_budget::{Model, Models, PlanOptions};
-use overlock_model::{ContinuationOptions, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for};
+use overlock_model::{
+    ContinuationOptions, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
+};
 
 use crate::keys::Keys;
 
@@ -42,6 +44,7 @@ impl Settings {
             plan: PlanOptions::default(),
             continuation: ContinuationOptions {
                 ways: Vec::new(),
+                kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },
             max_total_tokens: 65_536,

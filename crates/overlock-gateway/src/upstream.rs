@@ -149,7 +149,7 @@ impl Client {
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let wait = self.timeouts.connect + self.timeouts.first_byte;
+        let wait = self.timeouts.first_byte;
         let response: Response<Incoming> = match timeout(wait, self.http.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {

@@ -143,7 +143,8 @@ pub async fn complete(
         };
         observer.asking(&ask, &plan);
         let arriving = drive.live.then(|| ArrivingAnswer::new(run.base(), &ask));
-        let (collected, heard) = drive.listen(call, arriving, observer).await;
+        let most_bytes = drive.most_bytes(&plan);
+        let (collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
         let is_silent = collected.text.is_empty();
         if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
             // What can be counted is worth one call and no more.
@@ -213,6 +214,12 @@ impl Collected {
 /// A token of an answer has about so many characters, and seldom fewer.
 const CHARS_PER_TOKEN: u64 = 3;
 
+/// The tokens of no answer have so many bytes on average: the longest are white space.
+const BYTES_PER_TOKEN: u64 = 64;
+
+/// Even the shortest answer may have so many.
+const BYTES_BESIDE: u64 = 16 << 10;
+
 impl Drive<'_> {
     /// The call for what is to be asked. If its answer will be short, less is to be repeated, so
     /// that something new has room in it.
@@ -237,6 +244,13 @@ impl Drive<'_> {
         }
     }
 
+    /// How many bytes of an answer are read: no server that keeps to what was agreed sends more.
+    pub(crate) fn most_bytes(&self, plan: &Plan) -> usize {
+        let agreed = plan.adjusted_max_tokens.saturating_mul(BYTES_PER_TOKEN) + BYTES_BESIDE;
+        let agreed = usize::try_from(agreed).unwrap_or(usize::MAX);
+        agreed.min(self.most_answer_bytes)
+    }
+
     pub(crate) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
@@ -247,6 +261,7 @@ impl Drive<'_> {
     pub(crate) async fn listen(
         &self,
         call: Call,
+        most_bytes: usize,
         mut arriving: Option<ArrivingAnswer>,
         observer: &mut dyn Observe,
     ) -> (Collected, usize) {
@@ -281,8 +296,7 @@ impl Drive<'_> {
                 Ok(Event::Usage(usage)) => collected.end.usage = Some(usage),
                 Err(error) => collected.broken = Some(error),
             }
-            if collected.text.len().max(collected.refusal.len()) > self.most_answer_bytes {
-                let most_bytes = self.most_answer_bytes;
+            if collected.text.len().max(collected.refusal.len()) > most_bytes {
                 collected.broken = Some(BackendError::TooLong { most_bytes });
             }
             if collected.broken.is_some() {

@@ -103,7 +103,8 @@ pub async fn complete_text(
         };
         observer.calling();
         let arriving = drive.live.then(|| ArrivingAnswer::of_text(&run.text));
-        let (collected, told) = drive.listen(call, arriving, observer).await;
+        let most_bytes = drive.most_bytes(&plan);
+        let (collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
         if let Some(error) = collected.broken.filter(|_| collected.text.is_empty()) {
             return Ok(Some(Obstacle::Backend(error)));
         }

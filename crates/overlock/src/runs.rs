@@ -19,7 +19,13 @@ pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 pub(crate) fn open(named: Option<&str>, config: &Config, access: Access) -> Result<Store, Failure> {
     match named.or(config.store.url.as_deref()) {
         Some(address) => open_at(address, access),
-        None => Store::open(&StoreAddress::Sqlite(default_file()), access).map_err(failed),
+        None => {
+            let file = default_file().ok_or_else(|| Failure::Usage {
+                message: "no folder is known to record runs in".into(),
+                hint: "set HOME, or say where with --store sqlite://FILE".into(),
+            })?;
+            Store::open(&StoreAddress::Sqlite(file), access).map_err(failed)
+        }
     }
 }
 
@@ -137,7 +143,7 @@ fn drawn() -> u64 {
 }
 
 /// Where programs keep what is worth keeping.
-fn default_file() -> PathBuf {
+fn default_file() -> Option<PathBuf> {
     let folder = |name| {
         env::var_os(name)
             .filter(|path| !path.is_empty())
@@ -146,6 +152,5 @@ fn default_file() -> PathBuf {
     folder("XDG_DATA_HOME")
         .or_else(|| folder("LOCALAPPDATA"))
         .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
-        .unwrap_or_default()
-        .join("overlock/runs.db")
+        .map(|folder| folder.join("overlock/runs.db"))
 }

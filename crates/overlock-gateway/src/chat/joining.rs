@@ -198,13 +198,7 @@ impl Joiner<'_> {
         recording: Option<&mut Recording>,
     ) -> Result<Continuation, ApiError> {
         let settings = &self.gateway.settings;
-        let mut options =
-            settings.continuation_for(&self.wish.found.model, self.wish.max_total_tokens);
-        options.answer_chars = self
-            .wish
-            .request
-            .requested()
-            .and_then(|tokens| usize::try_from(tokens.saturating_mul(CHARS_PER_TOKEN)).ok());
+        let options = settings.continuation_for(&self.wish.found.model, self.wish.max_total_tokens);
         let mut run = Continuation::new(options);
         let Some(ask) = run.next() else {
             return Ok(run);
@@ -258,9 +252,6 @@ impl Joiner<'_> {
         ChatRequest::from_value(request).map_err(|error| ApiError::invalid(error.to_string()))
     }
 }
-
-/// About how many characters a token has; fewer in most scripts than in English.
-const CHARS_PER_TOKEN: u64 = 3;
 
 /// Keeps a step. An answer depends on whether it can be kept only where there is a key.
 async fn kept(recording: &mut Recording, step: &RecordedStep) -> Result<(), RecordError> {

@@ -159,6 +159,12 @@ struct ToolCall {
 }
 
 impl Choice {
+    /// How many bytes have come of it.
+    fn len(&self) -> usize {
+        let calls = self.calls.values().map(|call| call.arguments.text().len());
+        self.content.text().len() + calls.sum::<usize>()
+    }
+
     /// The message as it would have come at once.
     fn into_message(self) -> Value {
         let content = self.said.unwrap_or_else(|| self.content.into_text());
@@ -252,10 +258,9 @@ impl Relay {
     async fn first_answer(&mut self, mut answer: Answer) -> Result<(), ApiError> {
         let mut reader = SseReader::default();
         let most = self.job.gateway.settings.limits.answer_bytes;
-        let mut read = 0;
         while let Some(bytes) = answer.next_bytes().await? {
-            read += bytes.len();
-            if read > most.saturating_mul(EVENT_OVERHEAD) {
+            let heard = self.choices.values().map(Choice::len).sum::<usize>();
+            if heard > most {
                 return Err(ApiError::upstream("the upstream's answer does not end"));
             }
             let fed = reader.feed(&bytes);
@@ -599,9 +604,6 @@ impl Relay {
         let _ = self.out.send(bytes).await;
     }
 }
-
-/// What an event takes besides the text in it, as a factor that nobody exceeds.
-const EVENT_OVERHEAD: usize = 200;
 
 fn content_event(head: &Map<String, Value>, index: u64, text: &str) -> Value {
     with_choice(

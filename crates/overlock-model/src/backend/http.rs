@@ -118,7 +118,8 @@ impl Http {
         *request.uri_mut() = endpoint.uri.clone();
         *request.headers_mut() = endpoint.headers.clone();
         let host = endpoint.host.clone();
-        let wait = self.timeouts.connect + self.timeouts.first_byte;
+        // To connect takes a part of it.
+        let wait = self.timeouts.first_byte;
         let begun = Instant::now();
         let response = match timeout(wait, self.client.request(request)).await {
             Ok(Ok(response)) => response,

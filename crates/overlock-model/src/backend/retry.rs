@@ -50,6 +50,9 @@ impl RetryPolicy {
     }
 }
 
+/// An answer with so many bytes was worth its call.
+const MUCH: usize = 500;
+
 /// A backend that is asked again when it fails.
 pub struct Retrying<B> {
     backend: B,
@@ -109,14 +112,18 @@ impl<B: Backend> Retrying<B> {
         }
     }
 
-    /// The same events; whether they break off is counted.
+    /// The same events; whether they break off is counted. An answer that had much to say before
+    /// counts from the beginning: it is not the server's strength that fails.
     fn counting_breaks(&self, events: Events) -> Events {
         let broken = Arc::clone(&self.broken);
+        let mut said = 0;
         let counted = events.inspect(move |event| match event {
+            Err(_) if said >= MUCH => broken.store(1, Ordering::Relaxed),
             Err(_) => {
                 broken.fetch_add(1, Ordering::Relaxed);
             }
             Ok(Event::Finish(_)) => broken.store(0, Ordering::Relaxed),
+            Ok(Event::Text(text)) => said += text.len(),
             Ok(_) => {}
         });
         counted.boxed()
@@ -189,6 +196,21 @@ mod tests {
             DRAWN.load(Ordering::Relaxed)
         });
         assert_eq!(waits, [0, 0, 1, 2, 2]);
+    }
+
+    #[tokio::test]
+    async fn answers_that_break_off_late_are_followed_by_the_same_wait() {
+        let backend = Retrying::new(
+            Breaking(std::sync::Mutex::default()),
+            RetryPolicy::default(),
+        );
+        let broken = || stream::iter([Err(BackendError::TooLong { most_bytes: 1 })]);
+        let text = |length| stream::iter([Ok(Event::Text("x".repeat(length)))]);
+        for (length, counted) in [(1, 1), (1, 2), (MUCH, 1), (MUCH, 1), (1, 2)] {
+            let events = backend.counting_breaks(text(length).chain(broken()).boxed());
+            events.collect::<Vec<_>>().await;
+            assert_eq!(backend.broken.load(Ordering::Relaxed), counted);
+        }
     }
 
     #[test]

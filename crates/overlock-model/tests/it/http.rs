@@ -719,7 +719,9 @@ fn an_answer_without_end_ends_at_the_limit() {
     }
     .run();
     assert!(ended.run.outcome().is_some());
-    assert!(ended.run.text().len() < 1_000_000);
+    // A thousand tokens were agreed, and they are never that long.
+    let told = ended.steps[0].warnings().join("; ");
+    assert!(told.contains("beyond 80384 bytes"), "{told}");
 }
 
 #[test]

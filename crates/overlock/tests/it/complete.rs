@@ -241,6 +241,14 @@ fn a_schema_names_what_is_wrong_by_its_path() {
     let run = model.complete(&["Rivers.", "--schema", wrong.path()]);
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("/rows/59/kilometres"), "{}", run.stderr);
+    let strings = TemporaryFile::new(
+        "strings.json",
+        r#"{"properties": {"rows": {"items": {"type": "string"}}}}"#,
+    );
+    let run = model.complete(&["Rivers.", "--schema", strings.path()]);
+    assert!(run.stderr.contains("in 40 more places"), "{}", run.stderr);
+    let run = model.complete(&["Rivers.", "--schema", strings.path(), "--json"]);
+    assert_eq!(run.json()["schema"]["count"], 60);
     let broken = TemporaryFile::new("broken.json", r#"{"type": "nonsense"}"#);
     assert_eq!(
         model.complete(&["Rivers.", "--schema", broken.path()]).code,

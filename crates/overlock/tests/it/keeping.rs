@@ -387,6 +387,15 @@ fn a_request_with_a_mistake_is_no_prompt() {
         "{}",
         mistake.stderr
     );
+    let request = r#"{"model": "gpt-4o", "message": [{"role": "user", "content": "Hi"}]}"#;
+    let request = TemporaryFile::new("keeping-misspelt.json", request);
+    let misspelt = model.complete(&["-f", request.path()]);
+    assert!(
+        misspelt.stderr.contains("is `message` meant to be"),
+        "{}",
+        misspelt.stderr
+    );
+    let nothing = model.complete(&["Hi", "--max-tokens", "0"]);
     let empty = model.complete(&[" "]);
     assert!(empty.stderr.contains("nothing to ask"), "{}", empty.stderr);
     let schema = model.complete(&["Hi", "--schema", "/no/such/schema.json"]);
@@ -402,7 +411,7 @@ fn a_request_with_a_mistake_is_no_prompt() {
         upstream.stderr
     );
     let key = model.complete(&["Hi", "--key-variable", "NO_SUCH_VARIABLE_IS_SET"]);
-    for run in [mistake, empty, schema, upstream, key] {
+    for run in [mistake, misspelt, nothing, empty, schema, upstream, key] {
         assert_eq!(run.code, 2, "{}", run.stderr);
     }
     assert_eq!(model.calls(), 0);

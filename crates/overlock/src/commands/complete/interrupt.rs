@@ -33,15 +33,34 @@ pub(super) struct Interruptible {
     pub(super) interrupt: Interrupt,
 }
 
+/// Comes when Ctrl-C is pressed. Where nobody can tell that it was, it was not.
+async fn pressed() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        future::pending::<()>().await;
+    }
+}
+
+/// Comes when another program asks this one to end.
+#[cfg(unix)]
+async fn asked_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut asked) => {
+            asked.recv().await;
+        }
+        Err(_) => future::pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+async fn asked_to_end() {
+    future::pending().await
+}
+
 impl Interrupt {
-    /// Calls the run off at Ctrl-C.
+    /// Calls the run off at Ctrl-C, and when the process is asked to end.
     pub(super) fn new() -> Self {
-        let signal = tokio::signal::ctrl_c().then(|pressed| async move {
-            // Where nobody can tell that it was pressed, it was not.
-            if pressed.is_err() {
-                future::pending::<()>().await;
-            }
-        });
+        let signal = select(pressed().boxed(), asked_to_end().boxed()).map(|_| ());
         Self {
             signal: signal.boxed().shared(),
             state: Arc::default(),

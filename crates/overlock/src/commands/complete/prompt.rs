@@ -12,6 +12,7 @@ use crate::config::{Config, Speech};
 use crate::ending::Failure;
 use crate::input;
 use crate::output::Notes;
+use crate::suggest::nearest;
 
 /// The model and the request.
 pub(super) fn read(
@@ -37,6 +38,12 @@ pub(super) fn read(
             hint: "give one with --model NAME, or set `budget.model` in overlock.toml".into(),
         });
     };
+    if model.trim().is_empty() || complete.max_tokens == Some(0) {
+        return Err(Failure::Usage {
+            message: "an empty name is no model, and an answer of 0 tokens is no answer".into(),
+            hint: "leave --model or --max-tokens out, or give a value".into(),
+        });
+    }
     request["model"] = json!(model);
     if let Some(tokens) = complete.max_tokens {
         let has_new_name = request
@@ -72,6 +79,19 @@ fn request(text: &str, name: &str) -> Result<Option<Value>, Failure> {
     match serde_json::from_str(text) {
         // Only an object with messages is meant as a request; any other text is a prompt.
         Ok(request @ Value::Object(_)) if request.get("messages").is_some() => Ok(Some(request)),
+        Ok(Value::Object(other)) if other.contains_key("model") => {
+            let near = nearest("messages", other.keys().map(String::as_str));
+            let hint = match near {
+                Some(near) => format!("is `{near}` meant to be `messages`?"),
+                None => "give it a list of `messages`; a prompt that looks like this needs a word \
+                         before it"
+                    .to_owned(),
+            };
+            Err(Failure::Usage {
+                message: format!("{name} looks like a chat request, but has no `messages`"),
+                hint,
+            })
+        }
         Err(error) if text.trim_start().starts_with('{') && text.contains("\"messages\"") => {
             Err(Failure::Usage {
                 message: format!("{name} looks like a chat request, but is not JSON: {error}"),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Complete;
-use super::schema::Schema;
+use super::schema::{Schema, Violations};
 use super::target::Target;
 use super::upstream::Address;
 use crate::config::Progress;
@@ -60,6 +60,9 @@ struct Answer<'a> {
 #[derive(Serialize)]
 struct SchemaAnswer {
     valid: bool,
+    /// How many violations there are.
+    count: usize,
+    /// The first of them.
     violations: Vec<Violation>,
 }
 
@@ -101,10 +104,10 @@ impl Finished {
         };
         let violations = match (schema, &document) {
             (Some(schema), Some(document)) if is_whole => schema.violations(document),
-            _ => Vec::new(),
+            _ => Violations::default(),
         };
         let is_kept = self.unrecorded.is_none();
-        let mut ending = Ending::whole_if(is_whole && violations.is_empty() && is_kept);
+        let mut ending = Ending::whole_if(is_whole && violations.count == 0 && is_kept);
         if complete.json {
             self.object(outcome, document.as_deref(), schema, &violations)?;
             return Ok(ending);
@@ -131,13 +134,15 @@ impl Finished {
         outcome: &Outcome,
         document: Option<&str>,
         schema: Option<&Schema>,
-        violations: &[(String, String)],
+        violations: &Violations,
     ) -> Result<(), Failure> {
         let document =
             document.and_then(|document| RawValue::from_string(on_one_line(document)).ok());
         let schema = schema.map(|_| SchemaAnswer {
-            valid: *outcome == Outcome::Complete && violations.is_empty(),
+            valid: *outcome == Outcome::Complete && violations.count == 0,
+            count: violations.count,
             violations: violations
+                .first
                 .iter()
                 .map(|(path, message)| Violation {
                     path: path.clone(),
@@ -165,7 +170,7 @@ impl Finished {
     fn note(
         &self,
         outcome: &Outcome,
-        violations: &[(String, String)],
+        violations: &Violations,
         complete: &Complete,
         notes: &mut Notes,
     ) {
@@ -210,9 +215,13 @@ impl Finished {
         } else if let Some(reason) = outcome.reason() {
             notes.hint(self.way_on(reason, complete));
         }
-        for (path, message) in violations {
+        for (path, message) in &violations.first {
             let path = draw::path(path, draw::SENTENCE_COLUMNS);
             notes.note(format_args!("against the schema at {path}: {message}"));
+        }
+        if violations.count > violations.first.len() {
+            let more = grouped(violations.count - violations.first.len());
+            notes.note(format_args!("against the schema in {more} more places"));
         }
     }
 

@@ -15,6 +15,15 @@ const TOLD: usize = 20;
 /// So many bytes are told of one.
 const LONGEST_TOLD: usize = 300;
 
+/// Where a document differs from a schema.
+#[derive(Default)]
+pub(super) struct Violations {
+    /// The path and the words of the first of them.
+    pub(super) first: Vec<(String, String)>,
+    /// How many there are.
+    pub(super) count: usize,
+}
+
 /// A schema that documents are compared with.
 pub(super) struct Schema {
     schema: Value,
@@ -57,20 +66,28 @@ impl Schema {
         })
     }
 
-    /// Where a document differs from it, and how; at most twenty places.
-    pub(super) fn violations(&self, document: &str) -> Vec<(String, String)> {
+    /// Where a document differs from it, and how: the first twenty places, and how many there are.
+    pub(super) fn violations(&self, document: &str) -> Violations {
         let value = match serde_json::from_str(document) {
             Ok(value) => value,
             // Valid JSON that cannot be held as a value: nested too deep, or half a character.
             Err(error) => {
                 let message = format!("the document could not be compared: {error}");
-                return vec![(String::new(), message)];
+                return Violations {
+                    first: vec![(String::new(), message)],
+                    count: 1,
+                };
             }
         };
-        let errors = self.validator.iter_errors(&value).take(TOLD);
-        errors
-            .map(|error| (error.instance_path().to_string(), told(&error)))
-            .collect()
+        let mut violations = Violations::default();
+        for error in self.validator.iter_errors(&value) {
+            violations.count += 1;
+            if violations.first.len() < TOLD {
+                let path = error.instance_path().to_string();
+                violations.first.push((path, told(&error)));
+            }
+        }
+        violations
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_gateway::{Gateway, Record, Settings, Upstream};
-use overlock_model::PrefillStyle;
+use overlock_model::{ContinuationOptions, Kpi, PrefillStyle};
 use overlock_store::{Access, Store};
 use tokio::sync::oneshot;
 
@@ -184,7 +184,11 @@ fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
         keys: keys.to_keys(),
         models: config.models(),
         plan: config.budget.plan().clone(),
-        continuation: config.complete.options_for_any(),
+        continuation: ContinuationOptions {
+            // An answer that grows is not stopped by a guess about its length.
+            kpi: Kpi::Off,
+            ..config.complete.options_for_any()
+        },
         ..Settings::new(upstream)
     })
 }
