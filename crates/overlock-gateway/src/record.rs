@@ -56,11 +56,11 @@ impl Recorder {
     pub(crate) fn start(store: Arc<Store>) -> Self {
         let (writes, waiting) = mpsc::channel(WAITING);
         let written = Arc::clone(&store);
-        let writer = thread::spawn(move || write_all(&written, waiting));
+        let thread = thread::spawn(move || write_all(&written, waiting));
         Self {
             store,
             writes,
-            writer: writer.thread().clone(),
+            writer: thread.thread().clone(),
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
         }

@@ -548,6 +548,6 @@ fn describe(value: &Value) -> String {
         Value::Object(_) => "an object".to_owned(),
         Value::String(text) if text.chars().nth(SHORT).is_some() => "a text".to_owned(),
         Value::Number(number) if number.to_string().len() > SHORT => "a number".to_owned(),
-        short => quoted(&short.to_string()),
+        short => quoted(short),
     }
 }
