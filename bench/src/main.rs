@@ -10,6 +10,7 @@ mod counting;
 mod documents;
 mod files;
 mod fitting;
+mod gateway;
 mod nesting;
 mod outside;
 mod peers;
@@ -51,13 +52,14 @@ const TABLES: &[(&str, Table)] = &[
     ("counting", counting::run),
     ("files", files::run),
     ("fitting", fitting::run),
+    ("gateway", gateway::run),
 ];
 
 const HELP: &str = "\
 usage: cargo xtask bench [--quick] [--data DIR] [--differences] [TABLE …]
 
 tables: scan, fragments, closing, nesting, stitching, repair, suites, counting,
-        files, fitting (all of them if none is named)
+        files, fitting, gateway (all of them if none is named)
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)
@@ -76,6 +78,11 @@ fn main() -> Result<()> {
         && command == counting::CHILD
     {
         return counting::count_in_this_process(begun, counter, path);
+    }
+    if let [command, party, rest @ ..] = arguments.as_slice()
+        && command == gateway::CHILD
+    {
+        return gateway::run_in_this_process(party, rest);
     }
     let Some(options) = parse(&arguments)? else {
         print!("{HELP}");

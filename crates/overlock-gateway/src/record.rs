@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread::{self, Thread};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use overlock_json::Cut;
 use overlock_model::{Outcome, Reason};
@@ -20,6 +20,9 @@ use crate::settings::Record;
 /// So many writes go to the disk together at most.
 const MOST_TOGETHER: usize = 256;
 
+/// So long it is waited for more to write, if nobody waits for what there is.
+const GATHERING: Duration = Duration::from_millis(5);
+
 /// So many writes wait before those who bring more have to.
 const WAITING: usize = 4096;
 
@@ -27,6 +30,8 @@ const WAITING: usize = 4096;
 pub(crate) struct Recorder {
     store: Arc<Store>,
     writes: mpsc::Sender<Write>,
+    /// Who writes, to be woken by those who wait for it.
+    writer: Thread,
     /// The runs that somebody is working on.
     live: Mutex<HashSet<RunId>>,
     /// Tells runs apart that begin in the same millisecond.
@@ -51,10 +56,11 @@ impl Recorder {
     pub(crate) fn start(store: Arc<Store>) -> Self {
         let (writes, waiting) = mpsc::channel(WAITING);
         let written = Arc::clone(&store);
-        thread::spawn(move || write_all(&written, waiting));
+        let thread = thread::spawn(move || write_all(&written, waiting));
         Self {
             store,
             writes,
+            writer: thread.thread().clone(),
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
         }
@@ -85,6 +91,7 @@ impl Recorder {
         });
         let sent = self.writes.send(write).await;
         sent.map_err(|_| RecordError::Closed)?;
+        self.writer.unpark();
         // A commit that fails leaves nobody to say how it went.
         Ok(written.await.map_err(|_| RecordError::Closed)??)
     }
@@ -116,6 +123,8 @@ impl Recorder {
 /// Writes what comes until nobody is left to bring more.
 fn write_all(store: &Store, mut waiting: mpsc::Receiver<Write>) {
     while let Some(first) = waiting.blocking_recv() {
+        // Whoever waits does not let it sleep.
+        thread::park_timeout(GATHERING);
         let mut writes = vec![first];
         while writes.len() < MOST_TOGETHER
             && let Ok(next) = waiting.try_recv()
@@ -329,7 +338,8 @@ impl About {
     }
 }
 
-fn plain(value: &impl serde::Serialize) -> String {
+/// Something of which all is kept, as text.
+pub(crate) fn plain(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("what is kept is plain data")
 }
 

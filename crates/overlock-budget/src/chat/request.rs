@@ -3,6 +3,8 @@
 //! Everything that later code relies on is checked here, once, and what is wrong is named by its
 //! place. What nobody here needs is let through untouched: providers add parameters every month.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use super::depth::{DEEPEST, Refused, shallow_object};
@@ -198,6 +200,34 @@ impl ChatRequest {
     }
 }
 
+/// Where something is in a request, which is written out only if something is wrong there.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root(&'a str),
+    Member(&'a Self, &'a str),
+    Item(&'a Self, usize),
+}
+
+impl<'a> Place<'a> {
+    fn member(&'a self, key: &'a str) -> Self {
+        Self::Member(self, key)
+    }
+
+    fn item(&'a self, index: usize) -> Self {
+        Self::Item(self, index)
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(key) => formatter.write_str(key),
+            Self::Member(of, key) => write!(formatter, "{of}.{key}"),
+            Self::Item(of, index) => write!(formatter, "{of}[{index}]"),
+        }
+    }
+}
+
 fn list<'a>(members: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     match members.get(key) {
         Some(Value::Array(values)) => values,
@@ -228,11 +258,11 @@ fn check_messages(whole: &Map<String, Value>) -> Result<Vec<Facts>, RequestError
     };
     let checked = messages.iter().enumerate();
     checked
-        .map(|(index, message)| check_message(message, &format!("messages[{index}]")))
+        .map(|(index, message)| check_message(message, &Place::Root("messages").item(index)))
         .collect()
 }
 
-fn check_message(message: &Value, place: &str) -> Result<Facts, RequestError> {
+fn check_message(message: &Value, place: &Place<'_>) -> Result<Facts, RequestError> {
     let Some(members) = message.as_object() else {
         return Err(wrong_at(place, message, "an object"));
     };
@@ -259,53 +289,56 @@ fn check_message(message: &Value, place: &str) -> Result<Facts, RequestError> {
     Ok(Facts::of(role, members))
 }
 
-fn check_role(members: &Map<String, Value>, place: &str) -> Result<ChatRole, RequestError> {
+fn check_role(members: &Map<String, Value>, place: &Place<'_>) -> Result<ChatRole, RequestError> {
+    let role = members.get("role");
+    if let Some(known) = role.and_then(Value::as_str).and_then(ChatRole::from_name) {
+        return Ok(known);
+    }
     let names = ChatRole::ALL.map(|role| quoted(role.name())).join(", ");
     let expected = format!("one of {names}");
-    let place = format!("{place}.role");
-    let Some(role) = members.get("role") else {
-        return Err(missing(&place, &expected));
-    };
-    let known = role.as_str().and_then(ChatRole::from_name);
-    known.ok_or_else(|| wrong_at(&place, role, &expected))
+    let place = place.member("role");
+    Err(match role {
+        Some(role) => wrong_at(place, role, &expected),
+        None => missing(place, &expected),
+    })
 }
 
 /// Whether the message calls anything, which makes content optional.
-fn check_calls(members: &Map<String, Value>, place: &str) -> Result<bool, RequestError> {
+fn check_calls(members: &Map<String, Value>, place: &Place<'_>) -> Result<bool, RequestError> {
     let older = match members.get("function_call") {
         None | Some(Value::Null) => false,
         Some(call) => {
-            check_call(call, &format!("{place}.function_call"), "arguments")?;
+            check_call(call, &place.member("function_call"), "arguments")?;
             true
         }
     };
-    let place = format!("{place}.tool_calls");
+    let place = place.member("tool_calls");
     let calls = match members.get("tool_calls") {
         None | Some(Value::Null) => return Ok(older),
         Some(Value::Array(calls)) => calls,
-        Some(other) => return Err(wrong_at(&place, other, "a list of tool calls")),
+        Some(other) => return Err(wrong_at(place, other, "a list of tool calls")),
     };
     for (index, call) in calls.iter().enumerate() {
-        let place = format!("{place}[{index}]");
+        let place = place.item(index);
         let Some(call) = call.as_object() else {
-            return Err(wrong_at(&place, call, "an object"));
+            return Err(wrong_at(place, call, "an object"));
         };
         check_text(call, &place, "id", "the id that its result names")?;
         match (call.get("function"), call.get("custom")) {
             (Some(function), _) => {
-                check_call(function, &format!("{place}.function"), "arguments")?;
+                check_call(function, &place.member("function"), "arguments")?;
             }
-            (None, Some(custom)) => check_call(custom, &format!("{place}.custom"), "input")?,
+            (None, Some(custom)) => check_call(custom, &place.member("custom"), "input")?,
             (None, None) => {
-                let place = format!("{place}.function");
-                return Err(missing(&place, "an object with `name` and `arguments`"));
+                let place = place.member("function");
+                return Err(missing(place, "an object with `name` and `arguments`"));
             }
         }
     }
     Ok(older || !calls.is_empty())
 }
 
-fn check_call(function: &Value, place: &str, arguments: &str) -> Result<(), RequestError> {
+fn check_call(function: &Value, place: &Place<'_>, arguments: &str) -> Result<(), RequestError> {
     let Some(members) = function.as_object() else {
         let expected = format!("an object with `name` and `{arguments}`");
         return Err(wrong_at(place, function, &expected));
@@ -316,11 +349,11 @@ fn check_call(function: &Value, place: &str, arguments: &str) -> Result<(), Requ
 
 fn check_content(
     members: &Map<String, Value>,
-    place: &str,
+    place: &Place<'_>,
     role: ChatRole,
     called: bool,
 ) -> Result<(), RequestError> {
-    let place = format!("{place}.content");
+    let place = place.member("content");
     let expected = "a text or a list of parts";
     // A model that calls a tool, refuses or speaks aloud says nothing else.
     let says_otherwise = ["refusal", "audio"]
@@ -331,17 +364,17 @@ fn check_content(
         Some(Value::String(_)) => Ok(()),
         Some(Value::Array(parts)) => {
             let mut parts = parts.iter().enumerate();
-            parts.try_for_each(|(index, part)| check_part(part, &format!("{place}[{index}]")))
+            parts.try_for_each(|(index, part)| check_part(part, &place.item(index)))
         }
         None | Some(Value::Null) if optional => Ok(()),
         // Results of functions may be nothing.
         Some(Value::Null) if role == ChatRole::Function => Ok(()),
-        None => Err(missing(&place, expected)),
-        Some(other) => Err(wrong_at(&place, other, expected)),
+        None => Err(missing(place, expected)),
+        Some(other) => Err(wrong_at(place, other, expected)),
     }
 }
 
-fn check_part(part: &Value, place: &str) -> Result<(), RequestError> {
+fn check_part(part: &Value, place: &Place<'_>) -> Result<(), RequestError> {
     let Some(members) = part.as_object() else {
         return Err(wrong_at(place, part, "an object with a `type`"));
     };
@@ -360,12 +393,12 @@ fn check_part(part: &Value, place: &str) -> Result<(), RequestError> {
         // Providers have parts of their own.
         _ => return Ok(()),
     };
-    let place = format!("{place}.{key}");
+    let place = place.member(key);
     match (members.get(key), inner) {
         (Some(Value::Object(members)), Some(inner)) => check_text(members, &place, inner, "a text"),
         (Some(Value::Object(_)), None) => Ok(()),
-        (Some(other), _) => Err(wrong_at(&place, other, "an object")),
-        (None, _) => Err(missing(&place, "an object")),
+        (Some(other), _) => Err(wrong_at(place, other, "an object")),
+        (None, _) => Err(missing(place, "an object")),
     }
 }
 
@@ -377,7 +410,7 @@ fn check_tools(whole: &Map<String, Value>) -> Result<(), RequestError> {
             Some(other) => return Err(wrong_at(key, other, "a list of tools")),
         };
         for (index, tool) in tools.iter().enumerate() {
-            check_tool(tool, &format!("{key}[{index}]"), inner)?;
+            check_tool(tool, &Place::Root(key).item(index), inner)?;
         }
     }
     if !list(whole, "tools").is_empty() && !list(whole, "functions").is_empty() {
@@ -386,7 +419,7 @@ fn check_tools(whole: &Map<String, Value>) -> Result<(), RequestError> {
     Ok(())
 }
 
-fn check_tool(tool: &Value, place: &str, inner: Option<&str>) -> Result<(), RequestError> {
+fn check_tool(tool: &Value, place: &Place<'_>, inner: Option<&str>) -> Result<(), RequestError> {
     let Some(members) = tool.as_object() else {
         return Err(wrong_at(place, tool, "an object"));
     };
@@ -403,14 +436,14 @@ fn check_tool(tool: &Value, place: &str, inner: Option<&str>) -> Result<(), Requ
     if members.get("type").and_then(Value::as_str) != Some(inner) {
         return Ok(());
     }
-    let place = format!("{place}.{inner}");
+    let place = place.member(inner);
     match members.get(inner) {
         Some(function) => check_function(function, &place),
-        None => Err(missing(&place, "an object with a `name`")),
+        None => Err(missing(place, "an object with a `name`")),
     }
 }
 
-fn check_function(function: &Value, place: &str) -> Result<(), RequestError> {
+fn check_function(function: &Value, place: &Place<'_>) -> Result<(), RequestError> {
     let Some(members) = function.as_object() else {
         return Err(wrong_at(place, function, "an object with a `name`"));
     };
@@ -419,8 +452,8 @@ fn check_function(function: &Value, place: &str) -> Result<(), RequestError> {
     match members.get("parameters") {
         None | Some(Value::Null | Value::Object(_)) => Ok(()),
         Some(other) => {
-            let place = format!("{place}.parameters");
-            Err(wrong_at(&place, other, "a JSON schema"))
+            let place = place.member("parameters");
+            Err(wrong_at(place, other, "a JSON schema"))
         }
     }
 }
@@ -437,32 +470,34 @@ fn requested(whole: &Map<String, Value>) -> Result<Option<(&'static str, u64)>, 
 }
 
 fn tokens(value: &Value, key: &str) -> Result<u64, RequestError> {
-    let expected = format!("a whole number from 0 to {}", u64::MAX);
     let tokens = value.as_number().and_then(serde_json::Number::as_u64);
-    tokens.ok_or_else(|| wrong_at(key, value, &expected))
+    tokens.ok_or_else(|| {
+        let expected = format!("a whole number from 0 to {}", u64::MAX);
+        wrong_at(key, value, &expected)
+    })
 }
 
 fn check_text(
     members: &Map<String, Value>,
-    place: &str,
+    place: &Place<'_>,
     key: &str,
     expected: &str,
 ) -> Result<(), RequestError> {
     match members.get(key) {
         Some(Value::String(_)) => Ok(()),
-        Some(other) => Err(wrong_at(&format!("{place}.{key}"), other, expected)),
-        None => Err(missing(&format!("{place}.{key}"), expected)),
+        Some(other) => Err(wrong_at(place.member(key), other, expected)),
+        None => Err(missing(place.member(key), expected)),
     }
 }
 
 fn check_text_if_there(
     members: &Map<String, Value>,
-    place: &str,
+    place: &Place<'_>,
     key: &str,
 ) -> Result<(), RequestError> {
     match members.get(key) {
         None | Some(Value::Null | Value::String(_)) => Ok(()),
-        Some(other) => Err(wrong_at(&format!("{place}.{key}"), other, "a text")),
+        Some(other) => Err(wrong_at(place.member(key), other, "a text")),
     }
 }
 
@@ -482,14 +517,14 @@ fn syntax(error: &serde_json::Error) -> RequestError {
     }
 }
 
-fn missing(place: &str, expected: &str) -> RequestError {
+fn missing(place: impl fmt::Display, expected: &str) -> RequestError {
     RequestError::Missing {
         place: quoted(place),
         expected: expected.to_owned(),
     }
 }
 
-fn wrong_at(place: &str, found: &Value, expected: &str) -> RequestError {
+fn wrong_at(place: impl fmt::Display, found: &Value, expected: &str) -> RequestError {
     wrong(&quoted(place), found, expected)
 }
 
@@ -501,7 +536,7 @@ fn wrong(place: &str, found: &Value, expected: &str) -> RequestError {
     }
 }
 
-fn quoted(place: &str) -> String {
+fn quoted(place: impl fmt::Display) -> String {
     format!("`{place}`")
 }
 
@@ -513,6 +548,6 @@ fn describe(value: &Value) -> String {
         Value::Object(_) => "an object".to_owned(),
         Value::String(text) if text.chars().nth(SHORT).is_some() => "a text".to_owned(),
         Value::Number(number) if number.to_string().len() > SHORT => "a number".to_owned(),
-        short => quoted(&short.to_string()),
+        short => quoted(short),
     }
 }

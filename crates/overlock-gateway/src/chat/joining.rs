@@ -103,7 +103,8 @@ impl Joiner<'_> {
             recording: None,
             budget: None,
         };
-        let driven = complete_text(&mut run, &drive, &mut observer).await;
+        // Boxed, or every request would carry the space for calls that few need.
+        let driven = Box::pin(complete_text(&mut run, &drive, &mut observer)).await;
         let obstacle = driven.map_err(|error| ApiError::upstream(error.to_string()))?;
         self.stopped_by(obstacle.as_ref());
         Ok(JoinedText { run, taken })
@@ -154,7 +155,8 @@ impl Joiner<'_> {
             recording,
             budget: None,
         };
-        match complete(&mut run, &drive, &mut observer).await {
+        // Boxed, or every request would carry the space for calls that few need.
+        match Box::pin(complete(&mut run, &drive, &mut observer)).await {
             Ok(obstacle) => self.stopped_by(obstacle.as_ref()),
             Err(DriveError::Observe(error)) => {
                 let unkept = error

@@ -31,7 +31,7 @@ use crate::body::{Reply, json_reply, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::record::{About, Recording};
+use crate::record::{About, Recording, plain};
 use crate::settings::Record;
 use crate::trace::Called;
 use crate::upstream::Answer;
@@ -120,15 +120,14 @@ pub(crate) async fn answer(
         recording: None,
         deadline,
     };
-    let about = job.about(&text, key.is_some());
     match key {
-        None => job.recording = job.recorded(about).await,
-        Some(key) => match keyed::begin(&job, key, &text, about).await? {
+        None => job.recording = job.recorded(&text).await,
+        Some(key) => match keyed::begin(&job, key, &text, job.about(&text, true)).await? {
             Keyed::New(recording) => job.recording = Some(recording),
             Keyed::Answered(value) => return Ok(job.replayed(value)),
             Keyed::Unfinished(run, recording) => {
                 job.recording = Some(recording);
-                return job.resumed(*run).await;
+                return Box::pin(job.resumed(*run)).await;
             }
         },
     }
@@ -238,15 +237,19 @@ impl Job {
         About {
             model: self.wish.model.clone(),
             request,
-            options: json!(options).to_string(),
-            conditions: json!(conditions).to_string(),
+            options: plain(&options),
+            conditions: plain(&conditions),
         }
     }
 
     /// A recording in the way that is set. An answer does not depend on whether it can be kept.
-    async fn recorded(&self, about: About) -> Option<Recording> {
+    async fn recorded(&self, text: &str) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
         let record = self.gateway.settings.record;
+        if record == Record::Off {
+            return None;
+        }
+        let about = self.about(text, false);
         Recording::begin(recorder, record, about).await.ok()?
     }
 
@@ -374,4 +377,20 @@ fn tell_run(headers: &mut HeaderMap, id: &RunId) {
 pub(crate) fn tell(headers: &mut HeaderMap, ended: Ended, continuations: u32) {
     headers.insert("x-overlock-outcome", HeaderValue::from_static(ended.name()));
     headers.insert("x-overlock-continuations", HeaderValue::from(continuations));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Settings, Upstream};
+
+    #[test]
+    fn an_answer_that_is_waited_for_takes_little_memory() {
+        let settings = Settings::new(Upstream::none());
+        let gateway = Arc::new(Gateway::new(settings, None).expect("a gateway"));
+        let account = Arc::new(Account::default());
+        let answer = answer(gateway, account, HeaderMap::new(), String::new());
+        let size = size_of_val(&answer);
+        assert!(size <= 8 << 10, "it takes {size} bytes");
+    }
 }

@@ -229,7 +229,7 @@ impl Making<'_> {
             }
         }
         if ending.word() == Some("length")
-            && let Some(text) = self.longer_text(choice).await?
+            && let Some(text) = Box::pin(self.longer_text(choice)).await?
         {
             ending.content(!text.run.is_cut());
             self.replace(choice, "/message/content", text.run.text().to_owned());
@@ -293,7 +293,7 @@ impl Making<'_> {
         reading.feed(content);
         if reading.is_whole() == Some(true) && (kind == Kind::Looks || reading.is_bare()) {
             if let Some(recording) = free(&mut self.recording) {
-                self.joiner.begun(content, Some(recording)).await?;
+                Box::pin(self.joiner.begun(content, Some(recording))).await?;
             }
             self.check_schema(content);
             return Ok(Some((content.to_owned(), true)));
@@ -304,7 +304,7 @@ impl Making<'_> {
         self.output_tokens += self.joiner.counter.tokens().count(content);
         let recording = free(&mut self.recording);
         let continued = self.joiner.join(Cut::Content, content, None, recording);
-        let Joined { run, taken } = continued.await?;
+        let Joined { run, taken } = Box::pin(continued).await?;
         self.taken.join(taken);
         if run.base().is_none() {
             return Ok(None);
@@ -333,7 +333,8 @@ impl Making<'_> {
         }
         self.output_tokens += self.joiner.counter.tokens().count(arguments);
         let cut = Cut::Arguments(tool);
-        let Joined { run, taken } = self.joiner.join(cut, arguments, None, None).await?;
+        let continued = self.joiner.join(cut, arguments, None, None);
+        let Joined { run, taken } = Box::pin(continued).await?;
         self.taken.join(taken);
         Ok(Some((run.text().to_owned(), is_whole(&run))))
     }

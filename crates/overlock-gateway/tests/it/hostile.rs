@@ -67,7 +67,7 @@ fn check_refused(answer: &str) {
 
 fn post(path: &str, body: &[u8]) -> Vec<u8> {
     let mut request = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
         body.len()
     )
     .into_bytes();
@@ -87,7 +87,7 @@ async fn a_body_that_breaks_off_is_no_request() {
     ] {
         for path in [CHAT, "/api/cut", "/v1/files"] {
             let mut stream = door.connect().await;
-            let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\n{body}");
+            let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{body}");
             stream.write_all(head.as_bytes()).await.expect("sent");
             stream.shutdown().await.expect("no more comes");
             check_refused(&read(&mut stream).await);
@@ -99,17 +99,20 @@ async fn a_body_that_breaks_off_is_no_request() {
 #[tokio::test]
 async fn nonsense_is_no_request() {
     let door = door(|_| {}).await;
-    let long_path = format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(200_000));
+    let long_path = format!(
+        "GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        "a".repeat(200_000)
+    );
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET / HTTP/3.7\r\n\r\n",
         b"\r\n\r\n\r\n\x00\x00\r\n\r\n",
-        b"GET /\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"POST /api/cut HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
-        b"POST /api/cut HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
-        b"POST /api/cut HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999999999999999\r\n\r\n",
-        b"POST /api/cut HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\nzz\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"POST /api/cut HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /api/cut HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
+        b"POST /api/cut HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999999999999999\r\n\r\n",
+        b"POST /api/cut HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\nzz\r\n\r\n",
         b"GET /health HTTP/1.1\r\nbad header\r\n\r\n",
         b"GET /health HTTP/1.1\r\nx: \x00\r\n\r\n",
         long_path.as_bytes(),
@@ -128,7 +131,7 @@ async fn a_flood_of_headers_is_dammed() {
         .collect();
     let long = format!("x-long: {}\r\n", "a".repeat(1 << 20));
     for headers in [many.concat(), long] {
-        let request = format!("GET /health HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+        let request = format!("GET /health HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
         check_refused(&door.raw(request.as_bytes()).await);
     }
     door.lives().await;
@@ -140,12 +143,12 @@ async fn a_body_beyond_the_limit_is_refused_with_a_word() {
     for path in [CHAT, "/api/cut", "/v1/files"] {
         // It says so, and need not even be sent.
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 100000000\r\n\r\n"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 100000000\r\n\r\n"
         );
         check(&door.raw(head.as_bytes()).await, 413);
         // It does not say so.
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
              transfer-encoding: chunked\r\n\r\n"
         );
         let chunk = format!("1000\r\n{}\r\n", "a".repeat(0x1000));
@@ -240,14 +243,14 @@ async fn who_takes_too_long_is_not_waited_for() {
     for head in [
         "",
         "GET /hea",
-        "GET /health HTTP/1.1\r\nhost: x\r\nx-slow: ",
+        "GET /health HTTP/1.1\r\nhost: localhost\r\nx-slow: ",
     ] {
         check_refused(&door.raw(head.as_bytes()).await);
     }
     // A head, and half a body.
     for path in [CHAT, "/api/cut", "/v1/files"] {
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 100\r\n\r\n{{"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 100\r\n\r\n{{"
         );
         check(&door.raw(head.as_bytes()).await, 408);
     }
@@ -276,7 +279,8 @@ async fn a_path_stays_below_the_upstreams_address() {
         "http://evil.example/v1/../x",
         "http://evil.example",
     ] {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         check_refused(&door.raw(request.as_bytes()).await);
     }
     assert_eq!(door.upstream.heard(), 0);
@@ -297,7 +301,7 @@ async fn connections_beyond_the_limit_wait_for_a_free_one() {
     let door = door(|settings| settings.limits.connections = 1).await;
     let first = door.connect().await;
     let mut second = door.connect().await;
-    let request = b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let request = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     second.write_all(request).await.expect("sent");
     drop(first);
     assert!(read(&mut second).await.starts_with("HTTP/1.1 200 "));

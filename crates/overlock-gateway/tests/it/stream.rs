@@ -133,7 +133,7 @@ async fn whoever_leaves_takes_the_call_along() {
         .expect("a gateway");
     let body = ask(true).to_string();
     let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     client.write_all(request.as_bytes()).await.expect("sent");

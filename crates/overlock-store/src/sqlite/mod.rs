@@ -13,7 +13,9 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    CachedStatement, Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params,
+};
 
 use crate::address::StoreAddress;
 use crate::run::{Claim, NewRun, Run, RunId, RunSummary};
@@ -185,19 +187,22 @@ pub struct Writes<'a> {
 impl Writes<'_> {
     /// Records that a run begins.
     pub fn begin(&self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
-        let number = self.transaction.query_row(
-            "INSERT INTO runs (id, began_at, model, request, options, conditions) \
+        let number = self
+            .prepared(
+                "INSERT INTO runs (id, began_at, model, request, options, conditions) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING claim",
-            params![
-                run.id.as_str(),
-                number(run.at),
-                run.model,
-                run.request,
-                run.options,
-                run.conditions
-            ],
-            |row| row.get(0),
-        )?;
+            )?
+            .query_row(
+                params![
+                    run.id.as_str(),
+                    number(run.at),
+                    run.model,
+                    run.request,
+                    run.options,
+                    run.conditions
+                ],
+                |row| row.get(0),
+            )?;
         Ok(Claim {
             id: run.id.clone(),
             number,
@@ -213,19 +218,13 @@ impl Writes<'_> {
         run: &NewRun<'_>,
     ) -> Result<Begun, StoreError> {
         let known: Option<(String, String)> = self
-            .transaction
-            .query_row(
-                "SELECT digest, run FROM keys WHERE key = ?1",
-                [key],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
+            .prepared("SELECT digest, run FROM keys WHERE key = ?1")?
+            .query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         let Some((known_digest, id)) = known else {
             let claim = self.begin(run)?;
-            self.transaction.execute(
-                "INSERT INTO keys (key, digest, run) VALUES (?1, ?2, ?3)",
-                params![key, digest, run.id.as_str()],
-            )?;
+            self.prepared("INSERT INTO keys (key, digest, run) VALUES (?1, ?2, ?3)")?
+                .execute(params![key, digest, run.id.as_str()])?;
             return Ok(Begun::Now(claim));
         };
         if known_digest == digest {
@@ -238,12 +237,8 @@ impl Writes<'_> {
     /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
     pub fn take_up(&self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError> {
         let number = self
-            .transaction
-            .query_row(
-                "UPDATE runs SET claim = claim + 1 WHERE id = ?1 RETURNING claim",
-                [id.as_str()],
-                |row| row.get(0),
-            )
+            .prepared("UPDATE runs SET claim = claim + 1 WHERE id = ?1 RETURNING claim")?
+            .query_row([id.as_str()], |row| row.get(0))
             .optional()?;
         let (Some(number), Some(run)) = (number, run(&self.transaction, id)?) else {
             return Ok(None);
@@ -254,12 +249,13 @@ impl Writes<'_> {
 
     /// Records a step of a run, counted from 1.
     pub fn add_step(&self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError> {
-        let added = self.transaction.execute(
-            "INSERT INTO steps (run, number, body) SELECT id, ?3, ?4 FROM runs \
+        let added = self
+            .prepared(
+                "INSERT INTO steps (run, number, body) SELECT id, ?3, ?4 FROM runs \
              WHERE id = ?1 AND claim = ?2 \
              AND ?3 = 1 + (SELECT coalesce(max(number), 0) FROM steps WHERE run = ?1)",
-            params![claim.id.as_str(), claim.number, step, body],
-        )?;
+            )?
+            .execute(params![claim.id.as_str(), claim.number, step, body])?;
         if added == 1 {
             return Ok(());
         }
@@ -272,10 +268,14 @@ impl Writes<'_> {
 
     /// Records how a run ended; one that is taken up again ends again.
     pub fn end(&self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError> {
-        let ended = self.transaction.execute(
-            "UPDATE runs SET ended_at = ?3, outcome = ?4 WHERE id = ?1 AND claim = ?2",
-            params![claim.id.as_str(), claim.number, number(at), outcome],
-        )?;
+        let ended = self
+            .prepared("UPDATE runs SET ended_at = ?3, outcome = ?4 WHERE id = ?1 AND claim = ?2")?
+            .execute(params![
+                claim.id.as_str(),
+                claim.number,
+                number(at),
+                outcome
+            ])?;
         if ended == 1 {
             return Ok(());
         }
@@ -284,14 +284,18 @@ impl Writes<'_> {
 
     /// Keeps what was answered in the end, for whoever asks the same again.
     pub fn keep_answer(&self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
-        let kept = self.transaction.execute(
-            "UPDATE runs SET answer = ?3 WHERE id = ?1 AND claim = ?2",
-            params![claim.id.as_str(), claim.number, answer],
-        )?;
+        let kept = self
+            .prepared("UPDATE runs SET answer = ?3 WHERE id = ?1 AND claim = ?2")?
+            .execute(params![claim.id.as_str(), claim.number, answer])?;
         if kept == 1 {
             return Ok(());
         }
         check(&self.transaction, claim)
+    }
+
+    /// A statement that is read by the database once, and made again and again.
+    fn prepared(&self, statement: &str) -> Result<CachedStatement<'_>, StoreError> {
+        Ok(self.transaction.prepare_cached(statement)?)
     }
 }
 
