@@ -17,16 +17,14 @@ pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
 /// Opens the store that is named, else the one in the configuration, else the user's own.
 pub(crate) fn open(named: Option<&str>, config: &Config, access: Access) -> Result<Store, Failure> {
-    match named.or(config.store.url.as_deref()) {
-        Some(address) => open_at(address, access),
-        None => {
-            let file = default_file().ok_or_else(|| Failure::Usage {
-                message: "no folder is known to record runs in".into(),
-                hint: "set HOME, or say where with --store sqlite://FILE".into(),
-            })?;
-            Store::open(&StoreAddress::Sqlite(file), access).map_err(failed)
-        }
+    if let Some(address) = named.or(config.store.url.as_deref()) {
+        return open_at(address, access);
     }
+    let file = default_file().ok_or_else(|| Failure::Usage {
+        message: "no folder is known to record runs in".into(),
+        hint: "set HOME, or say where with --store sqlite://FILE".into(),
+    })?;
+    Store::open(&StoreAddress::Sqlite(file), access).map_err(failed)
 }
 
 /// Opens the same store to look at it. Nobody has to have one of their own: there may be none yet.
