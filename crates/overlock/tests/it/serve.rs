@@ -311,7 +311,7 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
     check_refused(&with(&["--listen", "nonsense"]), "no address to listen on");
     check_refused(&with(&["--keys-variable", "NO_SUCH_KEYS"]), "holds no key");
     check_refused(&with(&["--keys-file", "/no/such/file"]), "could not read");
-    let config = TemporaryFile::new("traces", "[serve]\ntraces_url = \"nowhere\"\n");
+    let config = TemporaryFile::new("serve-traces.toml", "[serve]\ntraces_url = \"nowhere\"\n");
     let arguments = ["--config", config.path(), "--listen", "127.0.0.1:0"];
     check_refused(&[&arguments[..], &upstream].concat(), "`nowhere`");
     check_refused(&with(&["--key-variable", "NO_SUCH_KEY"]), "holds no key");
