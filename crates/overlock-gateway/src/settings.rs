@@ -60,20 +60,7 @@ impl Settings {
 
     /// How the window of this model is divided.
     pub(crate) fn plan_for(&self, model: &Model) -> PlanOptions {
-        let PlanOptions {
-            window,
-            sharing,
-            answer_cap,
-            answer_key,
-            ..
-        } = PlanOptions::for_model(model);
-        PlanOptions {
-            window,
-            sharing,
-            answer_cap,
-            answer_key,
-            ..self.plan.clone()
-        }
+        self.plan.clone().of_model(model)
     }
 
     /// How an answer of this model is continued, with so many tokens in all.

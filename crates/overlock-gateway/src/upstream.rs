@@ -9,11 +9,11 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use overlock_model::{BackendError, Timeouts};
+use overlock_model::{BackendError, Timeouts, https_connector};
 use tokio::time::timeout;
 
 use crate::body::Body;
@@ -239,19 +239,7 @@ impl Answer {
 
 /// A client that waits so long for a connection.
 pub(crate) fn https_client(connect: Duration) -> Result<HttpsClient, BackendError> {
-    let mut connector = HttpConnector::new();
-    connector.set_connect_timeout(Some(connect));
-    connector.set_nodelay(true);
-    connector.enforce_http(false);
-    let connector = HttpsConnectorBuilder::new()
-        .with_native_roots()
-        .map_err(|error| BackendError::Unreachable {
-            host: "any server over TLS".to_owned(),
-            reason: error.to_string(),
-        })?
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(connector);
+    let connector = https_connector(connect)?;
     Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
 }
 

@@ -39,7 +39,7 @@ pub mod testing;
 pub use arriving::HELD_BACK;
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Event, Events, Http, OpenAi, Phase, PrefillStyle,
-    RetryPolicy, Retrying, SseEvent, SseReader, Timeouts, TooLongEvent, Usage,
+    RetryPolicy, Retrying, SseEvent, SseReader, Timeouts, TooLongEvent, Usage, https_connector,
 };
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{

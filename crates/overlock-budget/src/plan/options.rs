@@ -220,6 +220,12 @@ impl Default for PlanOptions {
 impl PlanOptions {
     /// The usual options for a model.
     pub fn for_model(model: &Model) -> Self {
+        Self::default().of_model(model)
+    }
+
+    /// The same options with what a model can take.
+    #[must_use]
+    pub fn of_model(self, model: &Model) -> Self {
         let answer_key = match model.tokenizer.as_deref() {
             Some("cl100k_base" | "o200k_base") => AnswerKey::MaxCompletionTokens,
             _ => AnswerKey::MaxTokens,
@@ -229,7 +235,7 @@ impl PlanOptions {
             sharing: model.sharing,
             answer_cap: model.answer_cap,
             answer_key,
-            ..Self::default()
+            ..self
         }
     }
 }

@@ -87,22 +87,26 @@ const LONGEST_ANSWER: usize = 256 << 20;
 /// Of an error's body no more than this is read.
 const LONGEST_ERROR: usize = 64 << 10;
 
+/// Connects to servers, with TLS or without, and waits so long for it. Whoever passes requests on
+/// by themselves connects in the same way.
+pub fn https_connector(wait: Duration) -> Result<HttpsConnector<HttpConnector>, BackendError> {
+    let mut connector = HttpConnector::new();
+    connector.set_connect_timeout(Some(wait));
+    connector.set_nodelay(true);
+    connector.enforce_http(false);
+    let builder = HttpsConnectorBuilder::new().with_native_roots();
+    let builder = builder.map_err(|error| BackendError::Unreachable {
+        host: "any server over TLS".to_owned(),
+        reason: error.to_string(),
+    })?;
+    let builder = builder.https_or_http().enable_http1();
+    Ok(builder.wrap_connector(connector))
+}
+
 impl Http {
     /// A client with these limits.
     pub fn new(timeouts: Timeouts) -> Result<Self, BackendError> {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(timeouts.connect));
-        connector.set_nodelay(true);
-        connector.enforce_http(false);
-        let connector = HttpsConnectorBuilder::new()
-            .with_native_roots()
-            .map_err(|error| BackendError::Unreachable {
-                host: "any server over TLS".to_owned(),
-                reason: error.to_string(),
-            })?
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
+        let connector = https_connector(timeouts.connect)?;
         let client = Client::builder(TokioExecutor::new()).build(connector);
         Ok(Self { client, timeouts })
     }

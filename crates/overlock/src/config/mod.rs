@@ -66,20 +66,7 @@ impl Budget {
 
     /// How the window of this model is divided.
     pub(crate) fn plan_options(&self, model: &Model) -> PlanOptions {
-        let PlanOptions {
-            window,
-            sharing,
-            answer_cap,
-            answer_key,
-            ..
-        } = PlanOptions::for_model(model);
-        PlanOptions {
-            window,
-            sharing,
-            answer_cap,
-            answer_key,
-            ..self.plan.clone()
-        }
+        self.plan.clone().of_model(model)
     }
 }
 

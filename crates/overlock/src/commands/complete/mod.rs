@@ -40,7 +40,7 @@ use target::Target;
 /// part is printed, and the reason is told.
 ///
 /// A run is recorded after every answer: one that was killed or called off with Ctrl-C goes on with
-/// --resume, and no answer is paid for twice.
+/// --resume, and no answer that was recorded is paid for twice.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock complete 'List all rivers of Europe as JSON' \\\n      \
