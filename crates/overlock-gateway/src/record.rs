@@ -11,20 +11,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use overlock_json::Cut;
 use overlock_model::{Outcome, Reason};
-use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Writes};
+use overlock_store::{Claim, EndedRun, NewRun, RunId, Store, StoreError, Writes};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::RecordedStep;
 use crate::settings::Record;
 
 /// So many writes go to the disk together at most.
-const MOST_TOGETHER: usize = 256;
+const MOST_TOGETHER: usize = 1024;
 
-/// So long it is waited for more to write, if nobody waits for what there is.
-const GATHERING: Duration = Duration::from_millis(5);
+/// So long it is waited for more to write, if nobody waits for what there is: the pages that many
+/// runs share go to the disk once for all of them.
+const GATHERING: Duration = Duration::from_millis(50);
 
 /// So many writes wait before those who bring more have to.
-const WAITING: usize = 4096;
+const WAITING: usize = 8192;
 
 /// Writes to a store.
 pub(crate) struct Recorder {
@@ -96,6 +97,12 @@ impl Recorder {
         Ok(written.await.map_err(|_| RecordError::Closed)??)
     }
 
+    /// Waits until everything is on the disk that was noted before.
+    pub(crate) async fn settle(&self) {
+        // Who reads sees what there is, even if no more can be written.
+        let _ = self.write(|_| Ok(())).await;
+    }
+
     /// Writes without waiting. What cannot be written is not.
     fn note(&self, work: impl FnOnce(&Writes<'_>) -> Result<(), StoreError> + Send + 'static) {
         let write: Write = Box::new(move |writes| {
@@ -124,7 +131,9 @@ impl Recorder {
 fn write_all(store: &Store, mut waiting: mpsc::Receiver<Write>) {
     while let Some(first) = waiting.blocking_recv() {
         // Whoever waits does not let it sleep.
-        thread::park_timeout(GATHERING);
+        if waiting.len() < MOST_TOGETHER {
+            thread::park_timeout(GATHERING);
+        }
         let mut writes = vec![first];
         while writes.len() < MOST_TOGETHER
             && let Ok(next) = waiting.try_recv()
@@ -154,7 +163,7 @@ pub(crate) struct Recording {
 }
 
 /// What a run is about.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) model: String,
     pub(crate) request: String,
@@ -290,14 +299,15 @@ impl Recording {
         let Kept::Story { steps } = &mut self.kept else {
             return;
         };
-        let (about, id, steps) = (self.about.clone(), self.id.clone(), std::mem::take(steps));
-        let (began_at, ended_at) = (self.began_at, now());
+        let (about, steps) = (std::mem::take(&mut self.about), std::mem::take(steps));
+        let (id, began_at, at) = (self.id.clone(), self.began_at, now());
         self.recorder.note(move |writes| {
-            let claim = writes.begin(&about.begun(&id, began_at))?;
-            for (number, step) in (1..).zip(&steps) {
-                writes.add_step(&claim, number, step)?;
-            }
-            writes.end(&claim, ended_at, &outcome)
+            writes.tell(&EndedRun {
+                begun: about.begun(&id, began_at),
+                steps: &steps,
+                at,
+                outcome: &outcome,
+            })
         });
     }
 }
@@ -370,19 +380,14 @@ mod tests {
         (recorder, recording.expect("it can be written"))
     }
 
-    /// Waits until everything that was noted before is written.
-    async fn written(recorder: &Recorder) {
-        recorder.write(|_| Ok(())).await.expect("it can be written");
-    }
-
     #[tokio::test]
     async fn a_story_is_written_in_the_end() {
         let (recorder, recording) = recorded(Record::Metadata).await;
         let recording = recording.expect("it is kept");
-        written(&recorder).await;
+        recorder.settle().await;
         assert_eq!(recorder.store().latest(9).expect("a list").len(), 0);
         recording.end(&Outcome::Complete, None).await.expect("kept");
-        written(&recorder).await;
+        recorder.settle().await;
         let run = &recorder.store().latest(9).expect("a list")[0];
         assert_eq!(run.outcome.as_deref(), Some(r#"{"outcome":"complete"}"#));
     }
@@ -392,7 +397,7 @@ mod tests {
         for record in [Record::Metadata, Record::Full] {
             let (recorder, recording) = recorded(record).await;
             drop(recording);
-            written(&recorder).await;
+            recorder.settle().await;
             let run = &recorder.store().latest(9).expect("a list")[0];
             let outcome = run.outcome.as_deref().expect("an end");
             assert!(outcome.contains("cancelled"), "{outcome}");

@@ -27,5 +27,5 @@ mod run;
 mod sqlite;
 
 pub use address::{AddressError, StoreAddress};
-pub use run::{Claim, NewRun, Run, RunId, RunIdError, RunSummary};
+pub use run::{Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary};
 pub use sqlite::{Access, Begun, Store, StoreError, Writes};

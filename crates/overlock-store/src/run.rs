@@ -78,6 +78,19 @@ pub struct NewRun<'a> {
     pub conditions: &'a str,
 }
 
+/// A run of which nothing is recorded before it is over.
+#[derive(Clone, Copy, Debug)]
+pub struct EndedRun<'a> {
+    /// How it began.
+    pub begun: NewRun<'a>,
+    /// Its steps, in order.
+    pub steps: &'a [String],
+    /// When it ended, in milliseconds since 1970.
+    pub at: u64,
+    /// How it ended.
+    pub outcome: &'a str,
+}
+
 /// The right to write to a run: of all who claimed it, the last one has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {

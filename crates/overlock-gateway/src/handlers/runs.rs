@@ -56,20 +56,22 @@ fn limit(query: Option<&str>) -> Result<u32, ApiError> {
     }
 }
 
-/// Reads the store where nobody else has to wait for it.
+/// Reads the store, with all that was answered before, where nobody else has to wait for it.
 async fn from_store(
     gateway: Arc<Gateway>,
     read: impl FnOnce(&Store) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
-    let read = spawn_blocking(move || match &gateway.recorder {
-        Some(recorder) => read(recorder.store()).map_err(|error| unreadable(&error)),
-        None => Err(ApiError::new(
+    let Some(recorder) = &gateway.recorder else {
+        return Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "invalid_request_error",
             "this gateway does not record runs",
         )
-        .with_code("not-recorded")),
-    });
+        .with_code("not-recorded"));
+    };
+    recorder.settle().await;
+    let store = Arc::clone(recorder.store());
+    let read = spawn_blocking(move || read(&store).map_err(|error| unreadable(&error)));
     read.await.map_err(|_| ApiError::defect())?
 }
 

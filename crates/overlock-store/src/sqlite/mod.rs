@@ -18,7 +18,7 @@ use rusqlite::{
 };
 
 use crate::address::StoreAddress;
-use crate::run::{Claim, NewRun, Run, RunId, RunSummary};
+use crate::run::{Claim, EndedRun, NewRun, Run, RunId, RunSummary};
 use file::VERSION;
 
 /// A store of runs.
@@ -280,6 +280,30 @@ impl Writes<'_> {
             return Ok(());
         }
         check(&self.transaction, claim)
+    }
+
+    /// Records a run that is over, with all its steps, in as few writes as there can be.
+    pub fn tell(&self, run: &EndedRun<'_>) -> Result<(), StoreError> {
+        let begun = &run.begun;
+        self.prepared(
+            "INSERT INTO runs (id, began_at, model, request, options, conditions, ended_at, outcome) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            begun.id.as_str(),
+            number(begun.at),
+            begun.model,
+            begun.request,
+            begun.options,
+            begun.conditions,
+            number(run.at),
+            run.outcome
+        ])?;
+        for (number, body) in (1_u32..).zip(run.steps) {
+            self.prepared("INSERT INTO steps (run, number, body) VALUES (?1, ?2, ?3)")?
+                .execute(params![begun.id.as_str(), number, body])?;
+        }
+        Ok(())
     }
 
     /// Keeps what was answered in the end, for whoever asks the same again.

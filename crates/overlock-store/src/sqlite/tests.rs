@@ -305,6 +305,39 @@ mod on_unix {
 }
 
 #[test]
+fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded() {
+    let store = Store::in_memory().expect("a store");
+    let claim = begin(&store, 1000);
+    for (number, body) in [(1, "one"), (2, "two")] {
+        store.add_step(&claim, number, body).expect("a step");
+    }
+    store.end(&claim, 2000, "an outcome").expect("an end");
+    let recorded = read(&store, claim.id());
+
+    let id = RunId::new(3000, 1);
+    let told = EndedRun {
+        begun: NewRun {
+            id: &id,
+            at: recorded.summary.began_at,
+            model: &recorded.summary.model,
+            request: &recorded.request,
+            options: &recorded.options,
+            conditions: &recorded.conditions,
+        },
+        steps: &recorded.steps,
+        at: 2000,
+        outcome: "an outcome",
+    };
+    store
+        .together(|writes| writes.tell(&told))
+        .and_then(|told| told)
+        .expect("it can be told");
+    let mut read = read(&store, &id);
+    read.summary.id = recorded.summary.id.clone();
+    assert_eq!(read, recorded);
+}
+
+#[test]
 fn a_key_begins_one_run() {
     let store = Store::in_memory().expect("a store");
     let begin_once = |at: u64, key: &str, digest: &str| {
