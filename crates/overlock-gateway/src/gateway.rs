@@ -7,6 +7,7 @@ use overlock_store::Store;
 
 use crate::admission::Admission;
 use crate::demo::Demo;
+use crate::known::KnownModels;
 use crate::log::LogEntry;
 use crate::metrics::Metrics;
 use crate::record::Recorder;
@@ -22,6 +23,7 @@ pub struct Gateway {
     /// Passes requests on.
     pub(crate) client: Client,
     pub(crate) demo: Demo,
+    pub(crate) known: KnownModels,
     /// Keeps what happens.
     pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) admission: Admission,
@@ -60,6 +62,7 @@ impl Gateway {
             http,
             client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
+            known: KnownModels::default(),
             recorder: store.map(|store| Arc::new(Recorder::start(Arc::new(store)))),
             admission: Admission::new(
                 &settings.limits,

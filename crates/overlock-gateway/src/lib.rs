@@ -9,10 +9,12 @@
 // What it is told, and what it keeps.
 mod gateway;
 mod keys;
+mod known;
 mod settings;
 
 // From the wire and back.
 mod admission;
+mod aside;
 mod body;
 mod error;
 mod origin;
@@ -40,5 +42,5 @@ mod handlers;
 pub use gateway::{Gateway, GatewayError};
 pub use keys::Keys;
 pub use log::LogEntry;
-pub use settings::{Limits, Record, Settings, Traces, Upstream};
+pub use settings::{Counters, Limits, Record, Settings, Traces, Upstream};
 pub use trace::TracesError;

@@ -1,8 +1,10 @@
 //! What a gateway is told when it starts.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use overlock_budget::{Model, Models, PlanOptions};
+use overlock_budget::{ChatCounter, Found, Model, Models, PlanOptions};
 use overlock_model::{
     ContinuationOptions, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
 };
@@ -18,6 +20,8 @@ pub struct Settings {
     pub keys: Keys,
     /// What is known of models.
     pub models: Models,
+    /// Who counts for models whose tokenizer is not built in; without it there are estimates.
+    pub counters: Option<Arc<dyn Counters>>,
     /// How a window is divided; what a model can take is not in it.
     pub plan: PlanOptions,
     /// How an answer is continued; how to ask follows from the model if there is none in it.
@@ -43,6 +47,7 @@ impl Settings {
             upstream,
             keys: Keys::default(),
             models: Models::default(),
+            counters: None,
             plan: PlanOptions::default(),
             continuation: ContinuationOptions {
                 ways: Vec::new(),
@@ -79,6 +84,18 @@ impl Settings {
     }
 }
 
+/// Knows tokenizers that are not built in.
+pub trait Counters: Send + Sync {
+    /// The counter for a model that was found, if its tokenizer is known.
+    fn for_model(&self, found: &Found) -> Option<ChatCounter<'static>>;
+}
+
+impl fmt::Debug for dyn Counters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Counters")
+    }
+}
+
 /// A server that answers.
 #[derive(Clone)]
 pub struct Upstream {
@@ -95,9 +112,9 @@ pub struct Upstream {
     pub retries: RetryPolicy,
 }
 
-impl std::fmt::Debug for Upstream {
+impl fmt::Debug for Upstream {
     /// Without the key.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Upstream")
             .field("base", &self.base)
@@ -152,9 +169,9 @@ impl Traces {
     }
 }
 
-impl std::fmt::Debug for Traces {
+impl fmt::Debug for Traces {
     /// Without what the headers say.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         formatter
             .debug_struct("Traces")

@@ -209,7 +209,8 @@ impl Joiner<'_> {
         recording: Option<&mut Recording>,
     ) -> Result<Continuation, ApiError> {
         let settings = &self.gateway.settings;
-        let options = settings.continuation_for(&self.wish.found.model, self.wish.max_total_tokens);
+        let options =
+            settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
         let mut run = Continuation::new(options);
         let Some(ask) = run.next() else {
             return Ok(run);
@@ -230,7 +231,7 @@ impl Joiner<'_> {
         PlanOptions {
             // Who sets no limit wants none but the model's own.
             grow: self.wish.request.requested().is_none(),
-            ..self.gateway.settings.plan_for(&self.wish.found.model)
+            ..self.wish.known.plan.clone()
         }
     }
 

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::api::{CallBudget, Conditions};
+use crate::aside;
 use crate::body::{Reply, json_reply, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -96,12 +97,17 @@ pub(crate) async fn answer(
     headers: HeaderMap,
     text: String,
 ) -> Result<Reply, ApiError> {
-    let wish = Wish::read(&gateway.settings, &headers, &text)?;
+    let reader = Arc::clone(&gateway);
+    let read = move |text: String| {
+        let wish = Wish::read(&reader, &headers, &text)?;
+        let fitted = wish.fit(&text);
+        Ok((headers, text, wish, fitted))
+    };
+    let (headers, text, wish, fitted) = aside::with_text(text, read).await??;
     let upstream = gateway.settings.upstream.base.as_deref();
     account.asked(&wish.model, wish.request.requested(), upstream);
     let key = keyed::key_of(&headers)?;
-    let counter = ChatCounter::for_model(&wish.found);
-    let fitted = wish.fit(&gateway.settings, &counter, &text)?;
+    let fitted = fitted?;
     let (base, headers) = if wish.model == demo::MODEL {
         (gateway.demo.base().await?, json_headers())
     } else {
@@ -223,7 +229,8 @@ impl Job {
     /// What is kept of the request itself.
     fn about(&self, text: &str, is_keyed: bool) -> About {
         let settings = &self.gateway.settings;
-        let options = settings.continuation_for(&self.wish.found.model, self.wish.max_total_tokens);
+        let options =
+            settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
         let conditions = Conditions {
             upstream: Some(self.base.clone()),
             schema: self.wish.schema.clone(),

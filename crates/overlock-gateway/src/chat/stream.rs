@@ -222,7 +222,7 @@ impl Relay {
 
     async fn go_on(&mut self, run: Continuation) -> Result<(), ApiError> {
         let mut recording = self.job.recording.take();
-        let counter = ChatCounter::for_model(&self.job.wish.found);
+        let counter = ChatCounter::for_model(&self.job.wish.known.found);
         let mut listener = self.listener(0, None);
         let hearing = Hearing {
             hear: &mut listener,
@@ -514,7 +514,7 @@ impl Relay {
     }
 
     fn count(&self, text: &str) -> u64 {
-        let counter = ChatCounter::for_model(&self.job.wish.found);
+        let counter = ChatCounter::for_model(&self.job.wish.known.found);
         counter.tokens().count(text)
     }
 
@@ -531,7 +531,7 @@ impl Relay {
         let kept = recording
             .as_mut()
             .filter(|it| is_content && !it.has_steps());
-        let counter = ChatCounter::for_model(&self.job.wish.found);
+        let counter = ChatCounter::for_model(&self.job.wish.known.found);
         let mut listener = self.listener(index, call);
         let hearing = Hearing {
             hear: &mut listener,
@@ -561,7 +561,7 @@ impl Relay {
         index: u64,
         text: &str,
     ) -> Result<TextContinuation, ApiError> {
-        let counter = ChatCounter::for_model(&self.job.wish.found);
+        let counter = ChatCounter::for_model(&self.job.wish.known.found);
         let mut listener = self.listener(index, None);
         let joiner = self.job.joiner(&counter);
         let JoinedText { run, taken } = joiner.join_text(text, Some(&mut listener)).await?;
@@ -573,7 +573,7 @@ impl Relay {
     async fn keep_whole(&mut self, document: &str) -> Result<(), ApiError> {
         let mut recording = self.job.recording.take();
         if let Some(recording) = recording.as_mut().filter(|it| !it.has_steps()) {
-            let counter = ChatCounter::for_model(&self.job.wish.found);
+            let counter = ChatCounter::for_model(&self.job.wish.known.found);
             let joiner = self.job.joiner(&counter);
             joiner.begun(document, Some(recording)).await?;
         }

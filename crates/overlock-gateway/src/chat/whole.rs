@@ -82,7 +82,7 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
         ..Called::default()
     });
     let mut recording = job.recording.take();
-    let counter = ChatCounter::for_model(&job.wish.found);
+    let counter = ChatCounter::for_model(&job.wish.known.found);
     let mut making = Making {
         joiner: job.joiner(&counter),
         job,
@@ -140,7 +140,7 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
 /// Goes on with a document that was begun for an earlier request.
 pub(crate) async fn resumed(job: &mut Job, run: Continuation) -> Result<WholeAnswer, ApiError> {
     let mut recording = job.recording.take();
-    let counter = ChatCounter::for_model(&job.wish.found);
+    let counter = ChatCounter::for_model(&job.wish.known.found);
     let joiner = job.joiner(&counter);
     let continued = joiner.go_on(run, Cut::Content, None, recording.as_mut());
     let Joined { run, taken } = continued.await?;

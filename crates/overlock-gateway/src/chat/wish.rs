@@ -1,22 +1,23 @@
 //! What does a client want, and does it fit?
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use hyper::HeaderMap;
 use overlock_budget::{
-    ChatCounter, ChatRequest, Extras, FlexError, Found, Plan, PlanError, PlanOptions, RequestError,
-    Trim, plan,
+    ChatRequest, Extras, FlexError, Plan, PlanError, PlanOptions, RequestError, Trim, plan,
 };
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::settings::Settings;
+use crate::gateway::Gateway;
+use crate::known::KnownModel;
 
 /// A chat request with all that was said around it.
 pub(crate) struct Wish {
     pub(crate) request: ChatRequest,
     pub(crate) model: String,
-    pub(crate) found: Found,
+    pub(crate) known: Arc<KnownModel>,
     pub(crate) streams: bool,
     /// Whether a stream is to tell what it took.
     pub(crate) wants_usage: bool,
@@ -50,10 +51,11 @@ pub(crate) struct Fitted {
 impl Wish {
     /// Reads what a client sent.
     pub(crate) fn read(
-        settings: &Settings,
+        gateway: &Gateway,
         headers: &HeaderMap,
         body: &str,
     ) -> Result<Self, ApiError> {
+        let settings = &gateway.settings;
         let request = ChatRequest::from_json(body).map_err(|error| malformed(&error))?;
         let members = request.members();
         let Some(model) = request.model().map(str::to_owned) else {
@@ -82,7 +84,7 @@ impl Wish {
             .filter(|_| kind == Some("json_schema"))
             .cloned();
         Ok(Self {
-            found: settings.models.find(&model),
+            known: gateway.known.get(settings, &model),
             model,
             streams,
             wants_usage,
@@ -95,15 +97,14 @@ impl Wish {
     }
 
     /// Makes the request fit the window of its model.
-    pub(crate) fn fit(
-        &self,
-        settings: &Settings,
-        counter: &ChatCounter<'_>,
-        text: &str,
-    ) -> Result<Fitted, ApiError> {
-        let options = settings.plan_for(&self.found.model);
-        let plan = plan(&self.request, &Extras::default(), counter, &options)
-            .map_err(|error| does_not_fit(&options, &error))?;
+    pub(crate) fn fit(&self, text: &str) -> Result<Fitted, ApiError> {
+        let KnownModel {
+            plan: options,
+            counter,
+            ..
+        } = &*self.known;
+        let plan = plan(&self.request, &Extras::default(), counter, options)
+            .map_err(|error| does_not_fit(options, &error))?;
         let body = self.body(&plan, text);
         Ok(Fitted { plan, body })
     }

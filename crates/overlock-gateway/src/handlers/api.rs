@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use overlock_budget::{ChatCounter, ChatRequest, Extras};
+use overlock_budget::{ChatRequest, Extras};
 use overlock_json::{CloseOptions, Protocol, RenderOptions, RepairOptions};
 use serde::Serialize;
-use tokio::task::spawn_blocking;
 
 use crate::api::{
     Asked, Object, Refusal, close_object, cut_object, render_object, repair_object, stitch_object,
 };
+use crate::aside;
 use crate::body::{Reply, read_text, reply, whole};
-use crate::error::ApiError;
+use crate::gateway::Gateway;
 use crate::routes::{Call, Handled};
-use crate::settings::Settings;
 
 pub(crate) async fn cut(call: Call) -> Handled {
     of_object(call, cut_object).await
@@ -44,7 +43,7 @@ pub(crate) async fn stitch(call: Call) -> Handled {
 
 pub(crate) async fn fit(call: Call) -> Handled {
     let gateway = Arc::clone(&call.gateway);
-    of_text(call, move |text| fitted(&gateway.settings, text)).await
+    of_text(call, move |text| fitted(&gateway, text)).await
 }
 
 async fn of_object<R: Serialize>(
@@ -57,20 +56,12 @@ async fn of_object<R: Serialize>(
     .await
 }
 
-/// Texts from this length on take so long that others would wait.
-const LONG: usize = 64 << 10;
-
 async fn of_text(
     call: Call,
     answer: impl FnOnce(&str) -> Result<Reply, Refusal> + Send + 'static,
 ) -> Handled {
     let text = read_text(call.request.into_body(), &call.gateway.settings.limits).await?;
-    let answered = if text.len() < LONG {
-        answer(&text)
-    } else {
-        let place = spawn_blocking(move || answer(&text)).await;
-        place.map_err(|_| ApiError::defect())?
-    };
+    let answered = aside::with_text(text, move |text| answer(&text)).await?;
     Ok(answered.unwrap_or_else(|refusal| {
         let refusal = refusal.of_a_request();
         let status = if refusal.is_no_json() {
@@ -82,22 +73,22 @@ async fn of_text(
     }))
 }
 
-fn fitted(settings: &Settings, text: &str) -> Result<Reply, Refusal> {
+fn fitted(gateway: &Gateway, text: &str) -> Result<Reply, Refusal> {
     let request =
         ChatRequest::from_json(text).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let Some(model) = request.model() else {
         return Err(Refusal::bad_request("`model` is missing"));
     };
-    let found = settings.models.find(model);
+    let known = gateway.known.get(&gateway.settings, model);
     let asked = Asked {
         model,
-        found: &found,
+        found: &known.found,
         request: &request,
         text,
         extras: &Extras::default(),
-        counter: &ChatCounter::for_model(&found),
+        counter: &known.counter,
     };
-    match asked.fit(settings.plan_for(&found.model)) {
+    match asked.fit(known.plan.clone()) {
         Ok(Ok(fitted)) => Ok(told(StatusCode::OK, &fitted.told())),
         Ok(Err(refused)) => {
             let help = refused.help("set `budget.trim` to `oldest`");

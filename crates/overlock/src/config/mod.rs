@@ -110,6 +110,22 @@ impl Config {
         }
     }
 
+    /// The tokenizers that are files, by the names that models call them by.
+    pub(crate) fn tokenizer_files(&self) -> BTreeMap<&str, &Path> {
+        let families = self.tokenizers.iter();
+        let families = families.map(|(name, path)| (name.as_str(), path.as_path()));
+        let of_models = self.models.values().filter_map(|model| {
+            let name = model.tokenizer.as_deref()?;
+            file::is_path(name).then(|| (name, Path::new(name)))
+        });
+        families.chain(of_models).collect()
+    }
+
+    /// The names of the user's own models.
+    pub(crate) fn own_models(&self) -> impl Iterator<Item = &str> {
+        self.models.keys().map(String::as_str)
+    }
+
     /// Where the user says the chat template of a model is.
     pub(crate) fn template_files(&self, entry: Option<&str>) -> TemplateFiles<'_> {
         let own = entry.and_then(|entry| self.models.get(entry));

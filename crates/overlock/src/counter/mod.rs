@@ -70,7 +70,8 @@ impl Counter {
         Self::from_named_file(path, &path.display().to_string())
     }
 
-    fn from_named_file(path: &Path, name: &str) -> Result<Self, Failure> {
+    /// The tokenizer in a file, under the name that models call it by.
+    pub(crate) fn from_named_file(path: &Path, name: &str) -> Result<Self, Failure> {
         let tokenizer = Arc::new(read_file(path)?.named(name));
         Ok(Self {
             tokens: Arc::<TokenizerFile>::clone(&tokenizer),

@@ -800,7 +800,7 @@ fn a_request_and_an_estimate_do_not_go_together() {
 }
 
 /// Every letter is a token, `ab` is one, and so is `<s>` where a template writes it.
-const LETTERS: &str = r#"{
+pub(crate) const LETTERS: &str = r#"{
     "added_tokens": [{"id": 4, "content": "<s>", "special": true, "single_word": false,
                       "lstrip": false, "rstrip": false, "normalized": false}],
     "model": {"type": "BPE", "unk_token": "?", "merges": ["a b"],
@@ -808,7 +808,8 @@ const LETTERS: &str = r#"{
 }"#;
 
 /// Writes `<s>` before each message and before the answer.
-const TEMPLATE: &str = "{% for message in messages %}<s>{{ message.content }}{% endfor %}<s>";
+pub(crate) const TEMPLATE: &str =
+    "{% for message in messages %}<s>{{ message.content }}{% endfor %}<s>";
 
 #[test]
 fn an_open_model_is_counted_as_its_template_writes_the_chat() {

@@ -6,6 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::fit::{LETTERS, TEMPLATE};
 use crate::program::{TemporaryFile, TemporaryFolder, command, interrupt, run};
 
 /// A gateway that runs until the test stops it.
@@ -139,6 +140,49 @@ fn another_model_without_an_upstream_is_told_how_to_name_one() {
     let serving = Serving::start("unreachable", &["--upstream", "http://127.0.0.1:1/v1"], &[]);
     let (status, body) = serving.ask("POST /v1/chat/completions", &chat("gpt-4o"));
     assert_eq!(status, 502, "{body}");
+}
+
+#[test]
+fn an_open_model_is_counted_with_its_own_tokenizer_and_template() {
+    let folder = TemporaryFolder::new("serve-tokenizer");
+    folder.write("tokenizer.json", LETTERS);
+    let template = |text: String| json!({ "chat_template": text }).to_string();
+    folder.write("tokenizer_config.json", template(TEMPLATE.to_owned()));
+    folder.write("other.json", template(format!("<s><s>{TEMPLATE}")));
+    folder.write(
+        "overlock.toml",
+        "[tokenizers]\nllama3 = \"tokenizer.json\"\n\
+         [models.mine]\nwindow = 4000\ntokenizer = \"tokenizer.json\"\n\
+         [models.other]\nwindow = 4000\ntokenizer = \"tokenizer.json\"\n\
+         tokenizer_config = \"other.json\"\n",
+    );
+    let config = folder.path().join("overlock.toml").display().to_string();
+    let arguments = ["--upstream", "http://127.0.0.1:1/v1", "--config", &config];
+    let serving = Serving::start("own-tokenizer", &arguments, &[]);
+    // Three times `<s>`, `ab`, `b`, `a`, and a `<s>` that is only text.
+    for (model, tokens) in [("mine", 9), ("other", 11), ("llama3.2:3b", 9)] {
+        let request = json!({ "model": model, "messages": [
+            { "role": "system", "content": "ab" }, { "role": "user", "content": "ba<s>" },
+        ] });
+        let (status, body) = serving.ask("POST /api/fit", &request.to_string());
+        assert_eq!(status, 200, "{body}");
+        let answer: Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!(answer["input_token_count"], tokens, "{model}: {body}");
+    }
+}
+
+#[test]
+fn a_tokenizer_that_cannot_be_read_is_told_at_the_start() {
+    let folder = TemporaryFolder::new("serve-no-tokenizer");
+    folder.write(
+        "overlock.toml",
+        "[tokenizers]\nllama3 = \"no-such-file.json\"\n",
+    );
+    let config = folder.path().join("overlock.toml").display().to_string();
+    check_refused(
+        &["--upstream", "http://127.0.0.1:1/v1", "--config", &config],
+        "no-such-file.json",
+    );
 }
 
 #[test]

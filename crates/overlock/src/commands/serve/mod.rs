@@ -1,5 +1,6 @@
 //! `overlock serve`: a gateway that any client of `OpenAI` can point at.
 
+mod counters;
 mod found;
 mod greeting;
 mod keys;
@@ -85,6 +86,7 @@ impl Serve {
         let store = self.store(&config)?;
         let mut settings = settings(&config, &found, &keys);
         let traces_url = config.serve.traces_url.as_deref();
+        settings.counters = counters::read(&config)?;
         settings.traces = traces_url.map(traces::traces).transpose()?;
         let gateway = Gateway::new(settings, store);
         let gateway = gateway.map_err(|source| Failure::Gateway { source })?;

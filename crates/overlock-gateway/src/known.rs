@@ -1,0 +1,91 @@
+//! What follows from the name of a model, worked out once.
+//!
+//! Names come from clients, so that only so many are remembered.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use overlock_budget::{ChatCounter, Found, PlanOptions};
+
+use crate::record::About;
+use crate::settings::Settings;
+
+/// So many models are remembered.
+const MOST: usize = 256;
+
+/// A name is remembered if it is no longer than this.
+const LONGEST_NAME: usize = 256;
+
+/// A model, as requests need it.
+pub(crate) struct KnownModel {
+    pub(crate) found: Found,
+    /// How its window is divided.
+    pub(crate) plan: PlanOptions,
+    /// Counts what it is sent.
+    pub(crate) counter: ChatCounter<'static>,
+    /// What is kept of a request to it, where no text is.
+    pub(crate) story: OnceLock<Arc<About>>,
+}
+
+/// The models that were asked for.
+#[derive(Default)]
+pub(crate) struct KnownModels {
+    known: RwLock<HashMap<String, Arc<KnownModel>>>,
+}
+
+impl KnownModels {
+    /// The model of this name.
+    pub(crate) fn get(&self, settings: &Settings, name: &str) -> Arc<KnownModel> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = known.get(name) {
+            return Arc::clone(model);
+        }
+        drop(known);
+        let model = Arc::new(KnownModel::new(settings, name));
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MOST && name.len() <= LONGEST_NAME {
+            known.insert(name.to_owned(), Arc::clone(&model));
+        }
+        model
+    }
+}
+
+impl KnownModel {
+    fn new(settings: &Settings, name: &str) -> Self {
+        let found = settings.models.find(name);
+        let own = settings.counters.as_ref();
+        let own = own.and_then(|counters| counters.for_model(&found));
+        Self {
+            plan: settings.plan_for(&found.model),
+            counter: own.unwrap_or_else(|| ChatCounter::for_model(&found)),
+            found,
+            story: OnceLock::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Upstream;
+
+    #[test]
+    fn a_model_is_looked_up_once() {
+        let (settings, models) = (Settings::new(Upstream::none()), KnownModels::default());
+        let [one, two] = ["gpt-4o"; 2].map(|name| models.get(&settings, name));
+        assert!(Arc::ptr_eq(&one, &two));
+        assert_eq!(one.found.entry.as_deref(), Some("gpt-4o"));
+    }
+
+    #[test]
+    fn names_that_clients_make_up_fill_no_memory() {
+        let (settings, models) = (Settings::new(Upstream::none()), KnownModels::default());
+        models.get(&settings, &"x".repeat(LONGEST_NAME + 1));
+        for number in 0..2 * MOST {
+            models.get(&settings, &format!("model-{number}"));
+        }
+        let known = models.known.read().expect("nobody has panicked");
+        assert_eq!(known.len(), MOST);
+        assert!(known.keys().all(|name| name.len() <= LONGEST_NAME));
+    }
+}
