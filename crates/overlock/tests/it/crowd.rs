@@ -1,6 +1,8 @@
 //! Many clients at once, of whom each looks at every event it gets.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -17,6 +19,7 @@ use serde_json::{Value, json};
 pub(crate) struct Crowd {
     http: Client<HttpConnector, Full<Bytes>>,
     address: String,
+    ends: Arc<AtomicUsize>,
 }
 
 /// What a client asks.
@@ -48,7 +51,13 @@ impl Crowd {
         Self {
             http: Client::builder(TokioExecutor::new()).build_http(),
             address: address.to_owned(),
+            ends: Arc::default(),
         }
+    }
+
+    /// How many were told how their answer ends.
+    pub(crate) fn ends(&self) -> usize {
+        self.ends.load(Ordering::Relaxed)
     }
 
     /// Asks, and reads the answer to its end, or until so many events of it have come.
@@ -71,7 +80,7 @@ impl Crowd {
             let value = value.filter(|_| status.is_success());
             let value =
                 value.ok_or_else(|| format!("{status}: {}", String::from_utf8_lossy(&said)))?;
-            seen.take(&value, "message");
+            self.take(&value, "message", seen);
             seen.ends += 1;
             return Ok(());
         }
@@ -92,13 +101,19 @@ impl Crowd {
                 if let Some(error) = value.get("error") {
                     return Err(error.to_string());
                 }
-                seen.take(&value, "delta");
+                self.take(&value, "delta", seen);
                 if seen.events >= most {
                     return Ok(());
                 }
             }
         }
         Ok(())
+    }
+
+    fn take(&self, value: &Value, said: &str, seen: &mut Seen) {
+        seen.take(value, said);
+        let is_end = !value["choices"][0]["finish_reason"].is_null();
+        self.ends.fetch_add(usize::from(is_end), Ordering::Relaxed);
     }
 
     /// What the gateway says at a path.
