@@ -27,7 +27,7 @@ const STREAMS: usize = 1000;
 const CLIENTS: usize = STREAMS + 20;
 
 /// For so long.
-const TIME: Duration = Duration::from_mins(1);
+const TIME: Duration = Duration::from_secs(200);
 
 /// So many different documents are asked for.
 const DOCUMENTS: usize = 50;
@@ -201,7 +201,7 @@ impl Load {
             tokio::spawn(async move {
                 let mut seen = Seen::default();
                 let end = crowd
-                    .ask(&question(client % DOCUMENTS), 2 + client % 15, &mut seen)
+                    .ask(&question(client % DOCUMENTS), 1 + client % 8, &mut seen)
                     .await;
                 assert_eq!(end, Ok(()));
                 assert_eq!((seen.finishes.len(), seen.ends), (0, 0));
