@@ -173,7 +173,7 @@ async fn a_key_whose_client_left_before_it_was_written_can_be_asked_for_again() 
     // Somebody else is writing, so that nothing can begin.
     let address = StoreAddress::Sqlite(shared.folder.path().join("runs.db"));
     let other = Store::open(&address, Access::Write).expect("the store");
-    let (begin, begun) = std::sync::mpsc::channel();
+    let (begin, has_begun) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let writing = std::thread::spawn(move || {
         other.together(|_| {
@@ -181,7 +181,7 @@ async fn a_key_whose_client_left_before_it_was_written_can_be_asked_for_again() 
             ended.recv()
         })
     });
-    begun.recv().expect("it begins");
+    has_begun.recv().expect("it begins");
     let (request, key) = (ask(false), [("idempotency-key", "one")]);
     tokio::select! {
         _ = door.chat(&request, &key) => panic!("it cannot begin"),

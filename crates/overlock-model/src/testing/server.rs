@@ -15,7 +15,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -105,7 +105,7 @@ struct Shared {
 /// Who answers.
 enum Models {
     /// The same one, whatever it is called.
-    One(ScriptedModel),
+    One(Box<ScriptedModel>),
     /// Each under its own name.
     Named(BTreeMap<String, ScriptedModel>),
 }
@@ -132,7 +132,7 @@ impl ScriptedServer {
     /// Starts a server that plays a script; the first calls go wrong as told.
     pub async fn start(script: Script, faults: &[Option<Fault>]) -> std::io::Result<Self> {
         Self::listen(Shared {
-            models: Models::One(ScriptedModel::new(script)),
+            models: Models::One(Box::new(ScriptedModel::new(script))),
             faults: Mutex::new(faults.iter().rev().copied().collect()),
             habit: None,
             asked: Mutex::default(),
@@ -267,15 +267,7 @@ impl Shared {
                 return whole(StatusCode::OK, &dialect.error(529, "overloaded"));
             }
             Some(Fault::TellsKey) => {
-                let told = ["authorization", "x-api-key"].map(|name| headers.get(name));
-                let told = told
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|key| key.to_str().ok());
-                let message = told.fold("this key is not known:".to_owned(), |text, key| {
-                    format!("{text} {key}")
-                });
-                return refusal(&dialect, 400, &message, None);
+                return refusal(&dialect, 400, &unknown_key(&headers), None);
             }
             Some(Fault::RefusesPrefill) if is_begun(&request) => {
                 return refusal(&dialect, 400, NO_PREFILL, None);
@@ -392,6 +384,16 @@ fn with_wrong_finish(event: Event) -> Event {
         Event::Finish(_) => Event::Finish("length".to_owned()),
         other => other,
     }
+}
+
+/// What is said of a key by somebody who should not say it.
+fn unknown_key(headers: &HeaderMap) -> String {
+    let told = ["authorization", "x-api-key"].map(|name| headers.get(name));
+    let told = told.into_iter().flatten();
+    let told = told.filter_map(|key| key.to_str().ok());
+    told.fold("this key is not known:".to_owned(), |text, key| {
+        format!("{text} {key}")
+    })
 }
 
 /// What newer models say to an answer that was begun for them.

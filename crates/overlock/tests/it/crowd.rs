@@ -201,14 +201,14 @@ impl Seen {
 /// A report of about so many bytes that shares no section with that of another number.
 pub(crate) fn report(number: usize, bytes: usize) -> String {
     let mut text = format!("{{\"title\": \"Bericht {number} – 概要\", \"sections\": [");
-    for section in 0.. {
-        let name = number * 1000 + section;
-        text.push_str(&format!(
+    for name in number * 1000.. {
+        let section = format!(
             "\n  {{\"id\": \"section-{name}\", \"rows\": [[\"a{name}\", {}, true], null], \
              \"note\": \"Zeile \\\"{name}\\\"\\n\\u00e9 🚀 {}\"}},",
             name * 7919,
             name * 31,
-        ));
+        );
+        text.push_str(&section);
         if text.len() >= bytes {
             break;
         }
