@@ -8,6 +8,7 @@ mod count;
 mod documents;
 mod fuzz;
 mod judges;
+mod load;
 mod models;
 mod packages;
 mod shell;

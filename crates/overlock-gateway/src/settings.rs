@@ -252,3 +252,42 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// The same with no more connections than fit, where so many files may be open at once. Each
+    /// request takes one for its client and at most two for the upstream, of which one is kept for
+    /// the next; who is let in without those could only be told that the upstream is out of reach.
+    #[must_use]
+    pub fn within(self, open_files: u64) -> Self {
+        /// The store, the log, the way to who collects traces, and what the system itself opens.
+        const OWN: usize = 64;
+        let files = usize::try_from(open_files).unwrap_or(usize::MAX);
+        let files = files.saturating_sub(OWN);
+        let beside_all = files.saturating_sub(self.concurrent.saturating_mul(2));
+        Self {
+            connections: self.connections.min(beside_all.max(files / 3)).max(1),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_connections(open_files: u64, connections: usize) {
+        let limits = Limits::default().within(open_files);
+        assert_eq!(limits.connections, connections, "with {open_files} files");
+    }
+
+    #[test]
+    fn nobody_is_let_in_who_could_not_be_passed_on() {
+        check_connections(1 << 20, 8192);
+        check_connections(u64::MAX, 8192);
+        check_connections(4096, 4096 - 64 - 2048);
+        check_connections(1024, 320);
+        check_connections(256, 64);
+        check_connections(10, 1);
+    }
+}

@@ -1,7 +1,6 @@
 //! Passes requests on to the upstream and brings back what it says.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -9,11 +8,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use overlock_model::{BackendError, Timeouts, https_connector};
+use overlock_model::{BackendError, HttpsClient, Timeouts, https_client};
 use tokio::time::timeout;
 
 use crate::body::Body;
@@ -22,12 +17,9 @@ use crate::keys::API_KEY;
 use crate::metrics::{UpstreamError, UpstreamErrors};
 use crate::settings::Upstream;
 
-/// Makes connections, with TLS where the address says so.
-pub(crate) type HttpsClient = HttpClient<HttpsConnector<HttpConnector>, Body>;
-
 /// A client that keeps its connections.
 pub(crate) struct Client {
-    http: HttpsClient,
+    http: HttpsClient<Body>,
     key: Option<HeaderValue>,
     timeouts: Timeouts,
     errors: UpstreamErrors,
@@ -235,12 +227,6 @@ impl Answer {
         });
         BodyExt::boxed_unsync(StreamBody::new(pieces))
     }
-}
-
-/// A client that waits so long for a connection.
-pub(crate) fn https_client(connect: Duration) -> Result<HttpsClient, BackendError> {
-    let connector = https_connector(connect)?;
-    Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
 }
 
 /// Leaves out what belongs to one connection.

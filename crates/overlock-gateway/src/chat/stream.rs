@@ -433,21 +433,25 @@ impl Relay {
         Ok(())
     }
 
-    /// Tells the end of an answer, and keeps it.
+    /// Keeps an answer and tells its end, in this order: who has seen the end may ask for the same
+    /// again, whatever happens to this process, and gets it.
     async fn close(&mut self, finishes: Vec<Finish>, usage: Value) {
         let is_cut = |end: &Finish| matches!(end.reason.as_str(), "length" | "content_filter");
         if finishes.iter().any(is_cut) {
             self.ended = Ended::Partial;
         }
-        for Finish { index, reason, .. } in &finishes {
+        let ends = finishes.iter().map(|Finish { index, reason, .. }| {
             let choice = json!({ "index": index, "delta": {}, "finish_reason": reason });
-            let event = with_choice(&self.head, &choice);
-            self.event(&event).await;
-        }
+            with_choice(&self.head, &choice)
+        });
+        let ends: Vec<Value> = ends.collect();
         let outcome = self.outcome.take();
         let outcome = outcome.unwrap_or_else(|| self.ended.outcome());
         let answer = self.answer(finishes, &usage);
         self.job.ended(&outcome, &answer).await;
+        for event in &ends {
+            self.event(event).await;
+        }
         let (ended, calls) = (self.ended.name(), self.taken.calls);
         self.job.account.answered(&answer, ended, calls);
         if self.job.wish.wants_usage {

@@ -11,16 +11,15 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Limited};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Uri};
-use overlock_model::BackendError;
+use overlock_model::{BackendError, HttpsClient, https_client};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::span::{Attributes, Span};
-use crate::body::whole;
+use crate::body::{Body, whole};
 use crate::metrics::{SpanEnd, Spans};
 use crate::settings::Traces;
-use crate::upstream::{HttpsClient, https_client};
 
 /// A queue of spans, and the way to who collects them.
 pub(crate) struct Exporter {
@@ -29,7 +28,7 @@ pub(crate) struct Exporter {
     news: Notify,
     /// There is enough to go at once.
     is_enough: Notify,
-    http: HttpsClient,
+    http: HttpsClient<Body>,
     url: Uri,
     headers: HeaderMap,
     service: String,

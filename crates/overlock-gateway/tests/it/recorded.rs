@@ -158,6 +158,53 @@ async fn a_key_that_is_being_answered_has_to_wait() {
     assert_eq!(second.header("retry-after"), "1");
 }
 
+/// Waits until the gateway works on so many requests.
+async fn until_worked_on(door: &Door<()>, count: usize) {
+    let figure = format!("overlock_requests_in_progress {count}\n");
+    while !door.get("/metrics").await.body.contains(&figure) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_whose_client_left_before_it_was_written_can_be_asked_for_again() {
+    let shared = Shared::new(&[]).await;
+    let door = shared.door(Record::Metadata).await;
+    // Somebody else is writing, so that nothing can begin.
+    let address = StoreAddress::Sqlite(shared.folder.path().join("runs.db"));
+    let other = Store::open(&address, Access::Write).expect("the store");
+    let (begin, has_begun) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let writing = std::thread::spawn(move || {
+        other.together(|_| {
+            begin.send(()).expect("somebody waits");
+            ended.recv()
+        })
+    });
+    has_begun.recv().expect("it begins");
+    let (request, key) = (ask(false), [("idempotency-key", "one")]);
+    tokio::select! {
+        _ = door.chat(&request, &key) => panic!("it cannot begin"),
+        () = async {
+            until_worked_on(&door, 1).await;
+            // The request goes as far as it can meanwhile.
+            for _ in 0..50 {
+                door.get("/health").await;
+            }
+        } => {}
+    }
+    until_worked_on(&door, 0).await;
+    end.send(()).expect("it waits");
+    writing
+        .join()
+        .expect("no panic")
+        .expect("written")
+        .expect("told");
+    let again = door.chat(&request, &key).await;
+    assert_eq!(again.status, StatusCode::OK, "{}", again.body);
+    assert_eq!(content(&again.json()), shared.document);
+}
+
 #[tokio::test]
 async fn a_retry_goes_on_where_the_first_attempt_was_cut_off() {
     for stream in [false, true] {

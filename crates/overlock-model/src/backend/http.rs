@@ -5,12 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{Instant, timeout};
 
 use super::Events;
@@ -41,7 +42,7 @@ impl Default for Timeouts {
 /// A client that keeps its connections; a clone shares them.
 #[derive(Clone, Debug)]
 pub struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpsClient<Full<Bytes>>,
     timeouts: Timeouts,
 }
 
@@ -87,9 +88,23 @@ const LONGEST_ANSWER: usize = 256 << 20;
 /// Of an error's body no more than this is read.
 const LONGEST_ERROR: usize = 64 << 10;
 
-/// Connects to servers, with TLS or without, and waits so long for it. Whoever passes requests on
-/// by themselves connects in the same way.
-pub fn https_connector(wait: Duration) -> Result<HttpsConnector<HttpConnector>, BackendError> {
+/// Asks servers, with TLS or without.
+pub type HttpsClient<B> = Client<HttpsConnector<HttpConnector>, B>;
+
+/// A client that waits so long for a connection, and lets go of one that nobody has used for a
+/// while. Whoever passes requests on by themselves connects in the same way.
+pub fn https_client<B>(wait: Duration) -> Result<HttpsClient<B>, BackendError>
+where
+    B: Body + Send,
+    B::Data: Send,
+{
+    let mut builder = Client::builder(TokioExecutor::new());
+    // Without a timer those that a crowd has left would stay open for ever.
+    builder.pool_timer(TokioTimer::new());
+    Ok(builder.build(https_connector(wait)?))
+}
+
+fn https_connector(wait: Duration) -> Result<HttpsConnector<HttpConnector>, BackendError> {
     let mut connector = HttpConnector::new();
     connector.set_connect_timeout(Some(wait));
     connector.set_nodelay(true);
@@ -106,8 +121,7 @@ pub fn https_connector(wait: Duration) -> Result<HttpsConnector<HttpConnector>, 
 impl Http {
     /// A client with these limits.
     pub fn new(timeouts: Timeouts) -> Result<Self, BackendError> {
-        let connector = https_connector(timeouts.connect)?;
-        let client = Client::builder(TokioExecutor::new()).build(connector);
+        let client = https_client(timeouts.connect)?;
         Ok(Self { client, timeouts })
     }
 

@@ -15,7 +15,7 @@ mod sse;
 
 pub use anthropic::Anthropic;
 pub use error::{BackendError, Phase};
-pub use http::{Http, Timeouts, https_connector};
+pub use http::{Http, HttpsClient, Timeouts, https_client};
 pub use openai::{OpenAi, PrefillStyle};
 pub use retry::{RetryPolicy, Retrying};
 pub use sse::{SseEvent, SseReader, TooLongEvent};

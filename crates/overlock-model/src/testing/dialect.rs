@@ -76,8 +76,8 @@ impl Dialect {
         Call { request, prefill }
     }
 
-    /// An answer in one piece.
-    pub(super) fn whole(&self, events: &[Event]) -> Value {
+    /// The answer of this number in one piece.
+    pub(super) fn whole(&self, number: usize, events: &[Event]) -> Value {
         let told = Told::of(events);
         match self {
             Self::Messages => json!({
@@ -97,7 +97,8 @@ impl Dialect {
                     }
                 }
                 json!({
-                    "id": ID, "object": "chat.completion", "created": 0, "model": "scripted",
+                    "id": id(number), "object": "chat.completion", "created": 0,
+                    "model": "scripted",
                     "choices": [choice],
                     "usage": usage_of(&told.usage),
                 })
@@ -105,8 +106,8 @@ impl Dialect {
         }
     }
 
-    /// An answer as a stream, event by event.
-    pub(super) fn stream(&self, events: &[Event]) -> Vec<String> {
+    /// The answer of this number as a stream, event by event.
+    pub(super) fn stream(&self, number: usize, events: &[Event]) -> Vec<String> {
         if *self != Self::Messages {
             let begin = match self {
                 Self::Tool(name) => {
@@ -118,9 +119,10 @@ impl Dialect {
                 _ => None,
             };
             let begin = begin.map(|begin| {
-                chunk(&json!([{ "index": 0, "delta": begin, "finish_reason": null }]))
+                let choice = json!({ "index": 0, "delta": begin, "finish_reason": null });
+                chunk(number, &json!([choice]))
             });
-            let chunks = events.iter().map(|event| self.chunk(event));
+            let chunks = events.iter().map(|event| self.chunk(number, event));
             let chunks = begin.into_iter().chain(chunks);
             return chunks.chain(["data: [DONE]\n\n".to_owned()]).collect();
         }
@@ -140,7 +142,7 @@ impl Dialect {
         let texts = events
             .iter()
             .filter(|event| matches!(event, Event::Text(_)));
-        chunks.extend(texts.map(|event| self.chunk(event)));
+        chunks.extend(texts.map(|event| self.chunk(number, event)));
         chunks.extend([
             named("content_block_stop", &json!({ "index": 0 })),
             named(
@@ -156,8 +158,8 @@ impl Dialect {
     }
 
     /// One event of a stream.
-    pub(super) fn chunk(&self, event: &Event) -> String {
-        match (self, event) {
+    pub(super) fn chunk(&self, number: usize, event: &Event) -> String {
+        let choice = match (self, event) {
             (Self::Messages, event) => {
                 let text = if let Event::Text(text) = event {
                     text
@@ -165,32 +167,31 @@ impl Dialect {
                     ""
                 };
                 let delta = json!({ "type": "text_delta", "text": text });
-                named(
+                return named(
                     "content_block_delta",
                     &json!({ "index": 0, "delta": delta }),
-                )
+                );
             }
-            (Self::Raw, Event::Text(text)) => chunk(&json!([{ "index": 0, "text": text }])),
+            (_, Event::Usage(usage)) => {
+                let mut value = chunk_of(number, &json!([]));
+                value["usage"] = usage_of(usage);
+                return format!("data: {value}\n\n");
+            }
+            (Self::Raw, Event::Text(text)) => json!({ "index": 0, "text": text }),
             (Self::Chat, Event::Text(text)) => {
-                chunk(&json!([{ "index": 0, "delta": { "content": text }, "finish_reason": null }]))
+                json!({ "index": 0, "delta": { "content": text }, "finish_reason": null })
             }
-            (_, Event::Refusal(text)) => {
-                chunk(&json!([{ "index": 0, "delta": { "refusal": text } }]))
-            }
+            (_, Event::Refusal(text)) => json!({ "index": 0, "delta": { "refusal": text } }),
             (Self::Tool(_), Event::Text(text)) => {
                 let call = json!({ "index": 0, "function": { "arguments": text } });
                 let delta = json!({ "tool_calls": [call] });
-                chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": null }]))
+                json!({ "index": 0, "delta": delta, "finish_reason": null })
             }
             (_, Event::Finish(reason)) => {
-                chunk(&json!([{ "index": 0, "delta": {}, "finish_reason": reason }]))
+                json!({ "index": 0, "delta": {}, "finish_reason": reason })
             }
-            (_, Event::Usage(usage)) => {
-                let mut value = chunk_of(&json!([]));
-                value["usage"] = usage_of(usage);
-                format!("data: {value}\n\n")
-            }
-        }
+        };
+        chunk(number, &json!([choice]))
     }
 
     /// An event of a stream that turns it into an error.
@@ -226,16 +227,18 @@ fn tool_call(name: &str, arguments: &str) -> Value {
     json!({ "role": "assistant", "content": null, "tool_calls": [call] })
 }
 
-/// The name of every answer.
-const ID: &str = "chatcmpl-scripted";
-
-fn chunk(choices: &Value) -> String {
-    format!("data: {}\n\n", chunk_of(choices))
+/// The name of an answer.
+fn id(number: usize) -> String {
+    format!("chatcmpl-scripted-{number}")
 }
 
-fn chunk_of(choices: &Value) -> Value {
+fn chunk(number: usize, choices: &Value) -> String {
+    format!("data: {}\n\n", chunk_of(number, choices))
+}
+
+fn chunk_of(number: usize, choices: &Value) -> Value {
     json!({
-        "id": ID, "object": "chat.completion.chunk", "created": 0, "model": "scripted",
+        "id": id(number), "object": "chat.completion.chunk", "created": 0, "model": "scripted",
         "choices": choices,
     })
 }

@@ -18,14 +18,14 @@ impl Places {
         }
     }
 
-    /// The offset in the document after the last occurrence of `text` up to `near`, or after the
-    /// one that ends nearest to it if it is written differently.
+    /// The offset in the document after the last occurrence of `text` up to `near`, else after the
+    /// first beyond it, or after the one that ends nearest to it if it is written differently.
     pub(super) fn end_of(&self, text: &str, near: usize) -> Option<usize> {
         let before = self.document.floor_char_boundary(near);
-        if let Some(start) = self.document[..before]
-            .rfind(text)
-            .filter(|_| !text.is_empty())
-        {
+        let start = self.document[..before].rfind(text);
+        // One who has just begun may be asked to go on where another had stopped.
+        let start = start.or_else(|| self.document.find(text));
+        if let Some(start) = start.filter(|_| !text.is_empty()) {
             return Some(start + text.len());
         }
         let wanted: Vec<char> = plain(text)

@@ -1,7 +1,9 @@
 //! Lets a scripted model be asked over HTTP, as a real one is.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -91,10 +93,34 @@ pub struct ScriptedServer {
 }
 
 struct Shared {
-    model: ScriptedModel,
+    models: Models,
     /// What goes wrong with the calls to come, the next one last.
     faults: Mutex<Vec<Option<Fault>>>,
+    /// What goes wrong with all calls after those.
+    habit: Option<Fault>,
     asked: Mutex<Vec<Value>>,
+    answers: Arc<Answers>,
+}
+
+/// Who answers.
+enum Models {
+    /// The same one, whatever it is called.
+    One(Box<ScriptedModel>),
+    /// Each under its own name.
+    Named(BTreeMap<String, ScriptedModel>),
+}
+
+/// What becomes of answers.
+#[derive(Default)]
+struct Answers {
+    under_way: AtomicUsize,
+    given_up: AtomicUsize,
+}
+
+/// An answer that is under way until this is dropped.
+struct UnderWay {
+    answers: Arc<Answers>,
+    is_said: bool,
 }
 
 type Body = StreamBody<BoxStream<'static, Result<Frame<Bytes>, std::io::Error>>>;
@@ -105,13 +131,38 @@ const LONGEST_REQUEST: usize = 64 << 20;
 impl ScriptedServer {
     /// Starts a server that plays a script; the first calls go wrong as told.
     pub async fn start(script: Script, faults: &[Option<Fault>]) -> std::io::Result<Self> {
+        Self::listen(Shared {
+            models: Models::One(Box::new(ScriptedModel::new(script))),
+            faults: Mutex::new(faults.iter().rev().copied().collect()),
+            habit: None,
+            asked: Mutex::default(),
+            answers: Arc::default(),
+        })
+        .await
+    }
+
+    /// Starts a server with a model for each name, each of which plays a script of its own and
+    /// pauses for so many milliseconds before every event.
+    pub async fn start_named(
+        scripts: impl IntoIterator<Item = (String, Script)>,
+        pause: u64,
+    ) -> std::io::Result<Self> {
+        let models = scripts.into_iter();
+        let models = models.map(|(name, script)| (name, ScriptedModel::new(script)));
+        Self::listen(Shared {
+            models: Models::Named(models.collect()),
+            faults: Mutex::default(),
+            habit: Some(Fault::Drip(pause)),
+            asked: Mutex::default(),
+            answers: Arc::default(),
+        })
+        .await
+    }
+
+    async fn listen(shared: Shared) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            model: ScriptedModel::new(script),
-            faults: Mutex::new(faults.iter().rev().copied().collect()),
-            asked: Mutex::default(),
-        });
+        let shared = Arc::new(shared);
         let served = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -135,9 +186,27 @@ impl ScriptedServer {
         locked(&self.shared.asked).clone()
     }
 
-    /// What its model did at each call for the document that it answered.
+    /// How many requests it has had so far.
+    pub fn calls(&self) -> usize {
+        locked(&self.shared.asked).len()
+    }
+
+    /// How many answers it is in the middle of.
+    pub fn under_way(&self) -> usize {
+        self.shared.answers.under_way.load(Ordering::Relaxed)
+    }
+
+    /// How many answers nobody waited for to their end.
+    pub fn given_up(&self) -> usize {
+        self.shared.answers.given_up.load(Ordering::Relaxed)
+    }
+
+    /// What its models did at each call for a document that they answered.
     pub fn behaved(&self) -> Vec<Behaviour> {
-        self.shared.model.behaved()
+        match &self.shared.models {
+            Models::One(model) => model.behaved(),
+            Models::Named(models) => models.values().flat_map(ScriptedModel::behaved).collect(),
+        }
     }
 }
 
@@ -180,8 +249,16 @@ impl Shared {
         if let Err((status, message)) = dialect.check(&headers, &request) {
             return refusal(&dialect, status, &message, None);
         }
-        locked(&self.asked).push(Value::Object(request.clone()));
-        let fault = locked(&self.faults).pop().flatten();
+        let Some(model) = self.models.called(&request) else {
+            return refusal(&dialect, 404, "the model does not exist", None);
+        };
+        let number = {
+            let mut asked = locked(&self.asked);
+            asked.push(Value::Object(request.clone()));
+            asked.len()
+        };
+        let under_way = UnderWay::new(&self.answers);
+        let fault = locked(&self.faults).pop().unwrap_or(self.habit);
         match fault {
             Some(Fault::Status(status, retry_after)) => {
                 return refusal(&dialect, status, "the model is busy", retry_after);
@@ -190,15 +267,7 @@ impl Shared {
                 return whole(StatusCode::OK, &dialect.error(529, "overloaded"));
             }
             Some(Fault::TellsKey) => {
-                let told = ["authorization", "x-api-key"].map(|name| headers.get(name));
-                let told = told
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|key| key.to_str().ok());
-                let message = told.fold("this key is not known:".to_owned(), |text, key| {
-                    format!("{text} {key}")
-                });
-                return refusal(&dialect, 400, &message, None);
+                return refusal(&dialect, 400, &unknown_key(&headers), None);
             }
             Some(Fault::RefusesPrefill) if is_begun(&request) => {
                 return refusal(&dialect, 400, NO_PREFILL, None);
@@ -226,36 +295,88 @@ impl Shared {
                     Event::Refusal("I would rather not.".to_owned()),
                     Event::Finish("content_filter".to_owned()),
                 ];
-                return streamed(&events, &dialect, fault);
+                return streamed(number, &events, &dialect, fault);
             }
             _ => {}
         }
         let is_whole = matches!(fault, Some(Fault::NotStreamed | Fault::WholeAsText));
         let streams = request.get("stream") == Some(&json!(true)) && !is_whole;
-        let events = self.events(dialect.call(request)).await;
+        let events = events(model, dialect.call(request)).await;
         let events = if fault == Some(Fault::WrongFinish) {
             events.into_iter().map(with_wrong_finish).collect()
         } else {
             events
         };
         if streams {
-            return streamed(&events, &dialect, fault);
+            let answer = streamed(number, &events, &dialect, fault);
+            return answer.map(|body| until_said(body, under_way));
         }
-        let mut answer = whole(StatusCode::OK, &dialect.whole(&events));
+        if let Some(Fault::Drip(milliseconds)) = fault {
+            let pauses = u64::try_from(events.len()).unwrap_or(u64::MAX);
+            let pause = Duration::from_millis(milliseconds.saturating_mul(pauses));
+            tokio::time::sleep(pause).await;
+        }
+        let mut answer = whole(StatusCode::OK, &dialect.whole(number, &events));
         if fault == Some(Fault::WholeAsText) {
             let kind = HeaderValue::from_static("text/plain");
             answer.headers_mut().insert(CONTENT_TYPE, kind);
         }
-        answer
+        answer.map(|body| until_said(body, under_way))
     }
+}
 
-    async fn events(&self, call: Call) -> Vec<Event> {
-        match self.model.call(call).await {
-            Ok(events) => events.filter_map(async |event| event.ok()).collect().await,
-            Err(_) => Vec::new(),
+impl Models {
+    /// The model that a request is for.
+    fn called(&self, request: &Map<String, Value>) -> Option<&ScriptedModel> {
+        match self {
+            Self::One(model) => Some(model),
+            Self::Named(models) => models.get(request.get("model")?.as_str()?),
         }
     }
 }
+
+async fn events(model: &ScriptedModel, call: Call) -> Vec<Event> {
+    match model.call(call).await {
+        Ok(events) => events.filter_map(async |event| event.ok()).collect().await,
+        Err(_) => Vec::new(),
+    }
+}
+
+impl UnderWay {
+    fn new(answers: &Arc<Answers>) -> Self {
+        answers.under_way.fetch_add(1, Ordering::Relaxed);
+        Self {
+            answers: Arc::clone(answers),
+            is_said: false,
+        }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.answers.under_way.fetch_sub(1, Ordering::Relaxed);
+        if !self.is_said {
+            self.answers.given_up.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A body that is under way until all of it is said. Nobody has to wait for what follows the word
+/// that ends a stream.
+fn until_said(body: Body, under_way: UnderWay) -> Body {
+    let frames = stream::unfold((body, under_way), |(mut body, mut under_way)| async {
+        let frame = body.next().await;
+        let data = frame
+            .as_ref()
+            .and_then(|frame| frame.as_ref().ok()?.data_ref());
+        under_way.is_said |= frame.is_none() || data.is_some_and(|data| data.ends_with(DONE));
+        Some((frame?, (body, under_way)))
+    });
+    StreamBody::new(frames.boxed())
+}
+
+/// The last event of a stream.
+const DONE: &[u8] = b"data: [DONE]\n\n";
 
 fn with_wrong_finish(event: Event) -> Event {
     match event {
@@ -263,6 +384,16 @@ fn with_wrong_finish(event: Event) -> Event {
         Event::Finish(_) => Event::Finish("length".to_owned()),
         other => other,
     }
+}
+
+/// What is said of a key by somebody who should not say it.
+fn unknown_key(headers: &HeaderMap) -> String {
+    let told = ["authorization", "x-api-key"].map(|name| headers.get(name));
+    let told = told.into_iter().flatten();
+    let told = told.filter_map(|key| key.to_str().ok());
+    told.fold("this key is not known:".to_owned(), |text, key| {
+        format!("{text} {key}")
+    })
 }
 
 /// What newer models say to an answer that was begun for them.
@@ -275,10 +406,15 @@ fn is_begun(request: &Map<String, Value>) -> bool {
     last.is_none_or(|last| last["role"] == "assistant")
 }
 
-fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Response<Body> {
+fn streamed(
+    number: usize,
+    events: &[Event],
+    dialect: &Dialect,
+    fault: Option<Fault>,
+) -> Response<Body> {
     let mut chunks = match fault {
-        Some(Fault::TornCharacters) => torn(dialect, events),
-        _ => dialect.stream(events),
+        Some(Fault::TornCharacters) => torn(number, dialect, events),
+        _ => dialect.stream(number, events),
     };
     let middle = chunks.len() / 2;
     match fault {
@@ -324,7 +460,7 @@ fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Respon
         Some(Fault::KeepsAlive(bytes) | Fault::EmptyPieces(bytes)) => {
             let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();
             let empty = match fault {
-                Some(Fault::EmptyPieces(_)) => dialect.chunk(&Event::Text(String::new())),
+                Some(Fault::EmptyPieces(_)) => dialect.chunk(number, &Event::Text(String::new())),
                 _ => ": keep-alive\n\n".to_owned(),
             };
             stream::iter(first).chain(again_and_again(empty)).boxed()
@@ -336,7 +472,7 @@ fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Respon
             })
             .boxed(),
         Some(Fault::Endless) => {
-            let again = dialect.chunk(&Event::Text("blah ".repeat(200)));
+            let again = dialect.chunk(number, &Event::Text("blah ".repeat(200)));
             stream::iter(chunks.into_iter().take(1))
                 .chain(stream::repeat(again))
                 .map(frame)
@@ -348,7 +484,7 @@ fn streamed(events: &[Event], dialect: &Dialect, fault: Option<Fault>) -> Respon
 }
 
 /// A stream in which every character that is escaped as two halves is torn between them.
-fn torn(dialect: &Dialect, events: &[Event]) -> Vec<String> {
+fn torn(number: usize, dialect: &Dialect, events: &[Event]) -> Vec<String> {
     // Stands for a half until the event is written: no text can hold one.
     const HALF: char = '\u{e000}';
     let mut halves = Vec::new();
@@ -377,7 +513,7 @@ fn torn(dialect: &Dialect, events: &[Event]) -> Vec<String> {
             format!("{text}\\u{half:04x}{rest}")
         })
     };
-    let chunks = dialect.stream(&pieces).into_iter();
+    let chunks = dialect.stream(number, &pieces).into_iter();
     chunks.filter_map(written).collect()
 }
 

@@ -21,6 +21,17 @@ mod keeping;
 // The gateway as it is started and stopped.
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod serving;
+
+// Many clients of the gateway at once: one that is killed loses nothing, one that is not never
+// tires.
+#[cfg(unix)]
+mod crowd;
+#[cfg(unix)]
+mod killed;
+#[cfg(target_os = "linux")]
+mod load;
 
 // Where settings come from, and what is said of those that are wrong.
 mod config;

@@ -75,8 +75,13 @@ pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Run {
 }
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_overlock"));
+    let mut command = without_settings(Command::new(env!("CARGO_BIN_EXE_overlock")));
     command.args(arguments);
+    command
+}
+
+/// A command that knows nothing of whoever runs the tests.
+pub(crate) fn without_settings(mut command: Command) -> Command {
     // Whatever the person who runs the tests has set is not what is tested.
     for (name, _) in env::vars_os() {
         if name.to_string_lossy().starts_with("OVERLOCK_") {

@@ -1,6 +1,6 @@
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
@@ -8,93 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fit::{LETTERS, TEMPLATE};
 use crate::program::{TemporaryFile, TemporaryFolder, command, interrupt, run};
-
-/// A gateway that runs until the test stops it.
-struct Serving {
-    child: Child,
-    address: String,
-    stderr: BufReader<ChildStderr>,
-    /// What was said before it was ready, and since.
-    said: String,
-    _folder: TemporaryFolder,
-}
-
-impl Serving {
-    /// Starts on a port that is free and reads what is said until it is ready.
-    fn start(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let folder = TemporaryFolder::new(name);
-        let mut command = command(&["serve", "--listen", "127.0.0.1:0"]);
-        command
-            .args(arguments)
-            .env_remove("OPENAI_API_KEY")
-            .env("XDG_DATA_HOME", folder.path())
-            .envs(variables.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut child = command
-            .spawn()
-            .expect("the binary was built with the tests");
-        let stderr = child.stderr.take().expect("it is piped");
-        let mut serving = Self {
-            child,
-            address: String::new(),
-            stderr: BufReader::new(stderr),
-            said: String::new(),
-            _folder: folder,
-        };
-        let first = serving.line();
-        let address = first.strip_prefix("listening on http://");
-        let address = address.unwrap_or_else(|| panic!("{first}")).trim();
-        address.clone_into(&mut serving.address);
-        while !serving.line().trim_start().starts_with("-d ") {}
-        serving
-    }
-
-    /// The next line of standard error.
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        let read = self.stderr.read_line(&mut line).expect("it is text");
-        assert!(read > 0, "it ended: {}", self.said);
-        self.said.push_str(&line);
-        line
-    }
-
-    /// The status and the body of an answer.
-    fn ask(&self, request: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        write!(
-            stream,
-            "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let status = answer
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok());
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
-        (status.expect("a status"), body.to_owned())
-    }
-
-    /// Does what Ctrl-C does and waits for the end.
-    fn stop(&mut self) -> ExitStatus {
-        interrupt(&self.child);
-        let status = self.child.wait().expect("it ends");
-        self.stderr.read_to_string(&mut self.said).expect("text");
-        status
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // It has usually ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::serving::Serving;
 
 fn chat(model: &str) -> String {
     json!({
@@ -324,6 +238,46 @@ fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
     let line = serving.line();
     assert!(line.contains("stopping"), "{line}");
     assert!(serving.child.try_wait().expect("it can be asked").is_none());
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+}
+
+#[test]
+fn a_crowd_does_not_take_the_files_that_those_inside_need() {
+    // The upstream answers one request after the other.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let upstream = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}");
+        }
+    });
+    let config = TemporaryFile::new("crowd.toml", "[serve]\nhead_seconds = 1\n");
+    let limited = "ulimit -n 100 && exec \"$0\" \"$@\"";
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", limited])
+        .arg(env!("CARGO_BIN_EXE_overlock"));
+    let arguments = ["--upstream", &upstream, "--config", config.path()];
+    let mut serving = Serving::start_as(shell, "crowd", &arguments, &[]);
+    assert!(
+        serving
+            .said
+            .contains("clients at once: 12, because only 100 files"),
+        "{}",
+        serving.said
+    );
+    // More than there are files for, who say nothing.
+    let silent: Vec<_> = (0..200)
+        .map(|_| TcpStream::connect(&serving.address).expect("it listens"))
+        .collect();
+    for _ in 0..3 {
+        let (status, body) = serving.ask("GET /v1/files", "");
+        assert_eq!((status, &*body), (200, "{}"));
+    }
+    drop(silent);
+    assert_eq!(serving.ask("GET /v1/files", "").0, 200);
     assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
 }
 

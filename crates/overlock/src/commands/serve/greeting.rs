@@ -16,6 +16,14 @@ pub(super) struct Greeting<'a> {
     pub(super) record: Record,
     /// The host that traces are sent to.
     pub(super) traces: Option<&'a str>,
+    /// Where fewer are served than the settings say.
+    pub(super) crowd: Option<Crowd>,
+}
+
+/// How many are served at once, because only so many files may be open.
+pub(super) struct Crowd {
+    pub(super) files: u64,
+    pub(super) connections: usize,
 }
 
 /// A request that anybody can send at once.
@@ -29,6 +37,12 @@ impl Greeting<'_> {
         notes.line(format_args!("recording of runs: {}", self.record.name()));
         if let Some(host) = self.traces {
             notes.line(format_args!("traces of chats: sent to {host}"));
+        }
+        if let Some(Crowd { files, connections }) = self.crowd {
+            notes.line(format_args!(
+                "clients at once: {connections}, because only {files} files may be open \
+                 (`ulimit -n` raises that)"
+            ));
         }
         notes.line("try:");
         notes.line(format_args!(

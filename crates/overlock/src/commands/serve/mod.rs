@@ -1,13 +1,14 @@
 //! `overlock serve`: a gateway that any client of `OpenAI` can point at.
 
 mod counters;
+mod files;
 mod found;
 mod greeting;
 mod keys;
 mod signals;
 mod traces;
 
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_gateway::{Gateway, Record, Settings, Upstream};
 use overlock_model::{ContinuationOptions, Kpi, PrefillStyle};
 use overlock_store::{Access, Store};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfigSource, Log, Speech};
@@ -24,7 +26,7 @@ use crate::output::Notes;
 use crate::runs;
 use crate::upstream;
 use found::Found;
-use greeting::Greeting;
+use greeting::{Crowd, Greeting};
 use keys::Keys;
 
 /// Give every OpenAI client whole answers
@@ -88,6 +90,10 @@ impl Serve {
         let traces_url = config.serve.traces_url.as_deref();
         settings.counters = counters::read(&config)?;
         settings.traces = traces_url.map(traces::traces).transpose()?;
+        let wanted = settings.limits;
+        let files = files::allowed();
+        settings.limits = files.map_or(wanted, |files| wanted.within(files));
+        let connections = settings.limits.connections;
         let gateway = Gateway::new(settings, store);
         let gateway = gateway.map_err(|source| Failure::Gateway { source })?;
         let gateway = match self.log.unwrap_or(config.serve.log) {
@@ -98,18 +104,21 @@ impl Serve {
                 Notes::new().line(entry);
             }),
         };
-        let listener = listen(address)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        let listener = runtime.block_on(async { listen(address) })?;
         Greeting {
             address: listener.local_addr()?,
             found: &found,
             keys: &keys,
             record: config.serve.record,
             traces: traces_url.map(traces::host),
+            crowd: files
+                .filter(|_| connections < wanted.connections)
+                .map(|files| Crowd { files, connections }),
         }
         .tell(&mut notes);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()?;
         runtime.block_on(serve(gateway, listener, &mut notes))?;
         // Who did not finish in time is not waited for any longer.
         runtime.shutdown_background();
@@ -200,16 +209,27 @@ fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
     })
 }
 
+/// So many clients may wait to be let in, if the system lets them. With the usual 128 those that
+/// come together have to knock again after a second.
+const WAITING: u32 = 4096;
+
 fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
-    let failed = |source| Failure::Listen { address, source };
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
+    let listen = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Elsewhere that would let others take the port.
+        #[cfg(unix)]
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(WAITING)
+    };
+    listen().map_err(|source| Failure::Listen { address, source })
 }
 
 /// Serves until the first signal, and then until the running requests are done or a second comes.
 async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Result<(), Failure> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut signals = signals::Signals::new()?;
     let (stop, stopped) = oneshot::channel();
     let serving = Arc::new(gateway).serve(listener, async {

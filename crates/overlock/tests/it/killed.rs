@@ -1,0 +1,285 @@
+//! A gateway that is killed in the middle of everything: what was stored is not asked for again,
+//! and what was given is given again.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use overlock_model::testing::ScriptedServer;
+use rusqlite::Connection;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::crowd::{Broken, Crowd, Question, Seen, cutting, model, report};
+use crate::program::{TemporaryFolder, overlock};
+use crate::serving::Serving;
+
+/// So many keys are asked for at once, every second one as a stream.
+const KEYS: usize = 16;
+
+/// A report takes about six answers of this many bytes.
+const REPORT: usize = 6000;
+const BREATH: usize = 800;
+
+/// A gateway that lives several times on one store, and what is known of each key.
+struct Lives {
+    runtime: Runtime,
+    folder: TemporaryFolder,
+    keys: Vec<Key>,
+    /// What is drawn depends on this alone.
+    state: u64,
+}
+
+/// When a gateway is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// When it has made so many calls.
+    Calls(usize),
+    /// When so many clients were told how their answer ends.
+    Ends(usize),
+    Never,
+}
+
+/// What is known of a key.
+struct Key {
+    question: Question,
+    document: String,
+    /// What was given to its client, once that was told how it ends.
+    given: Option<Seen>,
+    kept: Kept,
+    /// The calls whose answers are stored.
+    answered: Vec<Value>,
+}
+
+/// What the store has of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Kept {
+    steps: usize,
+    bytes: usize,
+    has_ended: bool,
+}
+
+/// What a client was left with.
+type Left = (Seen, Result<(), Broken>);
+
+#[test]
+fn a_gateway_that_is_killed_loses_nothing_that_was_stored_or_given() {
+    for seed in 1..=3 {
+        let mut lives = Lives::new(seed);
+        for most in [KEYS, 3 * KEYS] {
+            let moment = Moment::Calls(1 + lives.below(most));
+            lives.live(moment);
+        }
+        // Whoever was told the end a moment ago has hardly been told all of it.
+        for _ in 0..2 {
+            let given = lives.keys.iter().filter(|key| key.given.is_some()).count();
+            let moment = Moment::Ends(given + 1 + lives.below(KEYS / 3));
+            lives.live(moment);
+        }
+        lives.live(Moment::Never);
+        for key in &lives.keys {
+            assert!(key.given.is_some(), "{:?}", key.question);
+        }
+        // Now all of it is known, and nobody is asked again.
+        assert_eq!(lives.live(Moment::Never), 0);
+    }
+}
+
+impl Lives {
+    fn new(seed: u64) -> Self {
+        let keys = (0..KEYS).map(|number| Key {
+            question: Question {
+                model: model(number),
+                streams: number % 2 == 0,
+                key: Some(format!("key-{number}")),
+            },
+            document: report(number, REPORT),
+            given: None,
+            kept: Kept::default(),
+            answered: Vec::new(),
+        });
+        Self {
+            runtime: Runtime::new().expect("a runtime"),
+            folder: TemporaryFolder::new(&format!("killed-{seed}")),
+            keys: keys.collect(),
+            state: seed,
+        }
+    }
+
+    /// A number below another, by chance.
+    fn below(&mut self, most: usize) -> usize {
+        self.state = self
+            .state
+            .wrapping_mul(0x5851_F42D_4C95_7F2D)
+            .wrapping_add(1);
+        usize::try_from(self.state >> 33).expect("31 bits") % most
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("runs.db")
+    }
+
+    /// Has a gateway asked for every key, until it is killed or all have their answers; how many
+    /// calls it made.
+    fn live(&mut self, moment: Moment) -> usize {
+        let scripts = self.keys.iter().enumerate();
+        let scripts = scripts.map(|(number, key)| cutting(number, &key.document, BREATH));
+        // A server of its own, so that what a dead gateway has sent is not taken for the next one's.
+        let upstream = ScriptedServer::start_named(scripts, 2);
+        let upstream = self.runtime.block_on(upstream).expect("a server");
+        let store = format!("sqlite://{}", self.store().display());
+        let arguments = ["--upstream", &upstream.base(), "--store", &store];
+        let mut serving = Serving::start("killed", &arguments, &[]);
+        let crowd = Crowd::new(&serving.address);
+        let clients = self.clients(&crowd);
+        let has_come = || match moment {
+            Moment::Calls(calls) => upstream.calls() >= calls,
+            Moment::Ends(ends) => crowd.ends() >= ends,
+            Moment::Never => false,
+        };
+        let patience = Instant::now() + Duration::from_mins(1);
+        while !has_come()
+            && !clients.iter().all(JoinHandle::is_finished)
+            && Instant::now() < patience
+        {
+            thread::sleep(Duration::from_micros(100));
+        }
+        let is_killed = moment != Moment::Never;
+        if is_killed {
+            serving.kill();
+        }
+        let left: Vec<Left> = clients
+            .into_iter()
+            .map(|client| self.runtime.block_on(client).expect("no panic"))
+            .collect();
+        if !is_killed {
+            assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+        }
+        let kept = self.read_store();
+        let asked = upstream.asked();
+        for (number, (key, left)) in self.keys.iter_mut().zip(&left).enumerate() {
+            let own = asked.iter().filter(|call| call["model"] == model(number));
+            let own: Vec<&Value> = own.collect();
+            key.check_calls(&own);
+            key.check_left(left, &own, is_killed);
+            let kept = kept.get(&model(number)).copied().unwrap_or_default();
+            key.check_kept(kept, &own);
+        }
+        asked.len()
+    }
+
+    fn clients(&self, crowd: &Crowd) -> Vec<JoinHandle<Left>> {
+        let clients = self.keys.iter().map(|key| {
+            let (crowd, question) = (crowd.clone(), key.question.clone());
+            self.runtime.spawn(async move {
+                let mut seen = Seen::default();
+                let end = crowd.ask(&question, usize::MAX, &mut seen).await;
+                (seen, end)
+            })
+        });
+        clients.collect()
+    }
+
+    /// What the store has of the key with each model, by the program's own account. The file is
+    /// whole, and each key has one run.
+    fn read_store(&self) -> BTreeMap<String, Kept> {
+        let connection = Connection::open(self.store()).expect("the store");
+        let check = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0));
+        let check: String = check.expect("an answer");
+        assert_eq!(check, "ok");
+        let mut query = connection.prepare("SELECT id FROM runs").expect("a query");
+        let ids = query.query_map([], |row| row.get(0)).expect("the runs");
+        let ids: Vec<String> = ids.collect::<Result<_, _>>().expect("names");
+        let store = format!("sqlite://{}", self.store().display());
+        let mut kept = BTreeMap::new();
+        for id in ids {
+            let run = overlock(&["inspect", &id, "--store", &store, "--json"], "");
+            assert_eq!(run.code, 0, "{}", run.stderr);
+            let run = run.json();
+            let number = |name: &str| usize::try_from(run[name].as_u64().expect("a number"));
+            let one = Kept {
+                steps: number("iterations").expect("it is small"),
+                bytes: number("bytes").expect("it is small"),
+                has_ended: run["outcome"] == "complete",
+            };
+            let model = run["model"].as_str().expect("a name").to_owned();
+            assert_eq!(kept.insert(model, one), None, "two runs for one key");
+        }
+        kept
+    }
+}
+
+impl Key {
+    /// No call was made whose answer was stored, and the first went on exactly where the store ends.
+    fn check_calls(&self, calls: &[&Value]) {
+        for call in calls {
+            assert!(!self.answered.contains(call), "it was answered: {call}");
+        }
+        let Some(first) = calls.first() else {
+            return;
+        };
+        assert!(self.given.is_none(), "it was given: {first}");
+        assert_eq!(
+            self.asked_from(first),
+            self.kept.bytes,
+            "the store has {:?}: {first}",
+            self.kept
+        );
+    }
+
+    /// From which byte of the document a call asks on.
+    fn asked_from(&self, call: &Value) -> usize {
+        let messages = call["messages"].as_array().expect("messages");
+        let prompt = messages.last().and_then(|last| last["content"].as_str());
+        let prompt = prompt.expect("a prompt");
+        let Some((_, quoted)) = prompt.rsplit_once("[[overlap]]\n") else {
+            return 0;
+        };
+        let (overlap, _) = quoted.split_once("\n[[/overlap]]").expect("an end");
+        let at = self.document.find(overlap);
+        let at = at.unwrap_or_else(|| panic!("{overlap:?} is not in the document"));
+        at + overlap.len()
+    }
+
+    /// Who was told how it ends has all of it; who was before gets the same again; and only a
+    /// gateway that was killed leaves anybody without an answer.
+    fn check_left(&mut self, (seen, end): &Left, calls: &[&Value], is_killed: bool) {
+        assert!(is_killed || end.is_ok(), "{:?}: {end:?}", self.question);
+        if seen.finishes.is_empty() {
+            return;
+        }
+        if end.is_ok() {
+            assert_eq!(seen.fault(&self.document), None, "{:?}", self.question);
+        } else {
+            assert_eq!(seen.content, self.document, "{:?}", self.question);
+        }
+        if let Some(given) = &self.given {
+            assert!(calls.is_empty());
+            assert_eq!((&seen.ids, &seen.finishes), (&given.ids, &given.finishes));
+            if seen.ends == 1 && given.ends == 1 {
+                assert_eq!(seen.usages, given.usages);
+            }
+        } else {
+            self.given = Some(seen.clone());
+        }
+    }
+
+    /// Nothing that was stored is gone, and what was given is stored.
+    fn check_kept(&mut self, kept: Kept, calls: &[&Value]) {
+        let new = kept.steps.checked_sub(self.kept.steps);
+        let new = new.unwrap_or_else(|| panic!("{:?} became {kept:?}", self.kept));
+        assert!(
+            kept.bytes >= self.kept.bytes,
+            "{:?} became {kept:?}",
+            self.kept
+        );
+        assert!(kept.has_ended || self.given.is_none(), "{kept:?}");
+        // Each call is one step, in this order.
+        assert!(new <= calls.len(), "{new} steps, {} calls", calls.len());
+        self.answered
+            .extend(calls[..new].iter().map(|call| (*call).clone()));
+        self.kept = kept;
+    }
+}
