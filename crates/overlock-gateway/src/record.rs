@@ -32,7 +32,7 @@ pub(crate) struct Recorder {
     writes: mpsc::Sender<Write>,
     /// Who writes, to be woken by those who wait for it.
     writer: Thread,
-    /// The runs that somebody is working on.
+    /// The runs with a key that somebody is working on.
     live: Mutex<HashSet<RunId>>,
     /// Tells runs apart that begin in the same millisecond.
     drawn: AtomicU64,
@@ -105,18 +105,30 @@ impl Recorder {
         let _ = self.writes.try_send(write);
     }
 
-    /// Marks a run as being worked on; whether nobody was.
-    pub(crate) fn claim_live(&self, id: &RunId) -> bool {
-        self.live().insert(id.clone())
-    }
-
-    /// Nobody works on a run any more.
-    pub(crate) fn release(&self, id: &RunId) {
-        self.live().remove(id);
+    /// Marks a run as being worked on, unless somebody works on it.
+    pub(crate) fn work_on(self: &Arc<Self>, id: &RunId) -> Option<Live> {
+        let is_free = self.live().insert(id.clone());
+        is_free.then(|| Live {
+            recorder: Arc::clone(self),
+            id: id.clone(),
+        })
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run that is worked on for as long as this lasts, however that ends: a key whose run nobody
+/// lets go of could never be asked for again.
+pub(crate) struct Live {
+    recorder: Arc<Recorder>,
+    id: RunId,
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.recorder.live().remove(&self.id);
     }
 }
 
@@ -164,8 +176,9 @@ pub(crate) struct About {
 
 /// How much of a run is kept, and when.
 enum Kept {
-    /// All of it, as it happens, by whoever has the right to.
-    All { claim: Claim, is_keyed: bool },
+    /// All of it, as it happens, by whoever has the right to. One with a key is worked on by nobody
+    /// else meanwhile.
+    All { claim: Claim, key: Option<Live> },
     /// What happened without what was said, in the end.
     Story { steps: Vec<String> },
 }
@@ -186,7 +199,7 @@ impl Recording {
                 let begin = move |writes: &Writes<'_>| writes.begin(&run.begun(&own_id, began_at));
                 Kept::All {
                     claim: recorder.write(begin).await?,
-                    is_keyed: false,
+                    key: None,
                 }
             }
         };
@@ -194,19 +207,11 @@ impl Recording {
     }
 
     /// Goes on to keep a run that has a key, and so many steps.
-    pub(crate) fn keyed(
-        recorder: &Arc<Recorder>,
-        claim: Claim,
-        began_at: u64,
-        about: About,
-        steps: u32,
-    ) -> Self {
-        let id = claim.id().clone();
-        let kept = Kept::All {
-            claim,
-            is_keyed: true,
-        };
-        Self::of(recorder, id, began_at, about, kept, steps)
+    pub(crate) fn keyed(live: Live, claim: Claim, began_at: u64, about: About, steps: u32) -> Self {
+        let (recorder, id) = (Arc::clone(&live.recorder), claim.id().clone());
+        let key = Some(live);
+        let kept = Kept::All { claim, key };
+        Self::of(&recorder, id, began_at, about, kept, steps)
     }
 
     fn of(
@@ -217,7 +222,6 @@ impl Recording {
         kept: Kept,
         steps: u32,
     ) -> Self {
-        recorder.claim_live(&id);
         Self {
             recorder: Arc::clone(recorder),
             id,
@@ -242,7 +246,7 @@ impl Recording {
 
     /// Whether somebody may ask the same again and wants the same answer.
     pub(crate) fn is_keyed(&self) -> bool {
-        matches!(self.kept, Kept::All { is_keyed: true, .. })
+        matches!(self.kept, Kept::All { key: Some(_), .. })
     }
 
     /// Keeps a step.
@@ -270,12 +274,12 @@ impl Recording {
     ) -> Result<(), RecordError> {
         self.is_ended = true;
         let outcome = plain(outcome);
-        let Kept::All { claim, is_keyed } = &self.kept else {
+        let Kept::All { claim, key } = &self.kept else {
             self.tell(outcome);
             return Ok(());
         };
         let (claim, at) = (claim.clone(), now());
-        let answer = answer.filter(|_| *is_keyed);
+        let answer = answer.filter(|_| key.is_some());
         let end = move |writes: &Writes<'_>| {
             if let Some(answer) = answer {
                 writes.keep_answer(&claim, &answer)?;
@@ -305,7 +309,6 @@ impl Recording {
 impl Drop for Recording {
     /// Who goes away in the middle calls the run off. One with a key waits to be asked for again.
     fn drop(&mut self) {
-        self.recorder.release(&self.id);
         if self.is_ended || self.is_keyed() {
             return;
         }
@@ -397,6 +400,16 @@ mod tests {
             let outcome = run.outcome.as_deref().expect("an end");
             assert!(outcome.contains("cancelled"), "{outcome}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_run_is_worked_on_by_one_until_they_let_go() {
+        let (recorder, _) = recorded(Record::Off).await;
+        let id = recorder.new_id();
+        let live = recorder.work_on(&id).expect("nobody works on it");
+        assert!(recorder.work_on(&id).is_none());
+        drop(live);
+        assert!(recorder.work_on(&id).is_some());
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use overlock_model::Continuation;
-use overlock_store::{Begun, Run, StoreError};
+use overlock_store::{Begun, Run, StoreError, Writes};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -62,19 +62,17 @@ pub(crate) async fn begin(
     };
     let (id, at, digest) = (recorder.new_id(), now(), digest(&[text.as_bytes()]));
     // It is marked before anybody else can find it.
-    recorder.claim_live(&id);
-    let (begun_id, begun_about) = (id.clone(), about.clone());
-    let begun = recorder
-        .write(move |writes| writes.begin_once(&key, &digest, &begun_about.begun(&begun_id, at)))
-        .await
-        .map_err(|error| unkept(&error))?;
-    let known = match begun {
-        Begun::Now(claim) => {
-            return Ok(Keyed::New(Recording::keyed(recorder, claim, at, about, 0)));
-        }
+    let live = recorder.work_on(&id).ok_or_else(in_use)?;
+    let begun = {
+        let about = about.clone();
+        let begin =
+            move |writes: &Writes<'_>| writes.begin_once(&key, &digest, &about.begun(&id, at));
+        recorder.write(begin).await
+    };
+    let known = match begun.map_err(|error| unkept(&error))? {
+        Begun::Now(claim) => return Ok(Keyed::New(Recording::keyed(live, claim, at, about, 0))),
         Begun::Before(known) => known,
         Begun::Otherwise => {
-            recorder.release(&id);
             return Err(ApiError::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "invalid_request_error",
@@ -83,30 +81,13 @@ pub(crate) async fn begin(
             .with_code("idempotency_key_reused"));
         }
     };
-    recorder.release(&id);
-    if !recorder.claim_live(&known) {
-        return Err(ApiError::new(
-            StatusCode::CONFLICT,
-            "invalid_request_error",
-            "the first request with this `idempotency-key` is still being answered",
-        )
-        .with_code("idempotency_key_in_use")
-        .with_retry_after(Duration::from_secs(1)));
-    }
-    let taken = {
-        let known = known.clone();
-        recorder.write(move |writes| writes.take_up(&known)).await
-    };
-    let (run, claim) = match taken {
-        Ok(Some(taken)) => taken,
-        Ok(None) => return Err(unkept(&RecordError::Closed)),
-        Err(error) => {
-            recorder.release(&known);
-            return Err(unkept(&error));
-        }
+    let live = recorder.work_on(&known).ok_or_else(in_use)?;
+    let taken = recorder.write(move |writes| writes.take_up(&known)).await;
+    let Some((run, claim)) = taken.map_err(|error| unkept(&error))? else {
+        return Err(unkept(&RecordError::Closed));
     };
     let steps = u32::try_from(run.steps.len()).unwrap_or(u32::MAX);
-    let recording = Recording::keyed(recorder, claim, run.summary.began_at, about, steps);
+    let recording = Recording::keyed(live, claim, run.summary.began_at, about, steps);
     if let Some(answer) = &run.answer {
         let answer = serde_json::from_str(answer).map_err(|_| damaged())?;
         return Ok(Keyed::Answered(answer));
@@ -115,6 +96,17 @@ pub(crate) async fn begin(
         return Ok(Keyed::New(recording));
     }
     Ok(Keyed::Unfinished(Box::new(resumed(&run)?), recording))
+}
+
+/// What is said to whoever asks the same before it is answered.
+fn in_use() -> ApiError {
+    ApiError::new(
+        StatusCode::CONFLICT,
+        "invalid_request_error",
+        "the first request with this `idempotency-key` is still being answered",
+    )
+    .with_code("idempotency_key_in_use")
+    .with_retry_after(Duration::from_secs(1))
 }
 
 /// A run as far as it has come.

@@ -1,0 +1,200 @@
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use hyper::{Method, StatusCode};
+use overlock_gateway::{Gateway, Record, Settings, Upstream};
+use overlock_store::{Access, Store, StoreAddress};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::door::{Door, Got, serve_gateway, serve_with};
+use crate::fake::{Fake, Said};
+
+/// An upstream behind gateways that share a store.
+struct Shared {
+    folder: TempDir,
+    upstream: Fake,
+}
+
+impl Shared {
+    async fn new(replies: Vec<Said>) -> Self {
+        Self {
+            folder: TempDir::new().expect("a folder"),
+            upstream: Fake::start(replies).await,
+        }
+    }
+
+    fn store(&self) -> Store {
+        let address = StoreAddress::Sqlite(self.folder.path().join("runs.db"));
+        Store::open(&address, Access::Make).expect("a store")
+    }
+
+    /// Another gateway.
+    async fn door(&self, set: impl FnOnce(&mut Settings)) -> Door<()> {
+        let address = serve_with(&self.upstream.base, Some(self.store()), set).await;
+        Door {
+            address,
+            upstream: (),
+        }
+    }
+
+    /// A client that asks, and leaves when the upstream has been asked so often.
+    async fn left(&self, request: &Value, calls: usize) {
+        let door = self.door(|_| {}).await;
+        tokio::select! {
+            got = door.chat(request, &KEY) => panic!("it is never answered: {}", got.body),
+            () = async {
+                while self.upstream.heard().len() < calls {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+    }
+
+    /// The text of everything that is on the disk.
+    fn written(&self) -> String {
+        let files = std::fs::read_dir(self.folder.path()).expect("a folder");
+        let texts = files.map(|file| std::fs::read(file.expect("a file").path()).expect("bytes"));
+        texts
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .collect()
+    }
+}
+
+const KEY: [(&str, &str); 1] = [("idempotency-key", "one")];
+
+fn plain(stream: bool) -> Value {
+    json!({
+        "model": "gpt-4o", "stream": stream,
+        "messages": [{ "role": "user", "content": "What is the weather?" }],
+    })
+}
+
+/// A request for a document that must have a member `b`.
+fn with_schema(stream: bool) -> Value {
+    let mut request = plain(stream);
+    let schema = json!({
+        "type": "object", "required": ["b"], "description": "The words of a schema.",
+    });
+    request["response_format"] = json!({
+        "type": "json_schema", "json_schema": { "name": "answer", "schema": schema },
+    });
+    request
+}
+
+/// An answer that comes at once, or the same as a stream.
+fn said(stream: bool, content: &str, finish: &str) -> Said {
+    if stream {
+        Said::streamed_content(content, finish)
+    } else {
+        Said::content(content, finish)
+    }
+}
+
+/// A completion, put together from its chunks where it is streamed: the content, the arguments of
+/// each tool call and the end of each choice.
+fn choices(got: &Got, stream: bool) -> Value {
+    let told = if stream {
+        let events = got.body.split("\n\n");
+        let data = events.filter_map(|event| event.strip_prefix("data: "));
+        let data = data.filter(|data| *data != "[DONE]");
+        data.map(|data| serde_json::from_str(data).expect("JSON"))
+            .collect()
+    } else {
+        vec![got.json()]
+    };
+    let at = if stream { "delta" } else { "message" };
+    let mut choices = json!([]);
+    let list = choices.as_array_mut().expect("a list");
+    for choice in told.iter().flat_map(|one: &Value| {
+        let choices = one["choices"].as_array();
+        choices.expect("choices").clone()
+    }) {
+        let index = choice["index"].as_u64().expect("an index");
+        let index = usize::try_from(index).expect("a small one");
+        while list.len() <= index {
+            list.push(json!({ "content": "", "calls": [], "finish": null }));
+        }
+        let known = &mut list[index];
+        let add = |place: &mut Value, text: &Value| {
+            let text = text.as_str().unwrap_or_default();
+            *place = json!(place.as_str().unwrap_or_default().to_owned() + text);
+        };
+        add(&mut known["content"], &choice[at]["content"]);
+        for call in choice[at]["tool_calls"].as_array().into_iter().flatten() {
+            let calls = known["calls"].as_array_mut().expect("a list");
+            if let Some(id) = call.get("id") {
+                let name = &call["function"]["name"];
+                calls.push(json!({ "id": id, "name": name, "arguments": "" }));
+            }
+            let last = calls.last_mut().expect("a call");
+            add(&mut last["arguments"], &call["function"]["arguments"]);
+        }
+        if !choice["finish_reason"].is_null() {
+            known["finish"] = choice["finish_reason"].clone();
+        }
+    }
+    choices
+}
+
+const CONTENT: &str = r#"{"note": "looking", "n": [1, 2, 3]}"#;
+const ARGUMENTS: &str = r#"{"city": "Oslo", "days": [1, 2, 3]}"#;
+const OTHER: &str = r#"{"other": "choice", "n": [4, 5, 6]}"#;
+
+/// A first answer of which three parts are cut: a content, the arguments of a tool call beside it,
+/// and the content of another choice.
+fn three_cuts(stream: bool) -> Said {
+    let call = json!({ "index": 0, "id": "call_1", "type": "function",
+        "function": { "name": "weather", "arguments": &ARGUMENTS[..20] } });
+    let one = json!({ "role": "assistant", "content": &CONTENT[..25], "tool_calls": [call] });
+    let two = json!({ "role": "assistant", "content": &OTHER[..25] });
+    if stream {
+        return Said::stream(&[
+            json!({ "index": 0, "delta": one }),
+            json!({ "index": 1, "delta": two }),
+            json!({ "index": 0, "delta": {}, "finish_reason": "length" }),
+            json!({ "index": 1, "delta": {}, "finish_reason": "length" }),
+        ]);
+    }
+    Said::choices(&json!([
+        { "index": 0, "message": one, "finish_reason": "length" },
+        { "index": 1, "message": two, "finish_reason": "length" },
+    ]))
+}
+
+#[tokio::test]
+async fn a_key_whose_client_left_can_be_asked_for_again() {
+    const CLIENTS: u64 = 60;
+    let shared = Shared::new(vec![Said::content("It rains.", "stop")]).await;
+    let door = shared.door(|_| {}).await;
+    let host = door.address.strip_prefix("http://").expect("an address");
+    let body = plain(false).to_string();
+    let keys: Vec<String> = (0..CLIENTS).map(|number| format!("key-{number}")).collect();
+    for (number, key) in (0..).zip(&keys) {
+        let mut stream = TcpStream::connect(host).await.expect("a connection");
+        let request = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nidempotency-key: {key}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("it is sent");
+        tokio::time::sleep(Duration::from_micros(number * 150)).await;
+    }
+    let begun = Instant::now();
+    for key in &keys {
+        loop {
+            let got = door.chat(&plain(false), &[("idempotency-key", key)]).await;
+            if got.status == StatusCode::OK {
+                break;
+            }
+            assert_eq!(got.status, StatusCode::CONFLICT, "{}", got.body);
+            assert!(begun.elapsed() < Duration::from_secs(20), "{key} is stuck");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
