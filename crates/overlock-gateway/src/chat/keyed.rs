@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::Job;
 use crate::api::RecordedStep;
 use crate::error::ApiError;
+use crate::keys::IDEMPOTENCY_KEY;
 use crate::record::{About, RecordError, Recording, now};
 use crate::settings::Record;
 
@@ -31,7 +32,7 @@ const LONGEST: usize = 255;
 
 /// The key of a request, if it has one.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(key) = headers.get("idempotency-key") else {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
     if key.is_empty() || key.len() > LONGEST {

@@ -198,3 +198,19 @@ async fn a_key_whose_client_left_can_be_asked_for_again() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_key_that_is_heeded_here_goes_no_further() {
+    let shared = Shared::new(vec![
+        Said::content(&CONTENT[..25], "length"),
+        Said::streamed_content(CONTENT, "stop"),
+    ])
+    .await;
+    let door = shared.door(|_| {}).await;
+    door.chat(&plain(false), &KEY).await;
+    door.send(Method::POST, "/v1/embeddings", &KEY, "{}").await;
+    let heard = shared.upstream.heard();
+    let keys = heard.iter().map(|heard| heard.headers.get(KEY[0].0));
+    let keys: Vec<bool> = keys.map(|key| key.is_some()).collect();
+    assert_eq!(keys, [false, false, true]);
+}
