@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::header::HeaderMap;
 use overlock_model::Continuation;
 use overlock_store::{Begun, Run, StoreError, Writes};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::Job;
 use crate::api::RecordedStep;
 use crate::error::ApiError;
-use crate::keys::IDEMPOTENCY_KEY;
+use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
 use crate::record::{About, RecordError, Recording, now};
 use crate::settings::Record;
 
@@ -30,7 +30,16 @@ pub(crate) enum Keyed {
 /// The longest key that anybody needs.
 const LONGEST: usize = 255;
 
-/// The key of a request, if it has one.
+/// Where clients show who they are, to the gateway or to the upstream.
+const WHO_ASKS: [&str; 5] = [
+    "authorization",
+    API_KEY,
+    "api-key",
+    "openai-organization",
+    "openai-project",
+];
+
+/// The key of a request, if it has one, with whose it is. What they show cannot be read from it.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
@@ -40,11 +49,16 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
             "the header `idempotency-key` must have from 1 to {LONGEST} characters"
         )));
     }
-    // A key is one client's own: two clients may have the same by chance.
-    let client = headers
-        .get(AUTHORIZATION)
-        .map_or(&b""[..], |value| value.as_bytes());
-    Ok(Some(digest(&[client, b"\n", key.as_bytes()])))
+    // A key is one client's own: two clients may have the same by chance. No header holds a line
+    // break, so that what one of them shows cannot be taken for what another does.
+    let mut parts = Vec::new();
+    for name in WHO_ASKS {
+        for shown in headers.get_all(name) {
+            parts.extend([name.as_bytes(), b"\n", shown.as_bytes(), b"\n"]);
+        }
+    }
+    parts.extend([b"\n", key.as_bytes()]);
+    Ok(Some(digest(&parts)))
 }
 
 /// Begins a run under a key, or finds the one that was.

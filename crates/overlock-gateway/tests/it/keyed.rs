@@ -214,3 +214,25 @@ async fn a_key_that_is_heeded_here_goes_no_further() {
     let keys: Vec<bool> = keys.map(|key| key.is_some()).collect();
     assert_eq!(keys, [false, false, true]);
 }
+
+#[tokio::test]
+async fn a_key_is_one_clients_own_however_they_show_who_they_are() {
+    let shared = Shared::new(vec![Said::content("It rains.", "stop")]).await;
+    let door = shared.door(|_| {}).await;
+    let mut other = plain(false);
+    other["messages"][0]["content"] = json!("What is the time?");
+    let mut calls = 0;
+    for name in ["authorization", "x-api-key", "api-key", "openai-organization"] {
+        for client in ["alice-of-wonderland", "bob-of-wonderland"] {
+            for request in [&plain(false), &plain(false), &other] {
+                let got = door.chat(request, &[KEY[0], (name, client)]).await;
+                let is_other = request == &other;
+                let status = if is_other { 422 } else { 200 };
+                assert_eq!(got.status, status, "{name}: {}", got.body);
+            }
+            calls += 1;
+            assert_eq!(shared.upstream.heard().len(), calls, "{name}: {client}");
+        }
+    }
+    assert!(!shared.written().contains("of-wonderland"));
+}
