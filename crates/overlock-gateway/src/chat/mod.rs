@@ -224,11 +224,13 @@ impl Job {
     fn about(&self, text: &str, is_keyed: bool) -> About {
         let settings = &self.gateway.settings;
         let options = settings.continuation_for(&self.wish.found.model, self.wish.max_total_tokens);
+        // Who asks the same again must find what was asked.
+        let has_text = is_keyed || settings.record == Record::Full;
         let conditions = Conditions {
             upstream: Some(self.base.clone()),
-            schema: self.wish.schema.clone(),
+            schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
         };
-        let request = if is_keyed || settings.record == Record::Full {
+        let request = if has_text {
             text.to_owned()
         } else {
             let message = json!({ "role": "user", "content": "" });

@@ -199,6 +199,20 @@ async fn a_key_whose_client_left_can_be_asked_for_again() {
     }
 }
 
+#[track_caller]
+fn check_violated(got: &Got, stream: bool, strict: bool) {
+    if stream {
+        assert!(got.body.contains(" schema=violated\n"), "{}", got.body);
+    } else if strict {
+        assert_eq!(got.status, StatusCode::BAD_GATEWAY, "{}", got.body);
+        assert_eq!(got.json()["error"]["code"], "schema_violation");
+    } else {
+        assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+        assert_eq!(got.header("x-overlock-schema"), "violated");
+    }
+    assert_ne!(got.header("x-overlock-run"), "");
+}
+
 #[tokio::test]
 async fn a_key_that_is_heeded_here_goes_no_further() {
     let shared = Shared::new(vec![
@@ -235,4 +249,18 @@ async fn a_key_is_one_clients_own_however_they_show_who_they_are() {
         }
     }
     assert!(!shared.written().contains("of-wonderland"));
+}
+
+#[tokio::test]
+async fn the_words_of_a_schema_are_kept_only_with_all_the_others() {
+    for (record, is_kept) in [(Record::Metadata, false), (Record::Full, true)] {
+        let shared = Shared::new(vec![Said::content(r#"{"b": 1}"#, "stop")]).await;
+        let door = shared.door(|settings| settings.record = record).await;
+        let got = door.chat(&with_schema(false), &[]).await;
+        let path = format!("/api/runs/{}", got.header("x-overlock-run"));
+        while door.get(&path).await.status != StatusCode::OK {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(shared.written().contains("The words of a schema"), is_kept);
+    }
 }
