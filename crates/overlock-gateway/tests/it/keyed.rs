@@ -199,6 +199,123 @@ async fn a_key_whose_client_left_can_be_asked_for_again() {
     }
 }
 
+#[tokio::test]
+async fn a_retry_brings_every_choice_and_tool_call_and_asks_nothing_again() {
+    let whole = json!([
+        { "content": CONTENT, "finish": "tool_calls",
+          "calls": [{ "id": "call_1", "name": "weather", "arguments": ARGUMENTS }] },
+        { "content": OTHER, "finish": "stop", "calls": [] },
+    ]);
+    let rests = [CONTENT, ARGUMENTS, OTHER];
+    // Whichever of the calls for the rest is not answered.
+    for (stream, unanswered) in [(false, 0), (false, 1), (false, 2), (true, 1), (true, 2)] {
+        let mut replies = vec![three_cuts(stream)];
+        for (number, rest) in rests.iter().enumerate() {
+            if number == unanswered {
+                replies.push(Said::never());
+            }
+            replies.push(Said::streamed_content(rest, "stop"));
+        }
+        let shared = Shared::new(replies).await;
+        let mut request = plain(stream);
+        request["n"] = json!(2);
+        shared.left(&request, unanswered + 2).await;
+
+        let door = shared.door(|_| {}).await;
+        let got = door.chat(&request, &KEY).await;
+        assert_eq!(choices(&got, stream), whole, "{}", got.body);
+        let heard = shared.upstream.heard();
+        assert_eq!(heard.len(), 5, "no answered call is made again");
+        assert_eq!(heard[unanswered + 2].body, heard[unanswered + 1].body);
+
+        let again = shared.door(|_| {}).await.chat(&request, &KEY).await;
+        assert_eq!(choices(&again, stream), whole);
+        assert_eq!(shared.upstream.heard().len(), 5);
+        let run = got.header("x-overlock-run");
+        assert_eq!(again.header("x-overlock-run"), run);
+        for got in [&got, &again] {
+            if stream {
+                let told = ": overlock outcome=complete continuations=3\n";
+                assert!(got.body.contains(told), "{}", got.body);
+            } else {
+                assert_eq!(got.header("x-overlock-continuations"), "3");
+                assert_eq!(got.json()["id"], "chatcmpl-1");
+            }
+        }
+        let shown = door.get(&format!("/api/runs/{run}")).await;
+        assert_eq!(shown.status, StatusCode::OK, "{}", shown.body);
+        assert_eq!(shown.json()["bytes"], CONTENT.len());
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_was_cut_is_not_asked_for_from_its_beginning() {
+    let first = "It was a dark and stormy night; ";
+    let rest = "the rain fell in torrents.";
+    for stream in [false, true] {
+        let shared = Shared::new(vec![
+            said(stream, first, "length"),
+            Said::never(),
+            Said::streamed_content(rest, "stop"),
+        ])
+        .await;
+        let headers = [KEY[0], ("x-overlock-continue", "text")];
+        let door = shared.door(|_| {}).await;
+        let request = plain(stream);
+        tokio::select! {
+            _ = door.chat(&request, &headers) => panic!("it is never answered"),
+            () = async {
+                while shared.upstream.heard().len() < 2 {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+        let got = shared.door(|_| {}).await.chat(&request, &headers).await;
+        assert_eq!(
+            choices(&got, stream)[0]["content"],
+            json!(first.to_owned() + rest)
+        );
+        assert_eq!(shared.upstream.heard().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_violates_its_schema_is_no_better_the_second_time() {
+    for (stream, strict) in [(false, false), (false, true), (true, false), (true, true)] {
+        let set = |settings: &mut Settings| settings.strict_schema = strict;
+        let shared = Shared::new(vec![said(stream, r#"{"a": 1}"#, "stop")]).await;
+        let request = with_schema(stream);
+        let first = shared.door(set).await.chat(&request, &KEY).await;
+        let again = shared.door(set).await.chat(&request, &KEY).await;
+        assert_eq!(shared.upstream.heard().len(), 1);
+        check_violated(&first, stream, strict);
+        check_violated(&again, stream, strict);
+        if !stream {
+            assert_eq!(first.json(), again.json());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_was_gone_on_with_is_held_to_its_schema() {
+    for (stream, strict) in [(false, false), (false, true), (true, false)] {
+        let set = |settings: &mut Settings| settings.strict_schema = strict;
+        let shared = Shared::new(vec![
+            said(stream, &CONTENT[..25], "length"),
+            Said::never(),
+            Said::streamed_content(CONTENT, "stop"),
+        ])
+        .await;
+        let request = with_schema(stream);
+        shared.left(&request, 2).await;
+        for _ in 0..2 {
+            let got = shared.door(set).await.chat(&request, &KEY).await;
+            check_violated(&got, stream, strict);
+        }
+        assert_eq!(shared.upstream.heard().len(), 3);
+    }
+}
+
 #[track_caller]
 fn check_violated(got: &Got, stream: bool, strict: bool) {
     if stream {
@@ -236,7 +353,12 @@ async fn a_key_is_one_clients_own_however_they_show_who_they_are() {
     let mut other = plain(false);
     other["messages"][0]["content"] = json!("What is the time?");
     let mut calls = 0;
-    for name in ["authorization", "x-api-key", "api-key", "openai-organization"] {
+    for name in [
+        "authorization",
+        "x-api-key",
+        "api-key",
+        "openai-organization",
+    ] {
         for client in ["alice-of-wonderland", "bob-of-wonderland"] {
             for request in [&plain(false), &plain(false), &other] {
                 let got = door.chat(request, &[KEY[0], (name, client)]).await;
@@ -249,6 +371,41 @@ async fn a_key_is_one_clients_own_however_they_show_who_they_are() {
         }
     }
     assert!(!shared.written().contains("of-wonderland"));
+}
+
+#[tokio::test]
+async fn an_answer_that_fails_names_its_run() {
+    for record in [Record::Metadata, Record::Full] {
+        for key in [&[][..], &KEY[..]] {
+            let shared = Shared::new(vec![Said {
+                status: 200,
+                headers: vec![("content-type", "application/json".to_owned())],
+                body: "no JSON".to_owned(),
+            }])
+            .await;
+            let mut settings = Settings::new(Upstream::new(&shared.upstream.base));
+            settings.record = record;
+            let logged = Arc::new(Mutex::new(Vec::new()));
+            let log = Arc::clone(&logged);
+            let gateway = Gateway::new(settings, Some(shared.store())).expect("a gateway");
+            let gateway = gateway.with_log(move |entry| {
+                log.lock().expect("nobody panicked").push(entry.run.clone());
+            });
+            let door = Door {
+                address: serve_gateway(gateway).await,
+                upstream: (),
+            };
+            let got = door.chat(&plain(false), key).await;
+            assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+            let run = got.header("x-overlock-run").to_owned();
+            assert_ne!(run, "");
+            while logged.lock().expect("nobody panicked").is_empty() {
+                tokio::task::yield_now().await;
+            }
+            let logged = logged.lock().expect("nobody panicked");
+            assert_eq!(*logged, [Some(run)]);
+        }
+    }
 }
 
 #[tokio::test]
