@@ -212,8 +212,9 @@ impl RecordedRun {
     fn document(&self) -> impl Iterator<Item = &Step> {
         let part = self.steps.first().and_then(|recorded| recorded.part);
         let steps = self.steps.iter();
+        // Who goes on with one document says of no step which it is of.
         steps
-            .filter(move |recorded| recorded.part == part)
+            .filter(move |recorded| recorded.part.or(part) == part)
             .map(|recorded| &recorded.step)
     }
 

@@ -171,10 +171,15 @@ fn in_use() -> ApiError {
 /// What was kept of a run.
 fn earlier(run: &Run) -> Result<Earlier, ApiError> {
     let steps = run.steps.iter().map(|step| serde_json::from_str(step));
-    Ok(Earlier {
-        options: serde_json::from_str(&run.options).map_err(|_| damaged())?,
-        steps: steps.collect::<Result<_, _>>().map_err(|_| damaged())?,
-    })
+    let steps: Result<Vec<RecordedStep>, _> = steps.collect();
+    let mut steps = steps.map_err(|_| damaged())?;
+    let first = steps.first().and_then(|step| step.part);
+    for step in &mut steps {
+        // Who goes on with one document says of no step which it is of.
+        step.part = step.part.or(first);
+    }
+    let options = serde_json::from_str(&run.options).map_err(|_| damaged())?;
+    Ok(Earlier { options, steps })
 }
 
 /// A document as far as these steps brought it, and what the calls after the first one took.

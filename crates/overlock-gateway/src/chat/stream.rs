@@ -55,7 +55,8 @@ pub(crate) fn resumed(job: Job, first: Value) -> Reply {
 pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
     let events = chunks(&answer.value).into_iter();
     let events = events.filter(|event| job.wish.wants_usage || event.get("usage").is_none());
-    let mut body: String = events.map(|event| format!("data: {event}\n\n")).collect();
+    let events: Vec<String> = events.map(|event| format!("data: {event}\n\n")).collect();
+    let mut body = events.concat();
     body.push_str(&ending(answer.ended, answer.continuations, answer.violates));
     event_stream(whole(body))
 }
@@ -178,18 +179,18 @@ impl Choice {
             let arguments = call.said.unwrap_or_else(|| call.arguments.into_text());
             tool_call(&call.id, &call.name, &arguments)
         });
-        message(&content, calls.collect())
+        message(&content, &calls.collect::<Vec<_>>())
     }
 
     /// The same of what came, before anything was made of it.
     fn first_message(&self) -> Value {
         let calls = self.calls.values();
         let calls = calls.map(|call| tool_call(&call.id, &call.name, call.arguments.text()));
-        message(self.content.text(), calls.collect())
+        message(self.content.text(), &calls.collect::<Vec<_>>())
     }
 }
 
-fn message(content: &str, calls: Vec<Value>) -> Value {
+fn message(content: &str, calls: &[Value]) -> Value {
     if calls.is_empty() {
         return json!({ "role": "assistant", "content": content });
     }

@@ -129,8 +129,11 @@ fn choices(got: &Got, stream: bool) -> Value {
                 let name = &call["function"]["name"];
                 calls.push(json!({ "id": id, "name": name, "arguments": "" }));
             }
-            let last = calls.last_mut().expect("a call");
-            add(&mut last["arguments"], &call["function"]["arguments"]);
+            let call_so_far = calls.last_mut().expect("a call");
+            add(
+                &mut call_so_far["arguments"],
+                &call["function"]["arguments"],
+            );
         }
         if !choice["finish_reason"].is_null() {
             known["finish"] = choice["finish_reason"].clone();
