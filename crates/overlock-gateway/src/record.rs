@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use overlock_json::Cut;
 use overlock_model::{ContinuationOptions, Outcome, Reason};
-use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Writes};
+use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work, Writes};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::{Part, RecordedStep};
@@ -105,13 +105,18 @@ impl Recorder {
         let _ = self.writes.try_send(write);
     }
 
-    /// Marks a run as being worked on, unless somebody works on it.
-    pub(crate) fn work_on(self: &Arc<Self>, id: &RunId) -> Option<Live> {
-        let is_free = self.live().insert(id.clone());
-        is_free.then(|| Live {
+    /// Marks a run as being worked on, unless somebody works on it, here or in another process.
+    pub(crate) fn work_on(self: &Arc<Self>, id: &RunId) -> Result<Option<Live>, RecordError> {
+        if !self.live().insert(id.clone()) {
+            return Ok(None);
+        }
+        let mut live = Live {
             recorder: Arc::clone(self),
             id: id.clone(),
-        })
+            work: None,
+        };
+        live.work = self.store.work_on(id)?;
+        Ok(live.work.is_some().then_some(live))
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
@@ -124,10 +129,13 @@ impl Recorder {
 pub(crate) struct Live {
     recorder: Arc<Recorder>,
     id: RunId,
+    work: Option<Work>,
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
+        // Who finds it free here finds it free everywhere.
+        drop(self.work.take());
         self.recorder.live().remove(&self.id);
     }
 }
@@ -473,10 +481,11 @@ mod tests {
     async fn a_run_is_worked_on_by_one_until_they_let_go() {
         let (recorder, _) = recorded(Record::Off).await;
         let id = recorder.new_id();
-        let live = recorder.work_on(&id).expect("nobody works on it");
-        assert!(recorder.work_on(&id).is_none());
+        let work_on = || recorder.work_on(&id).expect("a store");
+        let live = work_on().expect("nobody works on it");
+        assert!(work_on().is_none());
         drop(live);
-        assert!(recorder.work_on(&id).is_some());
+        assert!(work_on().is_some());
     }
 
     #[tokio::test]

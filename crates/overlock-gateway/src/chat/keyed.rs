@@ -111,7 +111,11 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
     let about = job.about(text, true);
     let (id, at, digest) = (recorder.new_id(), now(), digest(&[text.as_bytes()]));
     // It is marked before anybody else can find it.
-    let live = recorder.work_on(&id).ok_or_else(in_use)?;
+    let work_on = |id: &RunId| {
+        let live = recorder.work_on(id).map_err(|error| unkept(&error))?;
+        live.ok_or_else(in_use)
+    };
+    let live = work_on(&id)?;
     let begun = {
         let about = about.clone();
         let begin =
@@ -132,7 +136,7 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
             .with_code("idempotency_key_reused"));
         }
     };
-    let live = recorder.work_on(&known).ok_or_else(in_use)?;
+    let live = work_on(&known)?;
     let taken = {
         let known = known.clone();
         recorder.write(move |writes| writes.take_up(&known)).await

@@ -53,10 +53,33 @@ impl Shared {
         }
     }
 
+    /// What a client gets that asks again until the one before it is known to have left.
+    async fn answered(&self, request: &Value, set: impl FnOnce(&mut Settings)) -> Got {
+        self.answered_with(request, &KEY, set).await
+    }
+
+    async fn answered_with(
+        &self,
+        request: &Value,
+        headers: &[(&'static str, &str)],
+        set: impl FnOnce(&mut Settings),
+    ) -> Got {
+        let door = self.door(set).await;
+        loop {
+            let got = door.chat(request, headers).await;
+            if got.status != StatusCode::CONFLICT {
+                return got;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// The text of everything that is on the disk.
     fn written(&self) -> String {
         let files = std::fs::read_dir(self.folder.path()).expect("a folder");
-        let texts = files.map(|file| std::fs::read(file.expect("a file").path()).expect("bytes"));
+        let paths = files.map(|file| file.expect("a file").path());
+        let texts = paths.filter(|path| path.is_file());
+        let texts = texts.map(|path| std::fs::read(path).expect("bytes"));
         texts
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .collect()
@@ -203,6 +226,29 @@ async fn a_key_whose_client_left_can_be_asked_for_again() {
 }
 
 #[tokio::test]
+async fn a_run_is_answered_by_one_gateway_at_a_time() {
+    let shared = Shared::new(vec![Said::never(), Said::content("It rains.", "stop")]).await;
+    let [one, other] = [shared.door(|_| {}).await, shared.door(|_| {}).await];
+    let request = plain(false);
+    let got = tokio::select! {
+        _ = one.chat(&request, &KEY) => panic!("it is never answered"),
+        got = async {
+            while shared.upstream.heard().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            other.chat(&request, &KEY).await
+        } => got,
+    };
+    assert_eq!(got.status, StatusCode::CONFLICT, "{}", got.body);
+    assert_eq!(got.header("retry-after"), "1");
+    assert_eq!(shared.upstream.heard().len(), 1);
+    // Whoever waited for the first one has gone away.
+    let got = shared.answered(&request, |_| {}).await;
+    assert_eq!(got.status, StatusCode::OK);
+    assert_eq!(shared.upstream.heard().len(), 2);
+}
+
+#[tokio::test]
 async fn a_retry_brings_every_choice_and_tool_call_and_asks_nothing_again() {
     let whole = json!([
         { "content": CONTENT, "finish": "tool_calls",
@@ -224,14 +270,14 @@ async fn a_retry_brings_every_choice_and_tool_call_and_asks_nothing_again() {
         request["n"] = json!(2);
         shared.left(&request, unanswered + 2).await;
 
-        let door = shared.door(|_| {}).await;
-        let got = door.chat(&request, &KEY).await;
+        let got = shared.answered(&request, |_| {}).await;
         assert_eq!(choices(&got, stream), whole, "{}", got.body);
         let heard = shared.upstream.heard();
         assert_eq!(heard.len(), 5, "no answered call is made again");
         assert_eq!(heard[unanswered + 2].body, heard[unanswered + 1].body);
 
-        let again = shared.door(|_| {}).await.chat(&request, &KEY).await;
+        let door = shared.door(|_| {}).await;
+        let again = door.chat(&request, &KEY).await;
         assert_eq!(choices(&again, stream), whole);
         assert_eq!(shared.upstream.heard().len(), 5);
         let run = got.header("x-overlock-run");
@@ -273,7 +319,7 @@ async fn a_text_that_was_cut_is_not_asked_for_from_its_beginning() {
                 }
             } => {}
         }
-        let got = shared.door(|_| {}).await.chat(&request, &headers).await;
+        let got = shared.answered_with(&request, &headers, |_| {}).await;
         assert_eq!(
             choices(&got, stream)[0]["content"],
             json!(first.to_owned() + rest)
@@ -312,7 +358,7 @@ async fn a_document_that_was_gone_on_with_is_held_to_its_schema() {
         let request = with_schema(stream);
         shared.left(&request, 2).await;
         for _ in 0..2 {
-            let got = shared.door(set).await.chat(&request, &KEY).await;
+            let got = shared.answered(&request, set).await;
             check_violated(&got, stream, strict);
         }
         assert_eq!(shared.upstream.heard().len(), 3);
