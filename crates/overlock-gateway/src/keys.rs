@@ -17,6 +17,9 @@ pub struct Keys {
 /// Where some clients show their key instead.
 pub(crate) const API_KEY: &str = "x-api-key";
 
+/// Where a client names a request that it may send again.
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
 impl Keys {
     /// These keys; without any, nobody is asked for one.
     pub fn new(keys: impl IntoIterator<Item = String>) -> Self {

@@ -10,11 +10,11 @@ use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use overlock_json::Cut;
-use overlock_model::{Outcome, Reason};
-use overlock_store::{Claim, EndedRun, NewRun, RunId, Store, StoreError, Writes};
+use overlock_model::{ContinuationOptions, Outcome, Reason};
+use overlock_store::{Claim, EndedRun, NewRun, RunId, Store, StoreError, Work, Writes};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::api::RecordedStep;
+use crate::api::{Part, RecordedStep};
 use crate::settings::Record;
 
 /// So many writes go to the disk together at most.
@@ -112,13 +112,18 @@ impl Recorder {
         let _ = self.writes.try_send(write);
     }
 
-    /// Marks a run as being worked on, unless somebody works on it.
-    pub(crate) fn work_on(self: &Arc<Self>, id: &RunId) -> Option<Live> {
-        let is_free = self.live().insert(id.clone());
-        is_free.then(|| Live {
+    /// Marks a run as being worked on, unless somebody works on it, here or in another process.
+    pub(crate) fn work_on(self: &Arc<Self>, id: &RunId) -> Result<Option<Live>, RecordError> {
+        if !self.live().insert(id.clone()) {
+            return Ok(None);
+        }
+        let mut live = Live {
             recorder: Arc::clone(self),
             id: id.clone(),
-        })
+            work: None,
+        };
+        live.work = self.store.work_on(id)?;
+        Ok(live.work.is_some().then_some(live))
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
@@ -131,10 +136,13 @@ impl Recorder {
 pub(crate) struct Live {
     recorder: Arc<Recorder>,
     id: RunId,
+    work: Option<Work>,
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
+        // Who finds it free here finds it free everywhere.
+        drop(self.work.take());
         self.recorder.live().remove(&self.id);
     }
 }
@@ -172,6 +180,18 @@ pub(crate) struct Recording {
     steps: u32,
     cut: Option<Cut>,
     is_ended: bool,
+    /// The part of the answer that the next steps are of.
+    part: Part,
+    /// What the first call answered, until it is written with the first step.
+    first: Option<String>,
+    earlier: Option<Box<Earlier>>,
+}
+
+/// What was kept of a run for an earlier request.
+pub(crate) struct Earlier {
+    pub(crate) options: ContinuationOptions,
+    /// Those of all parts of the answer.
+    pub(crate) steps: Vec<RecordedStep>,
 }
 
 /// What a run is about.
@@ -215,12 +235,22 @@ impl Recording {
         Ok(Some(Self::of(recorder, id, began_at, about, kept, 0)))
     }
 
-    /// Goes on to keep a run that has a key, and so many steps.
-    pub(crate) fn keyed(live: Live, claim: Claim, began_at: u64, about: About, steps: u32) -> Self {
+    /// Goes on to keep a run that has a key.
+    pub(crate) fn keyed(
+        live: Live,
+        claim: Claim,
+        began_at: u64,
+        about: About,
+        earlier: Option<Earlier>,
+    ) -> Self {
+        let steps = earlier.as_ref().map_or(0, |earlier| earlier.steps.len());
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
         let (recorder, id) = (Arc::clone(&live.recorder), claim.id().clone());
         let key = Some(live);
         let kept = Kept::All { claim, key };
-        Self::of(&recorder, id, began_at, about, kept, steps)
+        let mut recording = Self::of(&recorder, id, began_at, about, kept, steps);
+        recording.earlier = earlier.map(Box::new);
+        recording
     }
 
     fn of(
@@ -240,12 +270,13 @@ impl Recording {
             steps,
             cut: None,
             is_ended: false,
+            part: Part {
+                choice: 0,
+                tool_call: None,
+            },
+            first: None,
+            earlier: None,
         }
-    }
-
-    /// When it began, in milliseconds since 1970.
-    pub(crate) fn began_at(&self) -> u64 {
-        self.began_at
     }
 
     /// Whether anything was kept of it yet.
@@ -256,6 +287,44 @@ impl Recording {
     /// Whether somebody may ask the same again and wants the same answer.
     pub(crate) fn is_keyed(&self) -> bool {
         matches!(self.kept, Kept::All { key: Some(_), .. })
+    }
+
+    /// Turns to a part of the answer; nothing if that is not kept. Whoever asks the same again
+    /// needs all that was answered, and everybody else sees the first document.
+    pub(crate) fn turn_to(&mut self, part: Part) -> Option<&mut Self> {
+        let is_kept = self.is_keyed() || (part.tool_call.is_none() && !self.has_steps());
+        self.part = part;
+        is_kept.then_some(self)
+    }
+
+    /// The part that the next step is of, if several are kept.
+    pub(crate) fn part(&self) -> Option<Part> {
+        self.is_keyed().then_some(self.part)
+    }
+
+    /// The steps of this part that were kept for an earlier request, and what their run may do.
+    pub(crate) fn earlier(&self) -> Option<(&ContinuationOptions, Vec<&RecordedStep>)> {
+        let Earlier { options, steps } = self.earlier.as_deref()?;
+        let of_part = |step: &&RecordedStep| step.part == Some(self.part);
+        let steps: Vec<&RecordedStep> = steps.iter().filter(of_part).collect();
+        (!steps.is_empty()).then_some((options, steps))
+    }
+
+    /// What the first call answered, to be written before anything that follows from it.
+    pub(crate) fn answered_first(&mut self, first: impl FnOnce() -> String) {
+        if self.is_keyed() && self.earlier.is_none() {
+            self.first = Some(first());
+        }
+    }
+
+    /// Writes what the first call answered, if that is owed.
+    pub(crate) async fn keep_first(&mut self) -> Result<(), RecordError> {
+        let (Some(first), Kept::All { claim, .. }) = (self.first.take(), &self.kept) else {
+            return Ok(());
+        };
+        let claim = claim.clone();
+        let keep = move |writes: &Writes<'_>| writes.keep_answer(&claim, &first);
+        self.recorder.write(keep).await
     }
 
     /// Keeps a step.
@@ -269,7 +338,13 @@ impl Recording {
             }
             Kept::All { claim, .. } => {
                 let (claim, number, body) = (claim.clone(), self.steps, plain(step));
-                let add = move |writes: &Writes<'_>| writes.add_step(&claim, number, &body);
+                let first = self.first.take();
+                let add = move |writes: &Writes<'_>| {
+                    if let Some(first) = first {
+                        writes.keep_answer(&claim, &first)?;
+                    }
+                    writes.add_step(&claim, number, &body)
+                };
                 self.recorder.write(add).await
             }
         }
@@ -411,10 +486,11 @@ mod tests {
     async fn a_run_is_worked_on_by_one_until_they_let_go() {
         let (recorder, _) = recorded(Record::Off).await;
         let id = recorder.new_id();
-        let live = recorder.work_on(&id).expect("nobody works on it");
-        assert!(recorder.work_on(&id).is_none());
+        let work_on = || recorder.work_on(&id).expect("a store");
+        let live = work_on().expect("nobody works on it");
+        assert!(work_on().is_none());
         drop(live);
-        assert!(recorder.work_on(&id).is_some());
+        assert!(work_on().is_some());
     }
 
     #[tokio::test]

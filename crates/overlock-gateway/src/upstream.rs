@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::keys::API_KEY;
+use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
 use crate::metrics::{UpstreamError, UpstreamErrors};
 use crate::settings::Upstream;
 
@@ -88,6 +88,8 @@ impl Client {
         let mut headers = self.untouched_headers(client, key_is_ours);
         // What is not understood cannot be made whole.
         headers.remove(header::ACCEPT_ENCODING);
+        // It is heeded here, and for the upstream the calls for one answer are not one request.
+        headers.remove(IDEMPOTENCY_KEY);
         headers
     }
 

@@ -28,4 +28,4 @@ mod sqlite;
 
 pub use address::{AddressError, StoreAddress};
 pub use run::{Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary};
-pub use sqlite::{Access, Begun, Store, StoreError, Writes};
+pub use sqlite::{Access, Begun, Store, StoreError, Work, Writes};

@@ -22,5 +22,7 @@ pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText}
 pub use object::{Object, Refusal};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
-pub use runs::{CallBudget, Conditions, ListedRun, RecordedRun, RecordedStep, RunsError, ShownRun};
+pub use runs::{
+    CallBudget, Conditions, ListedRun, Part, RecordedRun, RecordedStep, RunsError, ShownRun,
+};
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};

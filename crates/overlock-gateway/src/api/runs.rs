@@ -80,6 +80,9 @@ pub struct Conditions {
 /// A step with what was planned for it and where the document stood after it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RecordedStep {
+    /// The part of the answer that it is a step of, where several are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// The step.
     #[serde(flatten)]
     pub step: Step,
@@ -89,6 +92,16 @@ pub struct RecordedStep {
     /// Where the document stood after it.
     #[serde(default)]
     pub cut: Option<Cut>,
+}
+
+/// A part of an answer that is a document of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The choice that it belongs to.
+    pub choice: u64,
+    /// The tool call whose arguments it is; without one it is the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call: Option<u64>,
 }
 
 /// The budget of one call.
@@ -108,6 +121,7 @@ impl RecordedStep {
     /// A step of a run that has just taken it.
     pub fn new(run: &Continuation, step: &Step, budget: Option<CallBudget>) -> Self {
         Self {
+            part: None,
             step: step.clone(),
             budget,
             cut: run.base().and_then(Base::cut),
@@ -187,12 +201,21 @@ impl RecordedRun {
 
     /// The run as far as it has come.
     pub fn resumed(&self) -> Result<Continuation, RunsError> {
-        let steps = self.steps.iter().map(|recorded| &recorded.step);
-        let run = Continuation::resume(self.options.clone(), steps);
+        let run = Continuation::resume(self.options.clone(), self.document());
         run.map_err(|source| RunsError::Inconsistent {
             id: self.summary.id.clone(),
             source,
         })
+    }
+
+    /// The steps of the document that was begun first.
+    fn document(&self) -> impl Iterator<Item = &Step> {
+        let part = self.steps.first().and_then(|recorded| recorded.part);
+        let steps = self.steps.iter();
+        // Who goes on with one document says of no step which it is of.
+        steps
+            .filter(move |recorded| recorded.part.or(part) == part)
+            .map(|recorded| &recorded.step)
     }
 
     /// The answer to machines. Of some runs only the story is kept, and none of the text.
@@ -202,14 +225,17 @@ impl RecordedRun {
             self.resumed()?;
         }
         let tokens = self.steps.iter().map(|recorded| recorded.step.tokens);
-        let ends = self.steps.iter().map(|recorded| recorded.step.end_len());
         Ok(ShownRun {
             listed: ListedRun::from(&self.summary),
             request: &self.request,
             upstream: self.conditions.upstream.as_deref(),
             schema: self.conditions.schema.as_ref(),
             output_tokens: tokens.fold(0, u64::saturating_add),
-            bytes: ends.flatten().last().unwrap_or_default(),
+            bytes: self
+                .document()
+                .filter_map(Step::end_len)
+                .last()
+                .unwrap_or_default(),
             steps: self.steps.iter().map(RecordedStep::without_text).collect(),
         })
     }

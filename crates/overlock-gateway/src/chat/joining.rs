@@ -84,7 +84,12 @@ impl Joiner<'_> {
         &self,
         first: &str,
         hear: Option<&mut dyn Hear>,
+        recording: Option<&mut Recording>,
     ) -> Result<JoinedText, ApiError> {
+        if let Some(recording) = recording {
+            let kept = recording.keep_first().await;
+            kept.map_err(|error| keyed::unkept(&error))?;
+        }
         let options = TextOptions {
             max_iterations: self.gateway.settings.continuation.max_iterations,
             max_output_tokens: self.wish.max_total_tokens,
@@ -118,19 +123,25 @@ impl Joiner<'_> {
         hear: Option<Hearing<'_>>,
         mut recording: Option<&mut Recording>,
     ) -> Result<Joined, ApiError> {
-        let run = self.begun(first, recording.as_deref_mut()).await?;
-        self.go_on(run, cut, hear, recording).await
+        let joined = match recording.as_deref().and_then(Recording::earlier) {
+            Some((options, steps)) => keyed::resumed(options, &steps)?,
+            None => Joined {
+                run: self.begun(first, recording.as_deref_mut()).await?,
+                taken: Taken::default(),
+            },
+        };
+        self.go_on(joined, cut, hear, recording).await
     }
 
     /// Continues a document that was begun.
-    pub(crate) async fn go_on(
+    async fn go_on(
         &self,
-        mut run: Continuation,
+        joined: Joined,
         cut: Cut<'_>,
         hear: Option<Hearing<'_>>,
         recording: Option<&mut Recording>,
     ) -> Result<Joined, ApiError> {
-        let mut taken = Taken::default();
+        let Joined { mut run, mut taken } = joined;
         let hear = match hear {
             None => None,
             Some(Hearing { hear, given }) => {
@@ -220,7 +231,7 @@ impl Joiner<'_> {
         // What is to be asked can be answered.
         if let (Some(recording), Ok(step)) = (recording, step) {
             let step = RecordedStep::new(&run, &step, Some(self.budget));
-            kept(recording, &step)
+            kept(recording, step)
                 .await
                 .map_err(|error| keyed::unkept(&error))?;
         }
@@ -266,8 +277,9 @@ impl Joiner<'_> {
 }
 
 /// Keeps a step. An answer depends on whether it can be kept only where there is a key.
-async fn kept(recording: &mut Recording, step: &RecordedStep) -> Result<(), RecordError> {
-    match recording.step(step).await {
+async fn kept(recording: &mut Recording, mut step: RecordedStep) -> Result<(), RecordError> {
+    step.part = recording.part();
+    match recording.step(&step).await {
         Err(error) if recording.is_keyed() => Err(error),
         _ => Ok(()),
     }
@@ -373,7 +385,7 @@ impl Observe for Observer<'_, '_> {
             return future::ready(Ok(())).boxed();
         };
         let step = RecordedStep::new(run, step, budget);
-        async move { Ok(kept(recording, &step).await?) }.boxed()
+        async move { Ok(kept(recording, step).await?) }.boxed()
     }
 }
 

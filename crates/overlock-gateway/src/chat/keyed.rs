@@ -1,37 +1,85 @@
 //! Has this been asked before, under the same key?
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HeaderMap};
-use overlock_model::Continuation;
-use overlock_store::{Begun, Run, StoreError, Writes};
+use hyper::header::HeaderMap;
+use overlock_model::{Continuation, ContinuationOptions, Usage};
+use overlock_store::{Begun, Run, RunId, StoreError, Writes};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::Job;
+use super::joining::Joined;
+use super::taken::Taken;
+use super::{Ended, Job};
 use crate::api::RecordedStep;
 use crate::error::ApiError;
-use crate::record::{About, RecordError, Recording, now};
+use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
+use crate::record::{Earlier, RecordError, Recording, now, plain};
 use crate::settings::Record;
 
 /// What becomes of a request with a key.
 pub(crate) enum Keyed {
     /// It is new.
     New(Recording),
-    /// It was answered before, with this.
-    Answered(Value),
-    /// It was begun before by somebody who did not end it.
-    Unfinished(Box<Continuation>, Recording),
+    /// It was answered before in this run, with this.
+    Answered(RunId, Answered),
+    /// It was begun before by somebody who did not end it. This is what the first call answered.
+    Unfinished(Value, Recording),
+}
+
+/// What is kept of an answer for whoever asks the same again, besides its steps.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kept<'a> {
+    /// What the first call answered. What follows from it is in the steps.
+    First(Cow<'a, Value>),
+    /// What the client was answered.
+    Answered(Cow<'a, Answered>),
+}
+
+/// What a client was answered.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Answered {
+    pub(crate) completion: Value,
+    pub(crate) ended: Ended,
+    pub(crate) continuations: u32,
+    /// Whether the document is not what the schema of the request says.
+    pub(crate) violates: bool,
+    /// What the client was told instead of the completion.
+    pub(crate) refusal: Option<String>,
+}
+
+impl Answered {
+    /// As it is kept.
+    pub(crate) fn kept(&self) -> String {
+        plain(&Kept::Answered(Cow::Borrowed(self)))
+    }
+}
+
+/// What a first call answered, as it is kept.
+pub(crate) fn kept_first(completion: &Value) -> String {
+    plain(&Kept::First(Cow::Borrowed(completion)))
 }
 
 /// The longest key that anybody needs.
 const LONGEST: usize = 255;
 
-/// The key of a request, if it has one.
+/// Where clients show who they are, to the gateway or to the upstream.
+const WHO_ASKS: [&str; 5] = [
+    "authorization",
+    API_KEY,
+    "api-key",
+    "openai-organization",
+    "openai-project",
+];
+
+/// The key of a request, if it has one, with whose it is. What they show cannot be read from it.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(key) = headers.get("idempotency-key") else {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
     if key.is_empty() || key.len() > LONGEST {
@@ -39,20 +87,20 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
             "the header `idempotency-key` must have from 1 to {LONGEST} characters"
         )));
     }
-    // A key is one client's own: two clients may have the same by chance.
-    let client = headers
-        .get(AUTHORIZATION)
-        .map_or(&b""[..], |value| value.as_bytes());
-    Ok(Some(digest(&[client, b"\n", key.as_bytes()])))
+    // A key is one client's own: two clients may have the same by chance. No header holds a line
+    // break, so that what one of them shows cannot be taken for what another does.
+    let mut parts = Vec::new();
+    for name in WHO_ASKS {
+        for shown in headers.get_all(name) {
+            parts.extend([name.as_bytes(), b"\n", shown.as_bytes(), b"\n"]);
+        }
+    }
+    parts.extend([b"\n", key.as_bytes()]);
+    Ok(Some(digest(&parts)))
 }
 
 /// Begins a run under a key, or finds the one that was.
-pub(crate) async fn begin(
-    job: &Job,
-    key: String,
-    text: &str,
-    about: About,
-) -> Result<Keyed, ApiError> {
+pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, ApiError> {
     let records = job.gateway.settings.record != Record::Off;
     let Some(recorder) = job.gateway.recorder.as_ref().filter(|_| records) else {
         return Err(ApiError::invalid(
@@ -60,9 +108,14 @@ pub(crate) async fn begin(
         )
         .with_code("not_recorded"));
     };
+    let about = job.about(text, true);
     let (id, at, digest) = (recorder.new_id(), now(), digest(&[text.as_bytes()]));
     // It is marked before anybody else can find it.
-    let live = recorder.work_on(&id).ok_or_else(in_use)?;
+    let work_on = |id: &RunId| {
+        let live = recorder.work_on(id).map_err(|error| unkept(&error))?;
+        live.ok_or_else(in_use)
+    };
+    let live = work_on(&id)?;
     let begun = {
         let about = about.clone();
         let begin =
@@ -70,7 +123,9 @@ pub(crate) async fn begin(
         recorder.write(begin).await
     };
     let known = match begun.map_err(|error| unkept(&error))? {
-        Begun::Now(claim) => return Ok(Keyed::New(Recording::keyed(live, claim, at, about, 0))),
+        Begun::Now(claim) => {
+            return Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)));
+        }
         Begun::Before(known) => known,
         Begun::Otherwise => {
             return Err(ApiError::new(
@@ -81,21 +136,29 @@ pub(crate) async fn begin(
             .with_code("idempotency_key_reused"));
         }
     };
-    let live = recorder.work_on(&known).ok_or_else(in_use)?;
-    let taken = recorder.write(move |writes| writes.take_up(&known)).await;
+    let live = work_on(&known)?;
+    let taken = {
+        let known = known.clone();
+        recorder.write(move |writes| writes.take_up(&known)).await
+    };
     let Some((run, claim)) = taken.map_err(|error| unkept(&error))? else {
         return Err(unkept(&RecordError::Closed));
     };
-    let steps = u32::try_from(run.steps.len()).unwrap_or(u32::MAX);
-    let recording = Recording::keyed(live, claim, run.summary.began_at, about, steps);
-    if let Some(answer) = &run.answer {
-        let answer = serde_json::from_str(answer).map_err(|_| damaged())?;
-        return Ok(Keyed::Answered(answer));
+    let kept = run.answer.as_deref().map(serde_json::from_str::<Kept<'_>>);
+    let at = run.summary.began_at;
+    match kept.transpose().map_err(|_| damaged())? {
+        Some(Kept::Answered(answered)) => Ok(Keyed::Answered(known, answered.into_owned())),
+        Some(Kept::First(first)) => {
+            let earlier = Some(earlier(&run)?);
+            let recording = Recording::keyed(live, claim, at, about, earlier);
+            Ok(Keyed::Unfinished(first.into_owned(), recording))
+        }
+        None if run.steps.is_empty() => {
+            Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)))
+        }
+        // Steps follow from a first answer.
+        None => Err(damaged()),
     }
-    if run.steps.is_empty() {
-        return Ok(Keyed::New(recording));
-    }
-    Ok(Keyed::Unfinished(Box::new(resumed(&run)?), recording))
 }
 
 /// What is said to whoever asks the same before it is answered.
@@ -109,19 +172,36 @@ fn in_use() -> ApiError {
     .with_retry_after(Duration::from_secs(1))
 }
 
-/// A run as far as it has come.
-fn resumed(run: &Run) -> Result<Continuation, ApiError> {
+/// What was kept of a run.
+fn earlier(run: &Run) -> Result<Earlier, ApiError> {
+    let steps = run.steps.iter().map(|step| serde_json::from_str(step));
+    let steps: Result<Vec<RecordedStep>, _> = steps.collect();
+    let mut steps = steps.map_err(|_| damaged())?;
+    let first = steps.first().and_then(|step| step.part);
+    for step in &mut steps {
+        // Who goes on with one document says of no step which it is of.
+        step.part = step.part.or(first);
+    }
     let options = serde_json::from_str(&run.options).map_err(|_| damaged())?;
-    let steps: Result<Vec<RecordedStep>, _> = run
-        .steps
-        .iter()
-        .map(|step| serde_json::from_str(step))
-        .collect();
-    let steps = steps.map_err(|_| damaged())?;
-    let run = Continuation::resume(options, steps.iter().map(|step| &step.step));
+    Ok(Earlier { options, steps })
+}
+
+/// A document as far as these steps brought it, and what the calls after the first one took.
+pub(crate) fn resumed(
+    options: &ContinuationOptions,
+    steps: &[&RecordedStep],
+) -> Result<Joined, ApiError> {
+    let run = Continuation::resume(options.clone(), steps.iter().map(|step| &step.step));
     let mut run = run.map_err(|_| damaged())?;
     run.try_again();
-    Ok(run)
+    let mut taken = Taken::default();
+    for step in steps.iter().skip(1) {
+        taken.add(Usage {
+            input: step.budget.map_or(0, |budget| budget.input_token_count),
+            output: step.step.tokens,
+        });
+    }
+    Ok(Joined { run, taken })
 }
 
 /// What is said if what happens cannot be kept, and had to be.

@@ -20,9 +20,10 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 use overlock_budget::ChatCounter;
 use overlock_json::{Cut, Place};
-use overlock_model::{Continuation, Outcome, Reason, Usage};
+use overlock_model::{Outcome, Reason};
 use overlock_store::RunId;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
@@ -37,9 +38,8 @@ use crate::settings::Record;
 use crate::trace::Called;
 use crate::upstream::Answer;
 use joining::Joiner;
-use keyed::Keyed;
+use keyed::{Answered, Keyed};
 use reading::Kind;
-use taken::Taken;
 use whole::WholeAnswer;
 use wish::{Continues, Wish};
 
@@ -60,7 +60,8 @@ pub(crate) struct Job {
 }
 
 /// How an answer ended, for those who do not look into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Ended {
     Complete,
     Partial,
@@ -126,29 +127,45 @@ pub(crate) async fn answer(
         recording: None,
         deadline,
     };
+    let mut first = None;
     match key {
         None => job.recording = job.recorded(&text).await,
-        Some(key) => match keyed::begin(&job, key, &text, job.about(&text, true)).await? {
+        // Boxed, or every request would carry the space for what few have.
+        Some(key) => match Box::pin(keyed::begin(&job, key, &text)).await? {
             Keyed::New(recording) => job.recording = Some(recording),
-            Keyed::Answered(value) => return Ok(job.replayed(value)),
-            Keyed::Unfinished(run, recording) => {
+            Keyed::Answered(id, answered) => return Ok(of_run(job.replayed(answered), Some(&id))),
+            Keyed::Unfinished(answered, recording) => {
                 job.recording = Some(recording);
-                return Box::pin(job.resumed(*run)).await;
+                first = Some(answered);
             }
         },
     }
     let id = job.recording.as_ref().map(|recording| recording.id.clone());
-    let mut reply = match job.asked(fitted.body).await {
-        Ok(answer) if answer.status.is_success() => job.answered(answer).await?,
-        refused => {
-            job.failed().await;
-            refusal(refused?).await?
-        }
+    let replied = match first {
+        Some(first) => Box::pin(job.resumed(first)).await,
+        None => match job.asked(fitted.body).await {
+            Ok(answer) if answer.status.is_success() => job.answered(answer).await,
+            Ok(refused) => {
+                job.failed().await;
+                refusal(refused).await
+            }
+            Err(error) => {
+                job.failed().await;
+                Err(error)
+            }
+        },
     };
+    Ok(of_run(replied, id.as_ref()))
+}
+
+/// A reply that says how its run is found again, whatever came of it.
+fn of_run(replied: Result<Reply, ApiError>, id: Option<&RunId>) -> Reply {
+    let mut reply = replied.unwrap_or_else(ApiError::into_reply);
     if let Some(id) = id {
-        tell_run(reply.headers_mut(), &id);
+        let id = HeaderValue::from_str(id.as_str()).expect("a name of a run is letters and digits");
+        reply.headers_mut().insert("x-overlock-run", id);
     }
-    Ok(reply)
+    reply
 }
 
 /// What is said with every request.
@@ -200,30 +217,22 @@ impl Job {
     }
 
     /// The reply to a request that was answered before.
-    fn replayed(&self, value: Value) -> Reply {
-        let whole = WholeAnswer::replayed(value);
-        if self.wish.streams {
+    fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
+        let whole = WholeAnswer::replayed(answered)?;
+        Ok(if self.wish.streams {
             stream::told(self, &whole)
         } else {
             whole.into_reply()
-        }
+        })
     }
 
     /// The reply to a request of which a part was answered before.
-    async fn resumed(mut self, run: Continuation) -> Result<Reply, ApiError> {
-        let id = self
-            .recording
-            .as_ref()
-            .map(|recording| recording.id.clone());
-        let mut reply = if self.wish.streams {
-            stream::resumed(self, run)
-        } else {
-            whole::resumed(&mut self, run).await?.into_reply()
-        };
-        if let Some(id) = id {
-            tell_run(reply.headers_mut(), &id);
+    async fn resumed(mut self, first: Value) -> Result<Reply, ApiError> {
+        if self.wish.streams {
+            return Ok(stream::resumed(self, first));
         }
-        Ok(reply)
+        let whole = whole::resumed(&mut self, first).await?;
+        Ok(whole.into_reply())
     }
 
     /// What is kept of the request itself.
@@ -231,11 +240,13 @@ impl Job {
         let settings = &self.gateway.settings;
         let options =
             settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
+        // Who asks the same again must find what was asked.
+        let has_text = is_keyed || settings.record == Record::Full;
         let conditions = Conditions {
             upstream: Some(self.base.clone()),
-            schema: self.wish.schema.clone(),
+            schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
         };
-        let request = if is_keyed || settings.record == Record::Full {
+        let request = if has_text {
             text.to_owned()
         } else {
             let message = json!({ "role": "user", "content": "" });
@@ -274,34 +285,10 @@ impl Job {
         }
     }
 
-    /// What is said of an answer that no upstream has named.
-    fn head(&self, object: &str) -> Map<String, Value> {
-        let recording = self.recording.as_ref();
-        let id = recording.map_or("run", |recording| recording.id.as_str());
-        let created = recording.map_or(0, Recording::began_at) / 1000;
-        let head = json!({
-            "id": format!("chatcmpl-{id}"), "object": object, "created": created,
-            "model": self.wish.model,
-        });
-        head.as_object().cloned().unwrap_or_default()
-    }
-
-    /// What a run took of which some calls were made for an earlier request: the prompt is counted
-    /// once for those.
-    fn usage_of(&self, run: &Continuation, taken: &Taken) -> Usage {
-        Usage {
-            input: self
-                .budget
-                .input_token_count
-                .saturating_add(taken.usage.input),
-            output: run.output_tokens(),
-        }
-    }
-
-    /// Keeps how an answer ended.
-    async fn ended(&mut self, outcome: &Outcome, answer: &Value) {
+    /// Keeps how an answer ended, and what was answered for whoever may ask the same again.
+    async fn ended(&mut self, outcome: &Outcome, answered: impl FnOnce() -> Answered) {
         if let Some(recording) = self.recording.take() {
-            let answer = recording.is_keyed().then(|| answer.to_string());
+            let answer = recording.is_keyed().then(|| answered().kept());
             // The client has its answer all the same.
             let _ = recording.end(outcome, answer).await;
         }
@@ -372,12 +359,6 @@ pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
             to.append(name.clone(), value.clone());
         }
     }
-}
-
-/// How a run is found again.
-fn tell_run(headers: &mut HeaderMap, id: &RunId) {
-    let id = HeaderValue::from_str(id.as_str()).expect("a name of a run is letters and digits");
-    headers.insert("x-overlock-run", id);
 }
 
 /// What is said about an answer besides the answer.

@@ -17,11 +17,13 @@ use tokio::sync::mpsc;
 
 use super::ending::Ending;
 use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, is_whole};
+use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::reading::Reading;
 use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema};
+use crate::api::Part;
 use crate::body::{KEEP_ALIVE, Reply, reply as typed_reply, whole, worked_on};
 use crate::error::ApiError;
 use crate::trace::{Answered, Called};
@@ -41,17 +43,27 @@ pub(crate) fn reply(job: Job, answer: Answer) -> Reply {
     reply
 }
 
-/// The rest of a document that was begun for an earlier request, after what there is of it.
-pub(crate) fn resumed(job: Job, run: Continuation) -> Reply {
+/// The rest of an answer that was begun for an earlier request, after what there is of it.
+pub(crate) fn resumed(job: Job, first: Value) -> Reply {
     let (sender, receiver) = mpsc::channel(WAITING);
     let keep_alive = job.gateway.settings.limits.keep_alive;
-    let work = Relay::new(job, sender).resume(run);
+    let work = Relay::new(job, sender).resume(first);
     event_stream(worked_on(receiver, work, keep_alive))
 }
 
 /// An answer that came at once, as a stream.
 pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
-    let mut head = answer.value.as_object().cloned().unwrap_or_default();
+    let events = chunks(&answer.value).into_iter();
+    let events = events.filter(|event| job.wish.wants_usage || event.get("usage").is_none());
+    let events: Vec<String> = events.map(|event| format!("data: {event}\n\n")).collect();
+    let mut body = events.concat();
+    body.push_str(&ending(answer.ended, answer.continuations, answer.violates));
+    event_stream(whole(body))
+}
+
+/// A completion as the events of a stream.
+fn chunks(completion: &Value) -> Vec<Value> {
+    let mut head = completion.as_object().cloned().unwrap_or_default();
     let choices = head.remove("choices");
     let usage = head.remove("usage");
     head.insert("object".to_owned(), json!("chat.completion.chunk"));
@@ -74,16 +86,10 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
             &json!({ "index": index, "delta": {}, "finish_reason": finish }),
         ));
     }
-    if let Some(usage) = usage.filter(|_| job.wish.wants_usage) {
+    if let Some(usage) = usage {
         events.push(with_usage(&head, usage));
     }
-    let events: Vec<String> = events
-        .iter()
-        .map(|event| format!("data: {event}\n\n"))
-        .collect();
-    let mut body = events.concat();
-    body.push_str(&ending(answer.ended, answer.taken.calls, answer.violates));
-    event_stream(whole(body))
+    events
 }
 
 fn event_stream(body: crate::body::Body) -> Reply {
@@ -169,21 +175,32 @@ impl Choice {
     /// The message as it would have come at once.
     fn into_message(self) -> Value {
         let content = self.said.unwrap_or_else(|| self.content.into_text());
-        let calls: Vec<Value> = self
-            .calls
-            .into_values()
-            .map(|call| {
-                let arguments = call.said.unwrap_or_else(|| call.arguments.into_text());
-                let function = json!({ "name": call.name, "arguments": arguments });
-                json!({ "id": call.id, "type": "function", "function": function })
-            })
-            .collect();
-        if calls.is_empty() {
-            return json!({ "role": "assistant", "content": content });
-        }
-        let content = (!content.is_empty()).then_some(content);
-        json!({ "role": "assistant", "content": content, "tool_calls": calls })
+        let calls = self.calls.into_values().map(|call| {
+            let arguments = call.said.unwrap_or_else(|| call.arguments.into_text());
+            tool_call(&call.id, &call.name, &arguments)
+        });
+        message(&content, &calls.collect::<Vec<_>>())
     }
+
+    /// The same of what came, before anything was made of it.
+    fn first_message(&self) -> Value {
+        let calls = self.calls.values();
+        let calls = calls.map(|call| tool_call(&call.id, &call.name, call.arguments.text()));
+        message(self.content.text(), &calls.collect::<Vec<_>>())
+    }
+}
+
+fn message(content: &str, calls: &[Value]) -> Value {
+    if calls.is_empty() {
+        return json!({ "role": "assistant", "content": content });
+    }
+    let content = (!content.is_empty()).then_some(content);
+    json!({ "role": "assistant", "content": content, "tool_calls": calls })
+}
+
+fn tool_call(id: &Value, name: &str, arguments: &str) -> Value {
+    let function = json!({ "name": name, "arguments": arguments });
+    json!({ "id": id, "type": "function", "function": function })
 }
 
 impl Relay {
@@ -209,38 +226,17 @@ impl Relay {
         self.end(finished).await;
     }
 
-    /// Goes on with a document that was begun for an earlier request.
-    async fn resume(mut self, run: Continuation) {
-        self.head = self.job.head("chat.completion.chunk");
-        let begin = json!({ "role": "assistant", "content": "" });
-        let choice = json!({ "index": 0, "delta": begin, "finish_reason": null });
-        let event = with_choice(&self.head, &choice);
-        self.event(&event).await;
-        let finished = self.go_on(run).await;
+    /// Goes on with an answer that was begun for an earlier request.
+    async fn resume(mut self, first: Value) {
+        let finished = self.go_on(first).await;
         self.end(finished).await;
     }
 
-    async fn go_on(&mut self, run: Continuation) -> Result<(), ApiError> {
-        let mut recording = self.job.recording.take();
-        let counter = ChatCounter::for_model(&self.job.wish.known.found);
-        let mut listener = self.listener(0, None);
-        let hearing = Hearing {
-            hear: &mut listener,
-            given: 0,
-        };
-        let joiner = self.job.joiner(&counter);
-        let continued = joiner.go_on(run, Cut::Content, Some(hearing), recording.as_mut());
-        let Joined { run, taken } = continued.await?;
-        self.job.recording = recording;
-        let usage = usage_told(self.job.usage_of(&run, &taken));
-        self.continued_by(&run, taken, true);
-        let finish = Finish {
-            index: 0,
-            reason: if is_whole(&run) { "stop" } else { "length" }.to_owned(),
-            message: json!({ "role": "assistant", "content": run.text() }),
-        };
-        self.close(vec![finish], usage).await;
-        Ok(())
+    async fn go_on(&mut self, first: Value) -> Result<(), ApiError> {
+        for event in chunks(&first) {
+            self.pass_on(event.to_string().into_bytes()).await?;
+        }
+        self.finish(None).await
     }
 
     async fn end(&mut self, finished: Result<(), ApiError>) {
@@ -406,6 +402,11 @@ impl Relay {
 
     /// Continues what is cut, and tells the end.
     async fn finish(&mut self, broken: Option<ApiError>) -> Result<(), ApiError> {
+        let mut recording = self.job.recording.take();
+        if let Some(recording) = &mut recording {
+            recording.answered_first(|| kept_first(&self.first()));
+        }
+        self.job.recording = recording;
         let choices = std::mem::take(&mut self.choices);
         let mut finishes = Vec::new();
         for (index, mut choice) in choices {
@@ -448,7 +449,14 @@ impl Relay {
         let outcome = self.outcome.take();
         let outcome = outcome.unwrap_or_else(|| self.ended.outcome());
         let answer = self.answer(finishes, &usage);
-        self.job.ended(&outcome, &answer).await;
+        let before = || AnsweredBefore {
+            completion: answer.clone(),
+            ended: self.ended,
+            continuations: self.taken.calls,
+            violates: self.violates,
+            refusal: None,
+        };
+        self.job.ended(&outcome, before).await;
         for event in &ends {
             self.event(event).await;
         }
@@ -462,14 +470,28 @@ impl Relay {
 
     /// The answer as it would have come at once.
     fn answer(&self, finishes: Vec<Finish>, usage: &Value) -> Value {
-        let mut answer = self.head.clone();
-        answer.insert("object".to_owned(), json!("chat.completion"));
         let choices = finishes.into_iter().map(|end| {
             json!({ "index": end.index, "message": end.message, "finish_reason": end.reason })
         });
-        answer.insert("choices".to_owned(), choices.collect());
-        answer.insert("usage".to_owned(), usage.clone());
-        Value::Object(answer)
+        self.completion(choices.collect(), usage)
+    }
+
+    /// What the first call answered, as it would have come at once.
+    fn first(&self) -> Value {
+        let choices = self.choices.iter().map(|(index, choice)| {
+            let (message, finish) = (choice.first_message(), &choice.finish);
+            json!({ "index": index, "message": message, "finish_reason": finish })
+        });
+        let usage = self.usage.as_ref().unwrap_or(&Value::Null);
+        self.completion(choices.collect(), usage)
+    }
+
+    fn completion(&self, choices: Value, usage: &Value) -> Value {
+        let mut completion = self.head.clone();
+        completion.insert("object".to_owned(), json!("chat.completion"));
+        completion.insert("choices".to_owned(), choices);
+        completion.insert("usage".to_owned(), usage.clone());
+        Value::Object(completion)
     }
 
     /// Continues what is cut of one answer; how it ends then.
@@ -487,7 +509,7 @@ impl Relay {
             let rest = choice.content.rest();
             self.content(index, &rest).await;
             if choice.content.is_whole() == Some(true) && !is_withheld {
-                self.keep_whole(choice.content.document()).await?;
+                self.keep_whole(index, choice.content.document()).await?;
                 ending.content(true);
             } else if choice.finish.as_deref() == Some("length")
                 && self.job.wish.continues == Continues::Text
@@ -530,11 +552,12 @@ impl Relay {
         cut: Cut<'_>,
         reading: &Reading,
     ) -> Result<Continuation, ApiError> {
-        let is_content = call.is_none();
+        let part = Part {
+            choice: index,
+            tool_call: call,
+        };
         let mut recording = self.job.recording.take();
-        let kept = recording
-            .as_mut()
-            .filter(|it| is_content && !it.has_steps());
+        let kept = recording.as_mut().and_then(|it| it.turn_to(part));
         let counter = ChatCounter::for_model(&self.job.wish.known.found);
         let mut listener = self.listener(index, call);
         let hearing = Hearing {
@@ -545,18 +568,14 @@ impl Relay {
         let continued = joiner.join(cut, reading.document(), Some(hearing), kept);
         let Joined { run, taken } = continued.await?;
         self.job.recording = recording;
-        self.continued_by(&run, taken, is_content);
-        Ok(run)
-    }
-
-    fn continued_by(&mut self, run: &Continuation, taken: Taken, is_content: bool) {
         self.taken.join(taken);
-        if is_content {
+        if call.is_none() {
             self.outcome = self.outcome.take().or_else(|| run.outcome().cloned());
-            if is_whole(run) {
+            if is_whole(&run) {
                 self.check_schema(run.text());
             }
         }
+        Ok(run)
     }
 
     /// Has the rest of a text written and passes it on.
@@ -565,18 +584,26 @@ impl Relay {
         index: u64,
         text: &str,
     ) -> Result<TextContinuation, ApiError> {
+        let mut recording = self.job.recording.take();
         let counter = ChatCounter::for_model(&self.job.wish.known.found);
         let mut listener = self.listener(index, None);
         let joiner = self.job.joiner(&counter);
-        let JoinedText { run, taken } = joiner.join_text(text, Some(&mut listener)).await?;
+        let continued = joiner.join_text(text, Some(&mut listener), recording.as_mut());
+        let JoinedText { run, taken } = continued.await?;
+        self.job.recording = recording;
         self.taken.join(taken);
         Ok(run)
     }
 
     /// Keeps a document that was whole at once.
-    async fn keep_whole(&mut self, document: &str) -> Result<(), ApiError> {
+    async fn keep_whole(&mut self, index: u64, document: &str) -> Result<(), ApiError> {
+        let part = Part {
+            choice: index,
+            tool_call: None,
+        };
         let mut recording = self.job.recording.take();
-        if let Some(recording) = recording.as_mut().filter(|it| !it.has_steps()) {
+        let kept = recording.as_mut().and_then(|it| it.turn_to(part));
+        if let Some(recording) = kept.filter(|it| !it.has_steps()) {
             let counter = ChatCounter::for_model(&self.job.wish.known.found);
             let joiner = self.job.joiner(&counter);
             joiner.begun(document, Some(recording)).await?;

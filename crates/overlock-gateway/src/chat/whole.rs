@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use super::ending::Ending;
 use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
+use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::reading::{Kind, Reading};
 use super::taken::{Taken, read as read_usage, told};
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema, tell};
+use crate::api::Part;
 use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
 use crate::record::Recording;
@@ -26,28 +28,24 @@ pub(crate) struct WholeAnswer {
     bytes: Option<Bytes>,
     headers: HeaderMap,
     pub(crate) ended: Ended,
-    pub(crate) taken: Taken,
+    pub(crate) continuations: u32,
     pub(crate) violates: bool,
 }
 
 impl WholeAnswer {
-    /// An answer that was given before.
-    pub(crate) fn replayed(value: Value) -> Self {
-        let choices = value["choices"].as_array();
-        let is_cut = |choice: &Value| choice["finish_reason"] == "length";
-        let ended = if choices.is_some_and(|choices| choices.iter().any(is_cut)) {
-            Ended::Partial
-        } else {
-            Ended::Complete
-        };
-        Self {
-            value,
+    /// An answer that was given before, or what was said instead of it.
+    pub(crate) fn replayed(before: AnsweredBefore) -> Result<Self, ApiError> {
+        if let Some(refusal) = before.refusal {
+            return Err(violated(refusal));
+        }
+        Ok(Self {
+            value: before.completion,
             bytes: None,
             headers: HeaderMap::new(),
-            ended,
-            taken: Taken::default(),
-            violates: false,
-        }
+            ended: before.ended,
+            continuations: before.continuations,
+            violates: before.violates,
+        })
     }
 
     pub(crate) fn into_reply(self) -> Reply {
@@ -57,7 +55,7 @@ impl WholeAnswer {
         };
         let mut reply = reply(StatusCode::OK, "application/json", body);
         pass_on(&self.headers, reply.headers_mut());
-        tell(reply.headers_mut(), self.ended, self.taken.calls);
+        tell(reply.headers_mut(), self.ended, self.continuations);
         if self.violates {
             let value = hyper::header::HeaderValue::from_static("violated");
             reply.headers_mut().insert("x-overlock-schema", value);
@@ -68,7 +66,7 @@ impl WholeAnswer {
 
 /// Reads what the upstream says and continues what is cut.
 pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswer, ApiError> {
-    let (mut value, bytes) = match completion(job, &mut answer).await {
+    let (value, bytes) = match completion(job, &mut answer).await {
         Ok(read) => read,
         Err(error) => {
             job.account.called(|| Called::failed(error.name()));
@@ -81,7 +79,25 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
         usage: value.get("usage").and_then(read_usage),
         ..Called::default()
     });
+    made_whole(job, value, Some(bytes), answer.headers).await
+}
+
+/// Goes on with an answer that was begun for an earlier request.
+pub(crate) async fn resumed(job: &mut Job, first: Value) -> Result<WholeAnswer, ApiError> {
+    made_whole(job, first, None, HeaderMap::new()).await
+}
+
+/// Continues what is cut of a completion, which came as these bytes.
+async fn made_whole(
+    job: &mut Job,
+    mut value: Value,
+    bytes: Option<Bytes>,
+    headers: HeaderMap,
+) -> Result<WholeAnswer, ApiError> {
     let mut recording = job.recording.take();
+    if let Some(recording) = &mut recording {
+        recording.answered_first(|| kept_first(&value));
+    }
     let counter = ChatCounter::for_model(&job.wish.known.found);
     let mut making = Making {
         joiner: job.joiner(&counter),
@@ -95,8 +111,8 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
         output_tokens: 0,
     };
     let choices = value.get_mut("choices").and_then(Value::as_array_mut);
-    for choice in choices.into_iter().flatten() {
-        making.choice(choice).await?;
+    for (number, choice) in (0..).zip(choices.into_iter().flatten()) {
+        making.choice(number, choice).await?;
     }
     let Making {
         outcome,
@@ -117,55 +133,36 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
     }
     job.recording = recording;
     let outcome = outcome.unwrap_or_else(|| ended.outcome());
-    job.ended(&outcome, &value).await;
-    if let Some(violation) = &violation
-        && job.gateway.settings.strict_schema
-    {
-        return Err(ApiError::upstream(format!(
-            "the document violates the schema of the request {violation}"
-        ))
-        .with_code("schema_violation"));
+    let refusal = violation
+        .as_ref()
+        .filter(|_| job.gateway.settings.strict_schema);
+    let refusal = refusal
+        .map(|violation| format!("the document violates the schema of the request {violation}"));
+    let answered = || AnsweredBefore {
+        completion: value.clone(),
+        ended,
+        continuations: taken.calls,
+        violates: violation.is_some(),
+        refusal: refusal.clone(),
+    };
+    job.ended(&outcome, answered).await;
+    if let Some(refusal) = refusal {
+        return Err(violated(refusal));
     }
     job.account.answered(&value, ended.name(), taken.calls);
     Ok(WholeAnswer {
         value,
-        bytes: (!changed).then_some(bytes),
-        headers: answer.headers,
+        bytes: bytes.filter(|_| !changed),
+        headers,
         ended,
-        taken,
+        continuations: taken.calls,
         violates: violation.is_some(),
     })
 }
 
-/// Goes on with a document that was begun for an earlier request.
-pub(crate) async fn resumed(job: &mut Job, run: Continuation) -> Result<WholeAnswer, ApiError> {
-    let mut recording = job.recording.take();
-    let counter = ChatCounter::for_model(&job.wish.known.found);
-    let joiner = job.joiner(&counter);
-    let continued = joiner.go_on(run, Cut::Content, None, recording.as_mut());
-    let Joined { run, taken } = continued.await?;
-    job.recording = recording;
-    let ended = if is_whole(&run) {
-        Ended::Complete
-    } else {
-        Ended::Partial
-    };
-    let message = json!({ "role": "assistant", "content": content_of(job, &run) });
-    let mut value = Value::Object(job.head("chat.completion"));
-    value["choices"] = json!([{
-        "index": 0,
-        "message": message,
-        "finish_reason": if is_whole(&run) { "stop" } else { "length" },
-    }]);
-    value["usage"] = told(job.usage_of(&run, &taken));
-    let outcome = run.outcome().cloned().unwrap_or_else(|| ended.outcome());
-    job.ended(&outcome, &value).await;
-    job.account.answered(&value, ended.name(), taken.calls);
-    Ok(WholeAnswer {
-        ended,
-        taken,
-        ..WholeAnswer::replayed(value)
-    })
+/// What is said instead of a document that must not violate its schema.
+fn violated(refusal: String) -> ApiError {
+    ApiError::upstream(refusal).with_code("schema_violation")
 }
 
 /// What the upstream says, if it is a completion.
@@ -212,7 +209,12 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    async fn choice(&mut self, choice: &mut Value) -> Result<(), ApiError> {
+    async fn choice(&mut self, number: u64, choice: &mut Value) -> Result<(), ApiError> {
+        let index = choice.get("index").and_then(Value::as_u64);
+        let mut part = Part {
+            choice: index.unwrap_or(number),
+            tool_call: None,
+        };
         let said = choice.get("finish_reason").and_then(Value::as_str);
         let said = said.map(str::to_owned);
         // What a provider does not want to be said is not asked for again.
@@ -221,7 +223,7 @@ impl Making<'_> {
         let content = choice.pointer("/message/content").and_then(Value::as_str);
         let content = content.map(str::to_owned);
         if let Some(content) = content.filter(|_| !is_withheld)
-            && let Some((text, whole)) = self.content(&content).await?
+            && let Some((text, whole)) = self.content(part, &content).await?
         {
             ending.content(whole);
             if text != content {
@@ -237,13 +239,15 @@ impl Making<'_> {
         }
         let calls = choice.pointer_mut("/message/tool_calls");
         let calls = calls.and_then(Value::as_array_mut);
-        for call in calls.into_iter().flatten().filter(|_| !is_withheld) {
+        let calls = (0..).zip(calls.into_iter().flatten());
+        for (number, call) in calls.filter(|_| !is_withheld) {
+            part.tool_call = Some(number);
             let text = |pointer| call.pointer(pointer).and_then(Value::as_str);
             let name = text("/function/name").unwrap_or_default().to_owned();
             let Some(arguments) = text("/function/arguments").map(str::to_owned) else {
                 continue;
             };
-            let known = self.arguments(&name, &arguments).await?;
+            let known = self.arguments(part, &name, &arguments).await?;
             ending.call(known.as_ref().map(|(_, whole)| *whole));
             if let Some((text, _)) = known.filter(|(text, _)| *text != arguments) {
                 self.replace(call, "/function/arguments", text);
@@ -263,7 +267,7 @@ impl Making<'_> {
     }
 
     /// More of a text that was cut off, if that is wanted and it is no document.
-    async fn longer_text(&self, choice: &Value) -> Result<Option<JoinedText>, ApiError> {
+    async fn longer_text(&mut self, choice: &Value) -> Result<Option<JoinedText>, ApiError> {
         let content = choice.pointer("/message/content").and_then(Value::as_str);
         let Some(content) = content.filter(|_| self.job.wish.continues == Continues::Text) else {
             return Ok(None);
@@ -273,7 +277,9 @@ impl Making<'_> {
         if content.is_empty() || reading.is_whole().is_some() {
             return Ok(None);
         }
-        self.joiner.join_text(content, None).await.map(Some)
+        let recording = self.recording.as_deref_mut();
+        let continued = self.joiner.join_text(content, None, recording);
+        continued.await.map(Some)
     }
 
     fn replace(&mut self, value: &mut Value, pointer: &str, text: String) {
@@ -284,7 +290,11 @@ impl Making<'_> {
     }
 
     /// The content as it should be, and whether it is whole; nothing if it is no JSON.
-    async fn content(&mut self, content: &str) -> Result<Option<(String, bool)>, ApiError> {
+    async fn content(
+        &mut self,
+        part: Part,
+        content: &str,
+    ) -> Result<Option<(String, bool)>, ApiError> {
         let kind = self.job.content_kind();
         if kind == Kind::Verbatim {
             return Ok(None);
@@ -292,7 +302,7 @@ impl Making<'_> {
         let mut reading = Reading::new(Kind::Looks);
         reading.feed(content);
         if reading.is_whole() == Some(true) && (kind == Kind::Looks || reading.is_bare()) {
-            if let Some(recording) = free(&mut self.recording) {
+            if let Some(recording) = kept(&mut self.recording, part).filter(|it| !it.has_steps()) {
                 Box::pin(self.joiner.begun(content, Some(recording))).await?;
             }
             self.check_schema(content);
@@ -302,7 +312,7 @@ impl Making<'_> {
             return Ok(None);
         }
         self.output_tokens += self.joiner.counter.tokens().count(content);
-        let recording = free(&mut self.recording);
+        let recording = kept(&mut self.recording, part);
         let continued = self.joiner.join(Cut::Content, content, None, recording);
         let Joined { run, taken } = Box::pin(continued).await?;
         self.taken.join(taken);
@@ -320,6 +330,7 @@ impl Making<'_> {
     /// not are never closed: a call that looks whole is made.
     async fn arguments(
         &mut self,
+        part: Part,
         tool: &str,
         arguments: &str,
     ) -> Result<Option<(String, bool)>, ApiError> {
@@ -333,7 +344,8 @@ impl Making<'_> {
         }
         self.output_tokens += self.joiner.counter.tokens().count(arguments);
         let cut = Cut::Arguments(tool);
-        let continued = self.joiner.join(cut, arguments, None, None);
+        let recording = kept(&mut self.recording, part);
+        let continued = self.joiner.join(cut, arguments, None, recording);
         let Joined { run, taken } = Box::pin(continued).await?;
         self.taken.join(taken);
         Ok(Some((run.text().to_owned(), is_whole(&run))))
@@ -348,9 +360,7 @@ impl Making<'_> {
     }
 }
 
-/// The recording, if nothing is in it yet.
-fn free<'r>(recording: &'r mut Option<&mut Recording>) -> Option<&'r mut Recording> {
-    recording
-        .as_deref_mut()
-        .filter(|recording| !recording.has_steps())
+/// The recording, if this part of the answer is kept.
+fn kept<'r>(recording: &'r mut Option<&mut Recording>, part: Part) -> Option<&'r mut Recording> {
+    recording.as_deref_mut()?.turn_to(part)
 }

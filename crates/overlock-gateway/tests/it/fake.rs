@@ -17,10 +17,14 @@ use tokio::net::TcpListener;
 /// What is said to one request.
 #[derive(Clone)]
 pub(crate) struct Said {
+    /// [`NEVER`] if nothing is.
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
 }
+
+/// The status of an answer that never comes.
+const NEVER: u16 = 0;
 
 /// A request as it arrived.
 #[derive(Clone)]
@@ -79,6 +83,9 @@ async fn answer(
         }
         first
     };
+    if said.status == NEVER {
+        std::future::pending::<()>().await;
+    }
     let mut response = Response::builder().status(said.status);
     for (name, value) in said.headers {
         response = response.header(name, value);
@@ -88,6 +95,15 @@ async fn answer(
 }
 
 impl Said {
+    /// Nothing, for as long as anybody waits.
+    pub(crate) fn never() -> Self {
+        Self {
+            status: NEVER,
+            headers: Vec::new(),
+            body: String::new(),
+        }
+    }
+
     pub(crate) fn json(status: u16, value: &Value) -> Self {
         Self {
             status,

@@ -14,6 +14,8 @@ mod stream;
 mod others;
 // What is kept, and what is not asked twice.
 mod recorded;
+// What is said again to whoever asks the same with the same key.
+mod keyed;
 // What stands around a chat: routes, keys, places, the rest of `/v1/`, figures and logs.
 mod shell;
 // What a collector of traces is told.

@@ -6,6 +6,7 @@
 //! which was thought to be dead, cannot mix their answers.
 
 mod file;
+mod live;
 
 #[cfg(test)]
 mod tests;
@@ -20,11 +21,14 @@ use rusqlite::{
 use crate::address::StoreAddress;
 use crate::run::{Claim, EndedRun, NewRun, Run, RunId, RunSummary};
 use file::VERSION;
+pub use live::Work;
 
 /// A store of runs.
 #[derive(Debug)]
 pub struct Store {
     connection: Mutex<Connection>,
+    /// The file, if other processes can open it too.
+    path: Option<PathBuf>,
 }
 
 /// What a store is opened for.
@@ -108,17 +112,32 @@ impl Store {
     /// Opens a store.
     pub fn open(address: &StoreAddress, access: Access) -> Result<Self, StoreError> {
         let StoreAddress::Sqlite(path) = address;
-        file::open(path, access).map(Self::of)
+        let connection = file::open(path, access)?;
+        if access == Access::Make {
+            live::sweep(path);
+        }
+        Ok(Self::of(connection, Some(path.clone())))
     }
 
     /// A store that is gone with the process.
     pub fn in_memory() -> Result<Self, StoreError> {
-        file::in_memory().map(Self::of)
+        let connection = file::in_memory()?;
+        Ok(Self::of(connection, None))
     }
 
-    fn of(connection: Connection) -> Self {
+    fn of(connection: Connection, path: Option<PathBuf>) -> Self {
         Self {
             connection: Mutex::new(connection),
+            path,
+        }
+    }
+
+    /// The right to work on a run, which nobody else has meanwhile; nothing if somebody has it.
+    /// Whoever dies has it no more.
+    pub fn work_on(&self, id: &RunId) -> Result<Option<Work>, StoreError> {
+        match &self.path {
+            Some(path) => Work::begin(path, id),
+            None => Ok(Some(Work::alone())),
         }
     }
 

@@ -122,6 +122,59 @@ fn who_was_taken_for_dead_cannot_write_any_more() {
 }
 
 #[test]
+fn a_run_is_worked_on_by_one_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [one, other] = [(); 2].map(|()| Store::open(&at(&folder), Access::Make).expect("a store"));
+    let work_on = |store: &Store, id| store.work_on(id).expect("it can be locked");
+    let [id, another] = [1, 2].map(|at| RunId::new(at, at));
+    let work = work_on(&one, &id).expect("nobody works on it");
+    assert!(work_on(&other, &id).is_none());
+    assert!(work_on(&one, &id).is_none());
+    assert!(work_on(&other, &another).is_some());
+    drop(work);
+    assert!(work_on(&other, &id).is_some());
+}
+
+#[test]
+fn many_who_want_to_work_on_a_run_never_do_so_together() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let (id, working) = (RunId::new(1, 1), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let store = Store::open(&at(&folder), Access::Make).expect("a store");
+                for _ in 0..500 {
+                    if let Some(work) = store.work_on(&id).expect("it can be locked") {
+                        assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0);
+                        thread::yield_now();
+                        working.fetch_sub(1, Ordering::SeqCst);
+                        drop(work);
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(&at(&folder), Access::Make).expect("a store");
+    let [id, dead] = [1, 2].map(|at| RunId::new(at, at));
+    let work = store.work_on(&id).expect("it can be locked");
+    let live = folder.path().join("runs.db-live");
+    fs::write(live.join(dead.as_str()), "").expect("a file");
+    Store::open(&at(&folder), Access::Make).expect("a store");
+    assert!(!live.join(dead.as_str()).exists());
+    assert!(live.join(id.as_str()).exists());
+    drop(work);
+    assert_eq!(fs::read_dir(&live).expect("a folder").count(), 0);
+}
+
+#[test]
 fn nobody_takes_up_what_is_not_there() {
     let store = Store::in_memory().expect("a store");
     let id = RunId::new(1, 1);

@@ -1,0 +1,472 @@
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use hyper::{Method, StatusCode};
+use overlock_gateway::{Gateway, Record, Settings, Upstream};
+use overlock_store::{Access, Store, StoreAddress};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::door::{Door, Got, serve_gateway, serve_with};
+use crate::fake::{Fake, Said};
+
+/// An upstream behind gateways that share a store.
+struct Shared {
+    folder: TempDir,
+    upstream: Fake,
+}
+
+impl Shared {
+    async fn new(replies: Vec<Said>) -> Self {
+        Self {
+            folder: TempDir::new().expect("a folder"),
+            upstream: Fake::start(replies).await,
+        }
+    }
+
+    fn store(&self) -> Store {
+        let address = StoreAddress::Sqlite(self.folder.path().join("runs.db"));
+        Store::open(&address, Access::Make).expect("a store")
+    }
+
+    /// Another gateway.
+    async fn door(&self, set: impl FnOnce(&mut Settings)) -> Door<()> {
+        let address = serve_with(&self.upstream.base, Some(self.store()), set).await;
+        Door {
+            address,
+            upstream: (),
+        }
+    }
+
+    /// A client that asks, and leaves when the upstream has been asked so often.
+    async fn left(&self, request: &Value, calls: usize) {
+        let door = self.door(|_| {}).await;
+        tokio::select! {
+            got = door.chat(request, &KEY) => panic!("it is never answered: {}", got.body),
+            () = async {
+                while self.upstream.heard().len() < calls {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+    }
+
+    /// What a client gets that asks again until the one before it is known to have left.
+    async fn answered(&self, request: &Value, set: impl FnOnce(&mut Settings)) -> Got {
+        self.answered_with(request, &KEY, set).await
+    }
+
+    async fn answered_with(
+        &self,
+        request: &Value,
+        headers: &[(&'static str, &str)],
+        set: impl FnOnce(&mut Settings),
+    ) -> Got {
+        let door = self.door(set).await;
+        loop {
+            let got = door.chat(request, headers).await;
+            if got.status != StatusCode::CONFLICT {
+                return got;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The text of everything that is on the disk.
+    fn written(&self) -> String {
+        let files = std::fs::read_dir(self.folder.path()).expect("a folder");
+        let paths = files.map(|file| file.expect("a file").path());
+        let texts = paths.filter(|path| path.is_file());
+        let texts = texts.map(|path| std::fs::read(path).expect("bytes"));
+        texts
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .collect()
+    }
+}
+
+const KEY: [(&str, &str); 1] = [("idempotency-key", "one")];
+
+fn plain(stream: bool) -> Value {
+    json!({
+        "model": "gpt-4o", "stream": stream,
+        "messages": [{ "role": "user", "content": "What is the weather?" }],
+    })
+}
+
+/// A request for a document that must have a member `b`.
+fn with_schema(stream: bool) -> Value {
+    let mut request = plain(stream);
+    let schema = json!({
+        "type": "object", "required": ["b"], "description": "The words of a schema.",
+    });
+    request["response_format"] = json!({
+        "type": "json_schema", "json_schema": { "name": "answer", "schema": schema },
+    });
+    request
+}
+
+/// An answer that comes at once, or the same as a stream.
+fn said(stream: bool, content: &str, finish: &str) -> Said {
+    if stream {
+        Said::streamed_content(content, finish)
+    } else {
+        Said::content(content, finish)
+    }
+}
+
+/// A completion, put together from its chunks where it is streamed: the content, the arguments of
+/// each tool call and the end of each choice.
+fn choices(got: &Got, stream: bool) -> Value {
+    let told = if stream {
+        let events = got.body.split("\n\n");
+        let data = events.filter_map(|event| event.strip_prefix("data: "));
+        let data = data.filter(|data| *data != "[DONE]");
+        data.map(|data| serde_json::from_str(data).expect("JSON"))
+            .collect()
+    } else {
+        vec![got.json()]
+    };
+    let at = if stream { "delta" } else { "message" };
+    let mut choices = json!([]);
+    let list = choices.as_array_mut().expect("a list");
+    for choice in told.iter().flat_map(|one: &Value| {
+        let choices = one["choices"].as_array();
+        choices.expect("choices").clone()
+    }) {
+        let index = choice["index"].as_u64().expect("an index");
+        let index = usize::try_from(index).expect("a small one");
+        while list.len() <= index {
+            list.push(json!({ "content": "", "calls": [], "finish": null }));
+        }
+        let known = &mut list[index];
+        let add = |place: &mut Value, text: &Value| {
+            let text = text.as_str().unwrap_or_default();
+            *place = json!(place.as_str().unwrap_or_default().to_owned() + text);
+        };
+        add(&mut known["content"], &choice[at]["content"]);
+        for call in choice[at]["tool_calls"].as_array().into_iter().flatten() {
+            let calls = known["calls"].as_array_mut().expect("a list");
+            if let Some(id) = call.get("id") {
+                let name = &call["function"]["name"];
+                calls.push(json!({ "id": id, "name": name, "arguments": "" }));
+            }
+            let call_so_far = calls.last_mut().expect("a call");
+            add(
+                &mut call_so_far["arguments"],
+                &call["function"]["arguments"],
+            );
+        }
+        if !choice["finish_reason"].is_null() {
+            known["finish"] = choice["finish_reason"].clone();
+        }
+    }
+    choices
+}
+
+const CONTENT: &str = r#"{"note": "looking", "n": [1, 2, 3]}"#;
+const ARGUMENTS: &str = r#"{"city": "Oslo", "days": [1, 2, 3]}"#;
+const OTHER: &str = r#"{"other": "choice", "n": [4, 5, 6]}"#;
+
+/// A first answer of which three parts are cut: a content, the arguments of a tool call beside it,
+/// and the content of another choice.
+fn three_cuts(stream: bool) -> Said {
+    let call = json!({ "index": 0, "id": "call_1", "type": "function",
+        "function": { "name": "weather", "arguments": &ARGUMENTS[..20] } });
+    let one = json!({ "role": "assistant", "content": &CONTENT[..25], "tool_calls": [call] });
+    let two = json!({ "role": "assistant", "content": &OTHER[..25] });
+    if stream {
+        return Said::stream(&[
+            json!({ "index": 0, "delta": one }),
+            json!({ "index": 1, "delta": two }),
+            json!({ "index": 0, "delta": {}, "finish_reason": "length" }),
+            json!({ "index": 1, "delta": {}, "finish_reason": "length" }),
+        ]);
+    }
+    Said::choices(&json!([
+        { "index": 0, "message": one, "finish_reason": "length" },
+        { "index": 1, "message": two, "finish_reason": "length" },
+    ]))
+}
+
+#[tokio::test]
+async fn a_key_whose_client_left_can_be_asked_for_again() {
+    const CLIENTS: u64 = 60;
+    let shared = Shared::new(vec![Said::content("It rains.", "stop")]).await;
+    let door = shared.door(|_| {}).await;
+    let host = door.address.strip_prefix("http://").expect("an address");
+    let body = plain(false).to_string();
+    let keys: Vec<String> = (0..CLIENTS).map(|number| format!("key-{number}")).collect();
+    for (number, key) in (0..).zip(&keys) {
+        let mut stream = TcpStream::connect(host).await.expect("a connection");
+        let request = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nidempotency-key: {key}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("it is sent");
+        tokio::time::sleep(Duration::from_micros(number * 150)).await;
+    }
+    let begun = Instant::now();
+    for key in &keys {
+        loop {
+            let got = door.chat(&plain(false), &[("idempotency-key", key)]).await;
+            if got.status == StatusCode::OK {
+                break;
+            }
+            assert_eq!(got.status, StatusCode::CONFLICT, "{}", got.body);
+            assert!(begun.elapsed() < Duration::from_secs(20), "{key} is stuck");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_answered_by_one_gateway_at_a_time() {
+    let shared = Shared::new(vec![Said::never(), Said::content("It rains.", "stop")]).await;
+    let [one, other] = [shared.door(|_| {}).await, shared.door(|_| {}).await];
+    let request = plain(false);
+    let got = tokio::select! {
+        _ = one.chat(&request, &KEY) => panic!("it is never answered"),
+        got = async {
+            while shared.upstream.heard().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            other.chat(&request, &KEY).await
+        } => got,
+    };
+    assert_eq!(got.status, StatusCode::CONFLICT, "{}", got.body);
+    assert_eq!(got.header("retry-after"), "1");
+    assert_eq!(shared.upstream.heard().len(), 1);
+    // Whoever waited for the first one has gone away.
+    let got = shared.answered(&request, |_| {}).await;
+    assert_eq!(got.status, StatusCode::OK);
+    assert_eq!(shared.upstream.heard().len(), 2);
+}
+
+#[tokio::test]
+async fn a_retry_brings_every_choice_and_tool_call_and_asks_nothing_again() {
+    let whole = json!([
+        { "content": CONTENT, "finish": "tool_calls",
+          "calls": [{ "id": "call_1", "name": "weather", "arguments": ARGUMENTS }] },
+        { "content": OTHER, "finish": "stop", "calls": [] },
+    ]);
+    let rests = [CONTENT, ARGUMENTS, OTHER];
+    // Whichever of the calls for the rest is not answered.
+    for (stream, unanswered) in [(false, 0), (false, 1), (false, 2), (true, 1), (true, 2)] {
+        let mut replies = vec![three_cuts(stream)];
+        for (number, rest) in rests.iter().enumerate() {
+            if number == unanswered {
+                replies.push(Said::never());
+            }
+            replies.push(Said::streamed_content(rest, "stop"));
+        }
+        let shared = Shared::new(replies).await;
+        let mut request = plain(stream);
+        request["n"] = json!(2);
+        shared.left(&request, unanswered + 2).await;
+
+        let got = shared.answered(&request, |_| {}).await;
+        assert_eq!(choices(&got, stream), whole, "{}", got.body);
+        let heard = shared.upstream.heard();
+        assert_eq!(heard.len(), 5, "no answered call is made again");
+        assert_eq!(heard[unanswered + 2].body, heard[unanswered + 1].body);
+
+        let door = shared.door(|_| {}).await;
+        let again = door.chat(&request, &KEY).await;
+        assert_eq!(choices(&again, stream), whole);
+        assert_eq!(shared.upstream.heard().len(), 5);
+        let run = got.header("x-overlock-run");
+        assert_eq!(again.header("x-overlock-run"), run);
+        for got in [&got, &again] {
+            if stream {
+                let told = ": overlock outcome=complete continuations=3\n";
+                assert!(got.body.contains(told), "{}", got.body);
+            } else {
+                assert_eq!(got.header("x-overlock-continuations"), "3");
+                assert_eq!(got.json()["id"], "chatcmpl-1");
+            }
+        }
+        let shown = door.get(&format!("/api/runs/{run}")).await;
+        assert_eq!(shown.status, StatusCode::OK, "{}", shown.body);
+        assert_eq!(shown.json()["bytes"], CONTENT.len());
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_was_cut_is_not_asked_for_from_its_beginning() {
+    let first = "It was a dark and stormy night; ";
+    let rest = "the rain fell in torrents.";
+    for stream in [false, true] {
+        let shared = Shared::new(vec![
+            said(stream, first, "length"),
+            Said::never(),
+            Said::streamed_content(rest, "stop"),
+        ])
+        .await;
+        let headers = [KEY[0], ("x-overlock-continue", "text")];
+        let door = shared.door(|_| {}).await;
+        let request = plain(stream);
+        tokio::select! {
+            _ = door.chat(&request, &headers) => panic!("it is never answered"),
+            () = async {
+                while shared.upstream.heard().len() < 2 {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+        let got = shared.answered_with(&request, &headers, |_| {}).await;
+        assert_eq!(
+            choices(&got, stream)[0]["content"],
+            json!(first.to_owned() + rest)
+        );
+        assert_eq!(shared.upstream.heard().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_violates_its_schema_is_no_better_the_second_time() {
+    for (stream, strict) in [(false, false), (false, true), (true, false), (true, true)] {
+        let set = |settings: &mut Settings| settings.strict_schema = strict;
+        let shared = Shared::new(vec![said(stream, r#"{"a": 1}"#, "stop")]).await;
+        let request = with_schema(stream);
+        let first = shared.door(set).await.chat(&request, &KEY).await;
+        let again = shared.door(set).await.chat(&request, &KEY).await;
+        assert_eq!(shared.upstream.heard().len(), 1);
+        check_violated(&first, stream, strict);
+        check_violated(&again, stream, strict);
+        if !stream {
+            assert_eq!(first.json(), again.json());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_was_gone_on_with_is_held_to_its_schema() {
+    for (stream, strict) in [(false, false), (false, true), (true, false)] {
+        let set = |settings: &mut Settings| settings.strict_schema = strict;
+        let shared = Shared::new(vec![
+            said(stream, &CONTENT[..25], "length"),
+            Said::never(),
+            Said::streamed_content(CONTENT, "stop"),
+        ])
+        .await;
+        let request = with_schema(stream);
+        shared.left(&request, 2).await;
+        for _ in 0..2 {
+            let got = shared.answered(&request, set).await;
+            check_violated(&got, stream, strict);
+        }
+        assert_eq!(shared.upstream.heard().len(), 3);
+    }
+}
+
+#[track_caller]
+fn check_violated(got: &Got, stream: bool, strict: bool) {
+    if stream {
+        assert!(got.body.contains(" schema=violated\n"), "{}", got.body);
+    } else if strict {
+        assert_eq!(got.status, StatusCode::BAD_GATEWAY, "{}", got.body);
+        assert_eq!(got.json()["error"]["code"], "schema_violation");
+    } else {
+        assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+        assert_eq!(got.header("x-overlock-schema"), "violated");
+    }
+    assert_ne!(got.header("x-overlock-run"), "");
+}
+
+#[tokio::test]
+async fn a_key_that_is_heeded_here_goes_no_further() {
+    let shared = Shared::new(vec![
+        Said::content(&CONTENT[..25], "length"),
+        Said::streamed_content(CONTENT, "stop"),
+    ])
+    .await;
+    let door = shared.door(|_| {}).await;
+    door.chat(&plain(false), &KEY).await;
+    door.send(Method::POST, "/v1/embeddings", &KEY, "{}").await;
+    let heard = shared.upstream.heard();
+    let keys = heard.iter().map(|heard| heard.headers.get(KEY[0].0));
+    let keys: Vec<bool> = keys.map(|key| key.is_some()).collect();
+    assert_eq!(keys, [false, false, true]);
+}
+
+#[tokio::test]
+async fn a_key_is_one_clients_own_however_they_show_who_they_are() {
+    let shared = Shared::new(vec![Said::content("It rains.", "stop")]).await;
+    let door = shared.door(|_| {}).await;
+    let mut other = plain(false);
+    other["messages"][0]["content"] = json!("What is the time?");
+    let mut calls = 0;
+    for name in [
+        "authorization",
+        "x-api-key",
+        "api-key",
+        "openai-organization",
+    ] {
+        for client in ["alice-of-wonderland", "bob-of-wonderland"] {
+            for request in [&plain(false), &plain(false), &other] {
+                let got = door.chat(request, &[KEY[0], (name, client)]).await;
+                let is_other = request == &other;
+                let status = if is_other { 422 } else { 200 };
+                assert_eq!(got.status, status, "{name}: {}", got.body);
+            }
+            calls += 1;
+            assert_eq!(shared.upstream.heard().len(), calls, "{name}: {client}");
+        }
+    }
+    assert!(!shared.written().contains("of-wonderland"));
+}
+
+#[tokio::test]
+async fn an_answer_that_fails_names_its_run() {
+    for record in [Record::Metadata, Record::Full] {
+        for key in [&[][..], &KEY[..]] {
+            let shared = Shared::new(vec![Said {
+                status: 200,
+                headers: vec![("content-type", "application/json".to_owned())],
+                body: "no JSON".to_owned(),
+            }])
+            .await;
+            let mut settings = Settings::new(Upstream::new(&shared.upstream.base));
+            settings.record = record;
+            let logged = Arc::new(Mutex::new(Vec::new()));
+            let log = Arc::clone(&logged);
+            let gateway = Gateway::new(settings, Some(shared.store())).expect("a gateway");
+            let gateway = gateway.with_log(move |entry| {
+                log.lock().expect("nobody panicked").push(entry.run.clone());
+            });
+            let door = Door {
+                address: serve_gateway(gateway).await,
+                upstream: (),
+            };
+            let got = door.chat(&plain(false), key).await;
+            assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+            let run = got.header("x-overlock-run").to_owned();
+            assert_ne!(run, "");
+            while logged.lock().expect("nobody panicked").is_empty() {
+                tokio::task::yield_now().await;
+            }
+            let logged = logged.lock().expect("nobody panicked");
+            assert_eq!(*logged, [Some(run)]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_words_of_a_schema_are_kept_only_with_all_the_others() {
+    for (record, is_kept) in [(Record::Metadata, false), (Record::Full, true)] {
+        let shared = Shared::new(vec![Said::content(r#"{"b": 1}"#, "stop")]).await;
+        let door = shared.door(|settings| settings.record = record).await;
+        let got = door.chat(&with_schema(false), &[]).await;
+        let path = format!("/api/runs/{}", got.header("x-overlock-run"));
+        while door.get(&path).await.status != StatusCode::OK {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(shared.written().contains("The words of a schema"), is_kept);
+    }
+}

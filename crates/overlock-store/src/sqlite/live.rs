@@ -1,0 +1,119 @@
+//! Is somebody working on a run?
+//!
+//! A run that is worked on has a file beside the store, locked by whoever does. The system lets go
+//! of the lock when they end, however they end, so that nobody waits for the dead and nobody is
+//! taken for dead. The file says nothing, and is gone with the work.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+use crate::run::RunId;
+
+/// The right to work on a run, until this is dropped. No other process has it meanwhile.
+#[derive(Debug)]
+pub struct Work {
+    /// Nothing if no other process can know of the run.
+    _lock: Option<Lock>,
+}
+
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Work {
+    /// On a run that no other process can know of.
+    pub(super) fn alone() -> Self {
+        Self { _lock: None }
+    }
+
+    /// On a run of the store at this path; nothing if somebody else works on it.
+    pub(super) fn begin(store: &Path, id: &RunId) -> Result<Option<Self>, StoreError> {
+        let folder = folder(store);
+        let path = folder.join(id.as_str());
+        let lock = make(&folder).and_then(|()| lock(path));
+        let lock = lock.map_err(|source| StoreError::Folder {
+            path: folder,
+            source,
+        })?;
+        Ok(lock.map(|lock| Self { _lock: Some(lock) }))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is locked, so that nobody else can have it by now. Where it cannot be known
+        // whether a file that was opened is still the one at its path, it stays.
+        if cfg!(unix) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Takes away what processes left behind that were killed.
+pub(super) fn sweep(store: &Path) {
+    let Ok(entries) = fs::read_dir(folder(store)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        // Whoever has it now lets go of it, and takes the file along.
+        drop(lock(entry.path()));
+    }
+}
+
+fn folder(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push("-live");
+    name.into()
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Locks a file, which is made if there is none; nothing if somebody else has.
+fn lock(path: PathBuf) -> io::Result<Option<Lock>> {
+    loop {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // Whoever had it may have taken the file away after it was opened here, and somebody else
+        // may have made another.
+        if is_at(&file, &path)? {
+            return Ok(Some(Lock { path, _file: file }));
+        }
+    }
+}
+
+/// Whether a file is the one at a path.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+
+    let of_file = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(at_path) => Ok((at_path.dev(), at_path.ino()) == (of_file.dev(), of_file.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a file is the one at a path: nobody takes it away.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
+}
