@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::HeaderMap;
+use overlock_model::Usage;
 use serde_json::Value;
 
 use crate::trace::{Called, RequestTrace};
@@ -65,15 +66,24 @@ impl Account {
     pub(crate) fn answered(&self, answer: &Value, outcome: &'static str, continuations: u32) {
         let usage = answer.get("usage").unwrap_or(&Value::Null);
         let tokens = |name| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
-        let mut noted = self.noted();
-        noted.input_tokens = tokens("prompt_tokens");
-        noted.output_tokens = tokens("completion_tokens");
-        noted.continuations = continuations;
-        noted.outcome = Some(outcome);
-        drop(noted);
+        let usage = Usage {
+            input: tokens("prompt_tokens"),
+            output: tokens("completion_tokens"),
+        };
+        self.ended(usage, outcome, continuations);
         if let Some(trace) = &self.trace {
             trace.answered(answer);
         }
+    }
+
+    /// What an answer took, how it ended, and how often it was continued.
+    pub(crate) fn ended(&self, usage: Usage, outcome: &'static str, continuations: u32) {
+        *self.noted() = Noted {
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            continuations,
+            outcome: Some(outcome),
+        };
     }
 
     /// An answer that was begun could not be ended.

@@ -175,7 +175,6 @@ pub(crate) struct Recording {
     recorder: Arc<Recorder>,
     pub(crate) id: RunId,
     began_at: u64,
-    about: About,
     kept: Kept,
     steps: u32,
     cut: Option<Cut>,
@@ -195,7 +194,7 @@ pub(crate) struct Earlier {
 }
 
 /// What a run is about.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct About {
     pub(crate) model: String,
     pub(crate) request: String,
@@ -209,7 +208,10 @@ enum Kept {
     /// else meanwhile.
     All { claim: Claim, key: Option<Live> },
     /// What happened without what was said, in the end.
-    Story { steps: Vec<String> },
+    Story {
+        about: Arc<About>,
+        steps: Vec<String>,
+    },
 }
 
 impl Recording {
@@ -217,55 +219,45 @@ impl Recording {
     pub(crate) async fn begin(
         recorder: &Arc<Recorder>,
         record: Record,
-        about: About,
+        about: Arc<About>,
     ) -> Result<Option<Self>, RecordError> {
         let (id, began_at) = (recorder.new_id(), now());
         let kept = match record {
             Record::Off => return Ok(None),
-            Record::Metadata => Kept::Story { steps: Vec::new() },
+            Record::Metadata => Kept::Story {
+                about,
+                steps: Vec::new(),
+            },
             Record::Full => {
-                let (run, own_id) = (about.clone(), id.clone());
-                let begin = move |writes: &Writes<'_>| writes.begin(&run.begun(&own_id, began_at));
+                let own_id = id.clone();
+                let begin =
+                    move |writes: &Writes<'_>| writes.begin(&about.begun(&own_id, began_at));
                 Kept::All {
                     claim: recorder.write(begin).await?,
                     key: None,
                 }
             }
         };
-        Ok(Some(Self::of(recorder, id, began_at, about, kept, 0)))
+        Ok(Some(Self::of(recorder, id, began_at, kept, 0)))
     }
 
     /// Goes on to keep a run that has a key.
-    pub(crate) fn keyed(
-        live: Live,
-        claim: Claim,
-        began_at: u64,
-        about: About,
-        earlier: Option<Earlier>,
-    ) -> Self {
+    pub(crate) fn keyed(live: Live, claim: Claim, began_at: u64, earlier: Option<Earlier>) -> Self {
         let steps = earlier.as_ref().map_or(0, |earlier| earlier.steps.len());
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
         let (recorder, id) = (Arc::clone(&live.recorder), claim.id().clone());
         let key = Some(live);
         let kept = Kept::All { claim, key };
-        let mut recording = Self::of(&recorder, id, began_at, about, kept, steps);
+        let mut recording = Self::of(&recorder, id, began_at, kept, steps);
         recording.earlier = earlier.map(Box::new);
         recording
     }
 
-    fn of(
-        recorder: &Arc<Recorder>,
-        id: RunId,
-        began_at: u64,
-        about: About,
-        kept: Kept,
-        steps: u32,
-    ) -> Self {
+    fn of(recorder: &Arc<Recorder>, id: RunId, began_at: u64, kept: Kept, steps: u32) -> Self {
         Self {
             recorder: Arc::clone(recorder),
             id,
             began_at,
-            about,
             kept,
             steps,
             cut: None,
@@ -332,7 +324,7 @@ impl Recording {
         self.steps += 1;
         self.cut.clone_from(&step.cut);
         match &mut self.kept {
-            Kept::Story { steps } => {
+            Kept::Story { steps, .. } => {
                 steps.push(plain(&step.without_text()));
                 Ok(())
             }
@@ -375,10 +367,10 @@ impl Recording {
 
     /// Writes down the story of a run.
     fn tell(&mut self, outcome: String) {
-        let Kept::Story { steps } = &mut self.kept else {
+        let Kept::Story { about, steps } = &mut self.kept else {
             return;
         };
-        let (about, steps) = (std::mem::take(&mut self.about), std::mem::take(steps));
+        let (about, steps) = (Arc::clone(about), std::mem::take(steps));
         let (id, began_at, at) = (self.id.clone(), self.began_at, now());
         self.recorder.note(move |writes| {
             writes.tell(&EndedRun {
@@ -442,13 +434,13 @@ pub(crate) fn now() -> u64 {
 mod tests {
     use super::*;
 
-    fn about() -> About {
-        About {
+    fn about() -> Arc<About> {
+        Arc::new(About {
             model: "a-model".to_owned(),
             request: "{}".to_owned(),
             options: "{}".to_owned(),
             conditions: "{}".to_owned(),
-        }
+        })
     }
 
     async fn recorded(record: Record) -> (Arc<Recorder>, Option<Recording>) {

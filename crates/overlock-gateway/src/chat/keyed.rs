@@ -117,14 +117,13 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
     };
     let live = work_on(&id)?;
     let begun = {
-        let about = about.clone();
         let begin =
             move |writes: &Writes<'_>| writes.begin_once(&key, &digest, &about.begun(&id, at));
         recorder.write(begin).await
     };
     let known = match begun.map_err(|error| unkept(&error))? {
         Begun::Now(claim) => {
-            return Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)));
+            return Ok(Keyed::New(Recording::keyed(live, claim, at, None)));
         }
         Begun::Before(known) => known,
         Begun::Otherwise => {
@@ -150,12 +149,10 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
         Some(Kept::Answered(answered)) => Ok(Keyed::Answered(known, answered.into_owned())),
         Some(Kept::First(first)) => {
             let earlier = Some(earlier(&run)?);
-            let recording = Recording::keyed(live, claim, at, about, earlier);
+            let recording = Recording::keyed(live, claim, at, earlier);
             Ok(Keyed::Unfinished(first.into_owned(), recording))
         }
-        None if run.steps.is_empty() => {
-            Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)))
-        }
+        None if run.steps.is_empty() => Ok(Keyed::New(Recording::keyed(live, claim, at, None))),
         // Steps follow from a first answer.
         None => Err(damaged()),
     }

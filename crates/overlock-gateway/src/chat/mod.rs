@@ -7,6 +7,7 @@
 mod ending;
 mod joining;
 mod keyed;
+mod plain_text;
 mod reading;
 mod schema;
 mod stream;
@@ -20,7 +21,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 use overlock_budget::ChatCounter;
 use overlock_json::{Cut, Place};
-use overlock_model::{Outcome, Reason};
+use overlock_model::{Outcome, Reason, Usage};
 use overlock_store::RunId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -267,8 +268,20 @@ impl Job {
         if record == Record::Off {
             return None;
         }
-        let about = self.about(text, false);
+        let about = match record {
+            Record::Metadata => self.story(),
+            _ => Arc::new(self.about(text, false)),
+        };
         Recording::begin(recorder, record, about).await.ok()?
+    }
+
+    /// What is kept of a request without its text, which is the same for most requests to a model.
+    fn story(&self) -> Arc<About> {
+        let about = || Arc::new(self.about("", false));
+        if self.wish.max_total_tokens != self.gateway.settings.max_total_tokens {
+            return about();
+        }
+        Arc::clone(self.wish.known.story.get_or_init(about))
     }
 
     /// What the calls for the rest of an answer need to know.
@@ -292,6 +305,22 @@ impl Job {
             // The client has its answer all the same.
             let _ = recording.end(outcome, answer).await;
         }
+    }
+
+    /// Keeps that a text ended by itself, and what it took.
+    async fn ended_plainly(&mut self, usage: Usage) {
+        if let Some(recording) = self.recording.take() {
+            // The client has its answer all the same.
+            let _ = recording.end(&Outcome::Complete, None).await;
+        }
+        self.account.ended(usage, Ended::Complete.name(), 0);
+    }
+
+    /// Keeps that there is no answer because of this, and what is said of it.
+    async fn fails(&mut self, error: ApiError) -> ApiError {
+        self.account.called(|| Called::failed(error.name()));
+        self.failed().await;
+        error
     }
 
     /// Keeps that there is no answer. One with a key may be asked for again.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::ending::Ending;
 use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
+use super::plain_text;
 use super::reading::{Kind, Reading};
 use super::taken::{Taken, read as read_usage, told};
 use super::wish::Continues;
@@ -22,7 +23,7 @@ use crate::upstream::Answer;
 
 /// An answer that has been made as whole as it can be.
 pub(crate) struct WholeAnswer {
-    /// The completion as the client gets it.
+    /// The completion as the client gets it, unless it is a plain text that is not streamed.
     pub(crate) value: Value,
     /// The same as it came, where nothing had to change.
     bytes: Option<Bytes>,
@@ -66,13 +67,25 @@ impl WholeAnswer {
 
 /// Reads what the upstream says and continues what is cut.
 pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswer, ApiError> {
-    let (value, bytes) = match completion(job, &mut answer).await {
-        Ok(read) => read,
-        Err(error) => {
-            job.account.called(|| Called::failed(error.name()));
-            job.failed().await;
-            return Err(error);
-        }
+    let most = job.gateway.settings.limits.answer_bytes;
+    let bytes = match answer.read_whole(most).await {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(job.fails(error).await),
+    };
+    if let Some(usage) = plain_text::usage_of(job, &bytes) {
+        job.ended_plainly(usage).await;
+        return Ok(WholeAnswer {
+            value: Value::Null,
+            bytes: Some(bytes),
+            headers: answer.headers,
+            ended: Ended::Complete,
+            continuations: 0,
+            violates: false,
+        });
+    }
+    let value = match completion(&bytes) {
+        Ok(value) => value,
+        Err(error) => return Err(job.fails(error).await),
     };
     job.account.called(|| Called {
         answered: Answered::of(&value),
@@ -166,10 +179,8 @@ fn violated(refusal: String) -> ApiError {
 }
 
 /// What the upstream says, if it is a completion.
-async fn completion(job: &Job, answer: &mut Answer) -> Result<(Value, Bytes), ApiError> {
-    let most = job.gateway.settings.limits.answer_bytes;
-    let bytes = answer.read_whole(most).await?;
-    let value: Value = serde_json::from_slice(&bytes)
+fn completion(bytes: &[u8]) -> Result<Value, ApiError> {
+    let value: Value = serde_json::from_slice(bytes)
         .map_err(|_| ApiError::upstream("the upstream's answer is not JSON"))?;
     if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
         let said = error.get("message").unwrap_or(error);
@@ -183,7 +194,7 @@ async fn completion(job: &Job, answer: &mut Answer) -> Result<(Value, Bytes), Ap
             "the upstream's answer is no chat completion: it has no `choices`",
         ));
     }
-    Ok((value, bytes))
+    Ok(value)
 }
 
 /// The document, or its valid part closed where that is wanted.
