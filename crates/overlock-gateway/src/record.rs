@@ -14,7 +14,8 @@ use overlock_model::{Outcome, Reason};
 use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Writes};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::api::RecordedStep;
+use crate::api::{CallBudget, ListedRun, RecordedStep};
+use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
 
 /// So many writes go to the disk together at most.
@@ -36,6 +37,8 @@ pub(crate) struct Recorder {
     live: Mutex<HashSet<RunId>>,
     /// Tells runs apart that begin in the same millisecond.
     drawn: AtomicU64,
+    /// Hears of what happens.
+    pub(crate) events: Arc<Events>,
 }
 
 /// A write, and what is done once it is on the disk.
@@ -52,8 +55,8 @@ pub(crate) enum RecordError {
 }
 
 impl Recorder {
-    /// Starts to write to a store.
-    pub(crate) fn start(store: Arc<Store>) -> Self {
+    /// Starts to write to a store. Whoever listens hears what is kept of a run, and no more.
+    pub(crate) fn start(store: Arc<Store>, record: Record) -> Self {
         let (writes, waiting) = mpsc::channel(WAITING);
         let written = Arc::clone(&store);
         let thread = thread::spawn(move || write_all(&written, waiting));
@@ -63,6 +66,7 @@ impl Recorder {
             writer: thread.thread().clone(),
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
+            events: Arc::new(Events::new(now(), record == Record::Full)),
         }
     }
 
@@ -96,11 +100,15 @@ impl Recorder {
         Ok(written.await.map_err(|_| RecordError::Closed)??)
     }
 
-    /// Writes without waiting. What cannot be written is not.
-    fn note(&self, work: impl FnOnce(&Writes<'_>) -> Result<(), StoreError> + Send + 'static) {
+    /// Writes without waiting, and tells of it afterwards. What cannot be written is not.
+    fn note(
+        &self,
+        told: Later,
+        work: impl FnOnce(&Writes<'_>) -> Result<(), StoreError> + Send + 'static,
+    ) {
         let write: Write = Box::new(move |writes| {
             let _ = work(writes);
-            Box::new(|| {})
+            Box::new(move || drop(told))
         });
         let _ = self.writes.try_send(write);
     }
@@ -113,6 +121,18 @@ impl Recorder {
     /// Nobody works on a run any more.
     pub(crate) fn release(&self, id: &RunId) {
         self.live().remove(id);
+    }
+
+    /// Whether somebody works on a run.
+    pub(crate) fn is_live(&self, id: &RunId) -> bool {
+        self.live().contains(id)
+    }
+
+    /// The runs that somebody works on, the latest first.
+    pub(crate) fn running(&self) -> Vec<RunId> {
+        let mut running: Vec<RunId> = self.live().iter().cloned().collect();
+        running.sort_unstable_by(|one, other| other.cmp(one));
+        running
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
@@ -218,7 +238,7 @@ impl Recording {
         steps: u32,
     ) -> Self {
         recorder.claim_live(&id);
-        Self {
+        let recording = Self {
             recorder: Arc::clone(recorder),
             id,
             began_at,
@@ -227,7 +247,35 @@ impl Recording {
             steps,
             cut: None,
             is_ended: false,
-        }
+        };
+        let events = &recording.recorder.events;
+        events.tell(|| recording.event(EventKind::Began, None));
+        recording
+    }
+
+    /// What is told of the run as a whole.
+    fn event(&self, kind: EventKind, outcome: Option<&Outcome>) -> Event {
+        let run = ListedRun {
+            id: &self.id,
+            began_at: self.began_at,
+            ended_at: outcome.map(|_| now()),
+            model: &self.about.model,
+            outcome: outcome.map(Outcome::name),
+            reason: outcome.and_then(Outcome::reason),
+            cut: match outcome {
+                Some(Outcome::Partial { cut, .. }) => Some(cut.clone()),
+                _ => None,
+            },
+            iterations: self.steps.into(),
+        };
+        Event::of_run(kind, &run)
+    }
+
+    /// Tells that the model is asked for the next step.
+    pub(crate) fn asking(&self, way: Option<&'static str>, budget: CallBudget) {
+        let number = self.steps.saturating_add(1);
+        let asking = || Event::asking(&self.id, number, way, budget);
+        self.recorder.events.tell(asking);
     }
 
     /// When it began, in milliseconds since 1970.
@@ -249,7 +297,7 @@ impl Recording {
     pub(crate) async fn step(&mut self, step: &RecordedStep) -> Result<(), RecordError> {
         self.steps += 1;
         self.cut.clone_from(&step.cut);
-        match &mut self.kept {
+        let kept = match &mut self.kept {
             Kept::Story { steps } => {
                 steps.push(plain(&step.without_text()));
                 Ok(())
@@ -259,7 +307,10 @@ impl Recording {
                 let add = move |writes: &Writes<'_>| writes.add_step(&claim, number, &body);
                 self.recorder.write(add).await
             }
-        }
+        };
+        let events = &self.recorder.events;
+        events.tell(|| events.step(&self.id, self.steps, step));
+        kept
     }
 
     /// Keeps how it ended, and what was answered to whoever has a key.
@@ -269,9 +320,11 @@ impl Recording {
         answer: Option<String>,
     ) -> Result<(), RecordError> {
         self.is_ended = true;
+        let events = &self.recorder.events;
+        let told = events.tell_later(|| self.event(EventKind::Ended, Some(outcome)));
         let outcome = plain(outcome);
         let Kept::All { claim, is_keyed } = &self.kept else {
-            self.tell(outcome);
+            self.tell(outcome, told);
             return Ok(());
         };
         let (claim, at) = (claim.clone(), now());
@@ -282,17 +335,19 @@ impl Recording {
             }
             writes.end(&claim, at, &outcome)
         };
-        self.recorder.write(end).await
+        let ended = self.recorder.write(end).await;
+        drop(told);
+        ended
     }
 
     /// Writes down the story of a run.
-    fn tell(&mut self, outcome: String) {
+    fn tell(&mut self, outcome: String, told: Later) {
         let Kept::Story { steps } = &mut self.kept else {
             return;
         };
         let (about, id, steps) = (self.about.clone(), self.id.clone(), std::mem::take(steps));
         let (began_at, ended_at) = (self.began_at, now());
-        self.recorder.note(move |writes| {
+        self.recorder.note(told, move |writes| {
             let claim = writes.begin(&about.begun(&id, began_at))?;
             for (number, step) in (1..).zip(&steps) {
                 writes.add_step(&claim, number, step)?;
@@ -306,20 +361,27 @@ impl Drop for Recording {
     /// Who goes away in the middle calls the run off. One with a key waits to be asked for again.
     fn drop(&mut self) {
         self.recorder.release(&self.id);
-        if self.is_ended || self.is_keyed() {
+        if self.is_ended {
+            return;
+        }
+        let events = Arc::clone(&self.recorder.events);
+        if self.is_keyed() {
+            events.tell(|| self.event(EventKind::Left, None));
             return;
         }
         let reason = Reason::Cancelled;
-        let outcome = plain(&match self.cut.take() {
+        let outcome = match self.cut.take() {
             Some(cut) => Outcome::Partial { reason, cut },
             None => Outcome::Failed { reason },
-        });
+        };
+        let told = events.tell_later(|| self.event(EventKind::Ended, Some(&outcome)));
+        let outcome = plain(&outcome);
         match &self.kept {
-            Kept::Story { .. } => self.tell(outcome),
+            Kept::Story { .. } => self.tell(outcome, told),
             Kept::All { claim, .. } => {
                 let (claim, at) = (claim.clone(), now());
                 self.recorder
-                    .note(move |writes| writes.end(&claim, at, &outcome));
+                    .note(told, move |writes| writes.end(&claim, at, &outcome));
             }
         }
     }
@@ -365,7 +427,7 @@ mod tests {
 
     async fn recorded(record: Record) -> (Arc<Recorder>, Option<Recording>) {
         let store = Store::in_memory().expect("a store");
-        let recorder = Arc::new(Recorder::start(Arc::new(store)));
+        let recorder = Arc::new(Recorder::start(Arc::new(store), record));
         let recording = Recording::begin(&recorder, record, about()).await;
         (recorder, recording.expect("it can be written"))
     }

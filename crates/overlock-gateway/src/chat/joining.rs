@@ -340,8 +340,12 @@ struct Observer<'a, 'h> {
 
 impl Observe for Observer<'_, '_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
-        self.account.calling(ask.way.map(Way::name));
-        self.budget = Some(plan.into());
+        let (way, budget) = (ask.way.map(Way::name), CallBudget::from(plan));
+        self.account.calling(way);
+        self.budget = Some(budget);
+        if let Some(recording) = &self.recording {
+            recording.asking(way, budget);
+        }
         if let Some(hear) = &mut self.hear {
             hear.call();
         }

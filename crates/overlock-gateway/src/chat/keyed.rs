@@ -105,12 +105,13 @@ pub(crate) async fn begin(
             return Err(unkept(&error));
         }
     };
-    let steps = u32::try_from(run.steps.len()).unwrap_or(u32::MAX);
-    let recording = Recording::keyed(recorder, claim, run.summary.began_at, about, steps);
     if let Some(answer) = &run.answer {
+        recorder.release(&known);
         let answer = serde_json::from_str(answer).map_err(|_| damaged())?;
         return Ok(Keyed::Answered(answer));
     }
+    let steps = u32::try_from(run.steps.len()).unwrap_or(u32::MAX);
+    let recording = Recording::keyed(recorder, claim, run.summary.began_at, about, steps);
     if run.steps.is_empty() {
         return Ok(Keyed::New(recording));
     }

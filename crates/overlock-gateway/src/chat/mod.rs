@@ -156,6 +156,9 @@ impl Job {
     async fn asked(&self, body: String) -> Result<Answer, ApiError> {
         let (path, mut headers) = ("/chat/completions", self.headers.clone());
         self.account.calling(None);
+        if let Some(recording) = &self.recording {
+            recording.asking(None, self.budget);
+        }
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let body = whole_body(body);

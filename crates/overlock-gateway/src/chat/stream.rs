@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use hyper::StatusCode;
-use hyper::header::{CACHE_CONTROL, HeaderValue};
 use overlock_budget::ChatCounter;
 use overlock_model::{Continuation, Outcome, SseReader, TextContinuation, Usage};
 use serde_json::{Map, Value, json};
@@ -22,7 +20,7 @@ use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema};
-use crate::body::{KEEP_ALIVE, Reply, reply as typed_reply, whole, worked_on};
+use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
 use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
@@ -84,14 +82,6 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
     let mut body = events.concat();
     body.push_str(&ending(answer.ended, answer.taken.calls, answer.violates));
     event_stream(whole(body))
-}
-
-fn event_stream(body: crate::body::Body) -> Reply {
-    let mut reply = typed_reply(StatusCode::OK, "text/event-stream", body);
-    reply
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    reply
 }
 
 /// The last words of a stream. How it went is a comment, since headers are gone long ago.

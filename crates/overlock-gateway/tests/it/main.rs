@@ -20,6 +20,8 @@ mod shell;
 mod traces;
 // One object in, one object out, and recorded runs.
 mod api;
+// What is told of runs while they happen.
+mod events;
 // Clients that mean harm, or cannot do better.
 mod hostile;
 // Clients that others wrote, which `cargo xtask test` installs.
