@@ -38,8 +38,9 @@ pub mod testing;
 
 pub use arriving::HELD_BACK;
 pub use backend::{
-    Anthropic, Backend, BackendError, Call, Event, Events, Http, OpenAi, Phase, PrefillStyle,
-    RetryPolicy, Retrying, SseEvent, SseReader, Timeouts, TooLongEvent, Usage, https_connector,
+    Anthropic, Backend, BackendError, Call, Event, Events, Half, Halves, Http, OpenAi, Phase,
+    PrefillStyle, ReadEvent, RetryPolicy, Retrying, SseEvent, SseReader, Timeouts, TooLongEvent,
+    Usage, https_connector,
 };
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{

@@ -470,8 +470,13 @@ fn requested(whole: &Map<String, Value>) -> Result<Option<(&'static str, u64)>, 
 }
 
 fn tokens(value: &Value, key: &str) -> Result<u64, RequestError> {
-    let tokens = value.as_number().and_then(serde_json::Number::as_u64);
-    tokens.ok_or_else(|| {
+    let whole = |number: &serde_json::Number| {
+        // Some programs know no whole numbers, and write `100.0`.
+        number
+            .as_u64()
+            .or_else(|| number.to_string().strip_suffix(".0")?.parse().ok())
+    };
+    value.as_number().and_then(whole).ok_or_else(|| {
         let expected = format!("a whole number from 0 to {}", u64::MAX);
         wrong_at(key, value, &expected)
     })

@@ -72,8 +72,7 @@ impl Object {
     pub fn number(&mut self, field: &str) -> Result<Option<usize>, Refusal> {
         match self.fields.remove(field) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => value
-                .as_u64()
+            Some(value) => whole_number(&value)
                 .and_then(|number| usize::try_from(number).ok())
                 .map(Some)
                 .ok_or_else(|| mistyped(field, &value, "a whole number from 0 on")),
@@ -180,6 +179,14 @@ fn not_json(what: &str, error: &serde_json::Error) -> String {
             error.column()
         ),
     }
+}
+
+/// A number that is whole, however it is written: some programs write `100.0`.
+fn whole_number(value: &Value) -> Option<u64> {
+    let number = value.as_number()?;
+    number
+        .as_u64()
+        .or_else(|| number.to_string().strip_suffix(".0")?.parse().ok())
 }
 
 fn missing(field: &str) -> Refusal {

@@ -199,6 +199,7 @@ impl Job {
     /// The reply to a request that was answered before.
     fn replayed(&self, value: Value) -> Reply {
         let whole = WholeAnswer::replayed(value);
+        self.account.replayed(&whole.value, whole.ended.name());
         if self.wish.streams {
             stream::told(self, &whole)
         } else {

@@ -219,10 +219,11 @@ impl OneRun {
             outcome: None,
             reason: None,
             cut: None,
+            iterations: 0,
             ..listed.clone()
         };
         let began = Event::of_run(EventKind::Began, &as_begun);
-        self.stored.push_back(Event { steps: 0, ..began });
+        self.stored.push_back(began);
         for (number, step) in (1..).zip(&run.steps) {
             let step = self.recorder.events.step(&self.id, number, step);
             self.stored.push_back(step);

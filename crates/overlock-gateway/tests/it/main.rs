@@ -24,5 +24,7 @@ mod api;
 mod events;
 // Clients that mean harm, or cannot do better.
 mod hostile;
+// The gateway and its description, which `cargo xtask test` has compared.
+mod described;
 // Clients that others wrote, which `cargo xtask test` installs.
 mod clients;

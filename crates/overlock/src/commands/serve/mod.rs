@@ -85,6 +85,7 @@ impl Serve {
         let store = self.store(&config)?;
         let mut settings = settings(&config, &found, &keys);
         let traces_url = config.serve.traces_url.as_deref();
+        let traces_url = traces_url.filter(|_| traces::may_be_sent(&mut notes));
         settings.traces = traces_url.map(traces::traces).transpose()?;
         let gateway = Gateway::new(settings, store);
         let gateway = gateway.map_err(|source| Failure::Gateway { source })?;
