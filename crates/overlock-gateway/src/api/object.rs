@@ -181,12 +181,14 @@ fn not_json(what: &str, error: &serde_json::Error) -> String {
     }
 }
 
-/// A number that is whole, however it is written: some programs write `100.0`.
+/// A number that is whole, however it is written: some programs know no others than `100.0`.
 fn whole_number(value: &Value) -> Option<u64> {
-    let number = value.as_number()?;
-    number
-        .as_u64()
-        .or_else(|| number.to_string().strip_suffix(".0")?.parse().ok())
+    let rounded = || {
+        let float = value.as_f64()?;
+        let is_whole = float.fract() == 0.0;
+        is_whole.then(|| format!("{float:.0}"))?.parse().ok()
+    };
+    value.as_u64().or_else(rounded)
 }
 
 fn missing(field: &str) -> Refusal {

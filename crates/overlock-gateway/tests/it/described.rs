@@ -40,7 +40,7 @@ async fn the_gateway_is_what_its_description_says() {
         .arg(config)
         .args(["--no-color", "run"])
         .arg(format!("{}/openapi.json", door.address))
-        .args(["--checks", "all", "--mode", "all", "--seed", "1"])
+        .args(["--mode", "all", "--seed", "1"])
         .args(["--max-examples", EXAMPLES, "--generation-database", "none"])
         .args(["--request-timeout", "30", "--continue-on-failure"])
         .args(["--suppress-health-check", "all", "--warnings", "off"])
