@@ -83,7 +83,7 @@ impl Gateway {
             sleep(LAST_EVENTS).await;
             recorder.events.hang_up();
         }
-        pending().await
+        pending::<()>().await;
     }
 
     fn talk(

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -8,12 +9,12 @@ use overlock_model::ContinuationOptions;
 use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
 use overlock_store::{NewRun, RunId, Store};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 use crate::door::{Door, Got, ask, open, open_with, report, script, serve, serve_with};
+use crate::fake::{Fake, Said};
 
 const ALL: &str = "/api/runs/events";
 
@@ -54,15 +55,14 @@ impl Listening {
     /// The next event, which must not be waited for in vain; nothing at the end.
     async fn next(&mut self) -> Option<Told> {
         loop {
-            if let Some((event, rest)) = self.read.split_once("\n\n") {
-                let told = parsed(event);
-                self.read = rest.to_owned();
-                match told {
+            if let Some(end) = self.read.find("\n\n") {
+                let event: String = self.read.drain(..end + 2).collect();
+                match parsed(&event) {
                     Some(told) => return Some(told),
                     None => continue,
                 }
             }
-            let frame = tokio::time::timeout(Duration::from_secs(60), self.response.frame()).await;
+            let frame = tokio::time::timeout(Duration::from_mins(1), self.response.frame()).await;
             let data = frame.expect("it comes")?.expect("no error").into_data();
             let text = String::from_utf8(data.expect("data").into()).expect("text");
             self.read.push_str(&text);
@@ -350,16 +350,16 @@ async fn stuck(address: &str) -> TcpStream {
 }
 
 /// Large runs, so that more happens than is kept, or than a connection takes.
-async fn chatter(door: &Door<crate::fake::Fake>, runs: usize) {
+async fn chatter(door: &Door<Fake>, runs: usize) {
     for _ in 0..runs {
         let got = door.chat(&ask(false), &[]).await;
         assert_eq!(got.status, StatusCode::OK, "{}", got.body);
     }
 }
 
-async fn wordy() -> (Door<crate::fake::Fake>, Store) {
+async fn wordy() -> (Door<Fake>, Store) {
     let content = json!({ "text": "a line of text\n".repeat(40_000) }).to_string();
-    let upstream = crate::fake::Fake::start(vec![crate::fake::Said::content(&content, "stop")]);
+    let upstream = Fake::start(vec![Said::content(&content, "stop")]);
     let door = Door {
         address: String::new(),
         upstream: upstream.await,
@@ -380,7 +380,7 @@ async fn a_slow_reader_slows_nobody_down_and_is_told_what_it_missed() {
     // What is searched is only what is new, and a little of what was there before.
     loop {
         let from = got.len().saturating_sub(lagged.len());
-        let read = tokio::time::timeout(Duration::from_secs(60), client.read(&mut buffer)).await;
+        let read = tokio::time::timeout(Duration::from_mins(1), client.read(&mut buffer)).await;
         let read = read.expect("it comes").expect("no error");
         assert!(read > 0, "the stream ended without a word");
         got.extend_from_slice(&buffer[..read]);
@@ -398,7 +398,7 @@ async fn the_end_of_the_gateway_is_the_end_of_the_events() {
     let mut settings = Settings::new(Upstream::new(&door.upstream.base));
     settings.record = Record::Full;
     // Whoever is waited for is waited for in vain.
-    settings.limits.shutdown_time = Duration::from_secs(3600);
+    settings.limits.shutdown_time = Duration::from_hours(1);
     let gateway = Arc::new(Gateway::new(settings, Some(store)).expect("a gateway"));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     door.address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -411,7 +411,7 @@ async fn the_end_of_the_gateway_is_the_end_of_the_events() {
     let unread = stuck(&door.address).await;
     chatter(&door, 30).await;
     stop.send(()).expect("it serves");
-    let served = tokio::time::timeout(Duration::from_secs(60), serving).await;
+    let served = tokio::time::timeout(Duration::from_mins(1), serving).await;
     served
         .expect("it ends")
         .expect("no panic")
