@@ -308,6 +308,7 @@ fn another_protocol_for_traces_is_told_to_be_none_of_ours() {
             ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol),
         ];
         let mut serving = Serving::start("protocol", &upstream, &variables);
+        assert_eq!(serving.ask("GET /health", "").0, 200);
         assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
         let told = format!("OTEL_EXPORTER_OTLP_PROTOCOL` is `{protocol}`");
         assert_eq!(serving.said.contains(&told), is_told, "{}", serving.said);
