@@ -5,6 +5,7 @@
 mod bench;
 mod clients;
 mod count;
+mod described;
 mod documents;
 mod fuzz;
 mod judges;

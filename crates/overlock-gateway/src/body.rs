@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -202,6 +202,15 @@ pub(crate) fn reply(status: StatusCode, kind: &'static str, body: Body) -> Reply
     reply
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    reply
+}
+
+/// A reply with events.
+pub(crate) fn event_stream(body: Body) -> Reply {
+    let mut reply = reply(StatusCode::OK, "text/event-stream", body);
+    reply
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     reply
 }
 

@@ -58,12 +58,13 @@ impl Gateway {
         let metrics = Metrics::new();
         let traces = settings.traces.as_ref();
         let exporter = traces.map(|traces| Exporter::new(traces, metrics.spans.clone()));
+        let record = settings.record;
         Ok(Self {
             http,
             client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
             known: KnownModels::default(),
-            recorder: store.map(|store| Arc::new(Recorder::start(Arc::new(store)))),
+            recorder: store.map(|store| Arc::new(Recorder::start(Arc::new(store), record))),
             admission: Admission::new(
                 &settings.limits,
                 metrics.queued.clone(),

@@ -25,6 +25,7 @@ mod upstream;
 
 // What came of it.
 mod account;
+mod events;
 mod log;
 mod metrics;
 mod record;

@@ -14,7 +14,8 @@ use overlock_model::{ContinuationOptions, Outcome, Reason};
 use overlock_store::{Claim, EndedRun, NewRun, RunId, Store, StoreError, Work, Writes};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::api::{Part, RecordedStep};
+use crate::api::{CallBudget, ListedRun, Part, RecordedStep};
+use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
 
 /// So many writes go to the disk together at most.
@@ -37,6 +38,8 @@ pub(crate) struct Recorder {
     live: Mutex<HashSet<RunId>>,
     /// Tells runs apart that begin in the same millisecond.
     drawn: AtomicU64,
+    /// Hears of what happens.
+    pub(crate) events: Arc<Events>,
 }
 
 /// A write, and what is done once it is on the disk.
@@ -53,8 +56,8 @@ pub(crate) enum RecordError {
 }
 
 impl Recorder {
-    /// Starts to write to a store.
-    pub(crate) fn start(store: Arc<Store>) -> Self {
+    /// Starts to write to a store. Whoever listens hears what is kept of a run, and no more.
+    pub(crate) fn start(store: Arc<Store>, record: Record) -> Self {
         let (writes, waiting) = mpsc::channel(WAITING);
         let written = Arc::clone(&store);
         let thread = thread::spawn(move || write_all(&written, waiting));
@@ -64,6 +67,7 @@ impl Recorder {
             writer: thread.thread().clone(),
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
+            events: Arc::new(Events::new(now(), record == Record::Full)),
         }
     }
 
@@ -103,11 +107,15 @@ impl Recorder {
         let _ = self.write(|_| Ok(())).await;
     }
 
-    /// Writes without waiting. What cannot be written is not.
-    fn note(&self, work: impl FnOnce(&Writes<'_>) -> Result<(), StoreError> + Send + 'static) {
+    /// Writes without waiting, and tells of it afterwards. What cannot be written is not.
+    fn note(
+        &self,
+        told: Later,
+        work: impl FnOnce(&Writes<'_>) -> Result<(), StoreError> + Send + 'static,
+    ) {
         let write: Write = Box::new(move |writes| {
             let _ = work(writes);
-            Box::new(|| {})
+            Box::new(move || drop(told))
         });
         let _ = self.writes.try_send(write);
     }
@@ -124,6 +132,18 @@ impl Recorder {
         };
         live.work = self.store.work_on(id)?;
         Ok(live.work.is_some().then_some(live))
+    }
+
+    /// Whether somebody works on a run.
+    pub(crate) fn is_live(&self, id: &RunId) -> bool {
+        self.live().contains(id)
+    }
+
+    /// The runs that somebody works on, the latest first.
+    pub(crate) fn running(&self) -> Vec<RunId> {
+        let mut running: Vec<RunId> = self.live().iter().cloned().collect();
+        running.sort_unstable_by(|one, other| other.cmp(one));
+        running
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
@@ -175,6 +195,7 @@ pub(crate) struct Recording {
     recorder: Arc<Recorder>,
     pub(crate) id: RunId,
     began_at: u64,
+    about: Arc<About>,
     kept: Kept,
     steps: u32,
     cut: Option<Cut>,
@@ -208,10 +229,7 @@ enum Kept {
     /// else meanwhile.
     All { claim: Claim, key: Option<Live> },
     /// What happened without what was said, in the end.
-    Story {
-        about: Arc<About>,
-        steps: Vec<String>,
-    },
+    Story { steps: Vec<String> },
 }
 
 impl Recording {
@@ -224,40 +242,51 @@ impl Recording {
         let (id, began_at) = (recorder.new_id(), now());
         let kept = match record {
             Record::Off => return Ok(None),
-            Record::Metadata => Kept::Story {
-                about,
-                steps: Vec::new(),
-            },
+            Record::Metadata => Kept::Story { steps: Vec::new() },
             Record::Full => {
-                let own_id = id.clone();
-                let begin =
-                    move |writes: &Writes<'_>| writes.begin(&about.begun(&own_id, began_at));
+                let (run, own_id) = (Arc::clone(&about), id.clone());
+                let begin = move |writes: &Writes<'_>| writes.begin(&run.begun(&own_id, began_at));
                 Kept::All {
                     claim: recorder.write(begin).await?,
                     key: None,
                 }
             }
         };
-        Ok(Some(Self::of(recorder, id, began_at, kept, 0)))
+        Ok(Some(Self::of(recorder, id, began_at, about, kept, 0)))
     }
 
     /// Goes on to keep a run that has a key.
-    pub(crate) fn keyed(live: Live, claim: Claim, began_at: u64, earlier: Option<Earlier>) -> Self {
+    pub(crate) fn keyed(
+        live: Live,
+        claim: Claim,
+        began_at: u64,
+        about: Arc<About>,
+        earlier: Option<Earlier>,
+    ) -> Self {
         let steps = earlier.as_ref().map_or(0, |earlier| earlier.steps.len());
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
         let (recorder, id) = (Arc::clone(&live.recorder), claim.id().clone());
         let key = Some(live);
         let kept = Kept::All { claim, key };
-        let mut recording = Self::of(&recorder, id, began_at, kept, steps);
+        let mut recording = Self::of(&recorder, id, began_at, about, kept, steps);
         recording.earlier = earlier.map(Box::new);
         recording
     }
 
-    fn of(recorder: &Arc<Recorder>, id: RunId, began_at: u64, kept: Kept, steps: u32) -> Self {
-        Self {
+    fn of(
+        recorder: &Arc<Recorder>,
+        id: RunId,
+        began_at: u64,
+        about: Arc<About>,
+        kept: Kept,
+        steps: u32,
+    ) -> Self {
+        recorder.live().insert(id.clone());
+        let recording = Self {
             recorder: Arc::clone(recorder),
             id,
             began_at,
+            about,
             kept,
             steps,
             cut: None,
@@ -268,7 +297,35 @@ impl Recording {
             },
             first: None,
             earlier: None,
-        }
+        };
+        let events = &recording.recorder.events;
+        events.tell(|| recording.event(EventKind::Began, None));
+        recording
+    }
+
+    /// What is told of the run as a whole.
+    fn event(&self, kind: EventKind, outcome: Option<&Outcome>) -> Event {
+        let run = ListedRun {
+            id: &self.id,
+            began_at: self.began_at,
+            ended_at: outcome.map(|_| now()),
+            model: &self.about.model,
+            outcome: outcome.map(Outcome::name),
+            reason: outcome.and_then(Outcome::reason),
+            cut: match outcome {
+                Some(Outcome::Partial { cut, .. }) => Some(cut.clone()),
+                _ => None,
+            },
+            iterations: self.steps.into(),
+        };
+        Event::of_run(kind, &run)
+    }
+
+    /// Tells that the model is asked for the next step.
+    pub(crate) fn asking(&self, way: Option<&'static str>, budget: CallBudget) {
+        let number = self.steps.saturating_add(1);
+        let asking = || Event::asking(&self.id, number, way, budget);
+        self.recorder.events.tell(asking);
     }
 
     /// Whether anything was kept of it yet.
@@ -323,8 +380,8 @@ impl Recording {
     pub(crate) async fn step(&mut self, step: &RecordedStep) -> Result<(), RecordError> {
         self.steps += 1;
         self.cut.clone_from(&step.cut);
-        match &mut self.kept {
-            Kept::Story { steps, .. } => {
+        let kept = match &mut self.kept {
+            Kept::Story { steps } => {
                 steps.push(plain(&step.without_text()));
                 Ok(())
             }
@@ -339,7 +396,10 @@ impl Recording {
                 };
                 self.recorder.write(add).await
             }
-        }
+        };
+        let events = &self.recorder.events;
+        events.tell(|| events.step(&self.id, self.steps, step));
+        kept
     }
 
     /// Keeps how it ended, and what was answered to whoever has a key.
@@ -349,9 +409,11 @@ impl Recording {
         answer: Option<String>,
     ) -> Result<(), RecordError> {
         self.is_ended = true;
+        let events = &self.recorder.events;
+        let told = events.tell_later(|| self.event(EventKind::Ended, Some(outcome)));
         let outcome = plain(outcome);
         let Kept::All { claim, key } = &self.kept else {
-            self.tell(outcome);
+            self.tell(outcome, told);
             return Ok(());
         };
         let (claim, at) = (claim.clone(), now());
@@ -362,17 +424,19 @@ impl Recording {
             }
             writes.end(&claim, at, &outcome)
         };
-        self.recorder.write(end).await
+        let ended = self.recorder.write(end).await;
+        drop(told);
+        ended
     }
 
     /// Writes down the story of a run.
-    fn tell(&mut self, outcome: String) {
-        let Kept::Story { about, steps } = &mut self.kept else {
+    fn tell(&mut self, outcome: String, told: Later) {
+        let Kept::Story { steps } = &mut self.kept else {
             return;
         };
-        let (about, steps) = (Arc::clone(about), std::mem::take(steps));
+        let (about, steps) = (Arc::clone(&self.about), std::mem::take(steps));
         let (id, began_at, at) = (self.id.clone(), self.began_at, now());
-        self.recorder.note(move |writes| {
+        self.recorder.note(told, move |writes| {
             writes.tell(&EndedRun {
                 begun: about.begun(&id, began_at),
                 steps: &steps,
@@ -386,20 +450,31 @@ impl Recording {
 impl Drop for Recording {
     /// Who goes away in the middle calls the run off. One with a key waits to be asked for again.
     fn drop(&mut self) {
-        if self.is_ended || self.is_keyed() {
+        // One with a key is let go of by its mark.
+        if !self.is_keyed() {
+            self.recorder.live().remove(&self.id);
+        }
+        if self.is_ended {
+            return;
+        }
+        let events = Arc::clone(&self.recorder.events);
+        if self.is_keyed() {
+            events.tell(|| self.event(EventKind::Left, None));
             return;
         }
         let reason = Reason::Cancelled;
-        let outcome = plain(&match self.cut.take() {
+        let outcome = match self.cut.take() {
             Some(cut) => Outcome::Partial { reason, cut },
             None => Outcome::Failed { reason },
-        });
+        };
+        let told = events.tell_later(|| self.event(EventKind::Ended, Some(&outcome)));
+        let outcome = plain(&outcome);
         match &self.kept {
-            Kept::Story { .. } => self.tell(outcome),
+            Kept::Story { .. } => self.tell(outcome, told),
             Kept::All { claim, .. } => {
                 let (claim, at) = (claim.clone(), now());
                 self.recorder
-                    .note(move |writes| writes.end(&claim, at, &outcome));
+                    .note(told, move |writes| writes.end(&claim, at, &outcome));
             }
         }
     }
@@ -445,7 +520,7 @@ mod tests {
 
     async fn recorded(record: Record) -> (Arc<Recorder>, Option<Recording>) {
         let store = Store::in_memory().expect("a store");
-        let recorder = Arc::new(Recorder::start(Arc::new(store)));
+        let recorder = Arc::new(Recorder::start(Arc::new(store), record));
         let recording = Recording::begin(&recorder, record, about()).await;
         (recorder, recording.expect("it can be written"))
     }

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{AbortHandle, BoxFuture};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
@@ -25,6 +25,15 @@ pub(crate) struct Call {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) request: Request<Incoming>,
     pub(crate) account: Arc<Account>,
+    /// Ends the connection, whatever it is in the middle of.
+    pub(crate) hang_up: AbortHandle,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    pub(crate) hang_up: AbortHandle,
 }
 
 /// What a handler gives back.
@@ -85,7 +94,9 @@ const ROUTES: &[Route] = routes! {
     Queued POST "/api/stitch"          => api::stitch,
     Queued POST "/api/fit"             => api::fit,
     Queued GET  "/api/runs"            => handlers::runs::list,
+    Keyed  GET  "/api/runs/events"     => handlers::events::all,
     Queued GET  "/api/runs/{id}"       => handlers::runs::show,
+    Keyed  GET  "/api/runs/{id}/events" => handlers::events::one,
 
     Open   GET  "/health"              => handlers::health::answer,
     Keyed  GET  "/metrics"             => handlers::metrics::answer,
@@ -96,16 +107,12 @@ const ROUTES: &[Route] = routes! {
 const NOWHERE: &str = "none";
 
 /// Answers a request; what goes wrong is an answer too.
-pub(crate) async fn answer(
-    gateway: Arc<Gateway>,
-    request: Request<Incoming>,
-    client: SocketAddr,
-) -> Reply {
+pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>, peer: Peer) -> Reply {
     let way = Way::find(request.method(), request.uri().path());
     let begun = Begun {
         method: request.method().clone(),
         route: way.name(),
-        client,
+        client: peer.address,
     };
     let exporter = gateway.exporter.as_ref().filter(|_| way.is_chat());
     let trace = exporter.and_then(|exporter| RequestTrace::begin(exporter, request.headers()));
@@ -115,6 +122,7 @@ pub(crate) async fn answer(
         gateway,
         request,
         account,
+        hang_up: peer.hang_up,
     };
     let handled = without_panic(way.go(call, &mut watch)).await;
     watch.follow(handled.unwrap_or_else(ApiError::into_reply))

@@ -1,11 +1,13 @@
 //! Accepts connections until it is told to stop.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{AbortHandle, Abortable};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use crate::gateway::Gateway;
-use crate::routes;
+use crate::routes::{self, Peer};
 use crate::trace::LAST_WORDS;
 
 /// A head is no longer than this.
@@ -31,6 +33,8 @@ fn is_of_one_client(error: &io::Error) -> bool {
         ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
     )
 }
+/// How long those who listen to events have to read the last of them.
+const LAST_EVENTS: Duration = Duration::from_millis(500);
 
 impl Gateway {
     /// Serves until `stop` is done, and then until the requests are that are being worked on, for
@@ -67,12 +71,28 @@ impl Gateway {
         }
         drop(listener);
         // Those who take longer are left to whoever runs this.
-        let _ = timeout(limits.shutdown_time, graceful.shutdown()).await;
+        let _ = timeout(limits.shutdown_time, async {
+            tokio::select! {
+                () = graceful.shutdown() => {}
+                () = self.leave_readers() => {}
+            }
+        })
+        .await;
         if let (Some(exporter), Some(exporting)) = (&self.exporter, exporting) {
             exporter.close();
             let _ = timeout(LAST_WORDS, exporting).await;
         }
         Ok(())
+    }
+
+    /// Ends what has no end of its own, and does not wait for those who do not read it.
+    async fn leave_readers(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.events.close();
+            sleep(LAST_EVENTS).await;
+            recorder.events.hang_up();
+        }
+        pending::<()>().await;
     }
 
     fn talk(
@@ -85,16 +105,21 @@ impl Gateway {
         // Small events go out at once.
         let _ = stream.set_nodelay(true);
         let head_time = self.settings.limits.head_time;
+        let (hang_up, registration) = AbortHandle::new_pair();
+        let peer = Peer {
+            address: client,
+            hang_up,
+        };
         let service = service_fn(move |request| {
-            let gateway = Arc::clone(&self);
-            async move { Ok::<_, Infallible>(routes::answer(gateway, request, client).await) }
+            let (gateway, peer) = (Arc::clone(&self), peer.clone());
+            async move { Ok::<_, Infallible>(routes::answer(gateway, request, peer).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(head_time)
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);
-        let connection = watcher.watch(connection);
+        let connection = Abortable::new(watcher.watch(connection), registration);
         tokio::spawn(async move {
             // A client that breaks off or talks nonsense is no news.
             let _ = connection.await;

@@ -226,6 +226,8 @@ pub struct Limits {
     pub queue_time: Duration,
     /// How many connections are open at once.
     pub connections: usize,
+    /// How many listen to events at once.
+    pub readers: usize,
     /// How long the requests that are worked on have after the gateway is told to stop.
     pub shutdown_time: Duration,
     /// After how much silence a stream shows that it is alive.
@@ -246,6 +248,7 @@ impl Default for Limits {
             queue: 1024,
             queue_time: Duration::from_secs(10),
             connections: 8192,
+            readers: 64,
             shutdown_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(10),
             run_time: Duration::from_mins(30),

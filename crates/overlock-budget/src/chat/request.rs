@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::depth::{DEEPEST, Refused, shallow_object};
 use super::message::{ChatMessage, ChatRole, Facts};
@@ -470,11 +470,20 @@ fn requested(whole: &Map<String, Value>) -> Result<Option<(&'static str, u64)>, 
 }
 
 fn tokens(value: &Value, key: &str) -> Result<u64, RequestError> {
-    let tokens = value.as_number().and_then(serde_json::Number::as_u64);
-    tokens.ok_or_else(|| {
+    value.as_number().and_then(whole_number).ok_or_else(|| {
         let expected = format!("a whole number from 0 to {}", u64::MAX);
         wrong_at(key, value, &expected)
     })
+}
+
+/// A number that is whole, however it is written: some programs know no others than `100.0`.
+fn whole_number(number: &Number) -> Option<u64> {
+    let rounded = || {
+        let float = number.as_f64()?;
+        let is_whole = float.fract() == 0.0;
+        is_whole.then(|| format!("{float:.0}"))?.parse().ok()
+    };
+    number.as_u64().or_else(rounded)
 }
 
 fn check_text(

@@ -72,8 +72,7 @@ impl Object {
     pub fn number(&mut self, field: &str) -> Result<Option<usize>, Refusal> {
         match self.fields.remove(field) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => value
-                .as_u64()
+            Some(value) => whole_number(&value)
                 .and_then(|number| usize::try_from(number).ok())
                 .map(Some)
                 .ok_or_else(|| mistyped(field, &value, "a whole number from 0 on")),
@@ -180,6 +179,16 @@ fn not_json(what: &str, error: &serde_json::Error) -> String {
             error.column()
         ),
     }
+}
+
+/// A number that is whole, however it is written: some programs know no others than `100.0`.
+fn whole_number(value: &Value) -> Option<u64> {
+    let rounded = || {
+        let float = value.as_f64()?;
+        let is_whole = float.fract() == 0.0;
+        is_whole.then(|| format!("{float:.0}"))?.parse().ok()
+    };
+    value.as_u64().or_else(rounded)
 }
 
 fn missing(field: &str) -> Refusal {

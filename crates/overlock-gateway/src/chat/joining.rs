@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::error::Error;
 
-use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
-use hyper::HeaderMap;
+use futures_util::{FutureExt, TryStreamExt};
+use hyper::{HeaderMap, StatusCode};
 use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
 use overlock_json::Base;
 use overlock_model::{
@@ -23,6 +23,7 @@ use crate::account::Account;
 use crate::api::{CallBudget, RecordedStep};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
+use crate::metrics::UpstreamError;
 use crate::record::{RecordError, Recording};
 use crate::trace::{Answered, Called};
 
@@ -299,10 +300,38 @@ impl Backend for Placed<'_> {
             let mut headers = joiner.headers.clone();
             joiner.account.place_in_trace(&mut headers);
             let backend = OpenAi::new(http, joiner.base, None, prefill)?;
-            backend.with_headers(&headers).call(call).await
+            let errors = joiner.gateway.metrics.upstream_errors.clone();
+            let count = move |error: &BackendError| {
+                if let Some(kind) = counted(error) {
+                    errors.add(kind);
+                }
+            };
+            let called = backend.with_headers(&headers).call(call).await;
+            let events = called.inspect_err(&count)?;
+            let events: Events = Box::pin(events.inspect_err(count));
+            Ok(events)
         }
         .boxed()
     }
+}
+
+/// As what an error is counted; nothing if nothing was sent.
+fn counted(error: &BackendError) -> Option<UpstreamError> {
+    Some(match error {
+        BackendError::Address { .. } | BackendError::Unsupported { .. } => return None,
+        BackendError::Unreachable { .. } | BackendError::Certificate { .. } => {
+            UpstreamError::Unreachable
+        }
+        BackendError::TimedOut { .. } => UpstreamError::Late,
+        BackendError::Status { status, .. } => match StatusCode::from_u16(*status) {
+            Ok(status) if !status.is_success() => UpstreamError::Status(status),
+            // A stream that turned into an error began well.
+            _ => UpstreamError::Broken,
+        },
+        BackendError::Malformed { .. }
+        | BackendError::Broken { .. }
+        | BackendError::TooLong { .. } => UpstreamError::Broken,
+    })
 }
 
 /// The name of what went wrong with a call.
@@ -353,8 +382,12 @@ struct Observer<'a, 'h> {
 
 impl Observe for Observer<'_, '_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
-        self.account.calling(ask.way.map(Way::name));
-        self.budget = Some(plan.into());
+        let (way, budget) = (ask.way.map(Way::name), CallBudget::from(plan));
+        self.account.calling(way);
+        self.budget = Some(budget);
+        if let Some(recording) = &self.recording {
+            recording.asking(way, budget);
+        }
         if let Some(hear) = &mut self.hear {
             hear.call();
         }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -108,7 +109,7 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
         )
         .with_code("not_recorded"));
     };
-    let about = job.about(text, true);
+    let about = Arc::new(job.about(text, true));
     let (id, at, digest) = (recorder.new_id(), now(), digest(&[text.as_bytes()]));
     // It is marked before anybody else can find it.
     let work_on = |id: &RunId| {
@@ -117,13 +118,14 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
     };
     let live = work_on(&id)?;
     let begun = {
+        let about = Arc::clone(&about);
         let begin =
             move |writes: &Writes<'_>| writes.begin_once(&key, &digest, &about.begun(&id, at));
         recorder.write(begin).await
     };
     let known = match begun.map_err(|error| unkept(&error))? {
         Begun::Now(claim) => {
-            return Ok(Keyed::New(Recording::keyed(live, claim, at, None)));
+            return Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)));
         }
         Begun::Before(known) => known,
         Begun::Otherwise => {
@@ -149,10 +151,12 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
         Some(Kept::Answered(answered)) => Ok(Keyed::Answered(known, answered.into_owned())),
         Some(Kept::First(first)) => {
             let earlier = Some(earlier(&run)?);
-            let recording = Recording::keyed(live, claim, at, earlier);
+            let recording = Recording::keyed(live, claim, at, about, earlier);
             Ok(Keyed::Unfinished(first.into_owned(), recording))
         }
-        None if run.steps.is_empty() => Ok(Keyed::New(Recording::keyed(live, claim, at, None))),
+        None if run.steps.is_empty() => {
+            Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)))
+        }
         // Steps follow from a first answer.
         None => Err(damaged()),
     }

@@ -180,6 +180,9 @@ impl Job {
     async fn asked(&self, body: String) -> Result<Answer, ApiError> {
         let (path, mut headers) = ("/chat/completions", self.headers.clone());
         self.account.calling(None);
+        if let Some(recording) = &self.recording {
+            recording.asking(None, self.budget);
+        }
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let body = whole_body(body);
@@ -220,6 +223,7 @@ impl Job {
     /// The reply to a request that was answered before.
     fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
         let whole = WholeAnswer::replayed(answered)?;
+        self.account.replayed(&whole.value, whole.ended.name());
         Ok(if self.wish.streams {
             stream::told(self, &whole)
         } else {

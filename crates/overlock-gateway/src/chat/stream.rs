@@ -8,10 +8,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use hyper::StatusCode;
-use hyper::header::{CACHE_CONTROL, HeaderValue};
 use overlock_budget::ChatCounter;
-use overlock_model::{Continuation, Outcome, SseReader, TextContinuation, Usage};
+use overlock_model::{Continuation, Halves, Outcome, SseReader, TextContinuation, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
@@ -24,7 +22,7 @@ use super::whole::WholeAnswer;
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema};
 use crate::api::Part;
-use crate::body::{KEEP_ALIVE, Reply, reply as typed_reply, whole, worked_on};
+use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
 use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
@@ -92,14 +90,6 @@ fn chunks(completion: &Value) -> Vec<Value> {
     events
 }
 
-fn event_stream(body: crate::body::Body) -> Reply {
-    let mut reply = typed_reply(StatusCode::OK, "text/event-stream", body);
-    reply
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    reply
-}
-
 /// The last words of a stream. How it went is a comment, since headers are gone long ago.
 fn ending(ended: Ended, continuations: u32, violates: bool) -> String {
     let (outcome, schema) = (ended.name(), if violates { " schema=violated" } else { "" });
@@ -127,6 +117,8 @@ struct Relay {
     out: mpsc::Sender<Bytes>,
     /// What every event of this answer says besides its choices.
     head: Map<String, Value>,
+    /// Characters of which half has come.
+    halves: Halves,
     choices: BTreeMap<u64, Choice>,
     /// What the upstream says its call took.
     usage: Option<Value>,
@@ -209,6 +201,7 @@ impl Relay {
             job,
             out,
             head: Map::new(),
+            halves: Halves::default(),
             choices: BTreeMap::new(),
             usage: None,
             output_tokens: 0,
@@ -299,8 +292,15 @@ impl Relay {
 
     /// Passes on an event of the first answer.
     async fn pass_on(&mut self, data: Vec<u8>) -> Result<(), ApiError> {
-        let mut value: Value = serde_json::from_slice(&data)
-            .map_err(|_| ApiError::upstream("an event of the upstream is not JSON"))?;
+        let read = self.halves.read(&data);
+        let read = read.map_err(|_| ApiError::upstream("an event of the upstream is not JSON"))?;
+        let (mut value, mut changed) = (read.value, read.is_mended);
+        if let Some(half) = read.alone {
+            match first_text(&mut value) {
+                Some(text) => text.insert(0, char::REPLACEMENT_CHARACTER),
+                None => self.halves.hold(half),
+            }
+        }
         if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
             let said = error.get("message").unwrap_or(error);
             let said = said
@@ -316,7 +316,6 @@ impl Relay {
             self.head.remove("choices");
             self.head.remove("usage");
         }
-        let mut changed = false;
         if event.get("usage").is_some_and(Value::is_object) {
             // It is told at the end, for all calls.
             self.usage = event.remove("usage");
@@ -650,6 +649,30 @@ impl Relay {
         // Who has gone away takes this work along.
         let _ = self.out.send(bytes).await;
     }
+}
+
+/// The first text of an answer that an event goes on with.
+fn first_text(event: &mut Value) -> Option<&mut String> {
+    let choices = event.get_mut("choices")?.as_array_mut()?;
+    let mut deltas = choices
+        .iter_mut()
+        .filter_map(|choice| choice.get_mut("delta"));
+    deltas.find_map(|delta| {
+        let delta = delta.as_object_mut()?;
+        let has_content = delta.get("content").is_some_and(Value::is_string);
+        let text = if has_content {
+            delta.get_mut("content")
+        } else {
+            let calls = delta.get_mut("tool_calls")?.as_array_mut()?;
+            calls
+                .iter_mut()
+                .find_map(|call| call.pointer_mut("/function/arguments"))
+        };
+        match text? {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    })
 }
 
 fn content_event(head: &Map<String, Value>, index: u64, text: &str) -> Value {

@@ -30,14 +30,19 @@ pub(crate) async fn list(call: Call) -> Handled {
 }
 
 pub(crate) async fn show(call: Call) -> Handled {
-    let path = call.request.uri().path();
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let id: RunId = name.parse().map_err(|_| no_run())?;
+    let id = run_id(call.request.uri().path(), "")?;
     from_store(call.gateway, move |store| {
         let run = RecordedRun::read(store, &id)?;
         Ok(told(StatusCode::OK, &run.shown()?))
     })
     .await
+}
+
+/// The run that a path names before its end.
+pub(super) fn run_id(path: &str, end: &str) -> Result<RunId, ApiError> {
+    let path = path.strip_suffix(end).unwrap_or(path);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.parse().map_err(|_| no_run())
 }
 
 fn limit(query: Option<&str>) -> Result<u32, ApiError> {
@@ -62,30 +67,38 @@ async fn from_store(
     read: impl FnOnce(&Store) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
     let Some(recorder) = &gateway.recorder else {
-        return Err(ApiError::new(
-            StatusCode::NOT_FOUND,
-            "invalid_request_error",
-            "this gateway does not record runs",
-        )
-        .with_code("not-recorded"));
+        return Err(not_recorded());
     };
     recorder.settle().await;
     let store = Arc::clone(recorder.store());
-    let read = spawn_blocking(move || read(&store).map_err(|error| unreadable(&error)));
+    let read = spawn_blocking(move || read(&store).map_err(|error| untold(&error)));
     read.await.map_err(|_| ApiError::defect())?
 }
 
-fn unreadable(error: &RunsError) -> ApiError {
+pub(super) fn not_recorded() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "invalid_request_error",
+        "this gateway does not record runs",
+    )
+    .with_code("not-recorded")
+}
+
+/// What is said if the store cannot be read. What it says itself may name files of this machine.
+pub(super) fn unreadable() -> ApiError {
+    ApiError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "server_error",
+        "the recorded runs could not be read",
+    )
+    .with_code("store")
+}
+
+pub(super) fn untold(error: &RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
-        // What the store says may name files of this machine.
         RunsError::Store(_) | RunsError::Damaged { .. } | RunsError::Inconsistent { .. } => {
-            ApiError::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "server_error",
-                "the recorded runs could not be read",
-            )
-            .with_code("store")
+            unreadable()
         }
     }
 }

@@ -57,6 +57,34 @@ async fn strict_leaves_out_what_stops_halfway() {
 }
 
 #[tokio::test]
+async fn a_whole_number_may_be_written_with_a_point() {
+    let door = door().await;
+    let fit = |tokens: &str| {
+        format!(
+            r#"{{"model": "gpt-4", "max_tokens": {tokens}, "messages": [{{"role": "user", "content": "Hi"}}]}}"#
+        )
+    };
+    let render = |limit: &str| format!(r#"{{"text": "[1, 2", "limit": {limit}}}"#);
+    for (number, status) in [
+        ("300", 200),
+        ("300.0", 200),
+        ("3e2", 200),
+        ("300.5", 400),
+        ("-300.0", 400),
+    ] {
+        let fitted = door.send(Method::POST, "/api/fit", &[], &fit(number)).await;
+        assert_eq!(fitted.status, status, "{number}: {}", fitted.body);
+        if status == 200 {
+            assert_eq!(fitted.json()["requested"], 300, "{number}");
+        }
+        let rendered = door
+            .send(Method::POST, "/api/render", &[], &render(number))
+            .await;
+        assert_eq!(rendered.status, status, "{number}: {}", rendered.body);
+    }
+}
+
+#[tokio::test]
 async fn a_request_is_fitted() {
     let door = door().await;
     let request = json!({

@@ -127,9 +127,20 @@ pub(crate) async fn serve_gateway(gateway: Gateway) -> String {
 
 /// Asks for a path, and reads no more than the head of the answer.
 pub(crate) async fn open(address: &str, path: &str) -> Response<Incoming> {
-    let request = Request::get(format!("{address}{path}"))
-        .body(Full::<Bytes>::default())
-        .expect("a request");
+    open_with(address, path, &[]).await
+}
+
+/// The same with headers.
+pub(crate) async fn open_with(
+    address: &str,
+    path: &str,
+    headers: &[(&'static str, &str)],
+) -> Response<Incoming> {
+    let mut builder = Request::get(format!("{address}{path}"));
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    let request = builder.body(Full::<Bytes>::default()).expect("a request");
     let client = Client::builder(TokioExecutor::new()).build_http();
     client.request(request).await.expect("an answer")
 }

@@ -22,7 +22,11 @@ mod shell;
 mod traces;
 // One object in, one object out, and recorded runs.
 mod api;
+// What is told of runs while they happen.
+mod events;
 // Clients that mean harm, or cannot do better.
 mod hostile;
+// The gateway and its description, which `cargo xtask test` has compared.
+mod described;
 // Clients that others wrote, which `cargo xtask test` installs.
 mod clients;

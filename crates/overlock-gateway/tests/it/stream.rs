@@ -5,6 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::door::{Door, ask, report, script, serve};
+use crate::fake::Said;
 
 /// What a stream told, checked event by event.
 #[derive(Debug, Default)]
@@ -121,6 +122,64 @@ async fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
         assert_eq!(told.content, document, "{faults:?}");
         assert_eq!(told.finish, ["stop"]);
     }
+}
+
+#[tokio::test]
+async fn calls_for_the_rest_that_fail_are_counted() {
+    for (fault, reason) in [
+        (Fault::Status(503, None), "server_error"),
+        (Fault::Status(429, None), "rate_limited"),
+        (Fault::Reset(1), "broken"),
+        (Fault::MalformedEvent, "broken"),
+    ] {
+        for stream in [false, true] {
+            let script = script(&report(6000), 1500, &Behaviour::AS_ASKED);
+            let door = Door::open(script, &[None, Some(fault)]).await;
+            door.chat(&ask(stream), &[]).await;
+            let told = door.get("/metrics").await.body;
+            let line = format!("overlock_upstream_errors_total{{reason=\"{reason}\"}} 1\n");
+            assert!(told.contains(&line), "{fault:?}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_character_that_was_torn_in_two_is_whole_again() {
+    let document = report(12_000);
+    let script = script(&document, 1500, &Behaviour::AS_ASKED);
+    let torn = [Some(Fault::TornCharacters); 50];
+    let door = Door::open(script, &torn).await;
+    let told = told(&door.chat(&ask(true), &[]).await.body);
+    assert_eq!(told.content, document);
+    assert_eq!(told.finish, ["stop"]);
+}
+
+#[tokio::test]
+async fn half_a_character_that_finds_no_other_is_told_to_be_one() {
+    let chunk = |delta: &str| {
+        format!(
+            r#"data: {{"choices": [{{"index": 0, "delta": {delta}}}]}}{}"#,
+            "\n\n"
+        )
+    };
+    let body = [
+        chunk(r#"{"role": "assistant", "content": "a\ud83d"}"#),
+        chunk("{}"),
+        chunk(r#"{"content": "b\ud83d"}"#),
+        chunk(r#"{"content": "\ude00c\ud83d"}"#),
+        r#"data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}"#.to_owned(),
+        "\n\ndata: [DONE]\n\n".to_owned(),
+    ];
+    let said = Said {
+        status: 200,
+        headers: vec![("content-type", "text/event-stream".to_owned())],
+        body: body.concat(),
+    };
+    let door = Door::to_fake(vec![said]).await;
+    let mut request = ask(true);
+    request["response_format"] = json!({ "type": "text" });
+    let told = told(&door.chat(&request, &[]).await.body);
+    assert_eq!(told.content, "a\u{fffd}b😀c");
 }
 
 #[tokio::test]

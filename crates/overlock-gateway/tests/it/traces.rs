@@ -329,6 +329,37 @@ async fn a_request_is_one_span_and_each_call_one_below() {
 }
 
 #[tokio::test]
+async fn an_answer_that_was_given_before_ends_as_it_did_and_takes_nothing() {
+    for stream in [false, true] {
+        let mut collector = Collector::start().await;
+        let served = Served::start(replies(stream), Traces::new(&collector.url)).await;
+        let key = [("idempotency-key", "one")];
+        for _ in 0..2 {
+            let got = served.door.chat(&ask(stream), &key).await;
+            assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+        }
+        served.stop().await;
+        let collected = collector.collected();
+        let requests: Vec<_> = collected
+            .spans
+            .iter()
+            .filter(|span| span["kind"] == 2)
+            .collect();
+        let [first, again] = requests[..] else {
+            panic!("{}", collected.bytes);
+        };
+        check_numbers(first, &[("overlock.continuations", 2)]);
+        check_texts(
+            again,
+            &[("overlock.outcome", Some("complete")), ("error.type", None)],
+        );
+        check_numbers(again, &[("overlock.continuations", 0)]);
+        check_tokens(again, 0, 0);
+        assert_eq!(collected.spans.len(), 2 + 3, "nobody was called again");
+    }
+}
+
+#[tokio::test]
 async fn spans_arrive_while_the_gateway_serves() {
     let mut collector = Collector::start().await;
     let served = Served::start(replies(false), Traces::new(&collector.url)).await;

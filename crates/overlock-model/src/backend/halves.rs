@@ -9,41 +9,61 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// Puts halves together from event to event.
+///
+/// ```
+/// use overlock_model::Halves;
+///
+/// let mut halves = Halves::default();
+/// halves.read(br#"{"text": "\ud83d"}"#)?;
+/// let read = halves.read(br#"{"text": "\ude00"}"#)?;
+/// assert_eq!(read.value["text"], "😀");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Default)]
-pub(super) struct Halves {
+pub struct Halves {
     /// The first half that the last text ended with.
     held: Option<Half>,
 }
 
 /// The first half of a character.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Half(u16);
+pub struct Half(u16);
 
 /// What an event holds.
 #[derive(Debug)]
-pub(super) struct Read {
-    pub(super) value: Value,
+pub struct ReadEvent {
+    /// What it says.
+    pub value: Value,
     /// A half from an earlier event that has found no other in this one.
-    pub(super) alone: Option<Half>,
+    pub alone: Option<Half>,
+    /// Whether it may say something else than what came.
+    pub is_mended: bool,
 }
 
 impl Halves {
     /// Reads the next event. A first half at the end of a text waits for the other one; a half
     /// that can have none becomes U+FFFD.
-    pub(super) fn read(&mut self, data: &[u8]) -> Result<Read, serde_json::Error> {
+    pub fn read(&mut self, data: &[u8]) -> Result<ReadEvent, serde_json::Error> {
         let alone = self.held.take();
         let mut error = None;
         if alone.is_none() {
             match serde_json::from_slice(data) {
-                Ok(value) => return Ok(Read { value, alone }),
+                Ok(value) => {
+                    return Ok(ReadEvent {
+                        value,
+                        alone,
+                        is_mended: false,
+                    });
+                }
                 Err(found) => error = Some(found),
             }
         }
         let mended = mend(data, alone);
         self.held = mended.held;
         match (serde_json::from_slice(&mended.data), error) {
-            (Ok(value), _) => Ok(Read {
+            (Ok(value), _) => Ok(ReadEvent {
                 value,
+                is_mended: true,
                 alone: alone.filter(|_| !mended.is_joined),
             }),
             // What is wrong with the event as it came says more.
@@ -52,12 +72,12 @@ impl Halves {
     }
 
     /// Lets a half wait on.
-    pub(super) fn hold(&mut self, half: Half) {
+    pub fn hold(&mut self, half: Half) {
         self.held = Some(half);
     }
 
     /// Whether a half is waiting.
-    pub(super) fn is_holding(&self) -> bool {
+    pub fn is_holding(&self) -> bool {
         self.held.is_some()
     }
 }

@@ -268,6 +268,10 @@ pub(super) const KEYS: &[Key<Config>] = &[
         field: |config| &mut config.serve.connections,
     },
     Key {
+        name: "serve.readers",
+        field: |config| &mut config.serve.readers,
+    },
+    Key {
         name: "serve.shutdown_seconds",
         field: |config| &mut config.serve.shutdown_seconds,
     },

@@ -26,6 +26,7 @@ pub(crate) struct Serve {
     pub(super) queue: usize,
     pub(super) queue_seconds: Seconds,
     pub(super) connections: usize,
+    pub(super) readers: usize,
     pub(super) shutdown_seconds: Seconds,
     pub(super) keep_alive_seconds: Seconds,
     pub(super) run_seconds: Seconds,
@@ -53,6 +54,7 @@ impl Default for Serve {
             queue: limits.queue,
             queue_seconds: Seconds(limits.queue_time.as_secs()),
             connections: limits.connections,
+            readers: limits.readers,
             shutdown_seconds: Seconds(limits.shutdown_time.as_secs()),
             keep_alive_seconds: Seconds(limits.keep_alive.as_secs()),
             run_seconds: Seconds(limits.run_time.as_secs()),
@@ -84,6 +86,7 @@ impl Serve {
             queue: self.queue,
             queue_time: self.queue_seconds.duration(),
             connections: self.connections.max(1),
+            readers: self.readers,
             shutdown_time: self.shutdown_seconds.duration(),
             keep_alive: self
                 .keep_alive_seconds

@@ -224,6 +224,54 @@ fn traces_go_where_the_usual_variables_say() {
 }
 
 #[test]
+fn nothing_is_sent_where_traces_are_switched_off() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint),
+        ("OTEL_SDK_DISABLED", "True"),
+    ];
+    let upstream = ["--upstream", "http://127.0.0.1:1/v1"];
+    let mut serving = Serving::start("no-traces", &upstream, &variables);
+    let (status, _) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
+    assert_eq!(status, 200);
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+    assert!(listener.accept().is_err(), "nobody was called");
+    assert!(
+        serving.said.contains("OTEL_SDK_DISABLED"),
+        "{}",
+        serving.said
+    );
+    assert!(
+        !serving.said.contains("traces of chats"),
+        "{}",
+        serving.said
+    );
+}
+
+#[test]
+fn another_protocol_for_traces_is_told_to_be_none_of_ours() {
+    let upstream = ["--upstream", "http://127.0.0.1:1/v1"];
+    for (protocol, is_told) in [
+        ("grpc", true),
+        ("http/protobuf", true),
+        ("http/json", false),
+    ] {
+        let variables = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol),
+        ];
+        let mut serving = Serving::start("protocol", &upstream, &variables);
+        assert_eq!(serving.ask("GET /health", "").0, 200);
+        assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+        let told = format!("OTEL_EXPORTER_OTLP_PROTOCOL` is `{protocol}`");
+        assert_eq!(serving.said.contains(&told), is_told, "{}", serving.said);
+        assert_eq!(serving.said.contains("only as `http/json`"), is_told);
+    }
+}
+
+#[test]
 fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
     // The upstream accepts and says nothing.
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
@@ -282,7 +330,7 @@ fn a_crowd_does_not_take_the_files_that_those_inside_need() {
 }
 
 #[track_caller]
-fn check_refused(arguments: &[&str], told: &str) {
+fn check_refused(arguments: &[&str], told: &str) -> String {
     let folder = TemporaryFolder::new("refused");
     let mut command = command(&["serve"]);
     command
@@ -298,6 +346,7 @@ fn check_refused(arguments: &[&str], told: &str) {
     );
     assert!(run.stderr.contains(told), "{}", run.stderr);
     assert!(run.stderr.contains("hint: "), "{}", run.stderr);
+    run.stderr
 }
 
 #[test]
@@ -309,9 +358,11 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
     check_refused(&with(&["--listen", "nonsense"]), "no address to listen on");
     check_refused(&with(&["--keys-variable", "NO_SUCH_KEYS"]), "holds no key");
     check_refused(&with(&["--keys-file", "/no/such/file"]), "could not read");
-    let config = TemporaryFile::new("serve-traces.toml", "[serve]\ntraces_url = \"nowhere\"\n");
+    let secret = "[serve]\ntraces_url = \"nowhere?key=secret\"\n";
+    let config = TemporaryFile::new("serve-traces.toml", secret);
     let arguments = ["--config", config.path(), "--listen", "127.0.0.1:0"];
-    check_refused(&[&arguments[..], &upstream].concat(), "`nowhere`");
+    let said = check_refused(&[&arguments[..], &upstream].concat(), "address for traces");
+    assert!(!said.contains("secret"), "{said}");
     check_refused(&with(&["--key-variable", "NO_SUCH_KEY"]), "holds no key");
     check_refused(
         &["--upstream", "ftp://x", "--listen", "127.0.0.1:0"],

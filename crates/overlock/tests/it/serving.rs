@@ -49,7 +49,10 @@ impl Serving {
             said: String::new(),
             _folder: folder,
         };
-        let first = serving.line();
+        let mut first = serving.line();
+        while first.starts_with("note: ") {
+            first = serving.line();
+        }
         let address = first.strip_prefix("listening on http://");
         let address = address.unwrap_or_else(|| panic!("{first}")).trim();
         address.clone_into(&mut serving.address);

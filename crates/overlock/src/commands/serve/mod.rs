@@ -89,6 +89,7 @@ impl Serve {
         let mut settings = settings(&config, &found, &keys);
         let traces_url = config.serve.traces_url.as_deref();
         settings.counters = counters::read(&config)?;
+        let traces_url = traces_url.filter(|_| traces::may_be_sent(&mut notes));
         settings.traces = traces_url.map(traces::traces).transpose()?;
         let wanted = settings.limits;
         let files = files::allowed();

@@ -5,6 +5,7 @@ use std::env;
 use overlock_gateway::Traces;
 
 use crate::ending::Failure;
+use crate::output::Notes;
 use crate::upstream::held;
 
 /// What a collector is shown; often a key, so that it is in no file and on no command line.
@@ -12,6 +13,35 @@ const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
 /// How this service is called.
 const SERVICE: &str = "OTEL_SERVICE_NAME";
+
+/// Switches traces off, wherever they would be sent.
+const DISABLED: &str = "OTEL_SDK_DISABLED";
+
+/// How a collector is spoken to; the first that is set counts.
+const PROTOCOLS: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+];
+
+/// How this program speaks to it.
+const PROTOCOL: &str = "http/json";
+
+/// Whether traces are wanted, by the environment. What it asks for and cannot have is noted.
+pub(super) fn may_be_sent(notes: &mut Notes) -> bool {
+    if held(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        notes.note(format_args!("no traces are sent: `{DISABLED}` is `true`"));
+        return false;
+    }
+    let set = PROTOCOLS.iter().find_map(|name| Some((name, held(name)?)));
+    if let Some((name, protocol)) = set.filter(|(_, protocol)| protocol != PROTOCOL) {
+        // Others on this machine may need it, and most collectors take both over HTTP.
+        notes.note(format_args!(
+            "`{name}` is `{protocol}`, but traces are sent only as `{PROTOCOL}`: the collector must \
+             take that at its address"
+        ));
+    }
+    true
+}
 
 /// The collector at an address, as the environment has the rest.
 pub(super) fn traces(url: &str) -> Result<Traces, Failure> {

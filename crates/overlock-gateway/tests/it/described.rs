@@ -1,0 +1,59 @@
+//! Is the gateway what `/openapi.json` says?
+//!
+//! Schemathesis draws requests from the description, right ones and wrong ones, and holds every
+//! answer against it. `cargo xtask test` installs it and runs the test here that a plain
+//! `cargo test` leaves out.
+
+use std::path::Path;
+use std::process::Command;
+
+use hyper::StatusCode;
+use overlock_gateway::{Record, Settings};
+use overlock_model::testing::{Behaviour, ScriptedServer};
+use overlock_store::Store;
+
+use crate::door::{Door, ask, report, script, serve_with};
+
+/// How many requests are drawn for each operation and each way of drawing.
+const EXAMPLES: &str = "25";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs schemathesis from PyPI: run cargo xtask test"]
+async fn the_gateway_is_what_its_description_says() {
+    let script = script(&report(3000), 1000, &Behaviour::AS_ASKED);
+    let upstream = ScriptedServer::start(script, &[]).await.expect("a server");
+    let store = Store::in_memory().expect("a store");
+    let set = |settings: &mut Settings| settings.record = Record::Full;
+    let address = serve_with(&upstream.base(), Some(store), set).await;
+    let door = Door { address, upstream };
+    // There are runs to be found.
+    for stream in [false, true] {
+        let got = door.chat(&ask(stream), &[]).await;
+        assert_eq!(got.status, StatusCode::OK);
+    }
+    let folder = std::env::var_os("OVERLOCK_SCHEMATHESIS")
+        .expect("`cargo xtask test` installs schemathesis and runs this test");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/described/schemathesis.toml");
+    let mut schemathesis = Command::new(Path::new(&folder).join("python/bin/schemathesis"));
+    schemathesis
+        .arg("--config-file")
+        .arg(config)
+        .args(["--no-color", "run"])
+        .arg(format!("{}/openapi.json", door.address))
+        .args(["--mode", "all", "--seed", "1"])
+        .args(["--max-examples", EXAMPLES, "--generation-database", "none"])
+        .args(["--request-timeout", "30", "--continue-on-failure"])
+        .args(["--suppress-health-check", "all", "--warnings", "off"])
+        // Proxies and keys of whoever runs the tests are none of its business.
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .current_dir(std::env::temp_dir());
+    let output = tokio::task::spawn_blocking(move || schemathesis.output()).await;
+    let output = output.expect("no panic").expect("it runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}\n{complaints}");
+    let tested = told.lines().find(|line| line.contains("generated"));
+    println!("\n{}\n", tested.unwrap_or_default().trim());
+    assert!(tested.is_some(), "nothing was tested: {told}");
+}

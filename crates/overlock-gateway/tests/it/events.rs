@@ -1,0 +1,523 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::{Response, StatusCode};
+use overlock_gateway::{Gateway, Keys, Record, Settings, Upstream};
+use overlock_model::ContinuationOptions;
+use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
+use overlock_store::{NewRun, RunId, Store};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use crate::door::{Door, Got, ask, open, open_with, report, script, serve, serve_with};
+use crate::fake::{Fake, Said};
+
+const ALL: &str = "/api/runs/events";
+
+/// An event as it was told.
+#[derive(Clone, Debug)]
+struct Told {
+    name: String,
+    id: Option<String>,
+    data: Value,
+}
+
+/// A stream of events that is read event by event.
+struct Listening {
+    response: Response<Incoming>,
+    read: String,
+}
+
+impl Listening {
+    async fn to(address: &str, path: &str) -> Self {
+        Self::after(address, path, None).await
+    }
+
+    async fn after(address: &str, path: &str, last: Option<&str>) -> Self {
+        let headers: Vec<_> = last
+            .map(|last| ("last-event-id", last))
+            .into_iter()
+            .collect();
+        let response = open_with(address, path, &headers).await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["cache-control"], "no-cache");
+        Self {
+            response,
+            read: String::new(),
+        }
+    }
+
+    /// The next event, which must not be waited for in vain; nothing at the end.
+    async fn next(&mut self) -> Option<Told> {
+        loop {
+            if let Some(end) = self.read.find("\n\n") {
+                let event: String = self.read.drain(..end + 2).collect();
+                match parsed(&event) {
+                    Some(told) => return Some(told),
+                    None => continue,
+                }
+            }
+            let frame = tokio::time::timeout(Duration::from_mins(1), self.response.frame()).await;
+            let data = frame.expect("it comes")?.expect("no error").into_data();
+            let text = String::from_utf8(data.expect("data").into()).expect("text");
+            self.read.push_str(&text);
+        }
+    }
+
+    /// All events up to the first of this name.
+    async fn until(&mut self, name: &str) -> Vec<Told> {
+        let mut told = Vec::new();
+        loop {
+            let next = self.next().await;
+            let Some(next) = next else {
+                panic!("no `{name}` came, but {:?}", names(&told));
+            };
+            told.push(next);
+            if told.last().is_some_and(|told| told.name == name) {
+                return told;
+            }
+        }
+    }
+}
+
+fn parsed(event: &str) -> Option<Told> {
+    let field = |name: &str| {
+        let mut lines = event.lines();
+        lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.to_owned()))
+    };
+    Some(Told {
+        name: field("event")?,
+        id: field("id"),
+        data: serde_json::from_str(&field("data")?).expect("data is JSON"),
+    })
+}
+
+fn names(told: &[Told]) -> Vec<&str> {
+    told.iter().map(|told| &*told.name).collect()
+}
+
+/// A model that cuts its answers, and a gateway that records its runs.
+async fn door(record: Record, faults: &[Option<Fault>]) -> Door {
+    door_with(record, faults, |_| {}).await
+}
+
+async fn door_with(
+    record: Record,
+    faults: &[Option<Fault>],
+    set: impl FnOnce(&mut Settings),
+) -> Door {
+    let script = script(&report(12_000), 1500, &Behaviour::AS_ASKED);
+    let upstream = ScriptedServer::start(script, faults)
+        .await
+        .expect("a server");
+    let store = Store::in_memory().expect("a store");
+    let set = |settings: &mut Settings| {
+        settings.record = record;
+        set(settings);
+    };
+    let address = serve_with(&upstream.base(), Some(store), set).await;
+    Door { address, upstream }
+}
+
+/// The document that steps make together.
+fn grown(steps: &[&Told]) -> String {
+    let mut document = String::new();
+    for step in steps {
+        let result = &step.data["result"];
+        if let (Some(offset), Some(added)) = (result["offset"].as_u64(), result["added"].as_str()) {
+            document.truncate(usize::try_from(offset).expect("small"));
+            document.push_str(added);
+        }
+    }
+    document
+}
+
+#[tokio::test]
+async fn what_happens_in_a_run_is_told_in_order_and_all_of_it() {
+    for (stream, record) in [
+        (false, Record::Full),
+        (true, Record::Full),
+        (false, Record::Metadata),
+        (true, Record::Metadata),
+    ] {
+        let door = door(record, &[]).await;
+        let mut listening = Listening::to(&door.address, ALL).await;
+        let running = listening.next().await.expect("an event");
+        assert_eq!(
+            (&*running.name, &running.data),
+            ("running", &json!({ "runs": [] }))
+        );
+        let got = door.chat(&ask(stream), &[]).await;
+        let told = listening.until("ended").await;
+        let calls = door.upstream.asked().len();
+        assert!(calls > 3);
+        let mut expected = vec!["began"];
+        expected.extend(["asking", "step"].repeat(calls));
+        expected.push("ended");
+        assert_eq!(names(&told), expected);
+
+        let run = got.header("x-overlock-run");
+        let shown = door.get(&format!("/api/runs/{run}")).await.json();
+        let (began, ended) = (&told[0].data, &told[told.len() - 1].data);
+        assert_eq!((&began["id"], &ended["id"]), (&json!(run), &json!(run)));
+        assert_eq!(
+            (&began["outcome"], &began["iterations"]),
+            (&Value::Null, &json!(0))
+        );
+        // What is told in the end can be read by then, and is the same.
+        for name in ["began_at", "model", "outcome", "iterations"] {
+            assert_eq!(ended[name], shown[name], "{name}");
+        }
+        let steps: Vec<&Told> = told.iter().filter(|told| told.name == "step").collect();
+        for (number, step) in (1..).zip(&steps) {
+            assert_eq!(step.data["number"], number);
+            assert_eq!(step.data["run"], run);
+            let mut data = step.data.clone();
+            let data = data.as_object_mut().expect("an object");
+            data.retain(|name, _| name != "run" && name != "number");
+            let result = data.get_mut("result").and_then(Value::as_object_mut);
+            let added = result.and_then(|result| result.remove("added"));
+            assert_eq!(added.is_some(), record == Record::Full, "{data:?}");
+            assert_eq!(json!(data), shown["steps"][number - 1]);
+        }
+        let document = if record == Record::Full {
+            report(12_000)
+        } else {
+            String::new()
+        };
+        assert_eq!(grown(&steps), document);
+        let text = format!("{told:?}");
+        assert_eq!(text.contains("section-0\\"), record == Record::Full);
+    }
+}
+
+#[tokio::test]
+async fn one_run_is_told_from_its_beginning_whenever_one_comes() {
+    for stream in [false, true] {
+        // The third call is not answered until whoever asked goes away.
+        let door = door(Record::Full, &[None, None, Some(Fault::NoAnswer)]).await;
+        let mut all = Listening::to(&door.address, ALL).await;
+        let request = ask(stream);
+        let (run, told) = {
+            let mut chat = Box::pin(door.chat(&request, &[]));
+            let listen = async {
+                let began = all.until("began").await;
+                let run = began[1].data["id"].as_str().expect("a name").to_owned();
+                while door.upstream.asked().len() < 3 {
+                    tokio::task::yield_now().await;
+                }
+                let path = format!("/api/runs/{run}/events");
+                let mut one = Listening::to(&door.address, &path).await;
+                let mut told = Vec::new();
+                while told.len() < 4 {
+                    told.push(one.next().await.expect("an event"));
+                }
+                let late = Listening::to(&door.address, ALL).await.next().await;
+                assert_eq!(late.expect("an event").data, json!({ "runs": [run] }));
+                (run, told, one)
+            };
+            let (run, mut told, mut one) = tokio::select! {
+                _ = &mut chat => panic!("it is never answered"),
+                listened = listen => listened,
+            };
+            assert_eq!(names(&told), ["began", "step", "step", "asking"]);
+            drop(chat);
+            told.extend(one.until("ended").await);
+            assert!(one.next().await.is_none(), "nothing comes after the end");
+            (run, told)
+        };
+        let ended = told.last().expect("an event");
+        assert_eq!(ended.data["outcome"], "partial");
+        assert_eq!(ended.data["reason"], "cancelled");
+
+        // The same again when it is over, and only the rest for who had a part of it.
+        let path = format!("/api/runs/{run}/events");
+        let mut again = Listening::to(&door.address, &path).await;
+        let again = again.until("ended").await;
+        assert_eq!(names(&again), ["began", "step", "step", "ended"]);
+        let without_asking = told.iter().filter(|told| told.name != "asking");
+        for (one, other) in without_asking.zip(&again) {
+            assert_eq!((&one.id, &one.data), (&other.id, &other.data));
+        }
+        let mut rest = Listening::after(&door.address, &path, again[1].id.as_deref()).await;
+        assert_eq!(names(&rest.until("ended").await), ["step", "ended"]);
+        let last = ended.id.as_deref().expect("an id");
+        let nothing = open_with(&door.address, &path, &[("last-event-id", last)]).await;
+        assert_eq!(nothing.status(), StatusCode::NO_CONTENT);
+    }
+}
+
+#[tokio::test]
+async fn a_run_of_which_only_the_story_is_kept_is_told_as_far_as_it_is_known() {
+    let door = door(Record::Metadata, &[None, None, Some(Fault::NoAnswer)]).await;
+    let request = ask(false);
+    let mut chat = Box::pin(door.chat(&request, &[]));
+    let listen = async {
+        while door.upstream.asked().len() < 3 {
+            tokio::task::yield_now().await;
+        }
+        let mut all = Listening::to(&door.address, ALL).await;
+        let running = all.next().await.expect("an event");
+        let run = running.data["runs"][0].as_str().expect("a run").to_owned();
+        Listening::to(&door.address, &format!("/api/runs/{run}/events")).await
+    };
+    let mut one = tokio::select! {
+        _ = &mut chat => panic!("it is never answered"),
+        one = listen => one,
+    };
+    drop(chat);
+    // Nobody kept the steps that were made before anybody listened.
+    let told = one.until("ended").await;
+    assert_eq!(names(&told), ["lagged", "ended"]);
+    assert_eq!(told[1].data["iterations"], 2);
+}
+
+#[tokio::test]
+async fn a_run_with_a_key_is_left_and_taken_up_again() {
+    let door = door(Record::Full, &[None, None, Some(Fault::NoAnswer)]).await;
+    let mut all = Listening::to(&door.address, ALL).await;
+    let (request, key) = (ask(false), [("idempotency-key", "one")]);
+    tokio::select! {
+        _ = door.chat(&request, &key) => panic!("it is never answered"),
+        () = async {
+            while door.upstream.asked().len() < 3 {
+                tokio::task::yield_now().await;
+            }
+        } => {}
+    }
+    let first = all.until("left").await;
+    let run = first.last().expect("an event").data["id"].clone();
+    let path = format!("/api/runs/{}/events", run.as_str().expect("a name"));
+    let mut one = Listening::to(&door.address, &path).await;
+    let told = one.until("left").await;
+    assert_eq!(names(&told), ["began", "step", "step", "left"]);
+    assert!(one.next().await.is_none());
+
+    door.chat(&request, &key).await;
+    let rest = all.until("ended").await;
+    assert_eq!((&rest[0].name[..], &rest[0].data["id"]), ("began", &run));
+    assert_eq!(rest[0].data["iterations"], 2);
+    assert_eq!(rest[2].data["number"], 3);
+    // What was answered before is answered again without a run.
+    door.chat(&request, &key).await;
+    door.chat(&request, &[]).await;
+    let other = all.until("ended").await;
+    assert_eq!(other[0].name, "began");
+    assert_ne!(other[0].data["id"], run);
+}
+
+#[tokio::test]
+async fn who_lost_the_connection_goes_on_where_it_was() {
+    let door = door(Record::Full, &[]).await;
+    let mut all = Listening::to(&door.address, ALL).await;
+    door.chat(&ask(false), &[]).await;
+    let told = all.until("ended").await;
+    drop(all);
+    for (index, had) in told.iter().enumerate() {
+        let mut rest = Listening::after(&door.address, ALL, had.id.as_deref()).await;
+        if index + 1 == told.len() {
+            door.chat(&ask(false), &[]).await;
+            assert_eq!(rest.next().await.expect("an event").name, "began");
+            continue;
+        }
+        let rest = rest.until("ended").await;
+        assert_eq!(names(&rest), names(&told[index + 1..]));
+    }
+    // An event of a gateway that was here before, or of none.
+    let mut other = Listening::after(&door.address, ALL, Some("1-1")).await;
+    assert_eq!(other.next().await.expect("an event").name, "lagged");
+    assert_eq!(other.next().await.expect("an event").name, "running");
+    let mut nonsense = Listening::after(&door.address, ALL, Some("nonsense")).await;
+    assert_eq!(nonsense.next().await.expect("an event").name, "running");
+}
+
+/// A client that asks for events and does not read them.
+async fn stuck(address: &str) -> TcpStream {
+    let mut client = TcpStream::connect(address.trim_start_matches("http://"))
+        .await
+        .expect("a gateway");
+    let request = format!("GET {ALL} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    client.write_all(request.as_bytes()).await.expect("sent");
+    let mut head = [0; 12];
+    client.read_exact(&mut head).await.expect("an answer");
+    assert_eq!(&head, b"HTTP/1.1 200");
+    client
+}
+
+/// Large runs, so that more happens than is kept, or than a connection takes.
+async fn chatter(door: &Door<Fake>, runs: usize) {
+    for _ in 0..runs {
+        let got = door.chat(&ask(false), &[]).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    }
+}
+
+async fn wordy() -> (Door<Fake>, Store) {
+    let content = json!({ "text": "a line of text\n".repeat(40_000) }).to_string();
+    let upstream = Fake::start(vec![Said::content(&content, "stop")]);
+    let door = Door {
+        address: String::new(),
+        upstream: upstream.await,
+    };
+    (door, Store::in_memory().expect("a store"))
+}
+
+#[tokio::test]
+async fn a_slow_reader_slows_nobody_down_and_is_told_what_it_missed() {
+    let (mut door, store) = wordy().await;
+    let set = |settings: &mut Settings| settings.record = Record::Full;
+    door.address = serve_with(&door.upstream.base, Some(store), set).await;
+    let mut client = stuck(&door.address).await;
+    chatter(&door, 30).await;
+    let mut got = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    let lagged = b"event: lagged";
+    // What is searched is only what is new, and a little of what was there before.
+    loop {
+        let from = got.len().saturating_sub(lagged.len());
+        let read = tokio::time::timeout(Duration::from_mins(1), client.read(&mut buffer)).await;
+        let read = read.expect("it comes").expect("no error");
+        assert!(read > 0, "the stream ended without a word");
+        got.extend_from_slice(&buffer[..read]);
+        if got[from..].windows(lagged.len()).any(|it| it == lagged) {
+            break;
+        }
+    }
+    // Of 30 runs of 640 kB, no more than what is kept and what a connection holds was sent.
+    assert!(got.len() < 16 << 20, "{}", got.len());
+}
+
+#[tokio::test]
+async fn the_end_of_the_gateway_is_the_end_of_the_events() {
+    let (mut door, store) = wordy().await;
+    let mut settings = Settings::new(Upstream::new(&door.upstream.base));
+    settings.record = Record::Full;
+    // Whoever is waited for is waited for in vain.
+    settings.limits.shutdown_time = Duration::from_hours(1);
+    let gateway = Arc::new(Gateway::new(settings, Some(store)).expect("a gateway"));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    door.address = format!("http://{}", listener.local_addr().expect("an address"));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(gateway.serve(listener, async {
+        let _ = stopped.await;
+    }));
+    let mut reader = Listening::to(&door.address, ALL).await;
+    let reading = tokio::spawn(async move { while reader.next().await.is_some() {} });
+    let unread = stuck(&door.address).await;
+    chatter(&door, 30).await;
+    stop.send(()).expect("it serves");
+    let served = tokio::time::timeout(Duration::from_mins(1), serving).await;
+    served
+        .expect("it ends")
+        .expect("no panic")
+        .expect("no error");
+    // Who read all the time is at the end, and who did not is left.
+    reading.await.expect("the stream ends as it should");
+    drop(unread);
+}
+
+#[tokio::test]
+async fn who_leaves_makes_room_for_another() {
+    let set = |settings: &mut Settings| {
+        settings.limits.readers = 1;
+        // Readers take no places from those who ask.
+        settings.limits.concurrent = 1;
+        settings.limits.queue = 0;
+    };
+    let door = door_with(Record::Metadata, &[], set).await;
+    let first = Listening::to(&door.address, ALL).await;
+    let got = door.get(ALL).await;
+    assert_eq!(got.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(got.json()["error"]["code"], "too-many-readers");
+    assert_eq!(got.header("retry-after"), "3");
+    assert_eq!(door.chat(&ask(false), &[]).await.status, StatusCode::OK);
+    drop(first);
+    let mut tries = 0;
+    while open(&door.address, ALL).await.status() != StatusCode::OK {
+        tries += 1;
+        assert!(tries < 10_000, "nobody has left");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_silent_stream_shows_that_it_is_alive() {
+    let set = |settings: &mut Settings| settings.limits.keep_alive = Duration::from_millis(5);
+    let door = door_with(Record::Metadata, &[], set).await;
+    let mut listening = Listening::to(&door.address, ALL).await;
+    listening.next().await.expect("an event");
+    while !listening.read.contains(": keep-alive\n\n") {
+        let frame = listening
+            .response
+            .frame()
+            .await
+            .expect("more")
+            .expect("no error");
+        let data = frame.into_data().expect("data");
+        listening
+            .read
+            .push_str(std::str::from_utf8(&data).expect("text"));
+    }
+}
+
+#[track_caller]
+fn check_error(got: &Got, status: u16, code: &str) {
+    assert_eq!(got.status, status, "{}", got.body);
+    assert_eq!(got.json()["error"]["code"], code);
+}
+
+#[tokio::test]
+async fn where_nothing_is_recorded_nothing_is_told() {
+    let off = door(Record::Off, &[]).await;
+    let without_store = Door {
+        address: serve("http://127.0.0.1:1/v1", |_| {}).await,
+        upstream: (),
+    };
+    for path in [ALL, "/api/runs/0ka3dv8mgq7zt/events"] {
+        check_error(&off.get(path).await, 404, "not-recorded");
+        check_error(&without_store.get(path).await, 404, "not-recorded");
+    }
+}
+
+#[tokio::test]
+async fn only_runs_that_are_there_are_listened_to_and_only_with_a_key() {
+    let set = |settings: &mut Settings| settings.keys = Keys::new(["right-key".to_owned()]);
+    let door = door_with(Record::Full, &[], set).await;
+    let (run, bad) = (
+        "/api/runs/0ka3dv8mgq7zt/events",
+        "/api/runs/nonsense/events",
+    );
+    for path in [ALL, run, bad] {
+        assert_eq!(door.get(path).await.status, StatusCode::UNAUTHORIZED);
+    }
+    let key = [("x-api-key", "right-key")];
+    for path in [run, bad] {
+        let got = door.send(hyper::Method::GET, path, &key, "").await;
+        check_error(&got, 404, "no-run");
+    }
+}
+
+#[tokio::test]
+async fn a_run_of_another_process_is_told_as_far_as_it_is_recorded() {
+    let store = Store::in_memory().expect("a store");
+    let id = RunId::new(1000, 1);
+    let options = ContinuationOptions::default();
+    let run = NewRun {
+        id: &id,
+        at: 1000,
+        model: "gpt-4o",
+        request: "{}",
+        options: &serde_json::to_string(&options).expect("plain"),
+        conditions: "{}",
+    };
+    store.begin(&run).expect("it is recorded");
+    let address = serve_with("http://127.0.0.1:1/v1", Some(store), |_| {}).await;
+    let mut one = Listening::to(&address, &format!("/api/runs/{id}/events")).await;
+    assert_eq!(names(&one.until("left").await), ["began", "left"]);
+    assert!(one.next().await.is_none());
+}
