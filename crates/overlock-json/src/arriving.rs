@@ -147,21 +147,31 @@ impl Arriving {
     /// The part of an answer that is the document's, with what it repeats: up to where the
     /// document ended or was spoilt. `answer` must be all that was fed.
     pub fn of_document<'a>(&self, answer: &'a str) -> &'a str {
-        match self.arrival {
-            Arrival::Awaited | Arrival::Unclear => answer,
-            Arrival::Growing | Arrival::Whole | Arrival::Spoilt => {
-                let from = match self.begins {
-                    Begins::Overlap(_) => 0,
-                    Begins::Bare | Begins::Wrapped(_) => self.before,
-                };
-                let end = self.before + self.scanner.offset() - self.read_before;
-                let part = answer.get(from..end).unwrap_or(answer);
-                match self.arrival {
-                    Arrival::Whole => part.trim_end(),
-                    _ => part,
-                }
-            }
+        self.split(answer).0
+    }
+
+    /// What follows that part: something else, or what spoilt the document.
+    pub fn after_document<'a>(&self, answer: &'a str) -> &'a str {
+        self.split(answer).1
+    }
+
+    fn split<'a>(&self, answer: &'a str) -> (&'a str, &'a str) {
+        if matches!(self.arrival, Arrival::Awaited | Arrival::Unclear) {
+            return (answer, "");
         }
+        let from = match self.begins {
+            Begins::Overlap(_) => 0,
+            Begins::Bare | Begins::Wrapped(_) => self.before,
+        };
+        let end = self.before + self.scanner.offset() - self.read_before;
+        let Some(part) = answer.get(from..end) else {
+            return (answer, "");
+        };
+        let part = match self.arrival {
+            Arrival::Whole => part.trim_end(),
+            _ => part,
+        };
+        (part, &answer[from + part.len()..])
     }
 
     fn grow(&mut self, piece: &str) -> String {

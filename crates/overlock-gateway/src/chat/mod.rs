@@ -37,7 +37,7 @@ use crate::trace::Called;
 use crate::upstream::Answer;
 use joining::Joiner;
 use keyed::Keyed;
-use reading::Kind;
+use reading::{Kind, Reading};
 use taken::Taken;
 use whole::WholeAnswer;
 use wish::{Continues, Wish};
@@ -310,20 +310,28 @@ impl Job {
         }
     }
 
-    /// How the content of an answer is read.
+    /// Reads the content of an answer.
+    pub(crate) fn content_reading(&self) -> Reading {
+        self.reading(self.content_kind())
+    }
+
+    /// Reads the arguments of a tool call.
+    pub(crate) fn arguments_reading(&self) -> Reading {
+        self.reading(Kind::Arguments)
+    }
+
     pub(crate) fn content_kind(&self) -> Kind {
-        match (self.wish.continues, self.wish.is_json) {
-            (Continues::Nothing, _) => Kind::Verbatim,
-            (_, true) => Kind::Document,
-            (_, false) => Kind::Looks,
+        if self.wish.is_json {
+            Kind::Document
+        } else {
+            Kind::Looks
         }
     }
 
-    /// How the arguments of a tool call are read.
-    pub(crate) fn arguments_kind(&self) -> Kind {
+    fn reading(&self, kind: Kind) -> Reading {
         match self.wish.continues {
-            Continues::Nothing => Kind::Verbatim,
-            Continues::Json | Continues::Text => Kind::Looks,
+            Continues::Nothing => Reading::verbatim(kind),
+            Continues::Json | Continues::Text => Reading::new(kind),
         }
     }
 }

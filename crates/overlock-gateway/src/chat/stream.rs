@@ -11,13 +11,13 @@ use futures_util::future::BoxFuture;
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 use overlock_budget::ChatCounter;
-use overlock_model::{Continuation, Outcome, SseReader, TextContinuation, Usage};
+use overlock_model::{Continuation, Outcome, SseReader, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::ending::Ending;
-use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, is_whole};
-use super::reading::Reading;
+use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, found, is_whole};
+use super::reading::{Found, Reading};
 use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
@@ -164,6 +164,15 @@ impl Choice {
     fn len(&self) -> usize {
         let calls = self.calls.values().map(|call| call.arguments.text().len());
         self.content.text().len() + calls.sum::<usize>()
+    }
+
+    /// Whether its end can still be known if the stream broke off. A whole tool call cannot tell
+    /// whether it was the last one, nor a text whether it was done.
+    fn outlives_a_break(&self) -> bool {
+        let content = &self.content;
+        let is_document =
+            content.is_open() || content.is_to_be_read_again() || content.found() == Found::Whole;
+        self.finish.is_some() || self.calls.is_empty() && is_document
     }
 
     /// The message as it would have come at once.
@@ -348,7 +357,7 @@ impl Relay {
         let index = choice.get("index").and_then(Value::as_u64).unwrap_or(0);
         let job = &self.job;
         let known = self.choices.entry(index).or_insert_with(|| Choice {
-            content: Reading::new(job.content_kind()),
+            content: job.content_reading(),
             calls: BTreeMap::new(),
             finish: None,
             said: None,
@@ -375,7 +384,7 @@ impl Relay {
             let known = known.calls.entry(number).or_insert_with(|| ToolCall {
                 id: Value::Null,
                 name: String::new(),
-                arguments: Reading::new(job.arguments_kind()),
+                arguments: job.arguments_reading(),
                 said: None,
             });
             if let Some(id) = call.get("id").filter(|id| !id.is_null()) {
@@ -407,17 +416,25 @@ impl Relay {
     /// Continues what is cut, and tells the end.
     async fn finish(&mut self, broken: Option<ApiError>) -> Result<(), ApiError> {
         let choices = std::mem::take(&mut self.choices);
+        if broken.is_some() && !choices.values().all(Choice::outlives_a_break) {
+            for (index, mut choice) in choices {
+                self.rests(index, &mut choice).await;
+            }
+            return broken.map_or(Ok(()), Err);
+        }
         let mut finishes = Vec::new();
         for (index, mut choice) in choices {
             let ending = self.ending_of(index, &mut choice).await?;
-            if let Some(reason) = ending.word() {
-                let message = choice.into_message();
-                finishes.push(Finish {
-                    index,
-                    reason: reason.to_owned(),
-                    message,
-                });
-            }
+            let Some(reason) = ending.word().map(str::to_owned) else {
+                finishes.clear();
+                break;
+            };
+            let message = choice.into_message();
+            finishes.push(Finish {
+                index,
+                reason,
+                message,
+            });
         }
         // An answer of which nobody knows the end has none.
         if finishes.is_empty() {
@@ -468,49 +485,115 @@ impl Relay {
         Value::Object(answer)
     }
 
+    /// Passes on what was held back of an answer that nothing more comes of.
+    async fn rests(&self, index: u64, choice: &mut Choice) {
+        let rest = choice.content.rest();
+        self.content(index, &rest).await;
+        for (number, call) in &mut choice.calls {
+            let rest = call.arguments.rest();
+            self.arguments(index, *number, &rest).await;
+        }
+    }
+
     /// Continues what is cut of one answer; how it ends then.
     async fn ending_of(&mut self, index: u64, choice: &mut Choice) -> Result<Ending, ApiError> {
         self.output_tokens += self.count(choice.content.text());
-        // What a provider does not want to be said is not asked for again.
-        let is_withheld = choice.finish.as_deref() == Some("content_filter");
         let mut ending = Ending::said(choice.finish.clone());
-        if !is_withheld && choice.content.is_open() {
-            let run = self.continued(index, None, Cut::Content, &choice.content);
-            let run = run.await?;
-            ending.content(is_whole(&run));
-            choice.said = Some(run.text().to_owned());
-        } else {
-            let rest = choice.content.rest();
-            self.content(index, &rest).await;
-            if choice.content.is_whole() == Some(true) && !is_withheld {
-                self.keep_whole(choice.content.document()).await?;
-                ending.content(true);
-            } else if choice.finish.as_deref() == Some("length")
-                && self.job.wish.continues == Continues::Text
-                && choice.calls.is_empty()
-            {
-                let run = self.continued_text(index, choice.content.text()).await?;
-                ending.content(!run.is_cut());
-                choice.said = Some(run.text().to_owned());
+        // What a provider does not want to be said is not asked for again.
+        if choice.finish.as_deref() == Some("content_filter") {
+            for call in choice.calls.values() {
+                self.output_tokens += self.count(call.arguments.text());
             }
+            self.rests(index, choice).await;
+            return Ok(ending);
+        }
+        let content = self.content_found(index, choice).await?;
+        ending.content(content);
+        if content == Found::Unclear
+            && ending.word() == Some("length")
+            && self.job.wish.continues == Continues::Text
+            && choice.calls.is_empty()
+        {
+            let joined = self.continued_text(index, choice.content.text()).await?;
+            ending.content(joined.found());
+            choice.said = Some(joined.run.text().to_owned());
         }
         for (number, call) in &mut choice.calls {
             self.output_tokens += self.count(call.arguments.text());
-            if !is_withheld && call.arguments.is_open() {
+            let reading = &mut call.arguments;
+            if reading.is_open() {
                 let cut = Cut::Arguments(&call.name);
-                let run = self.continued(index, Some(*number), cut, &call.arguments);
+                let first = reading.document();
+                let run = self.continued(index, Some(*number), cut, first, reading.given_len());
                 let run = run.await?;
-                ending.call(Some(is_whole(&run)));
+                ending.call(found(&run));
                 call.said = Some(run.text().to_owned());
                 continue;
             }
-            let rest = call.arguments.rest();
+            let rest = reading.rest();
             self.arguments(index, *number, &rest).await;
-            if !is_withheld {
-                ending.call(call.arguments.is_whole());
-            }
+            ending.call(reading.found());
         }
         Ok(ending)
+    }
+
+    /// Passes on all that there is of the content, and continues it where it is a document that is
+    /// cut; what it is then.
+    async fn content_found(&mut self, index: u64, choice: &mut Choice) -> Result<Found, ApiError> {
+        let reading = &mut choice.content;
+        if reading.is_to_be_read_again() {
+            return self.read_again(index, choice).await;
+        }
+        if reading.is_open() {
+            let (first, given) = (reading.document(), reading.given_len());
+            let run = self.continued(index, None, Cut::Content, first, given);
+            let run = run.await?;
+            choice.said = Some(run.text().to_owned());
+            return Ok(found(&run));
+        }
+        let rest = reading.rest();
+        self.content(index, &rest).await;
+        let found = reading.found();
+        if found == Found::Whole && self.job.wish.continues != Continues::Nothing {
+            self.keep_whole(reading.document()).await?;
+        }
+        Ok(found)
+    }
+
+    /// Reads content as if it had come at once, where a document was asked for and something else
+    /// came with it or spoilt it. What was passed on stays.
+    async fn read_again(&mut self, index: u64, choice: &mut Choice) -> Result<Found, ApiError> {
+        let reading = &choice.content;
+        let given = reading.given();
+        let read = {
+            let counter = ChatCounter::for_model(&self.job.wish.found);
+            let joiner = self.job.joiner(&counter);
+            joiner.begun(reading.text(), None).await?
+        };
+        let base = read.base();
+        match base.filter(|_| !reading.is_one_of_several(base)) {
+            Some(base) if base.text().starts_with(given) => {
+                let run = self.continued(index, None, Cut::Content, reading.text(), given.len());
+                let run = run.await?;
+                choice.said = Some(run.text().to_owned());
+                Ok(found(&run))
+            }
+            Some(_) if reading.has_whole_document() => {
+                self.keep_whole(reading.document()).await?;
+                Ok(Found::Whole)
+            }
+            Some(_) => {
+                choice.said = Some(given.to_owned());
+                Ok(Found::Cut)
+            }
+            // It is no document, or several: nothing of it is left out.
+            None => {
+                let rest = reading.not_given();
+                self.content(index, &rest).await;
+                choice.said = Some([given, &rest].concat());
+                Ok(Found::Unclear)
+            }
+        }
     }
 
     fn count(&self, text: &str) -> u64 {
@@ -518,13 +601,14 @@ impl Relay {
         counter.tokens().count(text)
     }
 
-    /// Has the rest of a document written and passes it on.
+    /// Has the rest of a document written and passes it on, from so many bytes of it on.
     async fn continued(
         &mut self,
         index: u64,
         call: Option<u64>,
         cut: Cut<'_>,
-        reading: &Reading,
+        first: &str,
+        given: usize,
     ) -> Result<Continuation, ApiError> {
         let is_content = call.is_none();
         let mut recording = self.job.recording.take();
@@ -535,10 +619,10 @@ impl Relay {
         let mut listener = self.listener(index, call);
         let hearing = Hearing {
             hear: &mut listener,
-            given: reading.given_len(),
+            given,
         };
         let joiner = self.job.joiner(&counter);
-        let continued = joiner.join(cut, reading.document(), Some(hearing), kept);
+        let continued = joiner.join(cut, first, Some(hearing), kept);
         let Joined { run, taken } = continued.await?;
         self.job.recording = recording;
         self.continued_by(&run, taken, is_content);
@@ -556,17 +640,13 @@ impl Relay {
     }
 
     /// Has the rest of a text written and passes it on.
-    async fn continued_text(
-        &mut self,
-        index: u64,
-        text: &str,
-    ) -> Result<TextContinuation, ApiError> {
+    async fn continued_text(&mut self, index: u64, text: &str) -> Result<JoinedText, ApiError> {
         let counter = ChatCounter::for_model(&self.job.wish.found);
         let mut listener = self.listener(index, None);
         let joiner = self.job.joiner(&counter);
-        let JoinedText { run, taken } = joiner.join_text(text, Some(&mut listener)).await?;
-        self.taken.join(taken);
-        Ok(run)
+        let joined = joiner.join_text(text, Some(&mut listener)).await?;
+        self.taken.join(joined.taken);
+        Ok(joined)
     }
 
     /// Keeps a document that was whole at once.

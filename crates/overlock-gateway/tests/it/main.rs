@@ -12,6 +12,8 @@ mod whole;
 mod stream;
 // What is no document: tool calls, several answers, plain text, errors.
 mod others;
+// What an answer is called at its end, streamed or not.
+mod endings;
 // What is kept, and what is not asked twice.
 mod recorded;
 // What stands around a chat: routes, keys, places, the rest of `/v1/`, figures and logs.
