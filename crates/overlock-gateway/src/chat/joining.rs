@@ -298,7 +298,11 @@ impl Backend for Placed<'_> {
             let mut headers = joiner.headers.clone();
             joiner.account.place_in_trace(&mut headers);
             let backend = OpenAi::new(http, joiner.base, None, prefill)?;
-            backend.with_headers(&headers).call(call).await
+            let mut backend = backend.with_headers(&headers);
+            if let Some(key) = &joiner.gateway.settings.upstream.key {
+                backend = backend.hiding(key);
+            }
+            backend.call(call).await
         }
         .boxed()
     }

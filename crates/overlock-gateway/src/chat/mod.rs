@@ -23,7 +23,7 @@ use overlock_json::{Cut, Place};
 use overlock_model::{Continuation, Outcome, Reason, Usage};
 use overlock_store::RunId;
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::account::Account;
 use crate::api::{CallBudget, Conditions};
@@ -34,7 +34,7 @@ use crate::gateway::Gateway;
 use crate::record::{About, Recording, plain};
 use crate::settings::Record;
 use crate::trace::Called;
-use crate::upstream::Answer;
+use crate::upstream::{Answer, Client, late};
 use joining::Joiner;
 use keyed::Keyed;
 use reading::{Kind, Reading};
@@ -136,7 +136,7 @@ pub(crate) async fn answer(
         Ok(answer) if answer.status.is_success() => job.answered(answer).await?,
         refused => {
             job.failed().await;
-            refusal(refused?).await?
+            refusal(&job.gateway.client, refused?).await?
         }
     };
     if let Some(id) = id {
@@ -159,9 +159,11 @@ impl Job {
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let body = whole_body(body);
-        let asked = client
-            .send(Method::POST, &self.base, path, headers, body)
-            .await;
+        let sent = client.send(Method::POST, &self.base, path, headers, body);
+        let asked = match timeout_at(self.deadline, sent).await {
+            Ok(asked) => asked.map(|answer| answer.due(self.deadline)),
+            Err(_) => Err(late()),
+        };
         match &asked {
             Ok(answer) if answer.status.is_success() => {}
             Ok(answer) => self
@@ -337,17 +339,24 @@ impl Job {
 }
 
 /// What the upstream says against a request, in the shape that clients know, with its status.
-pub(crate) async fn refusal(mut answer: Answer) -> Result<Reply, ApiError> {
+pub(crate) async fn refusal(client: &Client, mut answer: Answer) -> Result<Reply, ApiError> {
     const LONGEST: usize = 1 << 20;
     let body = answer.read_whole(LONGEST).await?;
-    let value: Option<Value> = serde_json::from_slice(&body).ok();
+    let mut value: Option<Value> = serde_json::from_slice(&body).ok();
+    if let Some(value) = &mut value {
+        client.hide_key_in(value);
+    }
     let is_known = value
         .as_ref()
         .is_some_and(|value| value.get("error").is_some_and(Value::is_object));
     let mut reply = match value {
         Some(value) if is_known => json_reply(answer.status, &value),
         _ => {
-            let said: String = String::from_utf8_lossy(&body).chars().take(500).collect();
+            let said = match answer.packing() {
+                Some(packing) => format!("something that is packed as `{packing}`"),
+                None => client.without_key(&String::from_utf8_lossy(&body)),
+            };
+            let said: String = said.chars().take(500).collect();
             let message = format!("the upstream answered {}: {said}", answer.status);
             ApiError::new(answer.status, "upstream_error", message).into_reply()
         }
@@ -358,8 +367,10 @@ pub(crate) async fn refusal(mut answer: Answer) -> Result<Reply, ApiError> {
 
 /// Puts what the upstream says about an answer beside what is said here.
 pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
-    const KEPT_BACK: [HeaderName; 8] = [
+    const KEPT_BACK: [HeaderName; 9] = [
         header::CONNECTION,
+        // Whatever could be read here is not packed any more.
+        header::CONTENT_ENCODING,
         header::CONTENT_LENGTH,
         header::CONTENT_TYPE,
         header::TRANSFER_ENCODING,

@@ -65,10 +65,11 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
             call["index"] = json!(number);
         }
         let finish = choice.get("finish_reason").cloned().unwrap_or(Value::Null);
-        events.push(with_choice(
-            &head,
-            &json!({ "index": index, "delta": delta, "finish_reason": null }),
-        ));
+        let mut said = json!({ "index": index, "delta": delta, "finish_reason": null });
+        if let Some(logprobs) = choice.get("logprobs") {
+            said["logprobs"] = logprobs.clone();
+        }
+        events.push(with_choice(&head, &said));
         events.push(with_choice(
             &head,
             &json!({ "index": index, "delta": {}, "finish_reason": finish }),
@@ -83,7 +84,9 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
         .collect();
     let mut body = events.concat();
     body.push_str(&ending(answer.ended, answer.taken.calls, answer.violates));
-    event_stream(whole(body))
+    let mut reply = event_stream(whole(body));
+    pass_on(&answer.headers, reply.headers_mut());
+    reply
 }
 
 fn event_stream(body: crate::body::Body) -> Reply {
@@ -147,6 +150,7 @@ struct Choice {
     content: Reading,
     calls: BTreeMap<u64, ToolCall>,
     finish: Option<String>,
+    has_role: bool,
     /// The content with what was added to it.
     said: Option<String>,
 }
@@ -160,12 +164,6 @@ struct ToolCall {
 }
 
 impl Choice {
-    /// How many bytes have come of it.
-    fn len(&self) -> usize {
-        let calls = self.calls.values().map(|call| call.arguments.text().len());
-        self.content.text().len() + calls.sum::<usize>()
-    }
-
     /// Whether its end can still be known if the stream broke off. A whole tool call cannot tell
     /// whether it was the last one, nor a text whether it was done.
     fn outlives_a_break(&self) -> bool {
@@ -283,22 +281,27 @@ impl Relay {
     async fn first_answer(&mut self, mut answer: Answer) -> Result<(), ApiError> {
         let mut reader = SseReader::default();
         let most = self.job.gateway.settings.limits.answer_bytes;
+        // All that comes counts, thoughts and comments too, but for the wrapping of events.
+        let mut heard = 0_usize;
         while let Some(bytes) = answer.next_bytes().await? {
-            let heard = self.choices.values().map(Choice::len).sum::<usize>();
-            if heard > most {
-                return Err(ApiError::upstream("the upstream's answer does not end"));
-            }
+            heard = heard.saturating_add(bytes.len());
             let fed = reader.feed(&bytes);
             fed.map_err(|error| ApiError::upstream(error.to_string()))?;
             while let Some(event) = reader.next_event() {
                 if event.data == b"[DONE]" {
                     return Ok(());
                 }
-                self.pass_on(event.data).await?;
+                let wrapping = self.pass_on(event.data).await?;
+                heard = heard.saturating_sub(wrapping);
+            }
+            if heard > most {
+                return Err(ApiError::upstream("the upstream's answer does not end"));
             }
         }
         match reader.finish() {
-            Some(event) if event.data != b"[DONE]" => self.pass_on(event.data).await?,
+            Some(event) if event.data != b"[DONE]" => {
+                self.pass_on(event.data).await?;
+            }
             _ => {}
         }
         let is_ended = self.choices.values().all(|choice| choice.finish.is_some());
@@ -310,37 +313,35 @@ impl Relay {
         ))
     }
 
-    /// Passes on an event of the first answer.
-    async fn pass_on(&mut self, data: Vec<u8>) -> Result<(), ApiError> {
+    /// Passes on an event of the first answer; how many bytes of it were mere wrapping.
+    async fn pass_on(&mut self, data: Vec<u8>) -> Result<usize, ApiError> {
         let mut value: Value = serde_json::from_slice(&data)
             .map_err(|_| ApiError::upstream("an event of the upstream is not JSON"))?;
-        if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
-            let said = error.get("message").unwrap_or(error);
-            let said = said
-                .as_str()
-                .map_or_else(|| said.to_string(), str::to_owned);
-            return Err(ApiError::upstream(format!("the upstream says: {said}")));
+        if let Some(error) = self.job.gateway.client.error_in(&value) {
+            return Err(error);
         }
         let Some(event) = value.as_object_mut() else {
-            return Ok(());
+            return Ok(0);
         };
-        if self.head.is_empty() {
-            self.head = event.clone();
-            self.head.remove("choices");
-            self.head.remove("usage");
-        }
         let mut changed = false;
-        if event.get("usage").is_some_and(Value::is_object) {
+        let usage = event.get("usage").filter(|usage| usage.is_object());
+        let has_usage = usage.is_some();
+        if has_usage {
             // It is told at the end, for all calls.
             self.usage = event.remove("usage");
             changed = true;
         }
-        let Some(Value::Array(choices)) = event.get_mut("choices") else {
-            return Ok(());
-        };
-        choices.retain_mut(|choice| self.keeps(choice, &mut changed));
-        if choices.is_empty() {
-            return Ok(());
+        let choices = event.get("choices").and_then(Value::as_array);
+        let has_choices = choices.is_some_and(|choices| !choices.is_empty());
+        let wrapping = wrapping_len(data.len(), choices);
+        changed |= self.has_one_head(event, has_choices);
+        let mut choices = event.get_mut("choices").and_then(Value::as_array_mut);
+        if let Some(choices) = &mut choices {
+            choices.retain_mut(|choice| self.keeps(choice, &mut changed));
+        }
+        // All that it said is told later. What says something else is not for us to judge.
+        if choices.is_none_or(|choices| choices.is_empty()) && (has_choices || has_usage) {
+            return Ok(wrapping);
         }
         if changed {
             self.event(&value).await;
@@ -348,7 +349,30 @@ impl Relay {
             self.send([b"data: ", data.as_slice(), b"\n\n"].concat().into())
                 .await;
         }
-        Ok(())
+        Ok(wrapping)
+    }
+
+    /// Gives an event the name of the answer, which is that of the first one that has a choice or
+    /// any name; whether that changes it.
+    fn has_one_head(&mut self, event: &mut Map<String, Value>, has_choices: bool) -> bool {
+        let name = event.get("id").and_then(Value::as_str).unwrap_or_default();
+        if self.head.is_empty() {
+            if name.is_empty() && !has_choices {
+                return false;
+            }
+            let is_said = |value: &Value| !value.is_null() && value != "";
+            self.head = self.job.head("chat.completion.chunk");
+            let said = event.iter().filter(|(_, value)| is_said(value));
+            self.head
+                .extend(said.map(|(name, value)| (name.clone(), value.clone())));
+            self.head.remove("choices");
+        }
+        let is_named = self.head.get("id").and_then(Value::as_str) == Some(name)
+            || !has_choices && name.is_empty();
+        if !is_named && let Some(id) = self.head.get("id") {
+            event.insert("id".to_owned(), id.clone());
+        }
+        !is_named
     }
 
     /// Takes what an event says of one choice, and leaves what can be passed on of it; whether
@@ -361,6 +385,7 @@ impl Relay {
             calls: BTreeMap::new(),
             finish: None,
             said: None,
+            has_role: false,
         });
         if let Some(finish) = choice.get_mut("finish_reason").filter(|it| !it.is_null()) {
             known.finish = finish.as_str().map(str::to_owned);
@@ -371,6 +396,20 @@ impl Relay {
         let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) else {
             return has_more;
         };
+        // Each answer has its role once, at its beginning.
+        let is_told = delta.get("role").is_some_and(|role| !role.is_null());
+        match (known.has_role, is_told) {
+            (true, true) => {
+                delta.remove("role");
+                *changed = true;
+            }
+            (false, false) => {
+                delta.insert("role".to_owned(), json!("assistant"));
+                *changed = true;
+            }
+            _ => {}
+        }
+        known.has_role = true;
         if let Some(Value::String(content)) = delta.get_mut("content") {
             let given = known.content.feed(content);
             if given != *content {
@@ -698,6 +737,28 @@ impl Relay {
     async fn send(&self, bytes: Bytes) {
         // Who has gone away takes this work along.
         let _ = self.out.send(bytes).await;
+    }
+}
+
+/// More than so many bytes are no wrapping.
+const LONGEST_WRAPPING: usize = 4096;
+
+/// How many bytes of an event of so many say nothing themselves: they wrap its choices.
+fn wrapping_len(len: usize, choices: Option<&Vec<Value>>) -> usize {
+    let said: usize = choices.into_iter().flatten().map(text_len).sum();
+    match said {
+        0 => 0,
+        said => len.saturating_sub(said).min(LONGEST_WRAPPING),
+    }
+}
+
+/// How many bytes of text there are in a value.
+fn text_len(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(text_len).sum(),
+        Value::Object(members) => members.values().map(text_len).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) struct WholeAnswer {
     pub(crate) value: Value,
     /// The same as it came, where nothing had to change.
     bytes: Option<Bytes>,
-    headers: HeaderMap,
+    /// What the upstream says about it.
+    pub(crate) headers: HeaderMap,
     pub(crate) ended: Ended,
     pub(crate) taken: Taken,
     pub(crate) violates: bool,
@@ -172,14 +173,14 @@ pub(crate) async fn resumed(job: &mut Job, run: Continuation) -> Result<WholeAns
 async fn completion(job: &Job, answer: &mut Answer) -> Result<(Value, Bytes), ApiError> {
     let most = job.gateway.settings.limits.answer_bytes;
     let bytes = answer.read_whole(most).await?;
-    let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|_| ApiError::upstream("the upstream's answer is not JSON"))?;
-    if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
-        let said = error.get("message").unwrap_or(error);
-        let said = said
-            .as_str()
-            .map_or_else(|| said.to_string(), str::to_owned);
-        return Err(ApiError::upstream(format!("the upstream says: {said}")));
+    let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
+        ApiError::upstream(match answer.packing() {
+            Some(packing) => format!("the upstream's answer is packed as `{packing}`"),
+            None => "the upstream's answer is not JSON".to_owned(),
+        })
+    })?;
+    if let Some(error) = job.gateway.client.error_in(&value) {
+        return Err(error);
     }
     if !value.get("choices").is_some_and(Value::is_array) {
         return Err(ApiError::upstream(

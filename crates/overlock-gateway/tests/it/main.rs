@@ -14,6 +14,8 @@ mod stream;
 mod others;
 // What an answer is called at its end, streamed or not.
 mod endings;
+// What upstreams do that they should not, or not like this.
+mod upstreams;
 // What is kept, and what is not asked twice.
 mod recorded;
 // What stands around a chat: routes, keys, places, the rest of `/v1/`, figures and logs.
