@@ -553,9 +553,9 @@ impl Relay {
             && self.job.wish.continues == Continues::Text
             && choice.calls.is_empty()
         {
-            let joined = self.continued_text(index, choice.content.text()).await?;
-            ending.content(joined.found());
-            choice.said = Some(joined.run.text().to_owned());
+            let longer = self.continued_text(index, choice.content.text()).await?;
+            ending.content(longer.found());
+            choice.said = Some(longer.run.text().to_owned());
         }
         for (number, call) in &mut choice.calls {
             self.output_tokens += self.count(call.arguments.text());
@@ -683,9 +683,9 @@ impl Relay {
         let counter = ChatCounter::for_model(&self.job.wish.found);
         let mut listener = self.listener(index, None);
         let joiner = self.job.joiner(&counter);
-        let joined = joiner.join_text(text, Some(&mut listener)).await?;
-        self.taken.join(joined.taken);
-        Ok(joined)
+        let longer = joiner.join_text(text, Some(&mut listener)).await?;
+        self.taken.join(longer.taken);
+        Ok(longer)
     }
 
     /// Keeps a document that was whole at once.

@@ -44,7 +44,8 @@ impl Told {
         }
         for event in got.body.split_terminator("\n\n") {
             if let Some((_, rest)) = event.split_once("outcome=") {
-                told.outcome = rest.split(' ').next().unwrap_or_default().to_owned();
+                let outcome = rest.split(' ').next().unwrap_or_default();
+                outcome.clone_into(&mut told.outcome);
             }
             match event.strip_prefix("data: ") {
                 None | Some("[DONE]") => {}
@@ -264,6 +265,17 @@ async fn a_document_outlives_a_stream_that_breaks_off() {
     let rest = Said::streamed_content("{\"a\": [1, 2]}", "stop");
     let told = asked(vec![cut, rest], &plain(true), &[]).await;
     check(&told, "{\"a\": [1, 2]}", "stop", 2);
+}
+
+#[tokio::test]
+async fn a_text_whose_rest_breaks_off_is_cut() {
+    let (text, more) = (
+        "It was a dark and stormy night;",
+        " the rain fell in torrents",
+    );
+    let rest = broken(&[piece(0, more)]);
+    let told = told(text, "length", plain, &TEXT, &[rest]).await;
+    check(&told, &format!("{text}{more}"), "length", 3);
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ async fn all_that_an_upstream_says_counts_and_its_wrapping_does_not() {
         &json!({ "reasoning_content": "hm ".repeat(300) }),
         &Value::Null,
     );
-    let mut comments = events(&[chunk("a", &json!({ "content": "x" }), &json!("stop"))]);
+    let mut comments = events(&[chunk("a", &json!({ "content": "x" }), &Value::Null)]);
     comments.body = format!("{}{}", ": still here\n\n".repeat(1000), comments.body);
     for mut endless in [events(&vec![thought; 50]), comments] {
         endless.body = endless.body.replace("data: [DONE]\n\n", "");
@@ -187,7 +187,7 @@ async fn a_packed_error_is_told_as_one() {
         .expect("a text")
         .to_owned();
     assert!(
-        message.contains("gzip") && !message.contains("\u{1f}"),
+        message.contains("gzip") && !message.contains('\u{1f}'),
         "{message}"
     );
 
