@@ -743,12 +743,15 @@ impl Relay {
 /// More than so many bytes are no wrapping.
 const LONGEST_WRAPPING: usize = 4096;
 
+/// What stands around the data of an event.
+const FRAME: usize = b"data: \n\n".len();
+
 /// How many bytes of an event of so many say nothing themselves: they wrap its choices.
 fn wrapping_len(len: usize, choices: Option<&Vec<Value>>) -> usize {
     let said: usize = choices.into_iter().flatten().map(text_len).sum();
     match said {
         0 => 0,
-        said => len.saturating_sub(said).min(LONGEST_WRAPPING),
+        said => len.saturating_sub(said).min(LONGEST_WRAPPING) + FRAME,
     }
 }
 
