@@ -15,13 +15,31 @@ pub(crate) struct Account {
     trace: Option<RequestTrace>,
 }
 
-/// Nothing in it comes from a prompt, an answer or a header.
+/// Nothing in it comes from a prompt, an answer or a header; the name of the model is made harmless.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
     pub(crate) continuations: u32,
     pub(crate) outcome: Option<&'static str>,
+    /// What went wrong after the answer had begun.
+    pub(crate) error: Option<&'static str>,
+    pub(crate) model: Option<String>,
+}
+
+/// The longest name of a model that is told.
+const LONGEST_NAME: usize = 100;
+
+/// A name as a client wrote it, short and of plain characters only.
+fn harmless(name: &str) -> String {
+    let plain = |character: char| {
+        if character.is_ascii_graphic() {
+            character
+        } else {
+            '?'
+        }
+    };
+    name.chars().take(LONGEST_NAME).map(plain).collect()
 }
 
 impl Account {
@@ -35,6 +53,7 @@ impl Account {
 
     /// A model was asked for, of the upstream at this address.
     pub(crate) fn asked(&self, model: &str, max_tokens: Option<u64>, base: Option<&str>) {
+        self.noted().model = Some(harmless(model));
         if let Some(trace) = &self.trace {
             trace.asked(model, max_tokens, base);
         }
@@ -78,12 +97,11 @@ impl Account {
 
     /// What an answer took, how it ended, and how often it was continued.
     pub(crate) fn ended(&self, usage: Usage, outcome: &'static str, continuations: u32) {
-        *self.noted() = Noted {
-            input_tokens: usage.input,
-            output_tokens: usage.output,
-            continuations,
-            outcome: Some(outcome),
-        };
+        let mut noted = self.noted();
+        noted.input_tokens = usage.input;
+        noted.output_tokens = usage.output;
+        noted.continuations = continuations;
+        noted.outcome = Some(outcome);
     }
 
     /// An answer was given that had been given before, and took nothing.
@@ -96,6 +114,10 @@ impl Account {
 
     /// An answer that was begun could not be ended.
     pub(crate) fn failed(&self, error: &'static str) {
+        let mut noted = self.noted();
+        noted.outcome = Some("failed");
+        noted.error = Some(error);
+        drop(noted);
         if let Some(trace) = &self.trace {
             trace.failed(error);
         }

@@ -1,6 +1,7 @@
 //! What is told of a request when it is done.
 //!
-//! Nothing in it was written by a client or a model: no header, no key, no prompt, no answer.
+//! Nothing in it was written by a client or a model: no header, no key, no prompt, no answer. Only
+//! the name of the model is the client's word, cut short and without anything but plain characters.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,9 +30,15 @@ pub struct LogEntry {
     pub output_tokens: u64,
     /// How often the answer was continued.
     pub continuations: u32,
+    /// The model that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// How a chat answer ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'static str>,
+    /// The name of what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
     /// The recorded run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
@@ -49,12 +56,18 @@ impl fmt::Display for LogEntry {
             "{} {} {} {} {} ms",
             self.at, self.method, self.route, self.status, self.milliseconds
         )?;
+        if let Some(model) = &self.model {
+            write!(formatter, " {model}")?;
+        }
         if let Some(outcome) = self.outcome {
             write!(
                 formatter,
                 " {outcome}, {} continuations, {} + {} tokens",
                 self.continuations, self.input_tokens, self.output_tokens
             )?;
+        }
+        if let Some(error) = self.error {
+            write!(formatter, ", {error}")?;
         }
         if let Some(run) = &self.run {
             write!(formatter, ", run {run}")?;
@@ -136,26 +149,30 @@ mod tests {
             input_tokens: 10,
             output_tokens: 20,
             continuations: 3,
+            model: Some("gpt-4o".to_owned()),
             outcome: Some("complete"),
+            error: None,
             run: Some("1jmzq9z8r2k7d".to_owned()),
             left: false,
             client: ([127, 0, 0, 1], 4000).into(),
         };
         assert_eq!(
             entry.to_string(),
-            "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms complete, 3 \
+            "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms gpt-4o complete, 3 \
              continuations, 10 + 20 tokens, run 1jmzq9z8r2k7d (127.0.0.1:4000)"
         );
         let bare = LogEntry {
+            model: None,
             outcome: None,
+            error: Some("upstream_error"),
             run: None,
             left: true,
             ..entry
         };
         assert_eq!(
             bare.to_string(),
-            "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms, the client left \
-             (127.0.0.1:4000)"
+            "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms, upstream_error, the \
+             client left (127.0.0.1:4000)"
         );
     }
 }

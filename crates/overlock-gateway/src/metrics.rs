@@ -230,6 +230,7 @@ mod tests {
             output_tokens: 30,
             continuations: 2,
             outcome: Some("complete"),
+            ..Noted::default()
         };
         metrics.request("/v1/chat/completions", 200, Duration::from_secs(1), &noted);
         metrics.request("/health", 200, Duration::ZERO, &Noted::default());

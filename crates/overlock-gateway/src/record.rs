@@ -328,6 +328,11 @@ impl Recording {
         self.recorder.events.tell(asking);
     }
 
+    /// When it began, in milliseconds since 1970.
+    pub(crate) fn began_at(&self) -> u64 {
+        self.began_at
+    }
+
     /// Whether anything was kept of it yet.
     pub(crate) fn has_steps(&self) -> bool {
         self.steps > 0

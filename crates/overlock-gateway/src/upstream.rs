@@ -9,7 +9,8 @@ use hyper::body::{Frame, Incoming};
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use overlock_model::{BackendError, HttpsClient, Timeouts, https_client};
-use tokio::time::timeout;
+use serde_json::Value;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::body::Body;
 use crate::error::ApiError;
@@ -21,6 +22,8 @@ use crate::settings::Upstream;
 pub(crate) struct Client {
     http: HttpsClient<Body>,
     key: Option<HeaderValue>,
+    /// The same key as it was set.
+    secret: Option<String>,
     timeouts: Timeouts,
     errors: UpstreamErrors,
 }
@@ -31,6 +34,8 @@ pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     body: Incoming,
     timeouts: Timeouts,
+    /// When it has to be done, whatever comes.
+    deadline: Option<Instant>,
 }
 
 /// What belongs to one connection and goes no further, besides what a message itself names.
@@ -77,6 +82,7 @@ impl Client {
         Ok(Self {
             http: https_client(upstream.timeouts.connect)?,
             key,
+            secret: upstream.key.as_deref().map(|key| key.trim().to_owned()),
             timeouts: upstream.timeouts,
             errors,
         })
@@ -87,7 +93,8 @@ impl Client {
     pub(crate) fn headers(&self, client: &HeaderMap, key_is_ours: bool) -> HeaderMap {
         let mut headers = self.untouched_headers(client, key_is_ours);
         // What is not understood cannot be made whole.
-        headers.remove(header::ACCEPT_ENCODING);
+        let identity = HeaderValue::from_static("identity");
+        headers.insert(header::ACCEPT_ENCODING, identity);
         // It is heeded here, and for the upstream the calls for one answer are not one request.
         headers.remove(IDEMPOTENCY_KEY);
         headers
@@ -160,11 +167,56 @@ impl Client {
             headers: parts.headers,
             body,
             timeouts: self.timeouts,
+            deadline: None,
         })
+    }
+
+    /// What the upstream says went wrong in something that looks like an answer.
+    pub(crate) fn error_in(&self, value: &Value) -> Option<ApiError> {
+        let error = value.get("error").filter(|error| !error.is_null())?;
+        let said = error.get("message").unwrap_or(error);
+        let said = said
+            .as_str()
+            .map_or_else(|| said.to_string(), str::to_owned);
+        let said = self.without_key(&said);
+        Some(ApiError::upstream(format!("the upstream says: {said}")))
+    }
+
+    /// What the upstream says, without the key that it was shown: it may say it back.
+    pub(crate) fn without_key(&self, said: &str) -> String {
+        match self.secret.as_deref().filter(|secret| !secret.is_empty()) {
+            Some(secret) => said.replace(secret, "[redacted]"),
+            None => said.to_owned(),
+        }
+    }
+
+    /// The same of all texts in a value.
+    pub(crate) fn hide_key_in(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.without_key(text),
+            Value::Array(values) => values.iter_mut().for_each(|it| self.hide_key_in(it)),
+            Value::Object(members) => members.values_mut().for_each(|it| self.hide_key_in(it)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 }
 
 impl Answer {
+    /// The same answer, which has to be done in time.
+    pub(crate) fn due(self, deadline: Instant) -> Self {
+        Self {
+            deadline: Some(deadline),
+            ..self
+        }
+    }
+
+    /// How it is packed, if it is. Nobody asks for that here, and nobody unpacks it.
+    pub(crate) fn packing(&self) -> Option<&str> {
+        let packing = self.headers.get(header::CONTENT_ENCODING)?;
+        let packing = packing.to_str().unwrap_or("something unknown").trim();
+        (!packing.is_empty() && packing != "identity").then_some(packing)
+    }
+
     /// Whether it comes as a stream of events.
     pub(crate) fn is_event_stream(&self) -> bool {
         self.content_type().starts_with("text/event-stream")
@@ -180,7 +232,14 @@ impl Answer {
     pub(crate) async fn next_bytes(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             let silence = self.timeouts.silence;
-            let Ok(frame) = timeout(silence, self.body.frame()).await else {
+            let patience = Instant::now() + silence;
+            let until = self
+                .deadline
+                .map_or(patience, |deadline| deadline.min(patience));
+            let Ok(frame) = timeout_at(until, self.body.frame()).await else {
+                if until < patience {
+                    return Err(late());
+                }
                 let message = format!("the upstream fell silent for {} s", silence.as_secs());
                 return Err(ApiError::upstream_is_late(message));
             };
@@ -229,6 +288,11 @@ impl Answer {
         });
         BodyExt::boxed_unsync(StreamBody::new(pieces))
     }
+}
+
+/// The upstream had all the time that there is.
+pub(crate) fn late() -> ApiError {
+    ApiError::upstream_is_late("the upstream was not done in the time that a request may take")
 }
 
 /// Leaves out what belongs to one connection.

@@ -3,8 +3,14 @@
 //! Who passes an answer on while it is written can take nothing back. So only that is given out
 //! which every later decision will keep: the valid text of a document, up to half an escape at its
 //! end. What comes after the document, and what is not JSON any more, is left out.
+//!
+//! A slip shows late: a comma was one too many if a bracket follows it, a quote did not end a
+//! string if words follow it, and `12` may become `12 o'clock`. Such ends are held back until what
+//! follows bears them out, so that a repair of the whole text can still begin with what was given
+//! out.
 
 use crate::base::Base;
+use crate::cut::Place;
 use crate::scan::{OffenceKind, Scanner};
 
 /// An answer as it arrives.
@@ -15,7 +21,8 @@ use crate::scan::{OffenceKind, Scanner};
 /// let base = Base::read(r#"{"rows": ["alpha", "be"#)?;
 /// let mut answer = Arriving::after(&base, r#""alpha", "be"#);
 /// assert_eq!(answer.feed(r#""alpha", "#), "");
-/// assert_eq!(answer.feed(r#""beta"]"#), r#"ta"]"#);
+/// assert_eq!(answer.feed(r#""beta""#), "ta");
+/// assert_eq!(answer.feed("]"), r#""]"#);
 /// assert_eq!(answer.feed("} That is all."), "}");
 /// assert_eq!(answer.arrival(), Arrival::Whole);
 /// # Ok::<(), overlock_json::NoJson>(())
@@ -140,21 +147,31 @@ impl Arriving {
     /// The part of an answer that is the document's, with what it repeats: up to where the
     /// document ended or was spoilt. `answer` must be all that was fed.
     pub fn of_document<'a>(&self, answer: &'a str) -> &'a str {
-        match self.arrival {
-            Arrival::Awaited | Arrival::Unclear => answer,
-            Arrival::Growing | Arrival::Whole | Arrival::Spoilt => {
-                let from = match self.begins {
-                    Begins::Overlap(_) => 0,
-                    Begins::Bare | Begins::Wrapped(_) => self.before,
-                };
-                let end = self.before + self.scanner.offset() - self.read_before;
-                let part = answer.get(from..end).unwrap_or(answer);
-                match self.arrival {
-                    Arrival::Whole => part.trim_end(),
-                    _ => part,
-                }
-            }
+        self.split(answer).0
+    }
+
+    /// What follows that part: something else, or what spoilt the document.
+    pub fn after_document<'a>(&self, answer: &'a str) -> &'a str {
+        self.split(answer).1
+    }
+
+    fn split<'a>(&self, answer: &'a str) -> (&'a str, &'a str) {
+        if matches!(self.arrival, Arrival::Awaited | Arrival::Unclear) {
+            return (answer, "");
         }
+        let from = match self.begins {
+            Begins::Overlap(_) => 0,
+            Begins::Bare | Begins::Wrapped(_) => self.before,
+        };
+        let end = self.before + self.scanner.offset() - self.read_before;
+        let Some(part) = answer.get(from..end) else {
+            return (answer, "");
+        };
+        let part = match self.arrival {
+            Arrival::Whole => part.trim_end(),
+            _ => part,
+        };
+        (part, &answer[from + part.len()..])
     }
 
     fn grow(&mut self, piece: &str) -> String {
@@ -172,7 +189,7 @@ impl Arriving {
             // What stood before the offence is cut now, perhaps in the middle of an escape.
             return String::new();
         }
-        let settled = self.scanner.whole_text_end();
+        let settled = self.scanner.whole_text_end() - self.doubtful_len();
         self.is_blank &= self.held[..settled - self.given_len].trim().is_empty();
         if self.is_blank {
             return String::new();
@@ -184,6 +201,35 @@ impl Arriving {
             given.truncate(given.trim_end().len());
         }
         given
+    }
+
+    /// How many bytes at the end of what is held a repair may write otherwise, depending on what
+    /// follows.
+    fn doubtful_len(&self) -> usize {
+        let Some(place) = self.scanner.place() else {
+            return 0;
+        };
+        // Nobody waits for ever: each piece would have to look at all of it again.
+        let near = &self.held[self
+            .held
+            .ceil_char_boundary(self.held.len().saturating_sub(DOUBTED))..];
+        let sure = match place {
+            Place::AfterComma => {
+                let value = near.trim_end();
+                value.strip_suffix(',').unwrap_or(value)
+            }
+            Place::AfterKey | Place::AfterValue => {
+                let value = near.trim_end();
+                let text = value.strip_suffix('"');
+                text.unwrap_or_else(|| value.trim_end_matches(is_of_scalar))
+            }
+            Place::Number | Place::Literal => near.trim_end_matches(is_of_scalar),
+            _ => near,
+        };
+        match near.len() - sure.len() {
+            DOUBTED.. => 0,
+            doubtful => doubtful,
+        }
     }
 
     /// Where the text of interest begins in what is held, if that can be told. Otherwise more is
@@ -209,6 +255,14 @@ impl Arriving {
         }
         None
     }
+}
+
+/// More than so many bytes are not held back in doubt.
+const DOUBTED: usize = 1024;
+
+/// Whether a character may be part of a number or a literal.
+fn is_of_scalar(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '+' | '-' | '.')
 }
 
 /// Where a text begins in another.
@@ -313,6 +367,28 @@ mod tests {
     }
 
     #[test]
+    fn what_may_turn_out_to_be_a_slip_is_held_back() {
+        let held = |piece, certain| {
+            check(Arriving::document(), &[piece], certain, Arrival::Growing);
+        };
+        held("[1, 2, ", "[1, 2");
+        held("[1, 2", "[1, ");
+        held("[1, tru", "[1, ");
+        held("[1, [2] ", "[1, [2]");
+        held("{\"a\" ", "{\"a");
+        held("{\"a\": \"b\"\n", "{\"a\": \"b");
+        held("{\"a\": \"b\",\n", "{\"a\": \"b\"");
+        held("{\"a\": ", "{\"a\": ");
+    }
+
+    #[test]
+    fn doubts_are_not_kept_for_ever() {
+        let blank = " ".repeat(DOUBTED);
+        let (piece, certain) = (format!("[1,{blank}"), format!("[1,{blank}"));
+        check(Arriving::document(), &[&piece], &certain, Arrival::Growing);
+    }
+
+    #[test]
     fn what_follows_the_document_is_left_out() {
         let pieces = ["[1]", "\n```\nAnything else?"];
         check(Arriving::document(), &pieces, "[1]", Arrival::Whole);
@@ -324,7 +400,7 @@ mod tests {
         check(
             Arriving::document(),
             &["[1, ", "'two']"],
-            "[1, ",
+            "[1",
             Arrival::Spoilt,
         );
         check(Arriving::document(), &["Sure: [1]"], "", Arrival::Unclear);
@@ -337,13 +413,13 @@ mod tests {
         check(wrapped(), &pieces, "[1, 2]", Arrival::Whole);
         check(
             wrapped(),
-            &["As in [1]:\n{\"a\""],
-            "{\"a\"",
+            &["As in [1]:\n{\"a\":"],
+            "{\"a\":",
             Arrival::Growing,
         );
         check(
             wrapped(),
-            &["<think>\n{no}\n</think>\n[1"],
+            &["<think>\n{no}\n</think>\n[1, "],
             "[1",
             Arrival::Growing,
         );

@@ -105,6 +105,8 @@ pub async fn complete_text(
         let arriving = drive.live.then(|| ArrivingAnswer::of_text(&run.text));
         let most_bytes = drive.most_bytes(&plan);
         let (collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
+        // What stopped before its end was cut, whatever the provider had said by then.
+        let is_stopped = collected.broken.is_some() || drive.is_late();
         if let Some(error) = collected.broken.filter(|_| collected.text.is_empty()) {
             return Ok(Some(Obstacle::Backend(error)));
         }
@@ -115,7 +117,8 @@ pub async fn complete_text(
         });
         run.iterations += 1;
         run.usage.output = run.usage.output.saturating_add(usage.output);
-        run.is_cut = collected.end.finish.as_deref() == Some("length");
+        let finish = collected.end.finish.as_deref();
+        run.is_cut = finish == Some("length") || finish.is_none() && is_stopped;
         observer.called(usage, &collected.end);
         if let Some(rest) = news
             .get(told..)

@@ -3,16 +3,19 @@
 //! The upstream's word stands unless something better is known. If any part of an answer is cut,
 //! the answer was cut: a tool call beside a cut one must not make both look ready to be made.
 
+use super::reading::Found;
+
 /// What is known of the end of one answer.
 pub(crate) struct Ending {
     /// What the upstream says.
     said: Option<String>,
-    found: Found,
+    parts: Parts,
 }
 
 /// What its parts turned out to be; what comes later here counts more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
+enum Parts {
+    /// Nothing that tells by itself whether it is whole.
     Nothing,
     WholeContent,
     WholeCall,
@@ -26,38 +29,38 @@ impl Ending {
     pub(crate) fn said(said: Option<String>) -> Self {
         Self {
             said,
-            found: Found::Nothing,
+            parts: Parts::Nothing,
         }
     }
 
-    /// The content turned out to be whole, or cut.
-    pub(crate) fn content(&mut self, is_whole: bool) {
-        self.find(if is_whole {
-            Found::WholeContent
-        } else {
-            Found::CutPart
+    /// The content turned out to be this.
+    pub(crate) fn content(&mut self, found: Found) {
+        self.find(match found {
+            Found::Whole => Parts::WholeContent,
+            Found::Cut => Parts::CutPart,
+            Found::Unclear => Parts::Nothing,
         });
     }
 
-    /// A tool call turned out to be whole, or cut, or nobody can tell.
-    pub(crate) fn call(&mut self, is_whole: Option<bool>) {
-        self.find(match is_whole {
-            Some(true) => Found::WholeCall,
-            Some(false) => Found::CutPart,
-            None => Found::UnclearCall,
+    /// A tool call turned out to be this.
+    pub(crate) fn call(&mut self, found: Found) {
+        self.find(match found {
+            Found::Whole => Parts::WholeCall,
+            Found::Cut => Parts::CutPart,
+            Found::Unclear => Parts::UnclearCall,
         });
     }
 
-    fn find(&mut self, found: Found) {
-        self.found = self.found.max(found);
+    fn find(&mut self, parts: Parts) {
+        self.parts = self.parts.max(parts);
     }
 
-    /// The word for it, if there is one.
+    /// The word for it; nothing if nobody knows.
     pub(crate) fn word(&self) -> Option<&str> {
-        match (self.found, self.said.as_deref()) {
-            (Found::CutPart, _) => Some("length"),
-            (Found::WholeCall, None | Some("length")) => Some("tool_calls"),
-            (Found::WholeContent, None | Some("length")) => Some("stop"),
+        match (self.parts, self.said.as_deref()) {
+            (Parts::CutPart, _) | (Parts::UnclearCall, None) => Some("length"),
+            (Parts::WholeCall, None | Some("length")) => Some("tool_calls"),
+            (Parts::WholeContent, None | Some("length")) => Some("stop"),
             (_, said) => said,
         }
     }
@@ -67,58 +70,56 @@ impl Ending {
 mod tests {
     use super::*;
 
-    const WHOLE: Option<bool> = Some(true);
-    const CUT: Option<bool> = Some(false);
-
     #[track_caller]
-    fn check_word(
-        said: Option<&str>,
-        content: &[bool],
-        calls: &[Option<bool>],
-        word: Option<&str>,
-    ) {
+    fn check_word(said: Option<&str>, content: &[Found], calls: &[Found], word: Option<&str>) {
         let mut ending = Ending::said(said.map(str::to_owned));
-        for whole in content {
-            ending.content(*whole);
+        for found in content {
+            ending.content(*found);
         }
-        for whole in calls {
-            ending.call(*whole);
+        for found in calls {
+            ending.call(*found);
         }
         assert_eq!(ending.word(), word, "{said:?}, {content:?}, {calls:?}");
     }
+
+    const WHOLE: Found = Found::Whole;
+    const CUT: Found = Found::Cut;
+    const UNCLEAR: Found = Found::Unclear;
 
     #[test]
     fn the_upstreams_word_stands_where_nothing_is_known_better() {
         for said in [None, Some("stop"), Some("length"), Some("tool_calls")] {
             check_word(said, &[], &[], said);
+            check_word(said, &[UNCLEAR], &[], said);
         }
         check_word(Some("stop"), &[], &[WHOLE], Some("stop"));
-        check_word(Some("tool_calls"), &[true], &[], Some("tool_calls"));
-        check_word(Some("tool_calls"), &[], &[None], Some("tool_calls"));
+        check_word(Some("tool_calls"), &[WHOLE], &[], Some("tool_calls"));
+        check_word(Some("tool_calls"), &[], &[UNCLEAR], Some("tool_calls"));
     }
 
     #[test]
     fn what_is_called_cut_and_is_whole_is_called_whole() {
         for said in [None, Some("length")] {
-            check_word(said, &[true], &[], Some("stop"));
+            check_word(said, &[WHOLE], &[], Some("stop"));
             check_word(said, &[], &[WHOLE], Some("tool_calls"));
-            check_word(said, &[true], &[WHOLE, WHOLE], Some("tool_calls"));
+            check_word(said, &[WHOLE], &[WHOLE, WHOLE], Some("tool_calls"));
         }
     }
 
     #[test]
-    fn a_call_that_was_cut_before_its_arguments_does_not_become_whole() {
+    fn a_call_of_which_nobody_knows_whether_it_is_whole_does_not_become_whole() {
         for said in [None, Some("length")] {
-            check_word(said, &[], &[WHOLE, None], said);
+            check_word(said, &[], &[WHOLE, UNCLEAR], Some("length"));
+            check_word(said, &[], &[UNCLEAR], Some("length"));
         }
     }
 
     #[test]
     fn one_cut_part_makes_a_cut_answer() {
         for said in [None, Some("stop"), Some("length"), Some("tool_calls")] {
-            check_word(said, &[false], &[], Some("length"));
-            check_word(said, &[false], &[WHOLE], Some("length"));
-            check_word(said, &[true], &[CUT, WHOLE], Some("length"));
+            check_word(said, &[CUT], &[], Some("length"));
+            check_word(said, &[CUT], &[WHOLE], Some("length"));
+            check_word(said, &[WHOLE], &[CUT, WHOLE], Some("length"));
         }
     }
 }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::keyed;
+use super::reading::Found;
 use super::taken::Taken;
 use super::wish::Wish;
 use crate::account::Account;
@@ -77,6 +78,17 @@ pub(crate) struct Joined {
 pub(crate) struct JoinedText {
     pub(crate) run: TextContinuation,
     pub(crate) taken: Taken,
+}
+
+impl JoinedText {
+    /// What the text is now, as far as the provider says.
+    pub(crate) fn found(&self) -> Found {
+        if self.run.is_cut() {
+            Found::Cut
+        } else {
+            Found::Whole
+        }
+    }
 }
 
 impl Joiner<'_> {
@@ -306,8 +318,11 @@ impl Backend for Placed<'_> {
                     errors.add(kind);
                 }
             };
-            let called = backend.with_headers(&headers).call(call).await;
-            let events = called.inspect_err(&count)?;
+            let mut backend = backend.with_headers(&headers);
+            if let Some(key) = &joiner.gateway.settings.upstream.key {
+                backend = backend.hiding(key);
+            }
+            let events = backend.call(call).await.inspect_err(&count)?;
             let events: Events = Box::pin(events.inspect_err(count));
             Ok(events)
         }
@@ -437,6 +452,15 @@ impl ObserveText for Observer<'_, '_> {
             usage: Some(usage),
             ..Called::default()
         });
+    }
+}
+
+/// What a run made of a document.
+pub(crate) fn found(run: &Continuation) -> Found {
+    if is_whole(run) {
+        Found::Whole
+    } else {
+        Found::Cut
     }
 }
 

@@ -19,13 +19,12 @@ use std::sync::Arc;
 
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
-use overlock_budget::ChatCounter;
 use overlock_json::{Cut, Place};
 use overlock_model::{Outcome, Reason, Usage};
 use overlock_store::RunId;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout_at};
 
 use crate::account::Account;
 use crate::api::{CallBudget, Conditions};
@@ -37,10 +36,10 @@ use crate::gateway::Gateway;
 use crate::record::{About, Recording, plain};
 use crate::settings::Record;
 use crate::trace::Called;
-use crate::upstream::Answer;
+use crate::upstream::{Answer, Client, late};
 use joining::Joiner;
 use keyed::{Answered, Keyed};
-use reading::Kind;
+use reading::{Kind, Reading};
 use whole::WholeAnswer;
 use wish::{Continues, Wish};
 
@@ -148,7 +147,7 @@ pub(crate) async fn answer(
             Ok(answer) if answer.status.is_success() => job.answered(answer).await,
             Ok(refused) => {
                 job.failed().await;
-                refusal(refused).await
+                refusal(&job.gateway.client, refused).await
             }
             Err(error) => {
                 job.failed().await;
@@ -186,9 +185,11 @@ impl Job {
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let body = whole_body(body);
-        let asked = client
-            .send(Method::POST, &self.base, path, headers, body)
-            .await;
+        let sent = client.send(Method::POST, &self.base, path, headers, body);
+        let asked = match timeout_at(self.deadline, sent).await {
+            Ok(asked) => asked.map(|answer| answer.due(self.deadline)),
+            Err(_) => Err(late()),
+        };
         match &asked {
             Ok(answer) if answer.status.is_success() => {}
             Ok(answer) => self
@@ -289,17 +290,29 @@ impl Job {
     }
 
     /// What the calls for the rest of an answer need to know.
-    fn joiner<'a>(&'a self, counter: &'a ChatCounter<'a>) -> Joiner<'a> {
+    fn joiner(&self) -> Joiner<'_> {
         Joiner {
             gateway: &self.gateway,
             wish: &self.wish,
-            counter,
+            counter: &self.wish.known.counter,
             base: &self.base,
             headers: &self.headers,
             account: &self.account,
             budget: self.budget,
             deadline: self.deadline,
         }
+    }
+
+    /// What is said of an answer that no upstream has named.
+    fn head(&self, object: &str) -> Map<String, Value> {
+        let recording = self.recording.as_ref();
+        let id = recording.map_or("run", |recording| recording.id.as_str());
+        let created = recording.map_or(0, Recording::began_at) / 1000;
+        let head = json!({
+            "id": format!("chatcmpl-{id}"), "object": object, "created": created,
+            "model": self.wish.model,
+        });
+        head.as_object().cloned().unwrap_or_default()
     }
 
     /// Keeps how an answer ended, and what was answered for whoever may ask the same again.
@@ -337,36 +350,51 @@ impl Job {
         }
     }
 
-    /// How the content of an answer is read.
+    /// Reads the content of an answer.
+    pub(crate) fn content_reading(&self) -> Reading {
+        self.reading(self.content_kind())
+    }
+
+    /// Reads the arguments of a tool call.
+    pub(crate) fn arguments_reading(&self) -> Reading {
+        self.reading(Kind::Arguments)
+    }
+
     pub(crate) fn content_kind(&self) -> Kind {
-        match (self.wish.continues, self.wish.is_json) {
-            (Continues::Nothing, _) => Kind::Verbatim,
-            (_, true) => Kind::Document,
-            (_, false) => Kind::Looks,
+        if self.wish.is_json {
+            Kind::Document
+        } else {
+            Kind::Looks
         }
     }
 
-    /// How the arguments of a tool call are read.
-    pub(crate) fn arguments_kind(&self) -> Kind {
+    fn reading(&self, kind: Kind) -> Reading {
         match self.wish.continues {
-            Continues::Nothing => Kind::Verbatim,
-            Continues::Json | Continues::Text => Kind::Looks,
+            Continues::Nothing => Reading::verbatim(kind),
+            Continues::Json | Continues::Text => Reading::new(kind),
         }
     }
 }
 
 /// What the upstream says against a request, in the shape that clients know, with its status.
-pub(crate) async fn refusal(mut answer: Answer) -> Result<Reply, ApiError> {
+pub(crate) async fn refusal(client: &Client, mut answer: Answer) -> Result<Reply, ApiError> {
     const LONGEST: usize = 1 << 20;
     let body = answer.read_whole(LONGEST).await?;
-    let value: Option<Value> = serde_json::from_slice(&body).ok();
+    let mut value: Option<Value> = serde_json::from_slice(&body).ok();
+    if let Some(value) = &mut value {
+        client.hide_key_in(value);
+    }
     let is_known = value
         .as_ref()
         .is_some_and(|value| value.get("error").is_some_and(Value::is_object));
     let mut reply = match value {
         Some(value) if is_known => json_reply(answer.status, &value),
         _ => {
-            let said: String = String::from_utf8_lossy(&body).chars().take(500).collect();
+            let said = match answer.packing() {
+                Some(packing) => format!("something that is packed as `{packing}`"),
+                None => client.without_key(&String::from_utf8_lossy(&body)),
+            };
+            let said: String = said.chars().take(500).collect();
             let message = format!("the upstream answered {}: {said}", answer.status);
             ApiError::new(answer.status, "upstream_error", message).into_reply()
         }
@@ -377,8 +405,10 @@ pub(crate) async fn refusal(mut answer: Answer) -> Result<Reply, ApiError> {
 
 /// Puts what the upstream says about an answer beside what is said here.
 pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
-    const KEPT_BACK: [HeaderName; 8] = [
+    const KEPT_BACK: [HeaderName; 9] = [
         header::CONNECTION,
+        // Whatever could be read here is not packed any more.
+        header::CONTENT_ENCODING,
         header::CONTENT_LENGTH,
         header::CONTENT_TYPE,
         header::TRANSFER_ENCODING,

@@ -7,7 +7,7 @@ use overlock_model::Usage;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::reading::{Kind, Reading};
+use super::reading::{Found, Kind, Reading};
 use super::{Continues, Job};
 
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ fn is_plain(choice: &Choice) -> bool {
     }
     let mut reading = Reading::new(Kind::Looks);
     reading.feed(&choice.message.content);
-    reading.is_whole().is_none() && !reading.is_open()
+    reading.found() == Found::Unclear
 }
 
 #[cfg(test)]

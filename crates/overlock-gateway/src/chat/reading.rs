@@ -1,11 +1,13 @@
-//! What is a first answer while it arrives, and what of it can be passed on?
+//! What is a first answer while it arrives, what of it can be passed on, and is it whole?
 
-use overlock_json::{Arrival, Arriving};
+use overlock_json::{Arrival, Arriving, Base, Scanner};
 use overlock_model::HELD_BACK;
 
 /// A text of a first answer: its content, or the arguments of a tool call.
 pub(crate) struct Reading {
     kind: Kind,
+    /// Whether it goes on as it comes: nobody wants it continued.
+    is_verbatim: bool,
     arriving: Arriving,
     text: String,
     /// How much of the text was passed on, or will never be.
@@ -17,22 +19,35 @@ pub(crate) struct Reading {
 /// How a text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// As it comes: nobody wants it continued.
-    Verbatim,
     /// As JSON if it looks like it, without leaving anything out.
     Looks,
     /// As a document that was asked for: what stands around it is left out.
     Document,
+    /// As the arguments of a tool call, which are JSON if they are anything.
+    Arguments,
+}
+
+/// What a text turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A document that is whole, with nothing after it but white space or the end of a fence.
+    Whole,
+    /// A document that is cut.
+    Cut,
+    /// Nothing that tells by itself whether it is whole, such as text after a whole document.
+    Unclear,
 }
 
 impl Reading {
+    /// A text that is to be continued where it is cut.
     pub(crate) fn new(kind: Kind) -> Self {
         let arriving = match kind {
-            Kind::Verbatim | Kind::Looks => Arriving::document(),
+            Kind::Looks | Kind::Arguments => Arriving::document(),
             Kind::Document => Arriving::wrapped_document(HELD_BACK),
         };
         Self {
             kind,
+            is_verbatim: false,
             arriving,
             text: String::new(),
             passed: 0,
@@ -40,14 +55,22 @@ impl Reading {
         }
     }
 
+    /// A text that goes on as it comes. Whether it is whole is found out all the same.
+    pub(crate) fn verbatim(kind: Kind) -> Self {
+        Self {
+            is_verbatim: true,
+            ..Self::new(kind)
+        }
+    }
+
     /// Takes the next piece and gives back what can be passed on.
     pub(crate) fn feed(&mut self, piece: &str) -> String {
         self.text.push_str(piece);
-        if self.kind == Kind::Verbatim {
+        let certain = self.arriving.feed(piece);
+        if self.is_verbatim {
             self.passed = self.text.len();
             return piece.to_owned();
         }
-        let certain = self.arriving.feed(piece);
         self.given += certain.len();
         let verbatim_to = match (self.kind, self.arriving.arrival()) {
             (_, Arrival::Awaited) => return String::new(),
@@ -66,11 +89,7 @@ impl Reading {
 
     /// What was held back and is still owed when the answer ends, if nothing continues it.
     pub(crate) fn rest(&mut self) -> String {
-        let is_document = matches!(
-            self.arriving.arrival(),
-            Arrival::Growing | Arrival::Whole | Arrival::Spoilt
-        );
-        if self.kind == Kind::Document && is_document {
+        if self.is_left_out() {
             return String::new();
         }
         let rest = self.text[self.passed..].to_owned();
@@ -78,28 +97,42 @@ impl Reading {
         rest
     }
 
-    /// Whether there is a document that is still open.
-    pub(crate) fn is_open(&self) -> bool {
-        match self.kind {
-            Kind::Verbatim => false,
-            Kind::Looks => self.arriving.arrival() == Arrival::Growing,
-            // Who asked for a document is not helped by half of one and something else.
-            Kind::Document => {
-                matches!(self.arriving.arrival(), Arrival::Growing | Arrival::Spoilt)
-            }
-        }
+    /// Whether only the document is passed on, and what stands around it is left out.
+    fn is_left_out(&self) -> bool {
+        let has_begun = matches!(
+            self.arriving.arrival(),
+            Arrival::Growing | Arrival::Whole | Arrival::Spoilt
+        );
+        self.kind == Kind::Document && !self.is_verbatim && has_begun
     }
 
-    /// Whether the document is whole; nothing if there is none.
-    pub(crate) fn is_whole(&self) -> Option<bool> {
-        if self.kind == Kind::Verbatim {
-            return None;
-        }
-        match self.arriving.arrival() {
-            Arrival::Whole => Some(true),
-            Arrival::Growing => Some(false),
-            Arrival::Spoilt => (self.kind == Kind::Document).then_some(false),
-            Arrival::Awaited | Arrival::Unclear => None,
+    /// Whether there is a document that is still open and is to be continued.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.is_verbatim && self.arriving.arrival() == Arrival::Growing
+    }
+
+    /// Whether a document was asked for and only all of the text tells what it is: it holds more
+    /// than a document, or something that has to be repaired, or none has begun yet.
+    pub(crate) fn is_to_be_read_again(&self) -> bool {
+        let is_plain = match self.arriving.arrival() {
+            Arrival::Growing | Arrival::Unclear => true,
+            Arrival::Whole => self.is_bare(),
+            Arrival::Awaited | Arrival::Spoilt => false,
+        };
+        self.kind == Kind::Document && !self.is_verbatim && !is_plain
+    }
+
+    /// What it turned out to be, by itself.
+    pub(crate) fn found(&self) -> Found {
+        match (self.arriving.arrival(), self.kind) {
+            (Arrival::Growing, _) => Found::Cut,
+            (Arrival::Whole, _) if self.is_bare() => Found::Whole,
+            (Arrival::Spoilt, Kind::Document | Kind::Arguments) => match Base::read(&self.text) {
+                Ok(base) if !base.is_complete() => Found::Cut,
+                _ => Found::Unclear,
+            },
+            (Arrival::Unclear, Kind::Arguments) => scalar_found(&self.text),
+            _ => Found::Unclear,
         }
     }
 
@@ -108,8 +141,36 @@ impl Reading {
         self.given
     }
 
+    /// What of the document was passed on.
+    pub(crate) fn given(&self) -> &str {
+        self.document().get(..self.given).unwrap_or_default()
+    }
+
+    /// Whether nothing follows the document but white space or the end of a fence.
+    fn is_bare(&self) -> bool {
+        let after = self.arriving.after_document(&self.text);
+        after.trim().trim_matches('`').is_empty()
+    }
+
+    /// What follows on what was passed on of the document, as it came.
+    pub(crate) fn not_given(&self) -> String {
+        let document = self.document().get(self.given..).unwrap_or_default();
+        [document, self.arriving.after_document(&self.text)].concat()
+    }
+
+    /// Whether a document was whole, whatever followed it.
+    pub(crate) fn has_whole_document(&self) -> bool {
+        self.arriving.arrival() == Arrival::Whole
+    }
+
+    /// Whether all of the text, read as one document, is another one than its first, and cut:
+    /// there are several, and nobody can tell which one was meant.
+    pub(crate) fn is_one_of_several(&self, read: Option<&Base<'_>>) -> bool {
+        self.has_whole_document() && read.is_none_or(|base| !base.is_complete())
+    }
+
     /// Whether there is nothing but the document.
-    pub(crate) fn is_bare(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.document().trim() == self.text.trim()
     }
 
@@ -120,16 +181,73 @@ impl Reading {
 
     /// All that was passed on: the document alone, where one was asked for.
     pub(crate) fn into_text(self) -> String {
-        match (self.kind, self.arriving.arrival()) {
-            (Kind::Document, Arrival::Growing | Arrival::Whole | Arrival::Spoilt) => {
-                self.document().to_owned()
-            }
-            _ => self.text,
+        if self.is_left_out() {
+            self.document().to_owned()
+        } else {
+            self.text
         }
     }
 
     /// The document alone, where it is one.
     pub(crate) fn document(&self) -> &str {
         self.arriving.of_document(&self.text)
+    }
+}
+
+/// What a text is that may be a string, a number or a literal.
+fn scalar_found(text: &str) -> Found {
+    let text = text.trim();
+    let mut scanner = Scanner::new();
+    scanner.feed(text.as_bytes());
+    match scanner.cut() {
+        _ if scanner.offence().is_some() || text.is_empty() => Found::Unclear,
+        None => Found::Whole,
+        Some(_) => Found::Cut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: Kind, text: &str, found: Found) {
+        for mut reading in [Reading::new(kind), Reading::verbatim(kind)] {
+            reading.feed(text);
+            assert_eq!(reading.found(), found, "{kind:?}: {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bare_document_tells_by_itself_whether_it_is_whole() {
+        for kind in [Kind::Looks, Kind::Document, Kind::Arguments] {
+            check(kind, "{\"a\": 1}", Found::Whole);
+            check(kind, "[1]\n```\n", Found::Whole);
+            check(kind, "{\"a\": ", Found::Cut);
+        }
+        check(Kind::Document, "Sure:\n```json\n[1]\n```", Found::Whole);
+    }
+
+    #[test]
+    fn text_after_a_whole_document_is_text() {
+        for kind in [Kind::Looks, Kind::Document, Kind::Arguments] {
+            check(
+                kind,
+                "{\"a\": 1}\n\nNow let me explain that",
+                Found::Unclear,
+            );
+            check(kind, "[1] Smith says that and", Found::Unclear);
+            check(kind, "{\"a\": 1}\n{\"a\": 2}\n{\"a\"", Found::Unclear);
+        }
+    }
+
+    #[test]
+    fn arguments_that_were_cut_are_known_by_what_they_are() {
+        check(Kind::Arguments, "\"cut string", Found::Cut);
+        check(Kind::Arguments, "{'city': 'Ber", Found::Cut);
+        check(Kind::Arguments, "{'city': 'Berlin'}", Found::Unclear);
+        check(Kind::Arguments, "null", Found::Whole);
+        check(Kind::Arguments, "", Found::Unclear);
+        check(Kind::Arguments, "city=Berlin", Found::Unclear);
     }
 }

@@ -8,15 +8,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use overlock_budget::ChatCounter;
-use overlock_model::{Continuation, Halves, Outcome, SseReader, TextContinuation, Usage};
+use overlock_model::{Continuation, Halves, Outcome, SseReader, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::ending::Ending;
-use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, is_whole};
+use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
-use super::reading::Reading;
+use super::reading::{Found, Reading};
 use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
@@ -56,7 +55,9 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
     let events: Vec<String> = events.map(|event| format!("data: {event}\n\n")).collect();
     let mut body = events.concat();
     body.push_str(&ending(answer.ended, answer.continuations, answer.violates));
-    event_stream(whole(body))
+    let mut reply = event_stream(whole(body));
+    pass_on(&answer.headers, reply.headers_mut());
+    reply
 }
 
 /// A completion as the events of a stream.
@@ -75,10 +76,11 @@ fn chunks(completion: &Value) -> Vec<Value> {
             call["index"] = json!(number);
         }
         let finish = choice.get("finish_reason").cloned().unwrap_or(Value::Null);
-        events.push(with_choice(
-            &head,
-            &json!({ "index": index, "delta": delta, "finish_reason": null }),
-        ));
+        let mut said = json!({ "index": index, "delta": delta, "finish_reason": null });
+        if let Some(logprobs) = choice.get("logprobs") {
+            said["logprobs"] = logprobs.clone();
+        }
+        events.push(with_choice(&head, &said));
         events.push(with_choice(
             &head,
             &json!({ "index": index, "delta": {}, "finish_reason": finish }),
@@ -145,6 +147,7 @@ struct Choice {
     content: Reading,
     calls: BTreeMap<u64, ToolCall>,
     finish: Option<String>,
+    has_role: bool,
     /// The content with what was added to it.
     said: Option<String>,
 }
@@ -158,10 +161,13 @@ struct ToolCall {
 }
 
 impl Choice {
-    /// How many bytes have come of it.
-    fn len(&self) -> usize {
-        let calls = self.calls.values().map(|call| call.arguments.text().len());
-        self.content.text().len() + calls.sum::<usize>()
+    /// Whether its end can still be known if the stream broke off. A whole tool call cannot tell
+    /// whether it was the last one, nor a text whether it was done.
+    fn outlives_a_break(&self) -> bool {
+        let content = &self.content;
+        let is_document =
+            content.is_open() || content.is_to_be_read_again() || content.found() == Found::Whole;
+        self.finish.is_some() || self.calls.is_empty() && is_document
     }
 
     /// The message as it would have come at once.
@@ -263,22 +269,27 @@ impl Relay {
     async fn first_answer(&mut self, mut answer: Answer) -> Result<(), ApiError> {
         let mut reader = SseReader::default();
         let most = self.job.gateway.settings.limits.answer_bytes;
+        // All that comes counts, thoughts and comments too, but for the wrapping of events.
+        let mut heard = 0_usize;
         while let Some(bytes) = answer.next_bytes().await? {
-            let heard = self.choices.values().map(Choice::len).sum::<usize>();
-            if heard > most {
-                return Err(ApiError::upstream("the upstream's answer does not end"));
-            }
+            heard = heard.saturating_add(bytes.len());
             let fed = reader.feed(&bytes);
             fed.map_err(|error| ApiError::upstream(error.to_string()))?;
             while let Some(event) = reader.next_event() {
                 if event.data == b"[DONE]" {
                     return Ok(());
                 }
-                self.pass_on(event.data).await?;
+                let wrapping = self.pass_on(event.data).await?;
+                heard = heard.saturating_sub(wrapping);
+            }
+            if heard > most {
+                return Err(ApiError::upstream("the upstream's answer does not end"));
             }
         }
         match reader.finish() {
-            Some(event) if event.data != b"[DONE]" => self.pass_on(event.data).await?,
+            Some(event) if event.data != b"[DONE]" => {
+                self.pass_on(event.data).await?;
+            }
             _ => {}
         }
         let is_ended = self.choices.values().all(|choice| choice.finish.is_some());
@@ -290,8 +301,8 @@ impl Relay {
         ))
     }
 
-    /// Passes on an event of the first answer.
-    async fn pass_on(&mut self, data: Vec<u8>) -> Result<(), ApiError> {
+    /// Passes on an event of the first answer; how many bytes of it were mere wrapping.
+    async fn pass_on(&mut self, data: Vec<u8>) -> Result<usize, ApiError> {
         let read = self.halves.read(&data);
         let read = read.map_err(|_| ApiError::upstream("an event of the upstream is not JSON"))?;
         let (mut value, mut changed) = (read.value, read.is_mended);
@@ -301,32 +312,30 @@ impl Relay {
                 None => self.halves.hold(half),
             }
         }
-        if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
-            let said = error.get("message").unwrap_or(error);
-            let said = said
-                .as_str()
-                .map_or_else(|| said.to_string(), str::to_owned);
-            return Err(ApiError::upstream(format!("the upstream says: {said}")));
+        if let Some(error) = self.job.gateway.client.error_in(&value) {
+            return Err(error);
         }
         let Some(event) = value.as_object_mut() else {
-            return Ok(());
+            return Ok(0);
         };
-        if self.head.is_empty() {
-            self.head = event.clone();
-            self.head.remove("choices");
-            self.head.remove("usage");
-        }
-        if event.get("usage").is_some_and(Value::is_object) {
+        let usage = event.get("usage").filter(|usage| usage.is_object());
+        let has_usage = usage.is_some();
+        if has_usage {
             // It is told at the end, for all calls.
             self.usage = event.remove("usage");
             changed = true;
         }
-        let Some(Value::Array(choices)) = event.get_mut("choices") else {
-            return Ok(());
-        };
-        choices.retain_mut(|choice| self.keeps(choice, &mut changed));
-        if choices.is_empty() {
-            return Ok(());
+        let choices = event.get("choices").and_then(Value::as_array);
+        let has_choices = choices.is_some_and(|choices| !choices.is_empty());
+        let wrapping = wrapping_len(data.len(), choices);
+        changed |= self.has_one_head(event, has_choices);
+        let mut choices = event.get_mut("choices").and_then(Value::as_array_mut);
+        if let Some(choices) = &mut choices {
+            choices.retain_mut(|choice| self.keeps(choice, &mut changed));
+        }
+        // All that it said is told later. What says something else is not for us to judge.
+        if choices.is_none_or(|choices| choices.is_empty()) && (has_choices || has_usage) {
+            return Ok(wrapping);
         }
         if changed {
             self.event(&value).await;
@@ -334,7 +343,30 @@ impl Relay {
             self.send([b"data: ", data.as_slice(), b"\n\n"].concat().into())
                 .await;
         }
-        Ok(())
+        Ok(wrapping)
+    }
+
+    /// Gives an event the name of the answer, which is that of the first one that has a choice or
+    /// any name; whether that changes it.
+    fn has_one_head(&mut self, event: &mut Map<String, Value>, has_choices: bool) -> bool {
+        let name = event.get("id").and_then(Value::as_str).unwrap_or_default();
+        if self.head.is_empty() {
+            if name.is_empty() && !has_choices {
+                return false;
+            }
+            let is_said = |value: &Value| !value.is_null() && value != "";
+            self.head = self.job.head("chat.completion.chunk");
+            let said = event.iter().filter(|(_, value)| is_said(value));
+            self.head
+                .extend(said.map(|(name, value)| (name.clone(), value.clone())));
+            self.head.remove("choices");
+        }
+        let is_named = self.head.get("id").and_then(Value::as_str) == Some(name)
+            || !has_choices && name.is_empty();
+        if !is_named && let Some(id) = self.head.get("id") {
+            event.insert("id".to_owned(), id.clone());
+        }
+        !is_named
     }
 
     /// Takes what an event says of one choice, and leaves what can be passed on of it; whether
@@ -343,10 +375,11 @@ impl Relay {
         let index = choice.get("index").and_then(Value::as_u64).unwrap_or(0);
         let job = &self.job;
         let known = self.choices.entry(index).or_insert_with(|| Choice {
-            content: Reading::new(job.content_kind()),
+            content: job.content_reading(),
             calls: BTreeMap::new(),
             finish: None,
             said: None,
+            has_role: false,
         });
         if let Some(finish) = choice.get_mut("finish_reason").filter(|it| !it.is_null()) {
             known.finish = finish.as_str().map(str::to_owned);
@@ -357,6 +390,20 @@ impl Relay {
         let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) else {
             return has_more;
         };
+        // Each answer has its role once, at its beginning.
+        let is_told = delta.get("role").is_some_and(|role| !role.is_null());
+        match (known.has_role, is_told) {
+            (true, true) => {
+                delta.remove("role");
+                *changed = true;
+            }
+            (false, false) => {
+                delta.insert("role".to_owned(), json!("assistant"));
+                *changed = true;
+            }
+            _ => {}
+        }
+        known.has_role = true;
         if let Some(Value::String(content)) = delta.get_mut("content") {
             let given = known.content.feed(content);
             if given != *content {
@@ -370,7 +417,7 @@ impl Relay {
             let known = known.calls.entry(number).or_insert_with(|| ToolCall {
                 id: Value::Null,
                 name: String::new(),
-                arguments: Reading::new(job.arguments_kind()),
+                arguments: job.arguments_reading(),
                 said: None,
             });
             if let Some(id) = call.get("id").filter(|id| !id.is_null()) {
@@ -407,17 +454,25 @@ impl Relay {
         }
         self.job.recording = recording;
         let choices = std::mem::take(&mut self.choices);
+        if broken.is_some() && !choices.values().all(Choice::outlives_a_break) {
+            for (index, mut choice) in choices {
+                self.rests(index, &mut choice).await;
+            }
+            return broken.map_or(Ok(()), Err);
+        }
         let mut finishes = Vec::new();
         for (index, mut choice) in choices {
             let ending = self.ending_of(index, &mut choice).await?;
-            if let Some(reason) = ending.word() {
-                let message = choice.into_message();
-                finishes.push(Finish {
-                    index,
-                    reason: reason.to_owned(),
-                    message,
-                });
-            }
+            let Some(reason) = ending.word().map(str::to_owned) else {
+                finishes.clear();
+                break;
+            };
+            let message = choice.into_message();
+            finishes.push(Finish {
+                index,
+                reason,
+                message,
+            });
         }
         // An answer of which nobody knows the end has none.
         if finishes.is_empty() {
@@ -493,63 +548,128 @@ impl Relay {
         Value::Object(completion)
     }
 
+    /// Passes on what was held back of an answer that nothing more comes of.
+    async fn rests(&self, index: u64, choice: &mut Choice) {
+        let rest = choice.content.rest();
+        self.content(index, &rest).await;
+        for (number, call) in &mut choice.calls {
+            let rest = call.arguments.rest();
+            self.arguments(index, *number, &rest).await;
+        }
+    }
+
     /// Continues what is cut of one answer; how it ends then.
     async fn ending_of(&mut self, index: u64, choice: &mut Choice) -> Result<Ending, ApiError> {
         self.output_tokens += self.count(choice.content.text());
-        // What a provider does not want to be said is not asked for again.
-        let is_withheld = choice.finish.as_deref() == Some("content_filter");
         let mut ending = Ending::said(choice.finish.clone());
-        if !is_withheld && choice.content.is_open() {
-            let run = self.continued(index, None, Cut::Content, &choice.content);
-            let run = run.await?;
-            ending.content(is_whole(&run));
-            choice.said = Some(run.text().to_owned());
-        } else {
-            let rest = choice.content.rest();
-            self.content(index, &rest).await;
-            if choice.content.is_whole() == Some(true) && !is_withheld {
-                self.keep_whole(index, choice.content.document()).await?;
-                ending.content(true);
-            } else if choice.finish.as_deref() == Some("length")
-                && self.job.wish.continues == Continues::Text
-                && choice.calls.is_empty()
-            {
-                let run = self.continued_text(index, choice.content.text()).await?;
-                ending.content(!run.is_cut());
-                choice.said = Some(run.text().to_owned());
+        // What a provider does not want to be said is not asked for again.
+        if choice.finish.as_deref() == Some("content_filter") {
+            for call in choice.calls.values() {
+                self.output_tokens += self.count(call.arguments.text());
             }
+            self.rests(index, choice).await;
+            return Ok(ending);
+        }
+        let content = self.content_found(index, choice).await?;
+        ending.content(content);
+        if content == Found::Unclear
+            && ending.word() == Some("length")
+            && self.job.wish.continues == Continues::Text
+            && choice.calls.is_empty()
+        {
+            let longer = self.continued_text(index, choice.content.text()).await?;
+            ending.content(longer.found());
+            choice.said = Some(longer.run.text().to_owned());
         }
         for (number, call) in &mut choice.calls {
             self.output_tokens += self.count(call.arguments.text());
-            if !is_withheld && call.arguments.is_open() {
+            let reading = &mut call.arguments;
+            if reading.is_open() {
                 let cut = Cut::Arguments(&call.name);
-                let run = self.continued(index, Some(*number), cut, &call.arguments);
+                let first = reading.document();
+                let run = self.continued(index, Some(*number), cut, first, reading.given_len());
                 let run = run.await?;
-                ending.call(Some(is_whole(&run)));
+                ending.call(found(&run));
                 call.said = Some(run.text().to_owned());
                 continue;
             }
-            let rest = call.arguments.rest();
+            let rest = reading.rest();
             self.arguments(index, *number, &rest).await;
-            if !is_withheld {
-                ending.call(call.arguments.is_whole());
-            }
+            ending.call(reading.found());
         }
         Ok(ending)
     }
 
-    fn count(&self, text: &str) -> u64 {
-        let counter = ChatCounter::for_model(&self.job.wish.known.found);
-        counter.tokens().count(text)
+    /// Passes on all that there is of the content, and continues it where it is a document that is
+    /// cut; what it is then.
+    async fn content_found(&mut self, index: u64, choice: &mut Choice) -> Result<Found, ApiError> {
+        let reading = &mut choice.content;
+        if reading.is_to_be_read_again() {
+            return self.read_again(index, choice).await;
+        }
+        if reading.is_open() {
+            let (first, given) = (reading.document(), reading.given_len());
+            let run = self.continued(index, None, Cut::Content, first, given);
+            let run = run.await?;
+            choice.said = Some(run.text().to_owned());
+            return Ok(found(&run));
+        }
+        let rest = reading.rest();
+        self.content(index, &rest).await;
+        let found = reading.found();
+        if found == Found::Whole && self.job.wish.continues != Continues::Nothing {
+            self.keep_whole(index, reading.document()).await?;
+        }
+        Ok(found)
     }
 
-    /// Has the rest of a document written and passes it on.
+    /// Reads content as if it had come at once, where a document was asked for and something else
+    /// came with it or spoilt it. What was passed on stays.
+    async fn read_again(&mut self, index: u64, choice: &mut Choice) -> Result<Found, ApiError> {
+        let reading = &choice.content;
+        let given = reading.given();
+        let read = {
+            let joiner = self.job.joiner();
+            joiner.begun(reading.text(), None).await?
+        };
+        let base = read.base();
+        match base.filter(|_| !reading.is_one_of_several(base)) {
+            Some(base) if base.text().starts_with(given) => {
+                let run = self.continued(index, None, Cut::Content, reading.text(), given.len());
+                let run = run.await?;
+                choice.said = Some(run.text().to_owned());
+                Ok(found(&run))
+            }
+            Some(_) if reading.has_whole_document() => {
+                self.keep_whole(index, reading.document()).await?;
+                Ok(Found::Whole)
+            }
+            Some(_) => {
+                choice.said = Some(given.to_owned());
+                Ok(Found::Cut)
+            }
+            // It is no document, or several: nothing of it is left out.
+            None => {
+                let rest = reading.not_given();
+                self.content(index, &rest).await;
+                choice.said = Some([given, &rest].concat());
+                Ok(Found::Unclear)
+            }
+        }
+    }
+
+    fn count(&self, text: &str) -> u64 {
+        self.job.wish.known.counter.tokens().count(text)
+    }
+
+    /// Has the rest of a document written and passes it on, from so many bytes of it on.
     async fn continued(
         &mut self,
         index: u64,
         call: Option<u64>,
         cut: Cut<'_>,
-        reading: &Reading,
+        first: &str,
+        given: usize,
     ) -> Result<Continuation, ApiError> {
         let part = Part {
             choice: index,
@@ -557,14 +677,13 @@ impl Relay {
         };
         let mut recording = self.job.recording.take();
         let kept = recording.as_mut().and_then(|it| it.turn_to(part));
-        let counter = ChatCounter::for_model(&self.job.wish.known.found);
         let mut listener = self.listener(index, call);
         let hearing = Hearing {
             hear: &mut listener,
-            given: reading.given_len(),
+            given,
         };
-        let joiner = self.job.joiner(&counter);
-        let continued = joiner.join(cut, reading.document(), Some(hearing), kept);
+        let joiner = self.job.joiner();
+        let continued = joiner.join(cut, first, Some(hearing), kept);
         let Joined { run, taken } = continued.await?;
         self.job.recording = recording;
         self.taken.join(taken);
@@ -578,20 +697,15 @@ impl Relay {
     }
 
     /// Has the rest of a text written and passes it on.
-    async fn continued_text(
-        &mut self,
-        index: u64,
-        text: &str,
-    ) -> Result<TextContinuation, ApiError> {
+    async fn continued_text(&mut self, index: u64, text: &str) -> Result<JoinedText, ApiError> {
         let mut recording = self.job.recording.take();
-        let counter = ChatCounter::for_model(&self.job.wish.known.found);
         let mut listener = self.listener(index, None);
-        let joiner = self.job.joiner(&counter);
+        let joiner = self.job.joiner();
         let continued = joiner.join_text(text, Some(&mut listener), recording.as_mut());
-        let JoinedText { run, taken } = continued.await?;
+        let longer = continued.await?;
         self.job.recording = recording;
-        self.taken.join(taken);
-        Ok(run)
+        self.taken.join(longer.taken);
+        Ok(longer)
     }
 
     /// Keeps a document that was whole at once.
@@ -603,8 +717,7 @@ impl Relay {
         let mut recording = self.job.recording.take();
         let kept = recording.as_mut().and_then(|it| it.turn_to(part));
         if let Some(recording) = kept.filter(|it| !it.has_steps()) {
-            let counter = ChatCounter::for_model(&self.job.wish.known.found);
-            let joiner = self.job.joiner(&counter);
+            let joiner = self.job.joiner();
             joiner.begun(document, Some(recording)).await?;
         }
         self.job.recording = recording;
@@ -673,6 +786,31 @@ fn first_text(event: &mut Value) -> Option<&mut String> {
             _ => None,
         }
     })
+}
+
+/// More than so many bytes are no wrapping.
+const LONGEST_WRAPPING: usize = 4096;
+
+/// What stands around the data of an event.
+const FRAME: usize = b"data: \n\n".len();
+
+/// How many bytes of an event of so many say nothing themselves: they wrap its choices.
+fn wrapping_len(len: usize, choices: Option<&Vec<Value>>) -> usize {
+    let said: usize = choices.into_iter().flatten().map(text_len).sum();
+    match said {
+        0 => 0,
+        said => len.saturating_sub(said).min(LONGEST_WRAPPING) + FRAME,
+    }
+}
+
+/// How many bytes of text there are in a value.
+fn text_len(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(text_len).sum(),
+        Value::Object(members) => members.values().map(text_len).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 fn content_event(head: &Map<String, Value>, index: u64, text: &str) -> Value {

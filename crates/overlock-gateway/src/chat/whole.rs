@@ -2,15 +2,14 @@
 
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
-use overlock_budget::ChatCounter;
 use overlock_model::{Continuation, Outcome, Usage};
 use serde_json::{Value, json};
 
 use super::ending::Ending;
-use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
+use super::joining::{Cut, Joined, JoinedText, Joiner, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::plain_text;
-use super::reading::{Kind, Reading};
+use super::reading::{Found, Kind};
 use super::taken::{Taken, read as read_usage, told};
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema, tell};
@@ -27,7 +26,8 @@ pub(crate) struct WholeAnswer {
     pub(crate) value: Value,
     /// The same as it came, where nothing had to change.
     bytes: Option<Bytes>,
-    headers: HeaderMap,
+    /// What the upstream says about it.
+    pub(crate) headers: HeaderMap,
     pub(crate) ended: Ended,
     pub(crate) continuations: u32,
     pub(crate) violates: bool,
@@ -83,7 +83,7 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
             violates: false,
         });
     }
-    let value = match completion(&bytes) {
+    let value = match completion(job, &answer, &bytes) {
         Ok(value) => value,
         Err(error) => return Err(job.fails(error).await),
     };
@@ -111,9 +111,8 @@ async fn made_whole(
     if let Some(recording) = &mut recording {
         recording.answered_first(|| kept_first(&value));
     }
-    let counter = ChatCounter::for_model(&job.wish.known.found);
     let mut making = Making {
-        joiner: job.joiner(&counter),
+        joiner: job.joiner(),
         job,
         recording: recording.as_mut(),
         outcome: None,
@@ -179,15 +178,15 @@ fn violated(refusal: String) -> ApiError {
 }
 
 /// What the upstream says, if it is a completion.
-fn completion(bytes: &[u8]) -> Result<Value, ApiError> {
-    let value: Value = serde_json::from_slice(bytes)
-        .map_err(|_| ApiError::upstream("the upstream's answer is not JSON"))?;
-    if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
-        let said = error.get("message").unwrap_or(error);
-        let said = said
-            .as_str()
-            .map_or_else(|| said.to_string(), str::to_owned);
-        return Err(ApiError::upstream(format!("the upstream says: {said}")));
+fn completion(job: &Job, answer: &Answer, bytes: &[u8]) -> Result<Value, ApiError> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|_| {
+        ApiError::upstream(match answer.packing() {
+            Some(packing) => format!("the upstream's answer is packed as `{packing}`"),
+            None => "the upstream's answer is not JSON".to_owned(),
+        })
+    })?;
+    if let Some(error) = job.gateway.client.error_in(&value) {
+        return Err(error);
     }
     if !value.get("choices").is_some_and(Value::is_array) {
         return Err(ApiError::upstream(
@@ -233,20 +232,20 @@ impl Making<'_> {
         let mut ending = Ending::said(said.clone());
         let content = choice.pointer("/message/content").and_then(Value::as_str);
         let content = content.map(str::to_owned);
-        if let Some(content) = content.filter(|_| !is_withheld)
-            && let Some((text, whole)) = self.content(part, &content).await?
-        {
-            ending.content(whole);
+        if let Some(content) = content.filter(|_| !is_withheld) {
+            let (text, found) = self.content(part, &content).await?;
+            ending.content(found);
             if text != content {
                 self.replace(choice, "/message/content", text);
             }
-        }
-        if ending.word() == Some("length")
-            && let Some(text) = Box::pin(self.longer_text(choice)).await?
-        {
-            ending.content(!text.run.is_cut());
-            self.replace(choice, "/message/content", text.run.text().to_owned());
-            self.taken.join(text.taken);
+            if found == Found::Unclear
+                && ending.word() == Some("length")
+                && let Some(text) = Box::pin(self.longer_text(choice)).await?
+            {
+                ending.content(text.found());
+                self.replace(choice, "/message/content", text.run.text().to_owned());
+                self.taken.join(text.taken);
+            }
         }
         let calls = choice.pointer_mut("/message/tool_calls");
         let calls = calls.and_then(Value::as_array_mut);
@@ -258,39 +257,42 @@ impl Making<'_> {
             let Some(arguments) = text("/function/arguments").map(str::to_owned) else {
                 continue;
             };
-            let known = self.arguments(part, &name, &arguments).await?;
-            ending.call(known.as_ref().map(|(_, whole)| *whole));
-            if let Some((text, _)) = known.filter(|(text, _)| *text != arguments) {
+            let (text, found) = self.arguments(part, &name, &arguments).await?;
+            ending.call(found);
+            if text != arguments {
                 self.replace(call, "/function/arguments", text);
             }
         }
-        let finish = ending.word().unwrap_or("stop");
-        if said.as_deref() != Some(finish)
+        let finish = ending.word();
+        if said.as_deref() != finish
             && let Some(choice) = choice.as_object_mut()
         {
             choice.insert("finish_reason".to_owned(), json!(finish));
             self.changed = true;
         }
-        if matches!(finish, "length" | "content_filter") {
+        // What nobody calls whole is not called so here.
+        if matches!(finish, None | Some("length" | "content_filter")) {
             self.ended = Ended::Partial;
         }
         Ok(())
     }
 
-    /// More of a text that was cut off, if that is wanted and it is no document.
+    /// More of a text that was cut off and is no document, if that is wanted.
     async fn longer_text(&mut self, choice: &Value) -> Result<Option<JoinedText>, ApiError> {
         let content = choice.pointer("/message/content").and_then(Value::as_str);
-        let Some(content) = content.filter(|_| self.job.wish.continues == Continues::Text) else {
-            return Ok(None);
-        };
-        let mut reading = Reading::new(self.job.content_kind());
-        reading.feed(content);
-        if content.is_empty() || reading.is_whole().is_some() {
-            return Ok(None);
+        let calls = choice.pointer("/message/tool_calls");
+        let has_calls = calls
+            .and_then(Value::as_array)
+            .is_some_and(|it| !it.is_empty());
+        let is_wanted = self.job.wish.continues == Continues::Text && !has_calls;
+        match content.filter(|content| is_wanted && !content.is_empty()) {
+            Some(content) => {
+                let recording = self.recording.as_deref_mut();
+                let continued = self.joiner.join_text(content, None, recording);
+                continued.await.map(Some)
+            }
+            None => Ok(None),
         }
-        let recording = self.recording.as_deref_mut();
-        let continued = self.joiner.join_text(content, None, recording);
-        continued.await.map(Some)
     }
 
     fn replace(&mut self, value: &mut Value, pointer: &str, text: String) {
@@ -300,27 +302,30 @@ impl Making<'_> {
         }
     }
 
-    /// The content as it should be, and whether it is whole; nothing if it is no JSON.
-    async fn content(
-        &mut self,
-        part: Part,
-        content: &str,
-    ) -> Result<Option<(String, bool)>, ApiError> {
-        let kind = self.job.content_kind();
-        if kind == Kind::Verbatim {
-            return Ok(None);
-        }
-        let mut reading = Reading::new(Kind::Looks);
+    /// The content as it should be, and what it is then.
+    async fn content(&mut self, part: Part, content: &str) -> Result<(String, Found), ApiError> {
+        let mut reading = self.job.content_reading();
         reading.feed(content);
-        if reading.is_whole() == Some(true) && (kind == Kind::Looks || reading.is_bare()) {
+        let as_it_came = |found| (content.to_owned(), found);
+        if self.job.wish.continues == Continues::Nothing {
+            return Ok(as_it_came(reading.found()));
+        }
+        let looks = self.job.content_kind() == Kind::Looks;
+        if reading.found() == Found::Whole && (looks || reading.is_alone()) {
             if let Some(recording) = kept(&mut self.recording, part).filter(|it| !it.has_steps()) {
                 Box::pin(self.joiner.begun(content, Some(recording))).await?;
             }
             self.check_schema(content);
-            return Ok(Some((content.to_owned(), true)));
+            return Ok(as_it_came(Found::Whole));
         }
-        if kind == Kind::Looks && !reading.is_open() {
-            return Ok(None);
+        if looks && !reading.is_open() {
+            return Ok(as_it_came(Found::Unclear));
+        }
+        if reading.has_whole_document() {
+            let read = Box::pin(self.joiner.begun(content, None)).await?;
+            if reading.is_one_of_several(read.base()) {
+                return Ok(as_it_came(Found::Unclear));
+            }
         }
         self.output_tokens += self.joiner.counter.tokens().count(content);
         let recording = kept(&mut self.recording, part);
@@ -328,30 +333,27 @@ impl Making<'_> {
         let Joined { run, taken } = Box::pin(continued).await?;
         self.taken.join(taken);
         if run.base().is_none() {
-            return Ok(None);
+            return Ok(as_it_came(Found::Unclear));
         }
         if is_whole(&run) {
             self.check_schema(run.text());
         }
         self.outcome = self.outcome.take().or_else(|| run.outcome().cloned());
-        Ok(Some((content_of(self.job, &run), is_whole(&run))))
+        Ok((content_of(self.job, &run), found(&run)))
     }
 
-    /// The arguments of a tool call as they should be, and whether they are whole. Those that are
-    /// not are never closed: a call that looks whole is made.
+    /// The arguments of a tool call as they should be, and what they are then. Those that are not
+    /// whole are never closed: a call that looks whole is made.
     async fn arguments(
         &mut self,
         part: Part,
         tool: &str,
         arguments: &str,
-    ) -> Result<Option<(String, bool)>, ApiError> {
-        let mut reading = Reading::new(self.job.arguments_kind());
+    ) -> Result<(String, Found), ApiError> {
+        let mut reading = self.job.arguments_reading();
         reading.feed(arguments);
-        if reading.is_whole() == Some(true) {
-            return Ok(Some((arguments.to_owned(), true)));
-        }
         if !reading.is_open() {
-            return Ok(None);
+            return Ok((arguments.to_owned(), reading.found()));
         }
         self.output_tokens += self.joiner.counter.tokens().count(arguments);
         let cut = Cut::Arguments(tool);
@@ -359,7 +361,7 @@ impl Making<'_> {
         let continued = self.joiner.join(cut, arguments, None, recording);
         let Joined { run, taken } = Box::pin(continued).await?;
         self.taken.join(taken);
-        Ok(Some((run.text().to_owned(), is_whole(&run))))
+        Ok((run.text().to_owned(), found(&run)))
     }
 
     fn check_schema(&mut self, document: &str) {

@@ -20,7 +20,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
         return Ok(json_reply(StatusCode::OK, &list));
     };
     if !answer.status.is_success() {
-        return chat::refusal(answer).await;
+        return chat::refusal(&gateway.client, answer).await;
     }
     let bytes = answer
         .read_whole(gateway.settings.limits.answer_bytes)

@@ -12,6 +12,10 @@ mod whole;
 mod stream;
 // What is no document: tool calls, several answers, plain text, errors.
 mod others;
+// What an answer is called at its end, streamed or not.
+mod endings;
+// What upstreams do that they should not, or not like this.
+mod upstreams;
 // What is kept, and what is not asked twice.
 mod recorded;
 // What is said again to whoever asks the same with the same key.

@@ -147,7 +147,7 @@ impl BackendError {
             _ => return self,
         };
         if told.contains(secret) {
-            *told = told.replace(secret, "…");
+            *told = told.replace(secret, "[redacted]");
         }
         self
     }

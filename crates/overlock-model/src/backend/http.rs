@@ -253,6 +253,11 @@ impl Endpoint {
         }
     }
 
+    /// Does not tell this key in errors, which goes with the headers.
+    pub(crate) fn hide(&mut self, key: &str) {
+        self.key = Some(key.trim().to_owned()).filter(|key| !key.is_empty());
+    }
+
     /// The same answer, in the errors of which the key is not told: a server may say it back.
     pub(crate) fn guarded(
         &self,

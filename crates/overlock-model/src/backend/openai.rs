@@ -74,6 +74,15 @@ impl OpenAi {
         self
     }
 
+    /// Tells this key in no error, for one that goes with the headers.
+    #[must_use]
+    pub fn hiding(mut self, key: &str) -> Self {
+        for endpoint in [&mut self.chat, &mut self.raw] {
+            endpoint.hide(key);
+        }
+        self
+    }
+
     async fn ask(&self, call: Call) -> Result<Events, BackendError> {
         let endpoint = match (&call.prefill, self.prefill) {
             // A server that does not know what it is told here would answer the message.

@@ -791,8 +791,8 @@ fn a_key_that_the_server_says_back_is_not_told() {
         check_model_error(&ended, 400);
         let told = format!("{:?} {:?}", ended.obstacle, ended.steps);
         let header = match speech {
-            Speech::OpenAi => "Bearer …",
-            Speech::Anthropic => "…",
+            Speech::OpenAi => "Bearer [redacted]",
+            Speech::Anthropic => "[redacted]",
         };
         assert!(
             told.contains(&format!("this key is not known: {header}")),

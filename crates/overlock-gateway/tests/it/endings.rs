@@ -1,0 +1,315 @@
+use serde_json::{Value, json};
+
+use crate::door::{Door, Got};
+use crate::fake::{Fake, Said};
+
+/// What a client was told, as it came at once or as a stream.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    content: String,
+    arguments: String,
+    finish: Vec<Value>,
+    error: Option<Value>,
+    outcome: String,
+    /// How often the upstream was asked.
+    calls: usize,
+}
+
+const OFF: [(&str, &str); 1] = [("x-overlock-continue", "off")];
+const TEXT: [(&str, &str); 1] = [("x-overlock-continue", "text")];
+
+fn plain(stream: bool) -> Value {
+    json!({
+        "model": "gpt-4o", "stream": stream,
+        "messages": [{ "role": "user", "content": "Tell me." }],
+    })
+}
+
+fn as_json(stream: bool) -> Value {
+    let mut request = plain(stream);
+    request["response_format"] = json!({ "type": "json_object" });
+    request
+}
+
+impl Told {
+    fn read(got: &Got, calls: usize) -> Self {
+        let mut told = Self {
+            calls,
+            outcome: got.header("x-overlock-outcome").to_owned(),
+            ..Self::default()
+        };
+        if got.header("content-type").starts_with("application/json") {
+            told.take(&got.json(), "message");
+            return told;
+        }
+        for event in got.body.split_terminator("\n\n") {
+            if let Some((_, rest)) = event.split_once("outcome=") {
+                let outcome = rest.split(' ').next().unwrap_or_default();
+                outcome.clone_into(&mut told.outcome);
+            }
+            match event.strip_prefix("data: ") {
+                None | Some("[DONE]") => {}
+                Some(data) => told.take(&serde_json::from_str(data).expect("JSON"), "delta"),
+            }
+        }
+        told
+    }
+
+    fn take(&mut self, said: &Value, at: &str) {
+        if let Some(error) = said.get("error") {
+            self.error = Some(error.clone());
+        }
+        for choice in said["choices"].as_array().into_iter().flatten() {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let message = &choice[at];
+            self.content.push_str(&text(&message["content"]));
+            let arguments = &message["tool_calls"][0]["function"]["arguments"];
+            self.arguments.push_str(&text(arguments));
+            if at == "message" || !choice["finish_reason"].is_null() {
+                self.finish.push(choice["finish_reason"].clone());
+            }
+        }
+    }
+}
+
+async fn asked(replies: Vec<Said>, request: &Value, headers: &[(&'static str, &str)]) -> Told {
+    let door: Door<Fake> = Door::to_fake(replies).await;
+    let got = door.chat(request, headers).await;
+    Told::read(&got, door.upstream.heard().len())
+}
+
+/// What is told of a content, which must be the same streamed and at once.
+async fn told(
+    content: &str,
+    finish: &str,
+    request: fn(bool) -> Value,
+    headers: &[(&'static str, &str)],
+    later: &[Said],
+) -> Told {
+    let replies = |first| [vec![first], later.to_vec()].concat();
+    let whole = replies(Said::content(content, finish));
+    let whole = asked(whole, &request(false), headers).await;
+    let streamed = replies(Said::streamed_content(content, finish));
+    let streamed = asked(streamed, &request(true), headers).await;
+    assert_eq!(whole, streamed, "{content:?}");
+    whole
+}
+
+#[track_caller]
+fn check(told: &Told, content: &str, finish: &str, calls: usize) {
+    let outcome = if finish == "stop" {
+        "complete"
+    } else {
+        "partial"
+    };
+    assert_eq!(told.content, content);
+    assert_eq!(
+        (told.finish.as_slice(), told.outcome.as_str(), told.calls),
+        (&[json!(finish)][..], outcome, calls),
+        "{told:?}"
+    );
+}
+
+const CUT_TEXTS: [&str; 3] = [
+    "{\"a\": 1}\n\nNow let me explain what the members mean, and that",
+    "[1] Smith says that this is so, and",
+    "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3, \"b\": \"hal",
+];
+
+#[tokio::test]
+async fn a_cut_text_that_begins_with_json_is_cut() {
+    for text in CUT_TEXTS {
+        check(
+            &told(text, "length", plain, &[], &[]).await,
+            text,
+            "length",
+            1,
+        );
+        check(&told(text, "stop", plain, &[], &[]).await, text, "stop", 1);
+        check(
+            &told(text, "length", plain, &OFF, &[]).await,
+            text,
+            "length",
+            1,
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_cut_text_that_begins_with_json_goes_on_if_that_is_wanted() {
+    for text in CUT_TEXTS {
+        let rest = Said::streamed_content(" that is all of it.", "stop");
+        let told = told(text, "length", plain, &TEXT, &[rest]).await;
+        check(&told, &format!("{text} that is all of it."), "stop", 2);
+    }
+}
+
+#[tokio::test]
+async fn a_bare_document_that_is_called_cut_is_whole() {
+    for text in ["{\"a\": 1}", " [1]\n", "{\"a\": 1}\n```"] {
+        check(
+            &told(text, "length", plain, &[], &[]).await,
+            text,
+            "stop",
+            1,
+        );
+        check(
+            &told(text, "length", plain, &OFF, &[]).await,
+            text,
+            "stop",
+            1,
+        );
+    }
+}
+
+#[tokio::test]
+async fn several_documents_where_one_was_asked_for_are_all_passed_on() {
+    let text = CUT_TEXTS[2];
+    check(
+        &told(text, "length", as_json, &[], &[]).await,
+        text,
+        "length",
+        1,
+    );
+    let text = "{\"a\": 1}\n{\"a\": 2}";
+    check(
+        &told(text, "stop", as_json, &[], &[]).await,
+        text,
+        "stop",
+        1,
+    );
+}
+
+#[tokio::test]
+async fn a_document_with_slips_arrives_repaired_without_another_call() {
+    for (text, repaired) in [
+        (
+            "{\"a\": [1, 2,], \"c\": \"precious\"}",
+            "{\"a\": [1, 2], \"c\": \"precious\"}",
+        ),
+        ("{\"a\": NaN, \"c\": 1}", "{\"a\": null, \"c\": 1}"),
+        (
+            "{\"a\": \"he said \"no\" to it\", \"c\": 1}",
+            "{\"a\": \"he said \\\"no\\\" to it\", \"c\": 1}",
+        ),
+    ] {
+        let told = told(text, "stop", as_json, &[], &[]).await;
+        check(&told, repaired, "stop", 1);
+    }
+    let text = "{\"a\": 1, // the first\n \"c\": 2}";
+    let told = told(text, "stop", as_json, &[], &[]).await;
+    let value: Value = serde_json::from_str(&told.content).expect("valid");
+    assert_eq!(value, json!({ "a": 1, "c": 2 }));
+    check(&told, &told.content, "stop", 1);
+}
+
+#[tokio::test]
+async fn a_document_with_slips_that_is_cut_goes_on_from_its_repair() {
+    let rest = Said::streamed_content("{\"a\": [1, 2], \"c\": \"precious\"}", "stop");
+    let text = "{\"a\": [1, 2,], \"c\": \"prec";
+    let told = told(text, "length", as_json, &[], &[rest]).await;
+    let repaired = "{\"a\": [1, 2], \"c\": \"precious\"}";
+    check(&told, repaired, "stop", 2);
+}
+
+/// Events without the last word of a stream.
+fn broken(choices: &[Value]) -> Said {
+    let mut said = Said::stream(choices);
+    said.body = said.body.replace("data: [DONE]\n\n", "");
+    said
+}
+
+fn piece(index: u64, content: &str) -> Value {
+    json!({ "index": index, "delta": { "role": "assistant", "content": content } })
+}
+
+fn call(arguments: &str) -> Value {
+    json!({ "index": 0, "id": "call_1", "type": "function",
+            "function": { "name": "weather", "arguments": arguments } })
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_not_called_complete() {
+    let end = json!({ "index": 0, "delta": {}, "finish_reason": "stop" });
+    let calls = json!({ "index": 0, "delta": { "tool_calls": [call("{\"city\": \"Oslo\"}")] } });
+    for (first, content) in [
+        (
+            broken(&[piece(0, "All."), piece(1, " Half a sent"), end]),
+            "All. Half a sent",
+        ),
+        (
+            broken(&[piece(0, "{\"a\": 1}\n\nNow the expl")]),
+            "{\"a\": 1}\n\nNow the expl",
+        ),
+        (broken(&[piece(0, "[Note] 12")]), "[Note] 12"),
+        (broken(&[calls]), ""),
+    ] {
+        let told = asked(vec![first], &plain(true), &[]).await;
+        let error = told.error.as_ref().expect("an error");
+        assert_eq!(error["type"], "upstream_error");
+        assert!(error["message"].is_string());
+        assert_eq!((told.content.as_str(), told.calls), (content, 1));
+        assert_eq!(
+            (told.finish.as_slice(), told.outcome.as_str()),
+            (&[][..], "")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_document_outlives_a_stream_that_breaks_off() {
+    let whole = broken(&[piece(0, "{\"a\": [1, 2]}")]);
+    let told = asked(vec![whole], &plain(true), &[]).await;
+    check(&told, "{\"a\": [1, 2]}", "stop", 1);
+    let cut = broken(&[piece(0, "{\"a\": [1, ")]);
+    let rest = Said::streamed_content("{\"a\": [1, 2]}", "stop");
+    let told = asked(vec![cut, rest], &plain(true), &[]).await;
+    check(&told, "{\"a\": [1, 2]}", "stop", 2);
+}
+
+#[tokio::test]
+async fn a_text_whose_rest_breaks_off_is_cut() {
+    let (text, more) = (
+        "It was a dark and stormy night;",
+        " the rain fell in torrents",
+    );
+    let rest = broken(&[piece(0, more)]);
+    let told = told(text, "length", plain, &TEXT, &[rest]).await;
+    check(&told, &format!("{text}{more}"), "length", 3);
+}
+
+#[tokio::test]
+async fn a_cut_document_is_called_cut_even_if_nothing_is_continued() {
+    let text = "{\"a\": [1, ";
+    for request in [plain, as_json] {
+        check(
+            &told(text, "stop", request, &OFF, &[]).await,
+            text,
+            "length",
+            1,
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tool_call_that_may_be_cut_never_looks_whole() {
+    for (arguments, said, headers) in [
+        ("{\"city\": \"Ber", json!("tool_calls"), &OFF[..]),
+        ("\"cut string", json!("tool_calls"), &[]),
+        ("", Value::Null, &[]),
+        ("", json!("length"), &[]),
+    ] {
+        let message = json!({ "role": "assistant", "tool_calls": [call(arguments)] });
+        let choice = json!([{ "index": 0, "message": message, "finish_reason": said }]);
+        let whole = asked(vec![Said::choices(&choice)], &plain(false), headers).await;
+        let streamed = Said::stream(&[
+            json!({ "index": 0, "delta": message }),
+            json!({ "index": 0, "delta": {}, "finish_reason": said }),
+        ]);
+        let streamed = asked(vec![streamed], &plain(true), headers).await;
+        for told in [whole, streamed] {
+            assert_eq!(told.arguments, arguments);
+            check(&told, "", "length", 1);
+        }
+    }
+}

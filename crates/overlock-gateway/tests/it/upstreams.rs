@@ -1,0 +1,290 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyper::StatusCode;
+use overlock_gateway::{Gateway, LogEntry, Settings, Upstream};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+
+use crate::door::{Door, Got, ask, serve, serve_gateway};
+use crate::fake::{Fake, Said};
+
+/// The most that a test waits for what should come soon.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn plain(stream: bool) -> Value {
+    json!({
+        "model": "gpt-4o", "stream": stream,
+        "messages": [{ "role": "user", "content": "Tell me." }],
+    })
+}
+
+fn chunks(got: &Got) -> Vec<Value> {
+    let data = got
+        .body
+        .split("\n\n")
+        .filter_map(|it| it.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect()
+}
+
+/// A stream of these events.
+fn events(events: &[Value]) -> Said {
+    let events = events.iter().map(|event| format!("data: {event}\n\n"));
+    Said {
+        body: events.collect::<String>() + "data: [DONE]\n\n",
+        ..Said::stream(&[])
+    }
+}
+
+fn chunk(id: &str, delta: &Value, finish: &Value) -> Value {
+    json!({
+        "id": id, "object": "chat.completion.chunk", "created": 1, "model": "m-1",
+        "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
+    })
+}
+
+/// An upstream that begins an answer of a kind and then says the same for ever.
+async fn endless(kind: &'static str, piece: String) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut call, _)) = listener.accept().await {
+            let piece = piece.clone();
+            tokio::spawn(async move {
+                let _ = call.read(&mut [0; 4096]).await;
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n\r\n");
+                let mut sent = call.write_all(head.as_bytes()).await;
+                while sent.is_ok() {
+                    sent = call.write_all(piece.as_bytes()).await;
+                    sleep(Duration::from_millis(5)).await;
+                }
+            });
+        }
+    });
+    base
+}
+
+#[tokio::test]
+async fn an_upstream_that_never_ends_has_no_more_time_than_there_is() {
+    let event = |delta: Value| format!("data: {}\n\n", chunk("a", &delta, &Value::Null));
+    for (kind, piece) in [
+        ("text/event-stream", ": still here\n\n".to_owned()),
+        (
+            "text/event-stream",
+            event(json!({ "reasoning_content": "hm" })),
+        ),
+        ("text/event-stream", event(json!({ "content": "word " }))),
+        ("application/json", " ".to_owned()),
+    ] {
+        let base = endless(kind, piece).await;
+        let set = |settings: &mut Settings| settings.limits.run_time = Duration::from_millis(200);
+        let door = Door {
+            address: serve(&base, set).await,
+            upstream: (),
+        };
+        let stream = kind != "application/json";
+        let got = timeout(PATIENCE, door.chat(&plain(stream), &[])).await;
+        let got = got.expect("it ends in time");
+        if stream {
+            let last = chunks(&got).pop().expect("an event");
+            assert_eq!(last["error"]["type"], "upstream_error", "{last}");
+        } else {
+            assert_eq!(got.status, StatusCode::GATEWAY_TIMEOUT);
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_that_an_upstream_says_counts_and_its_wrapping_does_not() {
+    let set = |settings: &mut Settings| settings.limits.answer_bytes = 10_000;
+    let thought = chunk(
+        "a",
+        &json!({ "reasoning_content": "hm ".repeat(300) }),
+        &Value::Null,
+    );
+    let mut comments = events(&[chunk("a", &json!({ "content": "x" }), &Value::Null)]);
+    comments.body = format!("{}{}", ": still here\n\n".repeat(1000), comments.body);
+    for mut endless in [events(&vec![thought; 50]), comments] {
+        endless.body = endless.body.replace("data: [DONE]\n\n", "");
+        let door = Door::to_fake_with(vec![endless], set).await;
+        let last = chunks(&door.chat(&plain(true), &[]).await).pop();
+        let message = &last.expect("an event")["error"]["message"];
+        assert_eq!(*message, "the upstream's answer does not end");
+    }
+    let long = Said::streamed_content(&"word ".repeat(1000), "stop");
+    assert!(long.body.len() > 100_000);
+    let door = Door::to_fake_with(vec![long], set).await;
+    let last = chunks(&door.chat(&plain(true), &[]).await).pop();
+    assert_eq!(
+        last.expect("an event")["choices"][0]["finish_reason"],
+        "stop"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_has_one_name_and_one_role_whatever_its_events_have() {
+    let filter = json!({ "id": "", "model": "", "object": "", "created": 0, "choices": [],
+                         "prompt_filter_results": [{ "prompt_index": 0 }] });
+    let role = json!({ "role": "assistant", "content": "[1" });
+    let first = events(&[
+        filter.clone(),
+        json!({ "type": "ping" }),
+        chunk("a1", &role, &Value::Null),
+        chunk(
+            "a2",
+            &json!({ "role": "assistant", "content": ", " }),
+            &Value::Null,
+        ),
+        chunk("", &json!({ "content": "2" }), &Value::Null),
+        chunk("a1", &json!({}), &json!("length")),
+    ]);
+    let nameless = events(&[
+        chunk("", &json!({ "content": "[1, 2" }), &Value::Null),
+        chunk("", &json!({}), &json!("length")),
+    ]);
+    for (first, is_named) in [(first, true), (nameless, false)] {
+        let rest = Said::streamed_content("[1, 2, 3]", "stop");
+        let door = Door::to_fake(vec![first, rest]).await;
+        let mut told = chunks(&door.chat(&plain(true), &[]).await);
+        if is_named {
+            assert_eq!(told.remove(0), filter);
+            assert_eq!(told.remove(0), json!({ "type": "ping" }));
+        }
+        let id = told[0]["id"].as_str().expect("a name").to_owned();
+        assert!(if is_named { id == "a1" } else { !id.is_empty() });
+        let mut content = String::new();
+        for (number, chunk) in told.iter().enumerate() {
+            assert_eq!((&chunk["id"], &chunk["model"]), (&json!(id), &json!("m-1")));
+            let delta = &chunk["choices"][0]["delta"];
+            assert_eq!(delta.get("role").is_some(), number == 0, "{told:?}");
+            content.push_str(delta["content"].as_str().unwrap_or_default());
+        }
+        assert_eq!(content, "[1, 2, 3]");
+    }
+}
+
+#[tokio::test]
+async fn a_packed_error_is_told_as_one() {
+    let mut packed = Said::json(429, &json!({}));
+    packed.body = "\u{1f}packed\u{8}".to_owned();
+    packed.headers.push(("content-encoding", "gzip".to_owned()));
+    let door = Door::to_fake(vec![packed.clone()]).await;
+    let got = door
+        .chat(&plain(false), &[("accept-encoding", "gzip")])
+        .await;
+    assert_eq!(
+        door.upstream.heard()[0].headers["accept-encoding"],
+        "identity"
+    );
+    assert_eq!(got.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(got.header("content-encoding"), "");
+    let message = got.json()["error"]["message"]
+        .as_str()
+        .expect("a text")
+        .to_owned();
+    assert!(
+        message.contains("gzip") && !message.contains('\u{1f}'),
+        "{message}"
+    );
+
+    packed.status = 200;
+    let door = Door::to_fake(vec![packed]).await;
+    let got = door.chat(&plain(false), &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+    assert!(got.body.contains("gzip"), "{}", got.body);
+}
+
+#[tokio::test]
+async fn an_answer_at_once_becomes_a_stream_with_all_that_it_says() {
+    let logprobs = json!({ "content": [{ "token": "Hello", "logprob": -0.1 }] });
+    let message = json!({ "role": "assistant", "content": "Hello" });
+    let mut said = Said::choices(&json!([
+        { "index": 0, "message": message, "finish_reason": "stop", "logprobs": logprobs },
+    ]));
+    said.headers.push(("x-request-id", "req-7".to_owned()));
+    let door = Door::to_fake(vec![said]).await;
+    let got = door.chat(&plain(true), &[]).await;
+    assert_eq!(got.header("x-request-id"), "req-7");
+    assert_eq!(got.header("content-type"), "text/event-stream");
+    assert_eq!(chunks(&got)[0]["choices"][0]["logprobs"], logprobs);
+}
+
+const KEY: &str = "sk-up-secret/1";
+
+/// What a client gets and what the log says of a request to an upstream that is shown a key.
+async fn with_key(replies: Vec<Said>, request: &Value) -> (Got, Vec<LogEntry>) {
+    let upstream = Fake::start(replies).await;
+    let mut settings = Settings::new(Upstream::new(&upstream.base));
+    settings.upstream.key = Some(KEY.to_owned());
+    settings.upstream.retries.first_wait = Duration::from_millis(1);
+    let told: Arc<Mutex<Vec<LogEntry>>> = Arc::default();
+    let log = Arc::clone(&told);
+    let gateway = Gateway::new(settings, None)
+        .expect("a gateway")
+        .with_log(move |entry| log.lock().expect("no panic").push(entry.clone()));
+    let address = serve_gateway(gateway).await;
+    let got = Door { address, upstream }.chat(request, &[]).await;
+    let told = told.lock().expect("no panic").clone();
+    (got, told)
+}
+
+#[tokio::test]
+async fn a_key_that_an_upstream_says_back_goes_no_further() {
+    let message = format!("Incorrect key: Authorization: Bearer {KEY}");
+    let error = json!({ "error": { "message": message, "type": "auth", "code": "bad" } });
+    let html = Said {
+        body: message.clone(),
+        ..Said::json(502, &json!({}))
+    };
+    let escaped = Said {
+        body: error.to_string().replace('/', "\\/"),
+        ..Said::json(401, &json!({}))
+    };
+    let begun = json!({ "index": 0, "delta": { "content": "Hello" } });
+    let mut turned = Said::stream(&[begun]);
+    turned.body = turned
+        .body
+        .replace("data: [DONE]", &format!("data: {error}"));
+    let cut = Said::streamed_content("[1, 2", "length");
+    for (replies, stream) in [
+        (vec![Said::json(401, &error)], false),
+        (vec![escaped], false),
+        (vec![html], true),
+        (vec![Said::json(200, &error)], false),
+        (vec![turned], true),
+    ] {
+        let (got, log) = with_key(replies, &plain(stream)).await;
+        assert!(got.body.contains("Bearer [redacted]"), "{}", got.body);
+        assert!(!got.body.contains(KEY), "{}", got.body);
+        assert!(!format!("{log:?}").contains(KEY));
+    }
+    let (got, log) = with_key(vec![cut, Said::json(401, &error)], &plain(true)).await;
+    assert!(!got.body.contains(KEY) && !format!("{log:?}").contains(KEY));
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_in_an_error_is_told_with_its_model() {
+    let mut broken = Said::stream(&[json!({ "index": 0, "delta": { "content": "Hello" } })]);
+    broken.body = broken.body.replace("data: [DONE]\n\n", "");
+    let mut request = plain(true);
+    request["model"] = json!(format!("gpt\n\u{1b}[31m{}", "x".repeat(1000)));
+    let (_, log) = with_key(vec![broken], &request).await;
+    let [entry] = log.as_slice() else {
+        panic!("{log:?}");
+    };
+    assert_eq!(
+        (entry.status, entry.outcome, entry.error),
+        (200, Some("failed"), Some("upstream_error"))
+    );
+    let model = entry.model.as_deref().expect("a model");
+    assert!(
+        model.starts_with("gpt??[31mxx") && model.len() == 100,
+        "{model}"
+    );
+    let (_, log) = with_key(vec![Said::content("{}", "stop")], &ask(false)).await;
+    assert_eq!(log[0].model.as_deref(), Some("gpt-4o"));
+}
