@@ -910,8 +910,8 @@ fn replies() -> impl Strategy<Value = Reply> {
         1 => Just(Reply::Repeat),
         1 => Just(Reply::Empty),
         1 => Just(Reply::Apology),
-        // A single `n` would be the beginning of a lawful `null`.
-        1 => "[a-eg-mo-su-z<>|;=+][a-z<>|;=+ ]{0,40}".prop_map(Reply::Garbage),
+        // A single `n` would be the beginning of a lawful `null`, and an `e` goes on with a number.
+        1 => "[a-dg-mo-su-z<>|;=+][a-z<>|;=+ ]{0,40}".prop_map(Reply::Garbage),
         1 => Just(Reply::Foreign),
         1 => Just(Reply::Refused),
     ]
