@@ -1,8 +1,10 @@
 //! What does it cost to have the gateway between a client and a model?
 //!
 //! Everybody stands between the same client and the same upstream, on loopback, each in a process
-//! of its own: a proxy that does nothing but pass on, ours, and LiteLLM's. They take turns, and the
-//! CPU time of each is that of its process, on all of its threads.
+//! of its own: a proxy that does nothing but pass on, the same counting every request, ours, and
+//! LiteLLM's. They take turns, and the CPU time of each is that of its process, on all of its
+//! threads. What counting costs is the difference of the first two: in a loop of its own it would
+//! cost half as much, because everything that it needs would be at hand.
 
 mod client;
 mod litellm;
@@ -12,12 +14,11 @@ mod servers;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use overlock_budget::{ChatCounter, ChatRequest, Extras, Models, PlanOptions, plan};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::Options;
-use crate::clock::{best_of, shown_time};
+use crate::clock::shown_time;
 use crate::table::Table;
 use client::{Asked, Streamed};
 use process::Process;
@@ -30,6 +31,7 @@ pub(crate) fn run_in_this_process(party: &str, arguments: &[String]) -> Result<(
     match (party, arguments) {
         ("upstream", []) => servers::upstream(),
         ("bare", [upstream]) => servers::bare(upstream),
+        ("counting", [upstream]) => servers::counting(upstream),
         ("ours", [upstream]) => servers::ours(upstream, None),
         ("ours", [upstream, store]) => servers::ours(upstream, Some(store)),
         ("ask", [address, requests, connections]) => {
@@ -40,10 +42,13 @@ pub(crate) fn run_in_this_process(party: &str, arguments: &[String]) -> Result<(
     }
 }
 
+/// Who is asked.
+const MODEL: &str = "gpt-4o";
+
 /// What the client sends, all the time.
 fn request(streams: bool) -> Value {
     json!({
-        "model": "gpt-4o",
+        "model": MODEL,
         "max_tokens": 400,
         "stream": streams,
         "stream_options": streams.then(|| json!({ "include_usage": true })),
@@ -152,6 +157,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             streams,
         )?,
         Between::new(
+            "the same, counting each request",
+            Process::own("counting", &[base])?,
+            requests,
+            streams,
+        )?,
+        Between::new(
             "overlock-gateway, `record: metadata`",
             Process::own("ours", &[base, &store])?,
             requests,
@@ -179,14 +190,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             between.round()?;
         }
     }
-    let count = counting()?;
-    print(&all, missing, count)
+    print(&all, missing)
 }
 
-fn print(all: &[Between], missing: Option<String>, count: Duration) -> Result<()> {
-    let [bare, ..] = all else {
+fn print(all: &[Between], missing: Option<String>) -> Result<()> {
+    let [bare, counting, ..] = all else {
         bail!("nobody was measured");
     };
+    let count = counting.least().saturating_sub(bare.least());
     let mut table = Table::new([
         "not streaming, CPU time for a request",
         "least",
@@ -209,10 +220,6 @@ fn print(all: &[Between], missing: Option<String>, count: Duration) -> Result<()
             megabytes(between.process.memory()?),
         ]);
     }
-    table.row([
-        "reading, counting and planning the request alone".to_owned(),
-        shown_time(count),
-    ]);
     if let Some(reason) = &missing {
         table.row([reason.clone()]);
     }
@@ -241,25 +248,6 @@ fn print(all: &[Between], missing: Option<String>, count: Duration) -> Result<()
     }
     table.print("Gateway, streaming");
     Ok(())
-}
-
-/// The CPU time of what the gateway has to do because it counts.
-fn counting() -> Result<Duration> {
-    const REPEATS: u32 = 1_000;
-    let body = request(false).to_string();
-    let found = Models::default().find("gpt-4o");
-    let options = PlanOptions::for_model(&found.model);
-    let counted = || -> Result<u64> {
-        let request = ChatRequest::from_json(&body)?;
-        let counter = ChatCounter::for_model(&found);
-        let planned = plan(&request, &Extras::default(), &counter, &options)?;
-        Ok(planned.input_token_count)
-    };
-    counted()?;
-    let time = best_of(5, || {
-        (0..REPEATS).filter_map(|_| counted().ok()).sum::<u64>()
-    });
-    Ok(time / REPEATS)
 }
 
 fn times(time: Duration, bare: Duration) -> String {

@@ -1,6 +1,7 @@
 //! Those who answer: an upstream that knows its lines, a proxy that only passes on, and ours.
 
 use std::convert::Infallible;
+use std::hint::black_box;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Frame, Incoming};
+use hyper::body::{Body as HttpBody, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,11 +18,14 @@ use hyper::{Request, Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use overlock_budget::{ChatCounter, ChatRequest, Extras, Models, PlanOptions, plan};
 use overlock_gateway::{Gateway, Record, Settings, Upstream};
 use overlock_store::{Access, Store, StoreAddress};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+
+use super::MODEL;
 
 type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -44,14 +48,46 @@ pub(super) fn upstream() -> Result<()> {
 
 /// Passes everything on and back, and looks at nothing.
 pub(super) fn bare(upstream: &str) -> Result<()> {
+    proxy(upstream, async |request| Ok(request))
+}
+
+/// The same, but reads every request and makes its plan, of which nothing is used.
+pub(super) fn counting(upstream: &str) -> Result<()> {
+    let found = Models::default().find(MODEL);
+    let options = PlanOptions::for_model(&found.model);
+    let known = Arc::new((found, options));
+    proxy(upstream, move |request: Request<Incoming>| {
+        let known = Arc::clone(&known);
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let request = ChatRequest::from_json(std::str::from_utf8(&body)?)?;
+            let (found, options) = &*known;
+            let counter = ChatCounter::for_model(found);
+            black_box(plan(&request, &Extras::default(), &counter, options)?);
+            Ok(Request::from_parts(head, Full::new(body)))
+        }
+    })
+}
+
+/// A proxy that does something with every request before it passes it on.
+fn proxy<B, F, A>(upstream: &str, prepare: F) -> Result<()>
+where
+    B: HttpBody + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    F: Fn(Request<Incoming>) -> A + Clone + Send + 'static,
+    A: Future<Output = Result<Request<B>>> + Send,
+{
     let runtime = Runtime::new()?;
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
-    let client = Client::builder(TokioExecutor::new()).build::<_, Incoming>(connector);
+    let client = Client::builder(TokioExecutor::new()).build::<_, B>(connector);
     let authority = upstream.to_owned();
-    serve_in(&runtime, move |mut request: Request<Incoming>| {
-        let (client, authority) = (client.clone(), authority.clone());
+    serve_in(&runtime, move |request: Request<Incoming>| {
+        let (client, authority, prepare) = (client.clone(), authority.clone(), prepare.clone());
         async move {
+            let mut request = prepare(request).await?;
             let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
             *request.uri_mut() = format!("http://{authority}{path}").parse::<Uri>()?;
             request.headers_mut().remove(HOST);
