@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::body::{Reply, json_reply};
 
-/// An error for the client. No message holds a key or what a client or a model wrote.
+/// An error for the client. No message holds a key; one may quote a little of what it is about.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use overlock_model::{BackendError, HttpsClient, Timeouts, https_client};
+use overlock_model::{BackendError, HttpsClient, Timeouts, below, https_client};
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -134,7 +134,7 @@ impl Client {
         headers: HeaderMap,
         body: Body,
     ) -> Result<Answer, ApiError> {
-        let uri: Uri = format!("{}{path}", base.trim().trim_end_matches('/'))
+        let uri: Uri = below(base, path)
             .parse()
             .map_err(|_| ApiError::invalid("the path is none"))?;
         let mut request = Request::new(body);

@@ -40,7 +40,7 @@ pub use arriving::HELD_BACK;
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Event, Events, Half, Halves, Http, HttpsClient, OpenAi,
     Phase, PrefillStyle, ReadEvent, RetryPolicy, Retrying, SseEvent, SseReader, Timeouts,
-    TooLongEvent, Usage, https_client,
+    TooLongEvent, Usage, below, https_client,
 };
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{

@@ -11,7 +11,7 @@ use overlock_json::Base;
 use overlock_model::{
     Answer, Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events,
     Failure, Observe, ObserveText, Obstacle, OpenAi, Outcome, Retrying, Step, StepResult,
-    TextContinuation, TextOptions, Usage, Way, complete, complete_text,
+    TextContinuation, TextOptions, Usage, Way, below, complete, complete_text,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -35,6 +35,8 @@ pub(crate) struct Joiner<'a> {
     pub(crate) counter: &'a ChatCounter<'a>,
     /// The address of who answers.
     pub(crate) base: &'a str,
+    /// What is said after every path.
+    pub(crate) query: Option<&'a str>,
     /// What is shown to them.
     pub(crate) headers: &'a HeaderMap,
     pub(crate) account: &'a Account,
@@ -311,7 +313,11 @@ impl Backend for Placed<'_> {
             );
             let mut headers = joiner.headers.clone();
             joiner.account.place_in_trace(&mut headers);
-            let backend = OpenAi::new(http, joiner.base, None, prefill)?;
+            let base = match joiner.query {
+                Some(query) => Cow::Owned(below(joiner.base, &format!("?{query}"))),
+                None => Cow::Borrowed(joiner.base),
+            };
+            let backend = OpenAi::new(http, &base, None, prefill)?;
             let errors = joiner.gateway.metrics.upstream_errors.clone();
             let count = move |error: &BackendError| {
                 if let Some(kind) = counted(error) {

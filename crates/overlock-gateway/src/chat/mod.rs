@@ -15,6 +15,7 @@ mod taken;
 mod whole;
 mod wish;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -50,6 +51,8 @@ pub(crate) struct Job {
     pub(crate) wish: Wish,
     /// The address of who answers.
     pub(crate) base: String,
+    /// What the client says after the path, which is said with every call.
+    pub(crate) query: Option<String>,
     /// What is shown to them.
     pub(crate) headers: HeaderMap,
     /// How the window of the request was divided.
@@ -96,6 +99,7 @@ pub(crate) async fn answer(
     gateway: Arc<Gateway>,
     account: Arc<Account>,
     headers: HeaderMap,
+    query: Option<String>,
     text: String,
 ) -> Result<Reply, ApiError> {
     let reader = Arc::clone(&gateway);
@@ -116,12 +120,14 @@ pub(crate) async fn answer(
         let headers = gateway.client.headers(&headers, key_is_ours);
         (gateway.settings.upstream.address()?.to_owned(), headers)
     };
+    let dropped = fitted.plan.dropped_messages.len();
     let deadline = Instant::now() + gateway.settings.limits.run_time;
     let mut job = Job {
         gateway,
         account,
         wish,
         base,
+        query,
         headers,
         budget: CallBudget::from(&fitted.plan),
         recording: None,
@@ -155,7 +161,14 @@ pub(crate) async fn answer(
             }
         },
     };
-    Ok(of_run(replied, id.as_ref()))
+    let mut reply = of_run(replied, id.as_ref());
+    if dropped > 0 {
+        let dropped = HeaderValue::from(dropped);
+        reply
+            .headers_mut()
+            .insert("x-overlock-dropped-messages", dropped);
+    }
+    Ok(reply)
 }
 
 /// A reply that says how its run is found again, whatever came of it.
@@ -177,7 +190,11 @@ fn json_headers() -> HeaderMap {
 impl Job {
     /// Asks the upstream.
     async fn asked(&self, body: String) -> Result<Answer, ApiError> {
-        let (path, mut headers) = ("/chat/completions", self.headers.clone());
+        let path = match &self.query {
+            Some(query) => Cow::Owned(format!("/chat/completions?{query}")),
+            None => Cow::Borrowed("/chat/completions"),
+        };
+        let mut headers = self.headers.clone();
         self.account.calling(None);
         if let Some(recording) = &self.recording {
             recording.asking(None, self.budget);
@@ -185,7 +202,7 @@ impl Job {
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let body = whole_body(body);
-        let sent = client.send(Method::POST, &self.base, path, headers, body);
+        let sent = client.send(Method::POST, &self.base, &path, headers, body);
         let asked = match timeout_at(self.deadline, sent).await {
             Ok(asked) => asked.map(|answer| answer.due(self.deadline)),
             Err(_) => Err(late()),
@@ -249,7 +266,8 @@ impl Job {
         // Who asks the same again must find what was asked.
         let has_text = is_keyed || settings.record == Record::Full;
         let conditions = Conditions {
-            upstream: Some(self.base.clone()),
+            // A query may hold a key.
+            upstream: self.base.split('?').next().map(str::to_owned),
             schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
         };
         let request = if has_text {
@@ -296,6 +314,7 @@ impl Job {
             wish: &self.wish,
             counter: &self.wish.known.counter,
             base: &self.base,
+            query: self.query.as_deref(),
             headers: &self.headers,
             account: &self.account,
             budget: self.budget,
@@ -440,7 +459,7 @@ mod tests {
         let settings = Settings::new(Upstream::none());
         let gateway = Arc::new(Gateway::new(settings, None).expect("a gateway"));
         let account = Arc::new(Account::default());
-        let answer = answer(gateway, account, HeaderMap::new(), String::new());
+        let answer = answer(gateway, account, HeaderMap::new(), None, String::new());
         let size = size_of_val(&answer);
         assert!(size <= 8 << 10, "it takes {size} bytes");
     }

@@ -153,8 +153,9 @@ fn does_not_fit(options: &PlanOptions, error: &PlanError) -> ApiError {
         "This model's maximum context length is {window} tokens. However, your messages, the \
          least useful answer and the margin need {needed} tokens, {over} more than there are."
     );
-    for help in error.help() {
-        let _ = write!(message, " Either {help}."); // a string takes everything
+    for (place, help) in error.help().iter().enumerate() {
+        let either = if place == 0 { "Either" } else { "Or" };
+        let _ = write!(message, " {either} {help}."); // a string takes everything
     }
     if options.trim == Trim::Off {
         message.push_str(" The gateway is set not to drop older messages (`trim: off`).");
@@ -205,7 +206,10 @@ fn malformed(error: &RequestError) -> ApiError {
     let told = ApiError::invalid(error.to_string());
     match error {
         RequestError::Wrong { place, .. } | RequestError::Missing { place, .. } => {
-            told.with_param(place.trim_matches('`'))
+            match place.strip_prefix('`') {
+                Some(parameter) => told.with_param(parameter.trim_end_matches('`')),
+                None => told,
+            }
         }
         RequestError::TooLong { .. } => ApiError::new(
             hyper::StatusCode::PAYLOAD_TOO_LARGE,

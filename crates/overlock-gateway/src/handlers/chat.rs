@@ -7,5 +7,6 @@ use crate::routes::{Call, Handled};
 pub(crate) async fn answer(call: Call) -> Handled {
     let (head, body) = call.request.into_parts();
     let text = read_text(body, &call.gateway.settings.limits).await?;
-    chat::answer(call.gateway, call.account, head.headers, text).await
+    let query = head.uri.query().map(str::to_owned);
+    chat::answer(call.gateway, call.account, head.headers, query, text).await
 }

@@ -29,6 +29,8 @@ const NEVER: u16 = 0;
 /// A request as it arrived.
 #[derive(Clone)]
 pub(crate) struct Heard {
+    /// What stands after the question mark of the address.
+    pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
 }
@@ -72,6 +74,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
     log.lock().expect("nobody panicked").push(Heard {
+        query: head.uri.query().map(str::to_owned),
         headers: head.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
     });

@@ -1,4 +1,5 @@
-use hyper::StatusCode;
+use hyper::{Method, StatusCode};
+use overlock_gateway::Settings;
 use overlock_model::testing::Behaviour;
 use serde_json::{Value, json};
 
@@ -394,4 +395,60 @@ async fn a_text_that_was_cut_off_goes_on_if_that_is_wanted() {
     let answer = door.chat(&plain(false), &[]).await.json();
     assert_eq!(answer["choices"][0]["message"]["content"], first);
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
+}
+
+#[tokio::test]
+async fn what_stands_after_the_path_is_said_with_every_call() {
+    let (first, rest) = ("{\"a\": [1, 2, 3", ", 4]}");
+    let replies = vec![
+        Said::content(first, "length"),
+        Said::content(&[first, rest].concat(), "stop"),
+    ];
+    let add = |settings: &mut Settings| {
+        let base = settings.upstream.base.as_mut().expect("an upstream");
+        base.push_str("?api-version=1");
+    };
+    let door = Door::to_fake_with(replies, add).await;
+    let path = "/v1/chat/completions?user=me";
+    let body = plain(false).to_string();
+    let got = door.send(Method::POST, path, &[], &body).await;
+    assert_eq!(
+        got.json()["choices"][0]["finish_reason"],
+        "stop",
+        "{}",
+        got.body
+    );
+    let heard = door.upstream.heard();
+    assert!(heard.len() > 1);
+    for heard in heard {
+        assert_eq!(heard.query.as_deref(), Some("api-version=1&user=me"));
+    }
+}
+
+#[tokio::test]
+async fn how_many_messages_were_dropped_is_told() {
+    let door = Door::to_fake(vec![Said::content("Yes.", "stop")]).await;
+    let mut request = plain(false);
+    let message = json!({ "role": "user", "content": "word ".repeat(500) });
+    request["model"] = json!("nobody-knows-it");
+    request["messages"] = json!(vec![message; 40]);
+    let got = door.chat(&request, &[]).await;
+    let heard = &door.upstream.heard()[0].body["messages"];
+    let left = heard.as_array().expect("messages").len();
+    assert!(left < 40, "{left}");
+    let dropped = got.header("x-overlock-dropped-messages");
+    assert_eq!(dropped.parse(), Ok(40 - left));
+    let got = door.chat(&plain(false), &[]).await;
+    assert_eq!(got.header("x-overlock-dropped-messages"), "");
+}
+
+#[tokio::test]
+async fn the_model_that_is_always_there_answers_by_its_name() {
+    let door = Door::to_fake(vec![Said::never()]).await;
+    let mut request = plain(false);
+    request["model"] = json!("overlock-demo");
+    assert_eq!(
+        door.chat(&request, &[]).await.json()["model"],
+        "overlock-demo"
+    );
 }

@@ -206,11 +206,7 @@ impl Endpoint {
             address: without_secrets(base),
             reason: reason.to_owned(),
         };
-        let (before, query) = match base.trim().split_once('?') {
-            Some((before, query)) => (before, format!("?{query}")),
-            None => (base.trim(), String::new()),
-        };
-        let uri: Uri = format!("{}{path}{query}", before.trim_end_matches('/'))
+        let uri: Uri = below(base, path)
             .parse()
             .map_err(|_| wrong("it should look like `http://127.0.0.1:11434/v1`"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
@@ -451,6 +447,25 @@ fn causes(error: &dyn std::error::Error) -> String {
         last = source;
     }
     last.to_string()
+}
+
+/// The address of a path below another address. Either may end in a query.
+///
+/// ```
+/// use overlock_model::below;
+///
+/// let address = below("https://host/v1?api-version=1", "/chat/completions?user=2");
+/// assert_eq!(address, "https://host/v1/chat/completions?api-version=1&user=2");
+/// ```
+pub fn below(base: &str, path: &str) -> String {
+    let (base, query) = base.trim().split_once('?').unwrap_or((base.trim(), ""));
+    let (path, own) = path.split_once('?').unwrap_or((path, ""));
+    let base = base.trim_end_matches('/');
+    match (query, own) {
+        ("", "") => format!("{base}{path}"),
+        ("", query) | (query, "") => format!("{base}{path}?{query}"),
+        (query, own) => format!("{base}{path}?{query}&{own}"),
+    }
 }
 
 /// An address for a message: without what may stand before its host and after its path.

@@ -16,7 +16,7 @@ mod sse;
 pub use anthropic::Anthropic;
 pub use error::{BackendError, Phase};
 pub use halves::{Half, Halves, ReadEvent};
-pub use http::{Http, HttpsClient, Timeouts, https_client};
+pub use http::{Http, HttpsClient, Timeouts, below, https_client};
 pub use openai::{OpenAi, PrefillStyle};
 pub use retry::{RetryPolicy, Retrying};
 pub use sse::{SseEvent, SseReader, TooLongEvent};

@@ -76,8 +76,8 @@ impl Dialect {
         Call { request, prefill }
     }
 
-    /// The answer of this number in one piece.
-    pub(super) fn whole(&self, number: usize, events: &[Event]) -> Value {
+    /// The answer in one piece.
+    pub(super) fn whole(&self, heading: &Heading, events: &[Event]) -> Value {
         let told = Told::of(events);
         match self {
             Self::Messages => json!({
@@ -97,8 +97,8 @@ impl Dialect {
                     }
                 }
                 json!({
-                    "id": id(number), "object": "chat.completion", "created": 0,
-                    "model": "scripted",
+                    "id": heading.id(), "object": "chat.completion", "created": 0,
+                    "model": heading.model,
                     "choices": [choice],
                     "usage": usage_of(&told.usage),
                 })
@@ -106,8 +106,8 @@ impl Dialect {
         }
     }
 
-    /// The answer of this number as a stream, event by event.
-    pub(super) fn stream(&self, number: usize, events: &[Event]) -> Vec<String> {
+    /// The answer as a stream, event by event.
+    pub(super) fn stream(&self, heading: &Heading, events: &[Event]) -> Vec<String> {
         if *self != Self::Messages {
             let begin = match self {
                 Self::Tool(name) => {
@@ -120,9 +120,9 @@ impl Dialect {
             };
             let begin = begin.map(|begin| {
                 let choice = json!({ "index": 0, "delta": begin, "finish_reason": null });
-                chunk(number, &json!([choice]))
+                chunk(heading, &json!([choice]))
             });
-            let chunks = events.iter().map(|event| self.chunk(number, event));
+            let chunks = events.iter().map(|event| self.chunk(heading, event));
             let chunks = begin.into_iter().chain(chunks);
             return chunks.chain(["data: [DONE]\n\n".to_owned()]).collect();
         }
@@ -142,7 +142,7 @@ impl Dialect {
         let texts = events
             .iter()
             .filter(|event| matches!(event, Event::Text(_)));
-        chunks.extend(texts.map(|event| self.chunk(number, event)));
+        chunks.extend(texts.map(|event| self.chunk(heading, event)));
         chunks.extend([
             named("content_block_stop", &json!({ "index": 0 })),
             named(
@@ -158,7 +158,7 @@ impl Dialect {
     }
 
     /// One event of a stream.
-    pub(super) fn chunk(&self, number: usize, event: &Event) -> String {
+    pub(super) fn chunk(&self, heading: &Heading, event: &Event) -> String {
         let choice = match (self, event) {
             (Self::Messages, event) => {
                 let text = if let Event::Text(text) = event {
@@ -173,7 +173,7 @@ impl Dialect {
                 );
             }
             (_, Event::Usage(usage)) => {
-                let mut value = chunk_of(number, &json!([]));
+                let mut value = chunk_of(heading, &json!([]));
                 value["usage"] = usage_of(usage);
                 return format!("data: {value}\n\n");
             }
@@ -191,7 +191,7 @@ impl Dialect {
                 json!({ "index": 0, "delta": {}, "finish_reason": reason })
             }
         };
-        chunk(number, &json!([choice]))
+        chunk(heading, &json!([choice]))
     }
 
     /// An event of a stream that turns it into an error.
@@ -227,18 +227,27 @@ fn tool_call(name: &str, arguments: &str) -> Value {
     json!({ "role": "assistant", "content": null, "tool_calls": [call] })
 }
 
-/// The name of an answer.
-fn id(number: usize) -> String {
-    format!("chatcmpl-scripted-{number}")
+/// What is said of an answer besides the answer.
+pub(super) struct Heading {
+    /// Which of all answers it is.
+    pub(super) number: usize,
+    /// The model by the name that it was asked by.
+    pub(super) model: String,
 }
 
-fn chunk(number: usize, choices: &Value) -> String {
-    format!("data: {}\n\n", chunk_of(number, choices))
+impl Heading {
+    fn id(&self) -> String {
+        format!("chatcmpl-scripted-{}", self.number)
+    }
 }
 
-fn chunk_of(number: usize, choices: &Value) -> Value {
+fn chunk(heading: &Heading, choices: &Value) -> String {
+    format!("data: {}\n\n", chunk_of(heading, choices))
+}
+
+fn chunk_of(heading: &Heading, choices: &Value) -> Value {
     json!({
-        "id": id(number), "object": "chat.completion.chunk", "created": 0, "model": "scripted",
+        "id": heading.id(), "object": "chat.completion.chunk", "created": 0, "model": heading.model,
         "choices": choices,
     })
 }

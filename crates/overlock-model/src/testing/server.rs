@@ -1,6 +1,6 @@
 //! Lets a scripted model be asked over HTTP, as a real one is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::behaviour::Behaviour;
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Heading};
 use super::script::{Script, ScriptedModel};
 use crate::backend::{Backend, Call, Event};
 
@@ -98,8 +98,35 @@ struct Shared {
     faults: Mutex<Vec<Option<Fault>>>,
     /// What goes wrong with all calls after those.
     habit: Option<Fault>,
-    asked: Mutex<Vec<Value>>,
+    asked: Mutex<Asked>,
     answers: Arc<Answers>,
+}
+
+/// The requests so far, of which the latest are kept: whoever asks for ever fills no memory.
+#[derive(Default)]
+struct Asked {
+    calls: usize,
+    latest: VecDeque<(usize, Value)>,
+    /// The bytes of those that are kept.
+    bytes: usize,
+}
+
+impl Asked {
+    /// So many bytes of requests are kept.
+    const MOST: usize = 64 << 20;
+
+    /// Keeps a request of so many bytes; which one it is.
+    fn keep(&mut self, request: Value, bytes: usize) -> usize {
+        self.calls += 1;
+        self.bytes += bytes;
+        self.latest.push_back((bytes, request));
+        while self.bytes > Self::MOST
+            && let Some((bytes, _)) = self.latest.pop_front()
+        {
+            self.bytes -= bytes;
+        }
+        self.calls
+    }
 }
 
 /// Who answers.
@@ -181,14 +208,19 @@ impl ScriptedServer {
         format!("http://{}/v1", self.address)
     }
 
-    /// The requests it has had so far.
+    /// The requests it has had so far, or the latest of very many.
     pub fn asked(&self) -> Vec<Value> {
-        locked(&self.shared.asked).clone()
+        let asked = locked(&self.shared.asked);
+        asked
+            .latest
+            .iter()
+            .map(|(_, request)| request.clone())
+            .collect()
     }
 
     /// How many requests it has had so far.
     pub fn calls(&self) -> usize {
-        locked(&self.shared.asked).len()
+        locked(&self.shared.asked).calls
     }
 
     /// How many answers it is in the middle of.
@@ -252,10 +284,11 @@ impl Shared {
         let Some(model) = self.models.called(&request) else {
             return refusal(&dialect, 404, "the model does not exist", None);
         };
-        let number = {
-            let mut asked = locked(&self.asked);
-            asked.push(Value::Object(request.clone()));
-            asked.len()
+        let number = locked(&self.asked).keep(Value::Object(request.clone()), body.len());
+        let name = request.get("model").and_then(Value::as_str);
+        let heading = Heading {
+            number,
+            model: name.unwrap_or("scripted").to_owned(),
         };
         let under_way = UnderWay::new(&self.answers);
         let fault = locked(&self.faults).pop().unwrap_or(self.habit);
@@ -295,7 +328,7 @@ impl Shared {
                     Event::Refusal("I would rather not.".to_owned()),
                     Event::Finish("content_filter".to_owned()),
                 ];
-                return streamed(number, &events, &dialect, fault);
+                return streamed(&heading, &events, &dialect, fault);
             }
             _ => {}
         }
@@ -308,7 +341,7 @@ impl Shared {
             events
         };
         if streams {
-            let answer = streamed(number, &events, &dialect, fault);
+            let answer = streamed(&heading, &events, &dialect, fault);
             return answer.map(|body| until_said(body, under_way));
         }
         if let Some(Fault::Drip(milliseconds)) = fault {
@@ -316,7 +349,7 @@ impl Shared {
             let pause = Duration::from_millis(milliseconds.saturating_mul(pauses));
             tokio::time::sleep(pause).await;
         }
-        let mut answer = whole(StatusCode::OK, &dialect.whole(number, &events));
+        let mut answer = whole(StatusCode::OK, &dialect.whole(&heading, &events));
         if fault == Some(Fault::WholeAsText) {
             let kind = HeaderValue::from_static("text/plain");
             answer.headers_mut().insert(CONTENT_TYPE, kind);
@@ -407,14 +440,14 @@ fn is_begun(request: &Map<String, Value>) -> bool {
 }
 
 fn streamed(
-    number: usize,
+    heading: &Heading,
     events: &[Event],
     dialect: &Dialect,
     fault: Option<Fault>,
 ) -> Response<Body> {
     let mut chunks = match fault {
-        Some(Fault::TornCharacters) => torn(number, dialect, events),
-        _ => dialect.stream(number, events),
+        Some(Fault::TornCharacters) => torn(heading, dialect, events),
+        _ => dialect.stream(heading, events),
     };
     let middle = chunks.len() / 2;
     match fault {
@@ -460,7 +493,7 @@ fn streamed(
         Some(Fault::KeepsAlive(bytes) | Fault::EmptyPieces(bytes)) => {
             let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();
             let empty = match fault {
-                Some(Fault::EmptyPieces(_)) => dialect.chunk(number, &Event::Text(String::new())),
+                Some(Fault::EmptyPieces(_)) => dialect.chunk(heading, &Event::Text(String::new())),
                 _ => ": keep-alive\n\n".to_owned(),
             };
             stream::iter(first).chain(again_and_again(empty)).boxed()
@@ -472,7 +505,7 @@ fn streamed(
             })
             .boxed(),
         Some(Fault::Endless) => {
-            let again = dialect.chunk(number, &Event::Text("blah ".repeat(200)));
+            let again = dialect.chunk(heading, &Event::Text("blah ".repeat(200)));
             stream::iter(chunks.into_iter().take(1))
                 .chain(stream::repeat(again))
                 .map(frame)
@@ -484,7 +517,7 @@ fn streamed(
 }
 
 /// A stream in which every character that is escaped as two halves is torn between them.
-fn torn(number: usize, dialect: &Dialect, events: &[Event]) -> Vec<String> {
+fn torn(heading: &Heading, dialect: &Dialect, events: &[Event]) -> Vec<String> {
     // Stands for a half until the event is written: no text can hold one.
     const HALF: char = '\u{e000}';
     let mut halves = Vec::new();
@@ -513,7 +546,7 @@ fn torn(number: usize, dialect: &Dialect, events: &[Event]) -> Vec<String> {
             format!("{text}\\u{half:04x}{rest}")
         })
     };
-    let chunks = dialect.stream(number, &pieces).into_iter();
+    let chunks = dialect.stream(heading, &pieces).into_iter();
     chunks.filter_map(written).collect()
 }
 

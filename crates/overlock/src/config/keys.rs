@@ -506,6 +506,29 @@ whole_numbers! {
     i32: "a whole number from -2147483648 to 2147483647"
 }
 
+/// A number of something of which none at all would answer nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AtLeastOne<N>(pub(super) N);
+
+impl<N: Setting + Default + PartialEq> Setting for AtLeastOne<N> {
+    fn expected(&self) -> String {
+        "a whole number from 1 on".into()
+    }
+
+    fn take(&mut self, value: &Value, folder: &Path) -> bool {
+        let mut number = N::default();
+        let taken = number.take(value, folder) && number != N::default();
+        if taken {
+            self.0 = number;
+        }
+        taken
+    }
+
+    fn written(&self) -> Option<String> {
+        self.0.written()
+    }
+}
+
 impl Setting for Seconds {
     fn expected(&self) -> String {
         format!("a whole number of seconds from 0 to {}", Self::MOST)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use overlock_gateway::{Limits, Record, Settings, Upstream};
 
+use super::keys::AtLeastOne;
 use super::run::Seconds;
 
 /// The gateway.
@@ -16,21 +17,21 @@ pub(crate) struct Serve {
     pub(crate) log: Log,
     pub(crate) record: Record,
     pub(crate) traces_url: Option<String>,
-    pub(super) max_total_tokens: u64,
+    pub(super) max_total_tokens: AtLeastOne<u64>,
     pub(super) close_partial: bool,
     pub(super) strict_schema: bool,
-    pub(super) body_bytes: usize,
+    pub(super) body_bytes: AtLeastOne<usize>,
     pub(super) head_seconds: Seconds,
     pub(super) body_seconds: Seconds,
-    pub(super) concurrent: usize,
+    pub(super) concurrent: AtLeastOne<usize>,
     pub(super) queue: usize,
     pub(super) queue_seconds: Seconds,
-    pub(super) connections: usize,
+    pub(super) connections: AtLeastOne<usize>,
     pub(super) readers: usize,
     pub(super) shutdown_seconds: Seconds,
     pub(super) keep_alive_seconds: Seconds,
     pub(super) run_seconds: Seconds,
-    pub(super) answer_bytes: usize,
+    pub(super) answer_bytes: AtLeastOne<usize>,
 }
 
 impl Default for Serve {
@@ -44,21 +45,21 @@ impl Default for Serve {
             log: Log::Text,
             record: settings.record,
             traces_url: None,
-            max_total_tokens: settings.max_total_tokens,
+            max_total_tokens: AtLeastOne(settings.max_total_tokens),
             close_partial: settings.close_partial,
             strict_schema: settings.strict_schema,
-            body_bytes: limits.body_bytes,
+            body_bytes: AtLeastOne(limits.body_bytes),
             head_seconds: Seconds(limits.head_time.as_secs()),
             body_seconds: Seconds(limits.body_time.as_secs()),
-            concurrent: limits.concurrent,
+            concurrent: AtLeastOne(limits.concurrent),
             queue: limits.queue,
             queue_seconds: Seconds(limits.queue_time.as_secs()),
-            connections: limits.connections,
+            connections: AtLeastOne(limits.connections),
             readers: limits.readers,
             shutdown_seconds: Seconds(limits.shutdown_time.as_secs()),
             keep_alive_seconds: Seconds(limits.keep_alive.as_secs()),
             run_seconds: Seconds(limits.run_time.as_secs()),
-            answer_bytes: limits.answer_bytes,
+            answer_bytes: AtLeastOne(limits.answer_bytes),
         }
     }
 }
@@ -67,7 +68,7 @@ impl Serve {
     /// These settings over others.
     pub(crate) fn over(&self, settings: Settings) -> Settings {
         Settings {
-            max_total_tokens: self.max_total_tokens,
+            max_total_tokens: self.max_total_tokens.0,
             close_partial: self.close_partial,
             strict_schema: self.strict_schema,
             record: self.record,
@@ -78,22 +79,21 @@ impl Serve {
 
     fn limits(&self) -> Limits {
         Limits {
-            body_bytes: self.body_bytes,
+            body_bytes: self.body_bytes.0,
             head_time: self.head_seconds.duration(),
             body_time: self.body_seconds.duration(),
-            // None at all would answer nobody.
-            concurrent: self.concurrent.max(1),
+            concurrent: self.concurrent.0,
             queue: self.queue,
             queue_time: self.queue_seconds.duration(),
-            connections: self.connections.max(1),
+            connections: self.connections.0,
             readers: self.readers,
             shutdown_time: self.shutdown_seconds.duration(),
             keep_alive: self
                 .keep_alive_seconds
                 .duration()
                 .max(Duration::from_secs(1)),
-            run_time: self.run_seconds.duration(),
-            answer_bytes: self.answer_bytes,
+            run_time: self.run_seconds.duration().max(Duration::from_secs(1)),
+            answer_bytes: self.answer_bytes.0,
         }
     }
 }

@@ -80,9 +80,15 @@ impl Found {
 impl fmt::Display for Found {
     /// Without the key.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A query may hold one too.
+        let shown = |url: &str| url.split('?').next().unwrap_or_default().to_owned();
         match self {
-            Self::Named { url, key: Some(_) } => write!(formatter, "{url}, with its own key"),
-            Self::Named { url, key: None } => write!(formatter, "{url}, with each client's key"),
+            Self::Named { url, key: Some(_) } => {
+                write!(formatter, "{}, with its own key", shown(url))
+            }
+            Self::Named { url, key: None } => {
+                write!(formatter, "{}, with each client's key", shown(url))
+            }
             Self::OpenAi { .. } => {
                 write!(formatter, "{OPENAI}, since OPENAI_API_KEY is set")
             }
