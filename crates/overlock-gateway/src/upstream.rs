@@ -102,22 +102,17 @@ impl Client {
 
     /// The same, for answers that nobody here has to understand.
     pub(crate) fn untouched_headers(&self, client: &HeaderMap, key_is_ours: bool) -> HeaderMap {
-        let mut headers = client.clone();
-        without_connection(&mut headers);
-        for name in OF_THE_GATEWAY {
-            headers.remove(name);
-        }
-        let ours: Vec<HeaderName> = headers
-            .keys()
-            .filter(|name| name.as_str().starts_with("x-overlock-"))
-            .cloned()
-            .collect();
-        for name in ours {
-            headers.remove(name);
-        }
-        if key_is_ours {
-            headers.remove(AUTHORIZATION);
-            headers.remove(API_KEY);
+        let named = named_by_connection(client);
+        let mut headers = HeaderMap::with_capacity(client.len() + 2);
+        for (name, value) in client {
+            let is_kept_back = OF_THE_CONNECTION.contains(name)
+                || OF_THE_GATEWAY.contains(name)
+                || name.as_str().starts_with("x-overlock-")
+                || named.contains(name.as_str())
+                || (key_is_ours && (name == AUTHORIZATION || name == API_KEY));
+            if !is_kept_back {
+                headers.append(name, value.clone());
+            }
         }
         if let Some(key) = &self.key {
             headers.insert(AUTHORIZATION, key.clone());
@@ -297,19 +292,22 @@ pub(crate) fn late() -> ApiError {
 
 /// Leaves out what belongs to one connection.
 pub(crate) fn without_connection(headers: &mut HeaderMap) {
-    let named: BTreeSet<String> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|name| name.trim().to_owned())
-        .collect();
-    for name in named {
+    for name in named_by_connection(headers) {
         headers.remove(name);
     }
     for name in OF_THE_CONNECTION {
         headers.remove(name);
     }
+}
+
+/// What a message itself says belongs to the connection, in lower case.
+fn named_by_connection(headers: &HeaderMap) -> BTreeSet<String> {
+    let named = headers.get_all(header::CONNECTION).iter();
+    named
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect()
 }
 
 fn bearer(key: &str) -> Result<HeaderValue, BackendError> {

@@ -91,13 +91,24 @@ impl Facts {
         let is_text = |part: &Value| matches!(part_type(part), "text" | "refusal");
         let is_result = matches!(role, ChatRole::Tool | ChatRole::Function);
         facts.calls_anything = message.called().next().is_some();
-        if !message.parts().iter().all(is_text) || members.contains_key("audio") {
+        if !message.parts().iter().all(is_text) || member(members, "audio").is_some() {
             facts.provenance = Provenance::Estimate;
         } else if is_result || facts.calls_anything {
             facts.provenance = Provenance::Calibrated;
         }
         facts
     }
+}
+
+/// A member by its name. Objects of requests have few, and to compare a name with all of them takes
+/// less than to hash it.
+pub(super) fn member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    const FEW: usize = 16;
+    if members.len() > FEW {
+        return members.get(name);
+    }
+    let mut members = members.iter();
+    members.find_map(|(own, value)| (own == name).then_some(value))
 }
 
 /// What a part of a message's content is.
@@ -132,7 +143,7 @@ impl<'a> ChatMessage<'a> {
 
     /// Everything in its content that is text, in order.
     pub fn texts(&self) -> impl Iterator<Item = &'a str> {
-        let (text, parts) = match self.members.get("content") {
+        let (text, parts) = match member(self.members, "content") {
             Some(Value::String(text)) => (Some(text.as_str()), &[][..]),
             Some(Value::Array(parts)) => (None, parts.as_slice()),
             _ => (None, &[][..]),
@@ -148,7 +159,7 @@ impl<'a> ChatMessage<'a> {
 
     /// The parts of its content, if it is not one text.
     pub(super) fn parts(&self) -> &'a [Value] {
-        match self.members.get("content") {
+        match member(self.members, "content") {
             Some(Value::Array(parts)) => parts,
             _ => &[],
         }
@@ -173,7 +184,7 @@ impl<'a> ChatMessage<'a> {
             }
         });
         let is_model = self.facts.role == ChatRole::Assistant;
-        let older = is_model.then(|| self.members.get("function_call"));
+        let older = is_model.then(|| member(self.members, "function_call"));
         let older = older.flatten().filter(|call| call.is_object());
         calls.chain(older.map(move |call| of(call, "arguments")))
     }
@@ -187,7 +198,7 @@ impl<'a> ChatMessage<'a> {
         if self.facts.role != ChatRole::Assistant {
             return &[];
         }
-        match self.members.get("tool_calls") {
+        match member(self.members, "tool_calls") {
             Some(Value::Array(calls)) => calls,
             _ => &[],
         }
@@ -208,7 +219,7 @@ impl Message for ChatMessage<'_> {
         if self.facts.role != ChatRole::Tool {
             return Vec::new();
         }
-        let call = self.members.get("tool_call_id").and_then(Value::as_str);
+        let call = member(self.members, "tool_call_id").and_then(Value::as_str);
         call.into_iter().collect()
     }
 }

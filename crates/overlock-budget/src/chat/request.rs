@@ -8,7 +8,7 @@ use std::fmt;
 use serde_json::{Map, Number, Value};
 
 use super::depth::{DEEPEST, Refused, shallow_object};
-use super::message::{ChatMessage, ChatRole, Facts};
+use super::message::{ChatMessage, ChatRole, Facts, member};
 use crate::count::Provenance;
 use crate::history::Units;
 
@@ -136,7 +136,7 @@ impl ChatRequest {
 
     /// The model it is for, if it says so.
     pub fn model(&self) -> Option<&str> {
-        self.whole.get("model")?.as_str()
+        member(&self.whole, "model")?.as_str()
     }
 
     /// Its messages, of which there is at least one.
@@ -229,14 +229,14 @@ impl fmt::Display for Place<'_> {
 }
 
 fn list<'a>(members: &'a Map<String, Value>, key: &str) -> &'a [Value] {
-    match members.get(key) {
+    match member(members, key) {
         Some(Value::Array(values)) => values,
         _ => &[],
     }
 }
 
 fn check_model(whole: &Map<String, Value>) -> Result<(), RequestError> {
-    match whole.get("model") {
+    match member(whole, "model") {
         None | Some(Value::Null | Value::String(_)) => Ok(()),
         Some(other) => Err(wrong_at("model", other, "the name of a model")),
     }
@@ -244,7 +244,7 @@ fn check_model(whole: &Map<String, Value>) -> Result<(), RequestError> {
 
 fn check_messages(whole: &Map<String, Value>) -> Result<Vec<Facts>, RequestError> {
     const EXPECTED: &str = "a list of messages, at least one";
-    let messages = match whole.get("messages") {
+    let messages = match member(whole, "messages") {
         None => return Err(missing("messages", EXPECTED)),
         Some(Value::Array(messages)) if messages.is_empty() => {
             return Err(RequestError::Wrong {
@@ -290,7 +290,7 @@ fn check_message(message: &Value, place: &Place<'_>) -> Result<Facts, RequestErr
 }
 
 fn check_role(members: &Map<String, Value>, place: &Place<'_>) -> Result<ChatRole, RequestError> {
-    let role = members.get("role");
+    let role = member(members, "role");
     if let Some(known) = role.and_then(Value::as_str).and_then(ChatRole::from_name) {
         return Ok(known);
     }
@@ -305,7 +305,7 @@ fn check_role(members: &Map<String, Value>, place: &Place<'_>) -> Result<ChatRol
 
 /// Whether the message calls anything, which makes content optional.
 fn check_calls(members: &Map<String, Value>, place: &Place<'_>) -> Result<bool, RequestError> {
-    let older = match members.get("function_call") {
+    let older = match member(members, "function_call") {
         None | Some(Value::Null) => false,
         Some(call) => {
             check_call(call, &place.member("function_call"), "arguments")?;
@@ -313,7 +313,7 @@ fn check_calls(members: &Map<String, Value>, place: &Place<'_>) -> Result<bool, 
         }
     };
     let place = place.member("tool_calls");
-    let calls = match members.get("tool_calls") {
+    let calls = match member(members, "tool_calls") {
         None | Some(Value::Null) => return Ok(older),
         Some(Value::Array(calls)) => calls,
         Some(other) => return Err(wrong_at(place, other, "a list of tool calls")),
@@ -358,9 +358,9 @@ fn check_content(
     // A model that calls a tool, refuses or speaks aloud says nothing else.
     let says_otherwise = ["refusal", "audio"]
         .iter()
-        .any(|key| members.get(*key).is_some_and(|value| !value.is_null()));
+        .any(|key| member(members, key).is_some_and(|value| !value.is_null()));
     let optional = role == ChatRole::Assistant && (called || says_otherwise);
-    match members.get("content") {
+    match member(members, "content") {
         Some(Value::String(_)) => Ok(()),
         Some(Value::Array(parts)) => {
             let mut parts = parts.iter().enumerate();
@@ -384,7 +384,7 @@ fn check_part(part: &Value, place: &Place<'_>) -> Result<(), RequestError> {
         "type",
         "the type of the part, such as `text`",
     )?;
-    let (key, inner) = match members.get("type").and_then(Value::as_str) {
+    let (key, inner) = match member(members, "type").and_then(Value::as_str) {
         Some("text") => return check_text(members, place, "text", "a text"),
         Some("refusal") => return check_text(members, place, "refusal", "a text"),
         Some("image_url") => ("image_url", Some("url")),
@@ -394,7 +394,7 @@ fn check_part(part: &Value, place: &Place<'_>) -> Result<(), RequestError> {
         _ => return Ok(()),
     };
     let place = place.member(key);
-    match (members.get(key), inner) {
+    match (member(members, key), inner) {
         (Some(Value::Object(members)), Some(inner)) => check_text(members, &place, inner, "a text"),
         (Some(Value::Object(_)), None) => Ok(()),
         (Some(other), _) => Err(wrong_at(place, other, "an object")),
@@ -404,7 +404,7 @@ fn check_part(part: &Value, place: &Place<'_>) -> Result<(), RequestError> {
 
 fn check_tools(whole: &Map<String, Value>) -> Result<(), RequestError> {
     for (key, inner) in [("tools", Some("function")), ("functions", None)] {
-        let tools = match whole.get(key) {
+        let tools = match member(whole, key) {
             None | Some(Value::Null) => continue,
             Some(Value::Array(tools)) => tools,
             Some(other) => return Err(wrong_at(key, other, "a list of tools")),
@@ -433,11 +433,11 @@ fn check_tool(tool: &Value, place: &Place<'_>, inner: Option<&str>) -> Result<()
         "the type of the tool, such as `function`",
     )?;
     // Providers have tools of their own, of which nothing is known.
-    if members.get("type").and_then(Value::as_str) != Some(inner) {
+    if member(members, "type").and_then(Value::as_str) != Some(inner) {
         return Ok(());
     }
     let place = place.member(inner);
-    match members.get(inner) {
+    match member(members, inner) {
         Some(function) => check_function(function, &place),
         None => Err(missing(place, "an object with a `name`")),
     }
@@ -449,7 +449,7 @@ fn check_function(function: &Value, place: &Place<'_>) -> Result<(), RequestErro
     };
     check_text(members, place, "name", "the name of the function")?;
     check_text_if_there(members, place, "description")?;
-    match members.get("parameters") {
+    match member(members, "parameters") {
         None | Some(Value::Null | Value::Object(_)) => Ok(()),
         Some(other) => {
             let place = place.member("parameters");
@@ -459,7 +459,7 @@ fn check_function(function: &Value, place: &Place<'_>) -> Result<(), RequestErro
 }
 
 fn requested(whole: &Map<String, Value>) -> Result<Option<(&'static str, u64)>, RequestError> {
-    let read = |key: &'static str| match whole.get(key) {
+    let read = |key: &'static str| match member(whole, key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => tokens(value, key).map(|tokens| Some((key, tokens))),
     };
@@ -492,7 +492,7 @@ fn check_text(
     key: &str,
     expected: &str,
 ) -> Result<(), RequestError> {
-    match members.get(key) {
+    match member(members, key) {
         Some(Value::String(_)) => Ok(()),
         Some(other) => Err(wrong_at(place.member(key), other, expected)),
         None => Err(missing(place.member(key), expected)),
@@ -504,7 +504,7 @@ fn check_text_if_there(
     place: &Place<'_>,
     key: &str,
 ) -> Result<(), RequestError> {
-    match members.get(key) {
+    match member(members, key) {
         None | Some(Value::Null | Value::String(_)) => Ok(()),
         Some(other) => Err(wrong_at(place.member(key), other, "a text")),
     }

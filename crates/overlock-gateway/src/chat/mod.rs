@@ -445,8 +445,10 @@ pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
 
 /// What is said about an answer besides the answer.
 pub(crate) fn tell(headers: &mut HeaderMap, ended: Ended, continuations: u32) {
-    headers.insert("x-overlock-outcome", HeaderValue::from_static(ended.name()));
-    headers.insert("x-overlock-continuations", HeaderValue::from(continuations));
+    const OUTCOME: HeaderName = HeaderName::from_static("x-overlock-outcome");
+    const CONTINUATIONS: HeaderName = HeaderName::from_static("x-overlock-continuations");
+    headers.insert(OUTCOME, HeaderValue::from_static(ended.name()));
+    headers.insert(CONTINUATIONS, HeaderValue::from(continuations));
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! Most answers are, and nothing has to be done with them. A look at a few of their members tells,
 //! for a fraction of what it costs to read all of them. Whatever is not certain is read in full.
 
+use std::borrow::Cow;
+
 use overlock_model::Usage;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -11,8 +13,9 @@ use super::reading::{Found, Kind, Reading};
 use super::{Continues, Job};
 
 #[derive(Deserialize)]
-struct Completion {
-    choices: Vec<Choice>,
+struct Completion<'a> {
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
     #[serde(default)]
     usage: Option<Told>,
     #[serde(default)]
@@ -20,14 +23,17 @@ struct Completion {
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    finish_reason: String,
-    message: Message,
+struct Choice<'a> {
+    #[serde(borrow)]
+    finish_reason: Cow<'a, str>,
+    #[serde(borrow)]
+    message: Message<'a>,
 }
 
 #[derive(Deserialize)]
-struct Message {
-    content: String,
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Cow<'a, str>,
     #[serde(default)]
     tool_calls: Option<IgnoredAny>,
 }
@@ -49,7 +55,7 @@ pub(crate) fn usage_of(job: &Job, answer: &[u8]) -> Option<Usage> {
 }
 
 fn glance(answer: &[u8]) -> Option<Usage> {
-    let completion: Completion = serde_json::from_slice(answer).ok()?;
+    let completion: Completion<'_> = serde_json::from_slice(answer).ok()?;
     let is_plain = completion.error.is_none() && completion.choices.iter().all(is_plain);
     let told = completion.usage.unwrap_or_default();
     is_plain.then_some(Usage {
@@ -58,17 +64,27 @@ fn glance(answer: &[u8]) -> Option<Usage> {
     })
 }
 
-fn is_plain(choice: &Choice) -> bool {
+fn is_plain(choice: &Choice<'_>) -> bool {
     if choice.finish_reason != "stop" || choice.message.tool_calls.is_some() {
         return false;
     }
+    looks_like_text(&choice.message.content)
+}
+
+/// Whether a content cannot be a document, whole or cut.
+fn looks_like_text(content: &str) -> bool {
+    // JSON looks like it from its first character on.
+    if !content.trim_start().starts_with(['{', '[']) {
+        return true;
+    }
     let mut reading = Reading::new(Kind::Looks);
-    reading.feed(&choice.message.content);
+    reading.feed(content);
     reading.found() == Found::Unclear
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
@@ -131,6 +147,15 @@ mod tests {
             |answer| answer["usage"] = json!({ "prompt_tokens": -1 }),
             false,
         );
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_character_tells_as_much_as_all_of_them(content in "[ \\n]{0,2}[a-z{\\[\"`0-9:,\\]} é]{0,12}") {
+            let mut reading = Reading::new(Kind::Looks);
+            reading.feed(&content);
+            prop_assert_eq!(looks_like_text(&content), reading.found() == Found::Unclear);
+        }
     }
 
     #[test]

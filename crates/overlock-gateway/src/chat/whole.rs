@@ -92,7 +92,8 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
         usage: value.get("usage").and_then(read_usage),
         ..Called::default()
     });
-    made_whole(job, value, Some(bytes), answer.headers).await
+    // Boxed, or every request would carry the space for calls that few need.
+    Box::pin(made_whole(job, value, Some(bytes), answer.headers)).await
 }
 
 /// Goes on with an answer that was begun for an earlier request.
