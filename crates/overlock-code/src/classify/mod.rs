@@ -1,0 +1,1 @@
+pub(crate) fn syntax_of(_: &str) -> crate::Syntax { crate::Syntax::CSharp }
