@@ -1,31 +1,69 @@
 //! Writes tokens again with as little white space as they need.
 //!
-//! Lines stay lines: a line break costs a model no more than a space, and keeps every command
+//! Most lines stay lines: a line break costs a model no more than a space, and keeps every command
 //! that is read by the line, every pair of strings that only a line break joins, and the reader's
-//! footing. What goes is indentation, blank lines, runs of blanks, and blanks at brackets, commas
-//! and semicolons. White space is never removed between two names or two operators, and never
-//! added, except in the place of a comment.
+//! footing. What goes is indentation, blank lines, runs of blanks, blanks at brackets and commas,
+//! and breaks where a line plainly goes on. White space is never removed between two names or two
+//! operators, and never added, except in the place of a comment.
 
-use crate::lex::{Ambiguous, Gap, Kind, Lexer};
+use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token};
 
-/// Which comments stay.
+/// What becomes of documentation comments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Docs {
-    /// Documentation comments stay, each on its lines.
+    /// They stay, each on its lines.
     Keep,
-    /// Documentation comments go like all others.
+    /// They go like all other comments.
     #[default]
     Drop,
 }
 
-/// Whether a blank between these two bytes can go.
-pub(crate) type Joins = fn(before: u8, after: u8) -> bool;
+/// Whose white space it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    CSharp,
+    Sql,
+    VisualBasic,
+}
+
+impl Style {
+    /// Whether a blank between these two bytes can go.
+    fn joins(self, before: u8, after: u8) -> bool {
+        match self {
+            // These are tokens whatever stands beside them.
+            Self::CSharp => {
+                let alone = |byte| matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b';' | b',');
+                alone(before) || alone(after)
+            }
+            // A blank before a parenthesis can mean something: to MySQL, `count (` calls no function.
+            // An operator may touch a name or a string, but no other sign: `< @x` is not `<@x`.
+            Self::Sql => {
+                let operator = |byte| matches!(byte, b'=' | b'<' | b'>');
+                let operand = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'\'' | b'_');
+                matches!(before, b'(' | b',' | b';')
+                    || matches!(after, b')' | b',' | b';')
+                    || operator(before) && (operand(after) || after == b'[')
+                    || operator(after) && (operand(before) || before == b']')
+            }
+            Self::VisualBasic => matches!(before, b'(' | b',') || matches!(after, b')' | b','),
+        }
+    }
+
+    /// Whether a statement plainly goes on after a line break.
+    fn runs_on(self, before: u8, after: u8, depth: usize) -> bool {
+        match self {
+            Self::CSharp => after == b'{' || (before == b'}' && after == b'}'),
+            Self::Sql => depth > 0 || matches!(before, b'(' | b',') || matches!(after, b')' | b','),
+            Self::VisualBasic => false,
+        }
+    }
+}
 
 /// The tokens of a text, without comments and layout.
 pub(crate) fn lay_out<'a>(
     lexer: &mut impl Lexer<'a>,
     docs: Docs,
-    joins: Joins,
+    style: Style,
 ) -> Result<String, Ambiguous> {
     let text = lexer.text();
     let bytes = text.as_bytes();
@@ -33,6 +71,8 @@ pub(crate) fn lay_out<'a>(
     // What is still to be copied: pieces of the text that lie in it as they will in the result.
     let (mut from, mut to) = (0, 0);
     let mut gap = Gap::None;
+    let mut last: Option<Token> = None;
+    let mut depth = 0_usize;
     while let Some(token) = lexer.next()? {
         gap = gap.max(token.gap);
         let drops = match token.kind {
@@ -44,38 +84,50 @@ pub(crate) fn lay_out<'a>(
             gap = gap.max(Gap::Space);
             continue;
         }
-        let first = from == to && out.is_empty();
-        let white: &[u8] = match gap {
-            _ if first => b"",
-            Gap::None => b"",
-            Gap::Space if joins(bytes[to - 1], bytes[token.start]) => b"",
-            Gap::Space => b" ",
-            Gap::Line => b"\n",
+        let Some(before) = last else {
+            (from, to, gap, last) = (token.start, token.end, Gap::None, Some(token));
+            depth = depth_after(token, bytes, depth);
+            continue;
         };
-        if first || bytes[to..token.start] != *white {
+        if gap == Gap::Line
+            && may_share_a_line(before, token, text)
+            && style.runs_on(bytes[to - 1], bytes[token.start], depth)
+        {
+            gap = Gap::Space;
+        }
+        let white = match gap {
+            Gap::None => "",
+            Gap::Space if style.joins(bytes[to - 1], bytes[token.start]) => "",
+            Gap::Space => " ",
+            Gap::Line => "\n",
+        };
+        if bytes[to..token.start] != *white.as_bytes() {
             out.push_str(&text[from..to]);
-            out.push_str(std::str::from_utf8(white).unwrap_or_default());
+            out.push_str(white);
             from = token.start;
         }
         to = token.end;
-        gap = Gap::None;
+        depth = depth_after(token, bytes, depth);
+        (gap, last) = (Gap::None, Some(token));
     }
     out.push_str(&text[from..to]);
     Ok(out)
 }
 
-/// Brackets, commas and semicolons of C# are tokens whatever stands beside them.
-pub(crate) fn joins_in_csharp(before: u8, after: u8) -> bool {
-    let alone = |byte| matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b';' | b',');
-    alone(before) || alone(after)
+fn depth_after(token: Token, bytes: &[u8], depth: usize) -> usize {
+    match (token.kind, bytes[token.start]) {
+        (Kind::Mark, b'(') => depth + 1,
+        (Kind::Mark, b')') => depth.saturating_sub(1),
+        // A parenthesis that is never closed must not reach into the next statement.
+        (Kind::Mark, b';') | (Kind::Line, _) => 0,
+        _ => depth,
+    }
 }
 
-/// In SQL a blank before a parenthesis can mean something: to MySQL `count (` calls no function.
-pub(crate) fn joins_in_sql(before: u8, after: u8) -> bool {
-    matches!(before, b'(' | b',' | b';') || matches!(after, b')' | b',' | b';')
-}
-
-/// In Visual Basic only what cannot be read as a part of something else.
-pub(crate) fn joins_in_visual_basic(before: u8, after: u8) -> bool {
-    matches!(before, b'(' | b',') || matches!(after, b')' | b',')
+/// Whether nothing would read the two differently on one line.
+fn may_share_a_line(before: Token, after: Token, text: &str) -> bool {
+    let plain = |token: Token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Mark);
+    let alone = |token: Token| token.is_word(text, "go") || token.is_mark(text, b'/');
+    let both_quoted = before.kind == Kind::Quoted && after.kind == Kind::Quoted;
+    plain(before) && plain(after) && !both_quoted && !alone(before) && !alone(after)
 }

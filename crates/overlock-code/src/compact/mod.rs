@@ -9,7 +9,7 @@ use crate::lex::sql::Sql;
 use crate::lex::visual_basic::VisualBasic;
 use crate::lex::Ambiguous;
 use crate::outline;
-use layout::{Docs, joins_in_csharp, joins_in_sql, joins_in_visual_basic, lay_out};
+use layout::{Docs, Style, lay_out};
 
 /// How much may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -163,10 +163,10 @@ impl Source {
 
     pub(crate) fn lossless(self, text: &str, docs: Docs) -> Result<String, Reason> {
         let laid_out = match self {
-            Self::Sql => lay_out(&mut Sql::new(text), docs, joins_in_sql),
-            Self::Dotnet(Syntax::CSharp) => lay_out(&mut CSharp::new(text), docs, joins_in_csharp),
+            Self::Sql => lay_out(&mut Sql::new(text), docs, Style::Sql),
+            Self::Dotnet(Syntax::CSharp) => lay_out(&mut CSharp::new(text), docs, Style::CSharp),
             Self::Dotnet(Syntax::VisualBasic) => {
-                lay_out(&mut VisualBasic::new(text), docs, joins_in_visual_basic)
+                lay_out(&mut VisualBasic::new(text), docs, Style::VisualBasic)
             }
             Self::Dotnet(Syntax::Razor | Syntax::Project) => return Err(Reason::UnsupportedSyntax),
         };
