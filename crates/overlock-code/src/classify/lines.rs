@@ -94,6 +94,18 @@ fn mask(line: &str, inside: &mut Inside, masked: &mut String) {
             }
             continue;
         }
+        // What a function of PostgreSQL does can be written in any language.
+        if rest.starts_with("$$") && !rest.starts_with("$$\"") {
+            masked.push_str("''");
+            match rest[2..].find("$$") {
+                Some(end) => at += end + 4,
+                None => {
+                    *inside = Inside::Text("$$");
+                    return;
+                }
+            }
+            continue;
+        }
         match bytes[at] {
             quote @ (b'"' | b'\'' | b'`') => match quoted_end(bytes, at, quote) {
                 Some(end) => {
@@ -160,13 +172,14 @@ fn split(masked: &str) -> Vec<&str> {
 fn whole_line(votes: &mut Votes, line: &str) {
     let starts = |prefix: &str| line.starts_with(prefix);
     match () {
+        () if starts("/// <reference") => votes.add(For::Other, 4, "references of TypeScript"),
         () if starts("/// <") || starts("///<") => votes.add(For::CSharp, 5, "XML documentation comments"),
         () if starts("''' <") => votes.add(For::VisualBasic, 5, "XML documentation comments"),
         () if starts("#region") || starts("#endregion") || starts("#nullable") || starts("#pragma warning") => {
             votes.add(For::CSharp, 4, "directives of C#");
         }
         () if starts("#Region") || starts("#End Region") => votes.add(For::VisualBasic, 4, "directives of Visual Basic"),
-        () if starts("' ") => votes.add(For::VisualBasic, 1, "comments after an apostrophe"),
+        () if starts("-- ") || starts("--\t") || line == "--" => votes.add(For::Sql, 1, "comments after two dashes"),
         () if starts("#include") || starts("#ifndef") || starts("#import") => votes.add(For::Other, 6, "directives of C"),
         () if starts("#!") => votes.add(For::Other, 6, "a script's first line"),
         () if starts("```") || starts("~~~") => votes.add(For::Other, 40, "fences of Markdown"),
@@ -175,17 +188,19 @@ fn whole_line(votes: &mut Votes, line: &str) {
         () if ["@charset", "@media", "@font-face", "@keyframes", "@import"].iter().any(|rule| starts(rule)) => {
             votes.add(For::Other, 6, "style sheets");
         }
-        () if starts("<!--") => votes.add(For::Other, 2, "markup"),
+        () if starts("<!--") => votes.add(For::Prose, 2, "markup"),
         () if starts("* ") || starts("- ") || starts("> ") => votes.add(For::Prose, 1, "lists"),
         () if starts("* @") => votes.add(For::Other, 1, "documentation comments of Java"),
         () if starts("</") || starts("<") && line.ends_with('>') && !line.contains("As ") => {
-            votes.add(For::Other, 1, "markup");
+            votes.add(For::Prose, 1, "markup");
         }
         () => {}
     }
     razor(votes, line);
-    if ["$\"", "@\""].iter().any(|opening| opens_after_blank(line, opening)) {
-        votes.add(For::CSharp, 2, "verbatim or interpolated strings");
+    if opens_after_blank(line, "$\"") {
+        votes.add(For::CSharp, 2, "interpolated strings");
+    } else if opens_after_blank(line, "@\"") {
+        votes.add(For::CSharp, 1, "verbatim strings");
     }
     if line.contains("===") && !line.contains("====") {
         votes.add(For::Other, 2, "operators of JavaScript");
@@ -208,6 +223,8 @@ fn razor(votes: &mut Votes, line: &str) {
         let word = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         let after = rest[word.len()..].trim_start().bytes().next();
         let is_certain = match word {
+            "" => at == 0 && rest.starts_with('*'),
+            "T" => after == Some(b'('),
             "page" => after == Some(b'"') || after.is_none(),
             "code" | "functions" => at == 0 && (after == Some(b'{') || after.is_none()),
             "addTagHelper" | "RenderBody" | "RenderSection" => true,
@@ -226,7 +243,7 @@ fn razor(votes: &mut Votes, line: &str) {
             votes.add(For::Razor, 1, "values in markup");
         }
     }
-    if line.contains(" asp-") || line.contains("@bind") || line.contains("@onclick") {
+    if line.contains(" asp-") || line.contains("@bind") || line.contains("@onclick") || line.contains("=\"@") || line.contains("@rendermode") {
         votes.add(For::Razor, 3, "tag helpers");
     }
 }

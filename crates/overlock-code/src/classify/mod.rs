@@ -65,7 +65,7 @@ pub(crate) fn syntax_of(text: &str) -> Syntax {
     /// Lines that are looked at: the first ones of a file tell, and most are comments or imports.
     const LINES: usize = 200;
     /// So many more of one kind than of the others decide it.
-    const LEAD: usize = 5;
+    const LEAD: usize = 3;
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with('<')
         && let Some(syntax) = markup::classify(&Sample::of(text)).and_then(|known| known.syntax)
@@ -121,8 +121,8 @@ impl<'a> Sample<'a> {
 }
 
 fn decide(votes: &Votes) -> (Language, Option<Syntax>) {
-    /// More than any page of Razor has: a fence of Markdown alone weighs as much.
-    const OTHER_THAN_RAZOR: usize = 40;
+    /// As much as a page holds of other things for each of its directives; two fences of Markdown are more.
+    const OTHER_THAN_RAZOR: usize = 60;
     // A page is mostly markup and scripts, but nothing else begins with its directives.
     if votes.razor_certain > 0 && votes.razor > votes.csharp && votes.other < OTHER_THAN_RAZOR * votes.razor_certain {
         return (Language::Dotnet, Some(Syntax::Razor));

@@ -98,14 +98,12 @@ pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
             add(4, "commands of a client");
         }
         ["@", "@", _, ..] | ["@", _, ".", "sql", ..] => add(3, "commands of a client"),
-        ["create" | "drop", _, _, ..] if written_large => add(3, "definitions"),
+        ["connect", _, "/", ..] | ["source", .., ".", "sql" | ";"] | ["backup" | "restore", "database" | "log", ..] | ["dbcc", _, ..] => add(4, "commands"),
+        ["var" | "variable", _, "number" | "varchar2" | "refcursor" | "clob", ..] | ["exec", ":", ..] => add(4, "variables of a client"),
+        ["create" | "drop" | "alter", _, _, ..] if written_large => add(3, "definitions"),
         _ => {}
     }
     column(&mut add, &lower);
-    let declared = line.starts_with("-- ") || line.starts_with("--\t");
-    if declared {
-        add(1, "comments after two dashes");
-    }
 }
 
 fn select(add: &mut impl FnMut(usize, &'static str), rest: &[&str], written_large: bool) {

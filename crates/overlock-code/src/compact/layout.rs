@@ -27,8 +27,10 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// Whether a blank between these two bytes can go.
-    fn joins(self, before: u8, after: u8) -> bool {
+    /// Whether a blank between these two texts can go.
+    fn joins(self, left: &[u8], right: &[u8]) -> bool {
+        let before = left.last().copied().unwrap_or(b' ');
+        let after = right.first().copied().unwrap_or(b' ');
         match self {
             // These are tokens whatever stands beside them.
             Self::CSharp => {
@@ -36,14 +38,13 @@ impl Style {
                 alone(before) || alone(after)
             }
             // A blank before a parenthesis can mean something: to MySQL, `count (` calls no function.
-            // An operator may touch a name or a string, but no other sign: `< @x` is not `<@x`.
+            // A comparison may touch a name or a string, but no other sign: `< @x` is not `<@x`.
             Self::Sql => {
-                let operator = |byte| matches!(byte, b'=' | b'<' | b'>');
                 let operand = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'\'' | b'_');
                 matches!(before, b'(' | b',' | b';')
-                    || matches!(after, b')' | b',' | b';')
-                    || operator(before) && (operand(after) || after == b'[')
-                    || operator(after) && (operand(before) || before == b']')
+                    || matches!(after, b')' | b',' | b';') && (!is_operator(before) || before == b'*')
+                    || (operand(after) || after == b'[') && is_comparison(left.rsplit(|&byte| !is_operator(byte)).next())
+                    || (operand(before) || before == b']') && is_comparison(right.split(|&byte| !is_operator(byte)).next())
             }
             Self::VisualBasic => matches!(before, b'(' | b',') || matches!(after, b')' | b','),
         }
@@ -57,6 +58,14 @@ impl Style {
             Self::VisualBasic => false,
         }
     }
+}
+
+fn is_operator(byte: u8) -> bool {
+    b"+-*/<>=~!@#%^&|`?:.$".contains(&byte)
+}
+
+fn is_comparison(operator: Option<&[u8]>) -> bool {
+    matches!(operator, Some(b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!="))
 }
 
 /// The tokens of a text, without comments and layout.
@@ -97,7 +106,7 @@ pub(crate) fn lay_out<'a>(
         }
         let white = match gap {
             Gap::None => "",
-            Gap::Space if style.joins(bytes[to - 1], bytes[token.start]) => "",
+            Gap::Space if style.joins(&bytes[..to], &bytes[token.start..]) => "",
             Gap::Space => " ",
             Gap::Line => "\n",
         };

@@ -21,8 +21,8 @@ pub(crate) struct Sql<'a> {
     at_line_start: bool,
     /// Nothing of a statement has been read yet.
     at_statement_start: bool,
-    /// Asked for at the first place that needs it.
-    dialect: Option<Option<Dialect>>,
+    /// Found out at the first place that needs it.
+    dialect: std::cell::OnceCell<Option<Dialect>>,
     copy: Copy,
     /// There is no closing backtick from here on.
     no_backtick: bool,
@@ -45,15 +45,14 @@ impl<'a> Sql<'a> {
             at,
             at_line_start: true,
             at_statement_start: true,
-            dialect: None,
+            dialect: std::cell::OnceCell::new(),
             copy: Copy::No,
             no_backtick: false,
         }
     }
 
-    fn dialect(&mut self) -> Option<Dialect> {
-        let text = self.text;
-        *self.dialect.get_or_insert_with(|| dialect(text))
+    fn dialect(&self) -> Option<Dialect> {
+        *self.dialect.get_or_init(|| dialect(self.text))
     }
 
     fn token(&mut self, start: usize, first: u8) -> Result<(Kind, usize), Ambiguous> {
@@ -77,7 +76,7 @@ impl<'a> Sql<'a> {
                 }
             }
             (b'@', _) => (Kind::Word, name_end(bytes, start + 1)),
-            (first, _) if is_word(first) => return self.word(start),
+            (first, _) if is_word(first) => self.word(start),
             _ => (Kind::Mark, start + 1),
         })
     }
@@ -87,23 +86,23 @@ impl<'a> Sql<'a> {
         trimmed_end(bytes, start, feed_end(bytes, start))
     }
 
-    fn word(&mut self, start: usize) -> Result<(Kind, usize), Ambiguous> {
+    fn word(&mut self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
         let end = name_end(bytes, start);
         let word = &self.text[start..end];
         if self.at_line_start && self.at_statement_start && is_line_command(word, &bytes[end..]) {
-            return Ok((Kind::Line, self.rest_of_line(start)));
+            return (Kind::Line, self.rest_of_line(start));
         }
         if bytes.get(end) == Some(&b'\'') {
-            let escapes = word.eq_ignore_ascii_case("e");
-            if escapes {
-                return Ok((Kind::Quoted, quote_end(bytes, end, b'\'', true)));
+            if word.eq_ignore_ascii_case("e") {
+                return (Kind::Quoted, quote_end(bytes, end, b'\'', true));
             }
             let alternative = word.eq_ignore_ascii_case("q") || word.eq_ignore_ascii_case("nq");
-            if alternative && matches!(self.dialect(), None | Some(Dialect::Oracle)) {
-                if let Some(end) = alternative_quote_end(self.text, end) {
-                    return Ok((Kind::Quoted, end));
-                }
+            if alternative
+                && matches!(self.dialect(), None | Some(Dialect::Oracle))
+                && let Some(end) = alternative_quote_end(self.text, end)
+            {
+                return (Kind::Quoted, end);
             }
         }
         if self.at_statement_start && word.eq_ignore_ascii_case("copy") {
@@ -111,11 +110,11 @@ impl<'a> Sql<'a> {
         } else if self.copy == Copy::Statement && word.eq_ignore_ascii_case("stdin") {
             self.copy = Copy::FromStdin;
         }
-        Ok((Kind::Word, end))
+        (Kind::Word, end)
     }
 
     /// A string or a quoted name. Only MySQL lets a backslash keep it open.
-    fn quoted(&mut self, start: usize, quote: u8) -> Result<usize, Ambiguous> {
+    fn quoted(&self, start: usize, quote: u8) -> Result<usize, Ambiguous> {
         let bytes = self.text.as_bytes();
         let plain = quote_end(bytes, start, quote, false);
         if memchr(b'\\', &bytes[start..plain]).is_none() {
@@ -144,7 +143,7 @@ impl<'a> Sql<'a> {
     }
 
     /// A name in brackets in T-SQL; a subscript or an array elsewhere.
-    fn bracket(&mut self, start: usize) -> Result<(Kind, usize), Ambiguous> {
+    fn bracket(&self, start: usize) -> Result<(Kind, usize), Ambiguous> {
         let bytes = self.text.as_bytes();
         let before = start.checked_sub(1).map(|before| bytes[before]);
         let touches = before.is_some_and(|byte| is_word(byte) || matches!(byte, b']' | b')'));
@@ -168,23 +167,27 @@ impl<'a> Sql<'a> {
     }
 
     /// A dollar-quoted string of PostgreSQL, unless the dialect has another use for the dollar.
-    fn dollar(&mut self, start: usize) -> (Kind, usize) {
+    fn dollar(&self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
         let tag_end = word_end(bytes, start + 1);
         let is_tag = bytes.get(tag_end) == Some(&b'$')
             && !bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
-        if is_tag && matches!(self.dialect(), None | Some(Dialect::Postgres)) {
-            let tag = &bytes[start..=tag_end];
-            if let Some(found) = memmem::find(&bytes[tag_end + 1..], tag) {
-                return (Kind::Quoted, tag_end + 1 + found + tag.len());
-            }
-            return (Kind::Opaque, trimmed_end(bytes, start, bytes.len()));
+        // With `DELIMITER $$` it ends the statements of MySQL.
+        if !is_tag || self.dialect() == Some(Dialect::MySql) {
+            return (Kind::Mark, start + 1);
         }
-        (Kind::Mark, start + 1)
+        let tag = &bytes[start..=tag_end];
+        match memmem::find(&bytes[tag_end + 1..], tag) {
+            Some(found) => (Kind::Quoted, tag_end + 1 + found + tag.len()),
+            None if matches!(self.dialect(), None | Some(Dialect::Postgres)) => {
+                (Kind::Opaque, trimmed_end(bytes, start, bytes.len()))
+            }
+            None => (Kind::Mark, start + 1),
+        }
     }
 
     /// A comment in MySQL, a temporary table in T-SQL, an operator in PostgreSQL.
-    fn hash(&mut self, start: usize) -> (Kind, usize) {
+    fn hash(&self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
         match self.dialect() {
             Some(Dialect::MySql) => (Kind::Comment, self.rest_of_line(start)),
@@ -194,7 +197,7 @@ impl<'a> Sql<'a> {
         }
     }
 
-    fn line_comment(&mut self, start: usize) -> (Kind, usize) {
+    fn line_comment(&self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
         let end = feed_end(bytes, start);
         let trimmed = trimmed_end(bytes, start, end);
@@ -211,11 +214,13 @@ impl<'a> Sql<'a> {
     }
 
     /// Comments nest in T-SQL and PostgreSQL and do not in MySQL and Oracle.
-    fn block_comment(&mut self, start: usize) -> Result<(Kind, usize), Ambiguous> {
+    fn block_comment(&self, start: usize) -> Result<(Kind, usize), Ambiguous> {
         let bytes = self.text.as_bytes();
         let kind = match bytes.get(start + 2) {
             Some(b'+' | b'!') => Kind::Hint,
             Some(b'M') if bytes.get(start + 3) == Some(&b'!') => Kind::Hint,
+            // Some take what touches an operator for a part of it.
+            _ if start > 0 && b"<>=+-*/%^&|~!@#?".contains(&bytes[start - 1]) => Kind::Hint,
             _ => Kind::Comment,
         };
         let rest = trimmed_end(bytes, start, bytes.len());
