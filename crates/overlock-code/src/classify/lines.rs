@@ -440,7 +440,7 @@ fn other(votes: &mut Votes, line: &str, tokens: &[&str]) {
         ["def", name, ..] if is_name(name) => add(4, "functions of Ruby or Python"),
         ["class", _, ":"] | ["class", _, "(", .., ":"] => add(5, "classes of Python"),
         ["if" | "elif" | "for" | "while" | "with" | "else" | "try" | "except", .., ":"] => add(2, "blocks of Python"),
-        ["else" | "try" | "except" | "finally", ":"] => add(2, "blocks of Python"),
+        ["finally", ":"] => add(2, "blocks of Python"),
         ["fun", name, ..] | ["override" | "private" | "internal", "fun", name, ..] if is_name(name) => add(5, "functions of Kotlin"),
         ["val", name, ..] if is_name(name) => add(3, "values of Kotlin or Scala"),
         ["func", ..] => add(4, "functions of Go or Swift"),

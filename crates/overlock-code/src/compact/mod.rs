@@ -58,6 +58,8 @@ pub enum Reason {
     Lossless,
     /// Bodies are gone.
     Outlined,
+    /// Bodies are gone where the text parses; elsewhere only comments and layout.
+    PartlyParsed,
     /// An outline was asked for, but the text does not parse: only comments and layout are gone.
     NotParsed,
     /// An outline was asked for, but it is not known for this syntax: only comments and layout are gone.
@@ -80,6 +82,7 @@ impl Reason {
         match self {
             Self::Lossless => "lossless",
             Self::Outlined => "outlined",
+            Self::PartlyParsed => "partly_parsed",
             Self::NotParsed => "not_parsed",
             Self::NoOutline => "no_outline",
             Self::NoGain => "no_gain",
@@ -174,7 +177,25 @@ impl Source {
     }
 
     fn outline(self, text: &str, docs: Docs) -> (Result<String, Reason>, Reason) {
-        let _ = &outline::PLACEHOLDER;
-        (self.lossless(text, docs), Reason::NoOutline)
+        let lossless = |reason| (self.lossless(text, docs), reason);
+        match self {
+            Self::Sql => match outline::sql::outline(text) {
+                Ok(outline) => (Ok(outline), Reason::Outlined),
+                Err(Ambiguous) => lossless(Reason::NotParsed),
+            },
+            Self::Dotnet(Syntax::CSharp) => {
+                let Some(found) = outline::csharp::bodies(text) else {
+                    return lossless(Reason::NotParsed);
+                };
+                let reason = match (found.parsed, found.bodies.is_empty()) {
+                    (true, _) => Reason::Outlined,
+                    (false, false) => Reason::PartlyParsed,
+                    (false, true) => Reason::NotParsed,
+                };
+                let elisions = found.bodies.iter().map(|body| &body.elision);
+                (self.lossless(&outline::without(text, elisions), docs), reason)
+            }
+            Self::Dotnet(_) => lossless(Reason::NoOutline),
+        }
     }
 }
