@@ -78,7 +78,7 @@ pub(crate) fn syntax_of(text: &str) -> Syntax {
         let first = line.bytes().next().unwrap_or(b' ');
         match line.bytes().last() {
             _ if line.starts_with("//") || line.starts_with("/*") || first == b'*' => {}
-            _ if matches!(first, b'<' | b'@') => razor += 1,
+            _ if first == b'<' || (first == b'@' && !line.starts_with("@\"")) => razor += 1,
             Some(b';' | b'{' | b'}') => csharp += 1,
             _ if lines::opens_in_visual_basic(line) => visual_basic += 1,
             _ => {}

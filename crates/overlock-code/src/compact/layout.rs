@@ -27,10 +27,9 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// Whether a blank between these two texts can go.
-    fn joins(self, left: &[u8], right: &[u8]) -> bool {
-        let before = left.last().copied().unwrap_or(b' ');
-        let after = right.first().copied().unwrap_or(b' ');
+    /// Whether a blank between these two bytes can go. The operator before it, if there is one, is
+    /// known as a whole.
+    fn joins(self, before: u8, operator: &[u8], after: u8) -> bool {
         match self {
             // These are tokens whatever stands beside them.
             Self::CSharp => {
@@ -41,10 +40,11 @@ impl Style {
             // A comparison may touch a name or a string, but no other sign: `< @x` is not `<@x`.
             Self::Sql => {
                 let operand = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'\'' | b'_');
+                let compares = matches!(operator, b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=");
                 matches!(before, b'(' | b',' | b';')
-                    || matches!(after, b')' | b',' | b';') && (!is_operator(before) || before == b'*')
-                    || (operand(after) || after == b'[') && is_comparison(left.rsplit(|&byte| !is_operator(byte)).next())
-                    || (operand(before) || before == b']') && is_comparison(right.split(|&byte| !is_operator(byte)).next())
+                    || matches!(after, b')' | b',' | b';') && (operator.is_empty() || matches!(before, b'*' | b')'))
+                    || compares && (operand(after) || after == b'[')
+                    || matches!(after, b'=' | b'<' | b'>') && (operand(before) || before == b']')
             }
             Self::VisualBasic => matches!(before, b'(' | b',') || matches!(after, b')' | b','),
         }
@@ -58,14 +58,6 @@ impl Style {
             Self::VisualBasic => false,
         }
     }
-}
-
-fn is_operator(byte: u8) -> bool {
-    b"+-*/<>=~!@#%^&|`?:.$".contains(&byte)
-}
-
-fn is_comparison(operator: Option<&[u8]>) -> bool {
-    matches!(operator, Some(b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!="))
 }
 
 /// The tokens of a text, without comments and layout.
@@ -82,6 +74,8 @@ pub(crate) fn lay_out<'a>(
     let mut gap = Gap::None;
     let mut last: Option<Token> = None;
     let mut depth = 0_usize;
+    // Where the run of punctuation begins that ends at `to`.
+    let mut marks = 0;
     while let Some(token) = lexer.next()? {
         gap = gap.max(token.gap);
         let drops = match token.kind {
@@ -95,6 +89,7 @@ pub(crate) fn lay_out<'a>(
         }
         let Some(before) = last else {
             (from, to, gap, last) = (token.start, token.end, Gap::None, Some(token));
+            marks = marks_after(None, token, token.end);
             depth = depth_after(token, bytes, depth);
             continue;
         };
@@ -106,7 +101,7 @@ pub(crate) fn lay_out<'a>(
         }
         let white = match gap {
             Gap::None => "",
-            Gap::Space if style.joins(&bytes[..to], &bytes[token.start..]) => "",
+            Gap::Space if style.joins(bytes[to - 1], &bytes[marks..to], bytes[token.start]) => "",
             Gap::Space => " ",
             Gap::Line => "\n",
         };
@@ -115,12 +110,22 @@ pub(crate) fn lay_out<'a>(
             out.push_str(white);
             from = token.start;
         }
+        marks = marks_after(Some(before).filter(|_| gap == Gap::None), token, marks);
         to = token.end;
         depth = depth_after(token, bytes, depth);
         (gap, last) = (Gap::None, Some(token));
     }
     out.push_str(&text[from..to]);
     Ok(out)
+}
+
+/// Where the run of punctuation begins that ends with this token.
+fn marks_after(touched: Option<Token>, token: Token, marks: usize) -> usize {
+    match (token.kind, touched) {
+        (Kind::Mark, Some(before)) if before.kind == Kind::Mark => marks,
+        (Kind::Mark, _) => token.start,
+        _ => token.end,
+    }
 }
 
 fn depth_after(token: Token, bytes: &[u8], depth: usize) -> usize {

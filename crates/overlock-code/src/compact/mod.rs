@@ -1,6 +1,8 @@
 //! Makes source text smaller for a prompt, and says what was done.
 
 pub(crate) mod layout;
+#[cfg(test)]
+mod laws;
 
 use crate::classify::syntax_of;
 use crate::language::{Language, Syntax};
@@ -110,7 +112,7 @@ impl Reason {
 ///
 /// let text = "/// <summary>Adds.</summary>\nint Add( int a, int b )\n{\n    // Both are small.\n    return a + b;\n}\n";
 /// let compacted = compact(text, Language::Dotnet, &CompactOptions::default());
-/// assert_eq!(compacted.text, "int Add(int a,int b)\n{\nreturn a + b;\n}");
+/// assert_eq!(compacted.text, "int Add(int a,int b){\nreturn a + b;\n}");
 /// assert_eq!(compacted.reason, Reason::Lossless);
 ///
 /// let sql = "SELECT /*+ FULL(t) */ [a -- b]   -- names\nFROM t WHERE note = 'it''s -- fine'";
@@ -140,7 +142,7 @@ pub fn compact(text: &str, language: Language, options: &CompactOptions) -> Comp
 }
 
 /// The text as it came.
-pub(crate) fn untouched(text: &str, reason: Reason) -> Compacted {
+fn untouched(text: &str, reason: Reason) -> Compacted {
     Compacted {
         text: text.to_owned(),
         compacted: false,

@@ -6,7 +6,7 @@
 //! which of them is compiled; a comment or string that runs across a border of branches makes the
 //! text ambiguous.
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::memmem;
 
 use super::{
     Ambiguous, Gap, Kind, Lexed, Lexer, Token, has_branch, is_word, line_end, skip_space,
@@ -25,10 +25,9 @@ pub(crate) struct CSharp<'a> {
 
 impl<'a> CSharp<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Self {
             text,
-            at,
+            at: 0,
             at_line_start: true,
             branches: 0,
         }
@@ -56,7 +55,7 @@ impl<'a> Lexer<'a> for CSharp<'a> {
 
     fn next(&mut self) -> Lexed {
         let bytes = self.text.as_bytes();
-        let (start, mut gap) = skip_space(bytes, self.at);
+        let (start, gap) = skip_space(bytes, self.at);
         self.at = start;
         self.at_line_start |= gap == Gap::Line;
         let Some(&first) = bytes.get(start) else {
@@ -69,18 +68,16 @@ impl<'a> Lexer<'a> for CSharp<'a> {
                 _ => (Kind::Mark, start + 1),
             },
             b'"' | b'$' | b'@' => match string_at(bytes, start) {
-                Some(opening) => (Kind::Quoted, string_end(bytes, opening)),
+                Some(opening) => string(bytes, opening),
                 None if first == b'@' => (Kind::Word, word_end(bytes, start + 1)),
                 None => (Kind::Mark, start + 1),
             },
-            b'\'' => match character_end(self.text, start) {
+            b'\'' => match character_end(bytes, start) {
                 Some(end) => (Kind::Quoted, end),
-                None => (Kind::Mark, start + 1),
+                // Prose in a branch that is not compiled: its line stays as it is.
+                None => (Kind::Opaque, trimmed_end(bytes, start, line_end(bytes, start))),
             },
-            b'#' if self.at_line_start => {
-                gap = Gap::Line;
-                self.directive()
-            }
+            b'#' if self.at_line_start => self.directive(),
             first if is_word(first) => (Kind::Word, word_end(bytes, start)),
             _ => (Kind::Mark, start + 1),
         };
@@ -118,20 +115,19 @@ fn block_comment(bytes: &[u8], start: usize) -> (Kind, usize) {
 }
 
 /// A character literal has one character or one escape; an apostrophe in excluded prose has neither.
-fn character_end(text: &str, start: usize) -> Option<usize> {
-    const LONGEST_ESCAPE: usize = 12;
-    let inside = &text[start + 1..];
-    if inside.starts_with('\\') {
-        let bytes = inside.as_bytes();
-        let window = &bytes[2.min(bytes.len())..bytes.len().min(LONGEST_ESCAPE)];
-        let quote = memchr(b'\'', window)?;
-        let end = 2 + quote;
-        let breaks = memchr2(b'\n', b'\r', &bytes[..end]).is_some();
-        return (!breaks).then_some(start + 1 + end + 1);
+fn character_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let first = *bytes.get(start + 1).filter(|byte| !matches!(byte, b'\n' | b'\r' | b'\''))?;
+    let mut at = start + 2;
+    if first == b'\\' {
+        let escaped = *bytes.get(at).filter(|byte| !matches!(byte, b'\n' | b'\r'))?;
+        at += 1;
+        if matches!(escaped, b'x' | b'u' | b'U') {
+            at += bytes[at..].iter().take(8).take_while(|byte| byte.is_ascii_hexdigit()).count();
+        }
     }
-    let character = inside.chars().next().filter(|&found| found != '\n' && found != '\r')?;
-    let after = start + 1 + character.len_utf8();
-    (text.as_bytes().get(after) == Some(&b'\'')).then_some(after + 1)
+    // The rest of a character of several bytes, which an escape may name, too.
+    at += bytes[at.min(bytes.len())..].iter().take(3).take_while(|&&byte| byte & 0xc0 == 0x80).count();
+    (bytes.get(at) == Some(&b'\'')).then_some(at + 1)
 }
 
 /// How a string literal was opened.
@@ -196,15 +192,8 @@ enum Open {
     Hole { brackets: usize, braces: usize },
 }
 
-/// Where a string ends: after its closing quotes, or before the line break that cuts it off, or at
-/// the end of the text.
-fn string_end(bytes: &[u8], opening: Opening) -> usize {
-    if opening.dollars == 0 {
-        return match plain_string(bytes, opening) {
-            Ended::Closed(end) | Ended::Cut(end) => end,
-            Ended::Hole(_) => unreachable!("a string without a dollar has no holes"),
-        };
-    }
+/// A string ends after its closing quotes. A line break or the end of the text can cut it off.
+fn string(bytes: &[u8], opening: Opening) -> (Kind, usize) {
     let mut at = opening.at;
     let mut open = vec![Open::String(opening)];
     while let Some(innermost) = open.last_mut() {
@@ -217,7 +206,7 @@ fn string_end(bytes: &[u8], opening: Opening) -> usize {
                         open.pop();
                     }
                     // A string inside a hole that is cut takes everything around it along.
-                    Ended::Cut(end) => return end,
+                    Ended::Cut(end) => return (Kind::Opaque, end),
                     Ended::Hole(end) => {
                         at = end;
                         let braces = if opening.quotes >= 3 { opening.dollars } else { 1 };
@@ -244,11 +233,11 @@ fn string_end(bytes: &[u8], opening: Opening) -> usize {
                     }
                     open.pop();
                 }
-                InHole::Cut => return trimmed_end(bytes, at, bytes.len()).max(at),
+                InHole::Cut => return (Kind::Opaque, trimmed_end(bytes, at, bytes.len())),
             },
         }
     }
-    at
+    (Kind::Quoted, at)
 }
 
 enum Ended {
@@ -321,13 +310,7 @@ fn hole(bytes: &[u8], mut at: usize, brackets: &mut usize, braces: usize) -> InH
                     return InHole::String(opening);
                 }
             }
-            b'\'' => {
-                let window = &bytes[at + 1..bytes.len().min(at + 13)];
-                let skip = if window.first() == Some(&b'\\') { 2 } else { 1 };
-                if let Some(quote) = memchr(b'\'', &window[skip.min(window.len())..]) {
-                    at += skip + quote + 1;
-                }
-            }
+            b'\'' => at = character_end(bytes, at).map_or(at, |end| end - 1),
             b'/' if bytes.get(at + 1) == Some(&b'/') => at = line_end(bytes, at) - 1,
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
                 match memmem::find(&bytes[at + 2..], b"*/") {

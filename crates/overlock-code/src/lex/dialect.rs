@@ -3,7 +3,7 @@
 //! The dialects disagree on what ends a string and a comment. A lexer asks only when it comes to
 //! a place that two of them read differently.
 
-use memchr::memchr_iter;
+use memchr::{memchr, memmem};
 
 use super::word_end;
 
@@ -28,8 +28,17 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
     let mut scores = [0_usize; 4];
     let mut add = |dialect: Dialect, weight: usize| scores[dialect as usize] += weight;
     let mut at = 0;
+    let mut at_line_start = true;
     while at < bytes.len() {
         let byte = bytes[at];
+        if at_line_start && let Some((dialect, weight)) = spoken_line(&bytes[at..]) {
+            add(dialect, weight);
+        }
+        at_line_start = byte == b'\n' || (at_line_start && byte.is_ascii_whitespace());
+        if let Some(end) = unspoken_end(bytes, at) {
+            at = end;
+            continue;
+        }
         if byte.is_ascii_alphabetic() || byte == b'_' {
             let end = word_end(bytes, at);
             if let Some((dialect, weight)) = spoken(&bytes[at..end]) {
@@ -57,15 +66,6 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
         }
         at += 1;
     }
-    for line in lines(bytes) {
-        match line {
-            b"GO" | b"go" | b"Go" => add(Dialect::TSql, 6),
-            b"/" => add(Dialect::Oracle, 4),
-            line if line.starts_with(b"\\") && line.len() > 1 => add(Dialect::Postgres, 3),
-            line if rest_starts(line, b"delimiter ") => add(Dialect::MySql, 50),
-            _ => {}
-        }
-    }
     let best = DIALECTS.into_iter().max_by_key(|&dialect| scores[dialect as usize])?;
     let score = scores[best as usize];
     let second = DIALECTS.iter().filter(|&&other| other != best).map(|&other| scores[other as usize]);
@@ -73,13 +73,32 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
     (score >= 2 && score * 2 > second * 3).then_some(best)
 }
 
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut start = 0;
-    memchr_iter(b'\n', bytes).chain([bytes.len()]).map(move |end| {
-        let line = bytes[start..end.max(start)].trim_ascii();
-        start = end + 1;
-        line
-    })
+/// Where a string or a comment that begins here ends. What it says is no evidence: it may be in
+/// any language, and is gone from a text without comments.
+fn unspoken_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let rest = &bytes[at..];
+    let end = match (rest[0], rest.get(1)) {
+        (b'\'', _) => memchr(b'\'', &rest[1..]).map_or(rest.len(), |found| found + 2),
+        (b'-', Some(b'-')) => memchr(b'\n', rest).unwrap_or(rest.len()),
+        (b'/', Some(b'*')) if !matches!(rest.get(2), Some(b'!')) => memmem::find(rest, b"*/").map_or(rest.len(), |found| found + 2),
+        _ => return None,
+    };
+    Some(at + end)
+}
+
+/// A line that the client of one database reads.
+fn spoken_line(rest: &[u8]) -> Option<(Dialect, usize)> {
+    /// Longer than all that is looked for.
+    const LOOKED_AT: usize = 16;
+    let rest = &rest[..rest.len().min(LOOKED_AT)];
+    let line = &rest[..memchr(b'\n', rest).unwrap_or(rest.len())];
+    match line.trim_ascii() {
+        b"GO" | b"go" | b"Go" => Some((Dialect::TSql, 6)),
+        b"/" => Some((Dialect::Oracle, 4)),
+        [b'\\', _, ..] => Some((Dialect::Postgres, 3)),
+        line if rest_starts(line, b"delimiter ") => Some((Dialect::MySql, 50)),
+        _ => None,
+    }
 }
 
 fn rest_starts(rest: &[u8], prefix: &[u8]) -> bool {

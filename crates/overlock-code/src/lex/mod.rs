@@ -90,14 +90,21 @@ pub(crate) const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Skips white space: where the next token begins, and what was skipped.
+/// Skips white space, and marks of byte order as well: where the next token begins, and what was skipped.
 pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> (usize, Gap) {
     let mut gap = Gap::None;
     while let Some(&byte) = bytes.get(at) {
+        if byte == BYTE_ORDER_MARK[0] && bytes[at..].starts_with(BYTE_ORDER_MARK) {
+            gap = gap.max(Gap::Space);
+            at += BYTE_ORDER_MARK.len();
+            continue;
+        }
         if !is_space(byte) {
             break;
         }

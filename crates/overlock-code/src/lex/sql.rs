@@ -24,6 +24,8 @@ pub(crate) struct Sql<'a> {
     /// Found out at the first place that needs it.
     dialect: std::cell::OnceCell<Option<Dialect>>,
     copy: Copy,
+    /// Where the last punctuation ended; nothing touches the very beginning.
+    mark_end: usize,
     /// There is no closing backtick from here on.
     no_backtick: bool,
 }
@@ -39,15 +41,24 @@ enum Copy {
 
 impl<'a> Sql<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Self {
             text,
-            at,
+            at: 0,
             at_line_start: true,
             at_statement_start: true,
             dialect: std::cell::OnceCell::new(),
             copy: Copy::No,
+            mark_end: usize::MAX,
             no_backtick: false,
+        }
+    }
+
+    /// Reads a text as one of a known dialect, or of none.
+    #[cfg(test)]
+    pub(crate) fn speaking(text: &'a str, dialect: Option<Dialect>) -> Self {
+        Self {
+            dialect: std::cell::OnceCell::from(dialect),
+            ..Self::new(text)
         }
     }
 
@@ -55,7 +66,7 @@ impl<'a> Sql<'a> {
         *self.dialect.get_or_init(|| dialect(self.text))
     }
 
-    fn token(&mut self, start: usize, first: u8) -> Result<(Kind, usize), Ambiguous> {
+    fn token(&mut self, start: usize, first: u8, gap: Gap) -> Result<(Kind, usize), Ambiguous> {
         let bytes = self.text.as_bytes();
         let second = bytes.get(start + 1).copied();
         Ok(match (first, second) {
@@ -63,7 +74,7 @@ impl<'a> Sql<'a> {
             (b'/', Some(b'*')) => return self.block_comment(start),
             (b'\'' | b'"', _) => (Kind::Quoted, self.quoted(start, first)?),
             (b'`', _) => self.backtick(start),
-            (b'[', _) => return self.bracket(start),
+            (b'[', _) => return self.bracket(start, gap),
             (b'$', _) => self.dollar(start),
             (b'#', _) => self.hash(start),
             (b'\\', _) => (Kind::Line, self.client_command(start)),
@@ -143,25 +154,20 @@ impl<'a> Sql<'a> {
     }
 
     /// A name in brackets in T-SQL; a subscript or an array elsewhere.
-    fn bracket(&self, start: usize) -> Result<(Kind, usize), Ambiguous> {
+    fn bracket(&self, start: usize, gap: Gap) -> Result<(Kind, usize), Ambiguous> {
         let bytes = self.text.as_bytes();
-        let before = start.checked_sub(1).map(|before| bytes[before]);
-        let touches = before.is_some_and(|byte| is_word(byte) || matches!(byte, b']' | b')'));
+        let subscript = (Kind::Mark, start + 1);
         let Some(end) = bracket_end(bytes, start) else {
-            return Ok((Kind::Mark, start + 1));
+            return Ok(subscript);
         };
-        let inside = &bytes[start + 1..end - 1];
-        let harmless = !inside.iter().any(|byte| matches!(byte, b'\'' | b'"' | b'\n' | b'[' | b'`'))
-            && memmem::find(inside, b"--").is_none()
-            && memmem::find(inside, b"/*").is_none();
-        if harmless {
-            // Either reading gives the same text: what is inside is kept as it stands.
-            return Ok((Kind::Quoted, end));
-        }
+        let follows = |byte: u8| is_word(byte) || matches!(byte, b']' | b')');
+        let touches = gap == Gap::None && start > 0 && follows(bytes[start - 1]);
         match self.dialect() {
             Some(Dialect::TSql) => Ok((Kind::Quoted, end)),
-            Some(_) => Ok((Kind::Mark, start + 1)),
-            None if touches => Ok((Kind::Mark, start + 1)),
+            Some(_) => Ok(subscript),
+            None if touches => Ok(subscript),
+            // Either reading leaves what is inside as it stands.
+            None if is_plain(&bytes[start + 1..end - 1]) => Ok((Kind::Quoted, end)),
             None => Err(Ambiguous),
         }
     }
@@ -220,7 +226,7 @@ impl<'a> Sql<'a> {
             Some(b'+' | b'!') => Kind::Hint,
             Some(b'M') if bytes.get(start + 3) == Some(&b'!') => Kind::Hint,
             // Some take what touches an operator for a part of it.
-            _ if start > 0 && b"<>=+-*/%^&|~!@#?".contains(&bytes[start - 1]) => Kind::Hint,
+            _ if self.mark_end == start && b"<>=+-*/%^&|~!@#?".contains(&bytes[start - 1]) => Kind::Hint,
             _ => Kind::Comment,
         };
         let rest = trimmed_end(bytes, start, bytes.len());
@@ -288,8 +294,11 @@ impl<'a> Lexer<'a> for Sql<'a> {
         let Some(&first) = bytes.get(start) else {
             return Ok(None);
         };
-        let (kind, end) = self.token(start, first)?;
+        let (kind, end) = self.token(start, first, gap)?;
         self.at = end;
+        if kind == Kind::Mark {
+            self.mark_end = end;
+        }
         if kind.is_code() {
             self.at_line_start = false;
             self.at_statement_start = match kind {
@@ -343,6 +352,12 @@ fn quote_end(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> usize {
             return at + 1;
         }
     }
+}
+
+/// Whether no string or comment can begin in these bytes.
+fn is_plain(bytes: &[u8]) -> bool {
+    let opens = |byte: &u8| matches!(byte, b'\'' | b'"' | b'\n' | b'\r' | b'[' | b'`' | b'$' | b'#' | b'\\');
+    !bytes.iter().any(opens) && memmem::find(bytes, b"--").is_none() && memmem::find(bytes, b"/*").is_none()
 }
 
 fn bracket_end(bytes: &[u8], start: usize) -> Option<usize> {

@@ -19,10 +19,9 @@ pub(crate) struct VisualBasic<'a> {
 
 impl<'a> VisualBasic<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Self {
             text,
-            at,
+            at: 0,
             at_line_start: true,
             expects_value: false,
         }
