@@ -5,8 +5,8 @@
 //! how much is missing. Who counts is passed in. Counts do not add up, so every form is counted as
 //! the whole it would be sent as.
 
-use crate::compact::layout::Docs;
 use crate::compact::Source;
+use crate::compact::layout::Docs;
 use crate::language::{Language, Syntax};
 use crate::outline::csharp::{Bodies, Body, bodies};
 use crate::outline::{sql, without};
@@ -129,21 +129,28 @@ fn forms<'a>(
         }
         Source::Dotnet(_) => None,
     };
-    let shorter = move |form: Option<String>| form.filter(|form| !form.is_empty() && form.len() < text.len());
+    let shorter =
+        move |form: Option<String>| form.filter(|form| !form.is_empty() && form.len() < text.len());
     let made: [(Form, Box<dyn Fn() -> Option<String> + 'a>); 4] = [
         (Form::Full, Box::new(move || Some(text.to_owned()))),
         (Form::Lossless, Box::new(move || shorter(lossless()))),
         (Form::Partial, Box::new(move || shorter(partial()))),
         (Form::Outline, Box::new(move || shorter(outline()))),
     ];
-    made.into_iter().filter_map(|(form, make)| Some((form, make()?)))
+    made.into_iter()
+        .filter_map(|(form, make)| Some((form, make()?)))
 }
 
 /// The text without the first so many of these bodies, and without comments and layout.
 fn shown(text: &str, bodies: &[Body], left_out: usize, docs: Docs) -> Option<String> {
-    let mut elisions: Vec<_> = bodies[..left_out].iter().map(|body| &body.elision).collect();
+    let mut elisions: Vec<_> = bodies[..left_out]
+        .iter()
+        .map(|body| &body.elision)
+        .collect();
     elisions.sort_by_key(|elision| elision.range.start);
-    Source::Dotnet(Syntax::CSharp).lossless(&without(text, elisions), docs).ok()
+    Source::Dotnet(Syntax::CSharp)
+        .lossless(&without(text, elisions), docs)
+        .ok()
 }
 
 struct Fitter<'a> {
@@ -162,7 +169,11 @@ impl Fitter<'_> {
         // Where nothing is more relevant, leaving out the longest leaves out the fewest.
         bodies.sort_by_key(|body| {
             let length = body.elision.range.len();
-            (relevance(text, body, options.relevant), std::cmp::Reverse(length), body.head.start)
+            (
+                relevance(text, body, options.relevant),
+                std::cmp::Reverse(length),
+                body.head.start,
+            )
         });
         let (mut too_few, mut enough) = (0, bodies.len());
         while too_few + 1 < enough {
@@ -173,7 +184,9 @@ impl Fitter<'_> {
                 too_few = middle;
             }
         }
-        (enough < bodies.len()).then(|| shown(text, &bodies, enough, options.docs)).flatten()
+        (enough < bodies.len())
+            .then(|| shown(text, &bodies, enough, options.docs))
+            .flatten()
     }
 
     /// As many lines from the beginning as fit, and a note of what is missing.
@@ -186,7 +199,9 @@ impl Fitter<'_> {
             format!("{kept}{between}… {omitted} tokens omitted")
         };
         let ends: Vec<usize> = smallest.match_indices('\n').map(|(at, _)| at).collect();
-        let lines = self.most(ends.len(), |lines| cut_at(lines.checked_sub(1).map_or(0, |last| ends[last])));
+        let lines = self.most(ends.len(), |lines| {
+            cut_at(lines.checked_sub(1).map_or(0, |last| ends[last]))
+        });
         let mut end = lines.checked_sub(1).map_or(0, |last| ends[last]);
         if end == 0 {
             end = self.most(smallest.len(), &cut_at);

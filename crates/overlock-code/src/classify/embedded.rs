@@ -30,33 +30,66 @@ const LOOKED_AT: usize = 4096;
 /// Whether a literal begins like a statement and goes on like one.
 fn opens_statement(literal: &str) -> bool {
     let end = literal.floor_char_boundary(LOOKED_AT.min(literal.len()));
-    let content = literal[..end].trim_start_matches(['$', '@', '"', '\'']).trim_start();
-    let mut words = content
+    let content = literal[..end]
+        .trim_start_matches(['$', '@', '"', '\''])
+        .trim_start();
+    let written = content
         .split(|byte: char| !(byte.is_alphanumeric() || byte == '_' || byte == '*' || byte == '@'))
-        .filter(|word| !word.is_empty())
-        .map(str::to_ascii_lowercase);
+        .filter(|word| !word.is_empty());
+    let first_written = written.clone().next().unwrap_or_default();
+    let mut words = written.map(str::to_ascii_lowercase);
     let Some(first) = words.next() else {
         return false;
     };
     // Prose begins with the same words, but in another case, or goes on with an article.
-    let written_as_code = content.starts_with(|c: char| c.is_ascii_uppercase())
-        == content[..first.len()].chars().all(|c| c.is_ascii_uppercase());
+    let written_as_code = first_written.starts_with(|c: char| c.is_ascii_uppercase())
+        == first_written.chars().all(|c| c.is_ascii_uppercase());
     let second = words.next().unwrap_or_default();
-    if !written_as_code || matches!(second.as_str(), "a" | "an" | "the" | "your" | "this" | "one") {
+    if !written_as_code
+        || matches!(
+            second.as_str(),
+            "a" | "an" | "the" | "your" | "this" | "one"
+        )
+    {
         return false;
     }
     let object = |word: &str| {
-        ["table", "view", "procedure", "proc", "function", "index", "unique", "trigger", "schema", "database",
-         "or", "temporary", "temp", "type", "sequence", "nonclustered", "clustered"].contains(&word)
+        [
+            "table",
+            "view",
+            "procedure",
+            "proc",
+            "function",
+            "index",
+            "unique",
+            "trigger",
+            "schema",
+            "database",
+            "or",
+            "temporary",
+            "temp",
+            "type",
+            "sequence",
+            "nonclustered",
+            "clustered",
+        ]
+        .contains(&word)
     };
     match first.as_str() {
-        "select" => words.any(|word| word == "from") || second.starts_with('@') || second.bytes().all(|byte| byte.is_ascii_digit()) && !second.is_empty(),
+        "select" => {
+            words.any(|word| word == "from")
+                || second.starts_with('@')
+                || second.bytes().all(|byte| byte.is_ascii_digit()) && !second.is_empty()
+        }
         "insert" => second == "into" || words.any(|word| word == "values"),
         "update" => words.any(|word| word == "set"),
         "delete" => second == "from" || words.any(|word| word == "where"),
         "create" | "alter" | "drop" | "truncate" => object(&second),
         "merge" => second == "into" || words.any(|word| word == "using"),
-        "with" => words.next().as_deref() == Some("select") || second != "a" && words.any(|word| word == "select"),
+        "with" => {
+            words.next().as_deref() == Some("select")
+                || second != "a" && words.any(|word| word == "select")
+        }
         "exec" | "execute" => content.starts_with("EXEC") || second.starts_with("sp_"),
         "declare" => second.starts_with('@'),
         _ => false,

@@ -28,7 +28,9 @@ fn is_json(text: &str) -> bool {
     let next = inside.chars().next();
     match (text.as_bytes()[0], next) {
         (b'{', Some('"')) => {
-            let after = inside[1..].find('"').map_or("", |quote| &inside[quote + 2..]);
+            let after = inside[1..]
+                .find('"')
+                .map_or("", |quote| &inside[quote + 2..]);
             after.trim_start().starts_with(':')
         }
         (b'{', Some('}')) | (b'[', Some('{' | '"' | '[' | ']' | '-' | '0'..='9')) => true,
@@ -38,25 +40,64 @@ fn is_json(text: &str) -> bool {
 
 /// Elements that only .NET has, each with the root it must stand under.
 const PROJECT: [(&str, &[&str]); 4] = [
-    ("<Project", &["Sdk=", "<PropertyGroup", "<ItemGroup", "<Import ", "<Target ", "ToolsVersion=", "<UsingTask", "msbuild"]),
+    (
+        "<Project",
+        &[
+            "Sdk=",
+            "<PropertyGroup",
+            "<ItemGroup",
+            "<Import ",
+            "<Target ",
+            "ToolsVersion=",
+            "<UsingTask",
+            "msbuild",
+        ],
+    ),
     (
         "<configuration",
         &[
-            "<appSettings", "<connectionStrings", "<system.", "<startup", "<supportedRuntime",
-            "<assemblyBinding", "<packageSources", "<configSections", "<runtime", "<entityFramework",
-            "xdt:", "<log4net", "<location ", "<applicationSettings", "<userSettings", "<solution>",
-            "<packageRestore", "<disabledPackageSources", "<uri>", "<dotnet", "<config>",
+            "<appSettings",
+            "<connectionStrings",
+            "<system.",
+            "<startup",
+            "<supportedRuntime",
+            "<assemblyBinding",
+            "<packageSources",
+            "<configSections",
+            "<runtime",
+            "<entityFramework",
+            "xdt:",
+            "<log4net",
+            "<location ",
+            "<applicationSettings",
+            "<userSettings",
+            "<solution>",
+            "<packageRestore",
+            "<disabledPackageSources",
+            "<uri>",
+            "<dotnet",
+            "<config>",
         ],
     ),
-    ("<packages", &["<package id=", "</packages>", "<packages/>", "<packages />"]),
+    (
+        "<packages",
+        &["<package id=", "</packages>", "<packages/>", "<packages />"],
+    ),
     ("<package", &["nuspec.xsd"]),
 ];
 
 fn markup(text: &str) -> Option<Classification> {
     if text.starts_with("<%@") || text.starts_with("<%--") {
         let lower = text.to_ascii_lowercase();
-        let dotnet = ["language=\"c#\"", "language=\"vb\"", "inherits=", "codebehind=", "runat=\"server\""];
-        let is_dotnet = dotnet.iter().any(|sign| lower.contains(sign)) && !lower.contains("import=\"java");
+        let dotnet = [
+            "language=\"c#\"",
+            "language=\"vb\"",
+            "inherits=",
+            "codebehind=",
+            "runat=\"server\"",
+        ];
+        let is_dotnet =
+            dotnet.iter().any(|sign| lower.contains(sign)) && !lower.contains("import=\"java");
         return Some(if is_dotnet {
             known(Language::Dotnet, Some(Syntax::Razor), "a page of ASP.NET")
         } else {
@@ -68,9 +109,15 @@ fn markup(text: &str) -> Option<Classification> {
     }
     let root = root(text);
     for (name, signs) in PROJECT {
-        let is_root = root.strip_prefix(name).is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()));
+        let is_root = root
+            .strip_prefix(name)
+            .is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()));
         if is_root && signs.iter().any(|sign| text.contains(sign)) {
-            return Some(known(Language::Dotnet, Some(Syntax::Project), "a project or configuration of .NET"));
+            return Some(known(
+                Language::Dotnet,
+                Some(Syntax::Project),
+                "a project or configuration of .NET",
+            ));
         }
     }
     // Attributes of Visual Basic stand in angle brackets, and a query plan can stand before SQL.
@@ -80,8 +127,10 @@ fn markup(text: &str) -> Option<Classification> {
     if text.starts_with("<?xml") || root.starts_with("<!DOCTYPE html") && !has_razor(text) {
         return Some(known(Language::Unknown, None, "markup"));
     }
-    let is_element = root[1.min(root.len())..].starts_with(|next: char| next.is_alphabetic() || matches!(next, '!' | '?' | '/'));
-    (is_element && !has_razor(text) && !has_visual_basic(text)).then(|| known(Language::Unknown, None, "markup"))
+    let is_element = root[1.min(root.len())..]
+        .starts_with(|next: char| next.is_alphabetic() || matches!(next, '!' | '?' | '/'));
+    (is_element && !has_razor(text) && !has_visual_basic(text))
+        .then(|| known(Language::Unknown, None, "markup"))
 }
 
 /// The text from its first element on, past the declaration, comments and doctypes.

@@ -124,7 +124,10 @@ fn decide(votes: &Votes) -> (Language, Option<Syntax>) {
     /// As much as a page holds of other things for each of its directives; two fences of Markdown are more.
     const OTHER_THAN_RAZOR: usize = 60;
     // A page is mostly markup and scripts, but nothing else begins with its directives.
-    if votes.razor_certain > 0 && votes.razor > votes.csharp && votes.other < OTHER_THAN_RAZOR * votes.razor_certain {
+    if votes.razor_certain > 0
+        && votes.razor > votes.csharp
+        && votes.other < OTHER_THAN_RAZOR * votes.razor_certain
+    {
         return (Language::Dotnet, Some(Syntax::Razor));
     }
     let dotnet = [
@@ -142,7 +145,8 @@ fn decide(votes: &Votes) -> (Language, Option<Syntax>) {
     if score >= 2 && score > votes.other && over_sql && over_prose {
         return (Language::Dotnet, Some(syntax));
     }
-    let over_prose = votes.sql > votes.prose || votes.sql_certain >= 2 && votes.sql * 6 > votes.prose;
+    let over_prose =
+        votes.sql > votes.prose || votes.sql_certain >= 2 && votes.sql * 6 > votes.prose;
     if votes.sql >= 2 && votes.sql > votes.other && over_prose {
         return (Language::Sql, None);
     }

@@ -53,7 +53,10 @@ impl Votes {
         if weight >= 4 && side == For::Sql {
             self.sql_certain += 1;
         }
-        let known = self.found.iter_mut().find(|(of, known, _)| *of == side && *known == reason);
+        let known = self
+            .found
+            .iter_mut()
+            .find(|(of, known, _)| *of == side && *known == reason);
         match known {
             Some((_, _, sum)) => *sum += weight,
             None => self.found.push((side, reason, weight)),
@@ -70,8 +73,16 @@ impl Votes {
             (_, Some(Syntax::Razor)) => For::Razor,
             _ => For::CSharp,
         };
-        let mut reasons: Vec<_> = self.found.iter().filter(|(of, ..)| *of == side || side == For::Other && *of == For::Prose).collect();
+        let mut reasons: Vec<_> = self
+            .found
+            .iter()
+            .filter(|(of, ..)| *of == side || side == For::Other && *of == For::Prose)
+            .collect();
         reasons.sort_by_key(|(_, _, weight)| std::cmp::Reverse(*weight));
-        reasons.iter().take(SHOWN).map(|(_, reason, _)| *reason).collect()
+        reasons
+            .iter()
+            .take(SHOWN)
+            .map(|(_, reason, _)| *reason)
+            .collect()
     }
 }

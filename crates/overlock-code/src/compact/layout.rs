@@ -6,7 +6,7 @@
 //! and breaks where a line plainly goes on. White space is never removed between two names or two
 //! operators, and never added, except in the place of a comment.
 
-use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token};
+use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token, is_word};
 
 /// What becomes of documentation comments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,20 +31,25 @@ impl Style {
     /// known as a whole.
     fn joins(self, before: u8, operator: &[u8], after: u8) -> bool {
         match self {
-            // These are tokens whatever stands beside them.
+            // These are tokens whatever stands beside them. A name after a bracket reads better apart.
             Self::CSharp => {
-                let alone = |byte| matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b';' | b',');
-                alone(before) || alone(after)
+                let opens = |byte| matches!(byte, b'(' | b'[' | b'{' | b'}' | b';' | b',');
+                let closes = |byte| matches!(byte, b')' | b']');
+                opens(before) || opens(after) || closes(after) || closes(before) && !is_word(after)
             }
             // A blank before a parenthesis can mean something: to MySQL, `count (` calls no function.
             // A comparison may touch a name or a string, but no other sign: `< @x` is not `<@x`.
             Self::Sql => {
-                let operand = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'\'' | b'_');
-                let compares = matches!(operator, b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=");
+                let operand =
+                    |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'\'' | b'_');
+                let compares =
+                    matches!(operator, b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=");
                 matches!(before, b'(' | b',' | b';')
-                    || matches!(after, b')' | b',' | b';') && (operator.is_empty() || matches!(before, b'*' | b')'))
+                    || matches!(after, b')' | b',' | b';')
+                        && (operator.is_empty() || matches!(before, b'*' | b')'))
                     || compares && (operand(after) || after == b'[')
-                    || matches!(after, b'=' | b'<' | b'>') && (operand(before) || before == b']')
+                    || matches!(after, b'=' | b'<' | b'>')
+                        && (operand(before) || matches!(before, b']' | b')'))
             }
             Self::VisualBasic => matches!(before, b'(' | b',') || matches!(after, b')' | b','),
         }

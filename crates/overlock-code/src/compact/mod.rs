@@ -1,15 +1,15 @@
 //! Makes source text smaller for a prompt, and says what was done.
 
-pub(crate) mod layout;
 #[cfg(test)]
 mod laws;
+pub(crate) mod layout;
 
 use crate::classify::syntax_of;
 use crate::language::{Language, Syntax};
+use crate::lex::Ambiguous;
 use crate::lex::csharp::CSharp;
 use crate::lex::sql::Sql;
 use crate::lex::visual_basic::VisualBasic;
-use crate::lex::Ambiguous;
 use crate::outline;
 use layout::{Docs, Style, lay_out};
 
@@ -195,7 +195,10 @@ impl Source {
                     (false, true) => Reason::NotParsed,
                 };
                 let elisions = found.bodies.iter().map(|body| &body.elision);
-                (self.lossless(&outline::without(text, elisions), docs), reason)
+                (
+                    self.lossless(&outline::without(text, elisions), docs),
+                    reason,
+                )
             }
             Self::Dotnet(_) => lossless(Reason::NoOutline),
         }

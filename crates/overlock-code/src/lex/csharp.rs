@@ -75,14 +75,20 @@ impl<'a> Lexer<'a> for CSharp<'a> {
             b'\'' => match character_end(bytes, start) {
                 Some(end) => (Kind::Quoted, end),
                 // Prose in a branch that is not compiled: its line stays as it is.
-                None => (Kind::Opaque, trimmed_end(bytes, start, line_end(bytes, start))),
+                None => (
+                    Kind::Opaque,
+                    trimmed_end(bytes, start, line_end(bytes, start)),
+                ),
             },
             b'#' if self.at_line_start => self.directive(),
             first if is_word(first) => (Kind::Word, word_end(bytes, start)),
             _ => (Kind::Mark, start + 1),
         };
         self.at = end;
-        let spans_lines = matches!(kind, Kind::Comment | Kind::Doc | Kind::Quoted | Kind::Opaque);
+        let spans_lines = matches!(
+            kind,
+            Kind::Comment | Kind::Doc | Kind::Quoted | Kind::Opaque
+        );
         if self.branches > 0 && spans_lines && has_branch(&self.text[start..end]) {
             return Err(Ambiguous);
         }
@@ -116,17 +122,29 @@ fn block_comment(bytes: &[u8], start: usize) -> (Kind, usize) {
 
 /// A character literal has one character or one escape; an apostrophe in excluded prose has neither.
 fn character_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let first = *bytes.get(start + 1).filter(|byte| !matches!(byte, b'\n' | b'\r' | b'\''))?;
+    let first = *bytes
+        .get(start + 1)
+        .filter(|byte| !matches!(byte, b'\n' | b'\r' | b'\''))?;
     let mut at = start + 2;
     if first == b'\\' {
-        let escaped = *bytes.get(at).filter(|byte| !matches!(byte, b'\n' | b'\r'))?;
+        let escaped = *bytes
+            .get(at)
+            .filter(|byte| !matches!(byte, b'\n' | b'\r'))?;
         at += 1;
         if matches!(escaped, b'x' | b'u' | b'U') {
-            at += bytes[at..].iter().take(8).take_while(|byte| byte.is_ascii_hexdigit()).count();
+            at += bytes[at..]
+                .iter()
+                .take(8)
+                .take_while(|byte| byte.is_ascii_hexdigit())
+                .count();
         }
     }
     // The rest of a character of several bytes, which an escape may name, too.
-    at += bytes[at.min(bytes.len())..].iter().take(3).take_while(|&&byte| byte & 0xc0 == 0x80).count();
+    at += bytes[at.min(bytes.len())..]
+        .iter()
+        .take(3)
+        .take_while(|&&byte| byte & 0xc0 == 0x80)
+        .count();
     (bytes.get(at) == Some(&b'\'')).then_some(at + 1)
 }
 
@@ -145,9 +163,11 @@ struct Opening {
 }
 
 fn string_at(bytes: &[u8], start: usize) -> Option<Opening> {
+    /// More than anybody writes, so that a run of them is not read again and again.
+    const DOLLARS: usize = 32;
     let mut at = start;
     let (mut dollars, mut verbatim) = (0, false);
-    loop {
+    while dollars <= DOLLARS {
         match bytes.get(at)? {
             b'$' => dollars += 1,
             b'@' if !verbatim => verbatim = true,
@@ -155,6 +175,9 @@ fn string_at(bytes: &[u8], start: usize) -> Option<Opening> {
             _ => return None,
         }
         at += 1;
+    }
+    if bytes.get(at) != Some(&b'"') {
+        return None;
     }
     let quotes = run(bytes, at, b'"');
     if quotes >= 3 && !verbatim {
@@ -177,11 +200,17 @@ fn string_at(bytes: &[u8], start: usize) -> Option<Opening> {
 }
 
 fn run(bytes: &[u8], at: usize, byte: u8) -> usize {
-    bytes[at..].iter().take_while(|&&found| found == byte).count()
+    bytes[at..]
+        .iter()
+        .take_while(|&&found| found == byte)
+        .count()
 }
 
 fn skip_blanks(bytes: &[u8], at: usize) -> (usize, usize) {
-    let blanks = bytes[at..].iter().take_while(|&&byte| matches!(byte, b' ' | b'\t')).count();
+    let blanks = bytes[at..]
+        .iter()
+        .take_while(|&&byte| matches!(byte, b' ' | b'\t'))
+        .count();
     (at + blanks, blanks)
 }
 
@@ -189,7 +218,10 @@ fn skip_blanks(bytes: &[u8], at: usize) -> (usize, usize) {
 enum Open {
     String(Opening),
     /// Code inside a string: how many brackets are open in it, and how many braces close it.
-    Hole { brackets: usize, braces: usize },
+    Hole {
+        brackets: usize,
+        braces: usize,
+    },
 }
 
 /// A string ends after its closing quotes. A line break or the end of the text can cut it off.
@@ -209,8 +241,15 @@ fn string(bytes: &[u8], opening: Opening) -> (Kind, usize) {
                     Ended::Cut(end) => return (Kind::Opaque, end),
                     Ended::Hole(end) => {
                         at = end;
-                        let braces = if opening.quotes >= 3 { opening.dollars } else { 1 };
-                        open.push(Open::Hole { brackets: 0, braces });
+                        let braces = if opening.quotes >= 3 {
+                            opening.dollars
+                        } else {
+                            1
+                        };
+                        open.push(Open::Hole {
+                            brackets: 0,
+                            braces,
+                        });
                     }
                 }
             }
@@ -225,7 +264,10 @@ fn string(bytes: &[u8], opening: Opening) -> (Kind, usize) {
                 }
                 InHole::Format(from) => {
                     at = from;
-                    while bytes.get(at).is_some_and(|byte| !matches!(byte, b'}' | b'"' | b'\n')) {
+                    while bytes
+                        .get(at)
+                        .is_some_and(|byte| !matches!(byte, b'}' | b'"' | b'\n'))
+                    {
                         at += 1;
                     }
                     if bytes.get(at) == Some(&b'}') {
@@ -266,7 +308,9 @@ fn plain_string(bytes: &[u8], opening: Opening) -> Ended {
             b'"' => return Ended::Closed(at + 1),
             b'\\' if !opening.verbatim && !raw => {
                 // A backslash before a line break does not continue a string.
-                let escapes = bytes.get(at + 1).is_some_and(|byte| !matches!(byte, b'\n' | b'\r'));
+                let escapes = bytes
+                    .get(at + 1)
+                    .is_some_and(|byte| !matches!(byte, b'\n' | b'\r'));
                 at += if escapes { 2 } else { 1 };
             }
             b'\n' | b'\r' if !opening.multiline => {
@@ -276,7 +320,11 @@ fn plain_string(bytes: &[u8], opening: Opening) -> Ended {
                 let braces = run(bytes, at, b'{');
                 at += braces;
                 let needed = if raw { opening.dollars } else { 1 };
-                let opens = if raw { braces >= needed } else { braces % 2 == 1 };
+                let opens = if raw {
+                    braces >= needed
+                } else {
+                    braces % 2 == 1
+                };
                 if opens {
                     return Ended::Hole(at);
                 }

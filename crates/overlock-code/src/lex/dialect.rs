@@ -16,8 +16,12 @@ pub(crate) enum Dialect {
     Oracle,
 }
 
-const DIALECTS: [Dialect; 4] =
-    [Dialect::TSql, Dialect::Postgres, Dialect::MySql, Dialect::Oracle];
+const DIALECTS: [Dialect; 4] = [
+    Dialect::TSql,
+    Dialect::Postgres,
+    Dialect::MySql,
+    Dialect::Oracle,
+];
 
 /// As much of a text as is looked at.
 const LOOKED_AT: usize = 256 * 1024;
@@ -36,6 +40,9 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
         }
         at_line_start = byte == b'\n' || (at_line_start && byte.is_ascii_whitespace());
         if let Some(end) = unspoken_end(bytes, at) {
+            if byte == b'`' && end > at + 2 {
+                add(Dialect::MySql, 1);
+            }
             at = end;
             continue;
         }
@@ -50,13 +57,13 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
         match (byte, bytes.get(at + 1)) {
             (b'@', Some(b'@')) => add(Dialect::TSql, 1),
             (b'[', Some(next)) if next.is_ascii_alphabetic() => {
-                let follows_name = at > 0 && (super::is_word(bytes[at - 1]) || bytes[at - 1] == b']');
+                let follows_name =
+                    at > 0 && (super::is_word(bytes[at - 1]) || bytes[at - 1] == b']');
                 if !follows_name && bytes.get(word_end(bytes, at + 1)) == Some(&b']') {
                     add(Dialect::TSql, 1);
                 }
             }
             (b'@', Some(next)) if next.is_ascii_alphabetic() => add(Dialect::TSql, 1),
-            (b'`', Some(next)) if super::is_word(*next) => add(Dialect::MySql, 1),
             (b'/', Some(b'*')) if bytes.get(at + 2) == Some(&b'!') => add(Dialect::MySql, 4),
             (b':', Some(b':')) => add(Dialect::Postgres, 2),
             (b'$', Some(b'$')) => add(Dialect::Postgres, 1),
@@ -66,9 +73,14 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
         }
         at += 1;
     }
-    let best = DIALECTS.into_iter().max_by_key(|&dialect| scores[dialect as usize])?;
+    let best = DIALECTS
+        .into_iter()
+        .max_by_key(|&dialect| scores[dialect as usize])?;
     let score = scores[best as usize];
-    let second = DIALECTS.iter().filter(|&&other| other != best).map(|&other| scores[other as usize]);
+    let second = DIALECTS
+        .iter()
+        .filter(|&&other| other != best)
+        .map(|&other| scores[other as usize]);
     let second = second.max().unwrap_or(0);
     (score >= 2 && score * 2 > second * 3).then_some(best)
 }
@@ -78,12 +90,29 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
 fn unspoken_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let end = match (rest[0], rest.get(1)) {
-        (b'\'', _) => memchr(b'\'', &rest[1..]).map_or(rest.len(), |found| found + 2),
+        (b'\'', _) => string_end(rest),
+        (b'`', _) => memchr(b'`', &rest[1..]).map_or(1, |found| found + 2),
         (b'-', Some(b'-')) => memchr(b'\n', rest).unwrap_or(rest.len()),
-        (b'/', Some(b'*')) if !matches!(rest.get(2), Some(b'!')) => memmem::find(rest, b"*/").map_or(rest.len(), |found| found + 2),
+        (b'/', Some(b'*')) if !matches!(rest.get(2), Some(b'!')) => {
+            memmem::find(rest, b"*/").map_or(rest.len(), |found| found + 2)
+        }
         _ => return None,
     };
     Some(at + end)
+}
+
+/// A quote after a backslash ends a string, unless a name follows it: `'it\'s'`.
+fn string_end(rest: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(found) = memchr(b'\'', &rest[at..]) {
+        at += found + 1;
+        let escaped =
+            rest[at - 2] == b'\\' && rest.get(at).is_some_and(|&next| super::is_word(next));
+        if !escaped {
+            return at;
+        }
+    }
+    rest.len()
 }
 
 /// A line that the client of one database reads.
@@ -102,7 +131,8 @@ fn spoken_line(rest: &[u8]) -> Option<(Dialect, usize)> {
 }
 
 fn rest_starts(rest: &[u8], prefix: &[u8]) -> bool {
-    rest.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    rest.get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 /// A word that one dialect has and the others have not.
@@ -116,14 +146,15 @@ fn spoken(word: &[u8]) -> Option<(Dialect, usize)> {
         b"nvarchar" | b"uniqueidentifier" | b"nocount" | b"sp_executesql" | b"raiserror"
         | b"sysname" | b"datetime2" | b"nolock" | b"getdate" | b"sysobjects" | b"object_id"
         | b"scope_identity" | b"nonclustered" | b"dbo" | b"datetimeoffset" | b"smalldatetime"
-        | b"xact_abort" | b"msdb" | b"sysdatetime" | b"quotename" | b"showplan" => (Dialect::TSql, 2),
+        | b"xact_abort" | b"msdb" | b"sysdatetime" | b"quotename" | b"showplan" => {
+            (Dialect::TSql, 2)
+        }
         b"isnull" | b"exec" | b"print" | b"proc" | b"clustered" | b"identity" | b"throw" => {
             (Dialect::TSql, 1)
         }
-        b"plpgsql" | b"bigserial" | b"jsonb" | b"timestamptz" | b"ilike" | b"regclass" | b"setof"
-        | b"tablesample" | b"pg_catalog" | b"bytea" | b"stdin" | b"immutable" | b"search_path" => {
-            (Dialect::Postgres, 2)
-        }
+        b"plpgsql" | b"bigserial" | b"jsonb" | b"timestamptz" | b"ilike" | b"regclass"
+        | b"setof" | b"tablesample" | b"pg_catalog" | b"bytea" | b"stdin" | b"immutable"
+        | b"search_path" => (Dialect::Postgres, 2),
         b"serial" | b"returning" | b"language" | b"explain" | b"analyze" | b"extension" => {
             (Dialect::Postgres, 1)
         }

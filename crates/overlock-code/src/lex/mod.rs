@@ -135,7 +135,10 @@ pub(crate) fn line_end(bytes: &[u8], at: usize) -> usize {
     while let Some(found) = memchr2(0xc2, 0xe2, &rest[from..]) {
         let here = &rest[from + found..];
         let separators: [&[u8]; 3] = ["\u{85}", "\u{2028}", "\u{2029}"].map(str::as_bytes);
-        if separators.iter().any(|separator| here.starts_with(separator)) {
+        if separators
+            .iter()
+            .any(|separator| here.starts_with(separator))
+        {
             return at + from + found;
         }
         from += found + 1;

@@ -10,8 +10,7 @@ use memchr::{memchr, memchr2, memmem};
 
 use super::dialect::{Dialect, dialect};
 use super::{
-    Ambiguous, Gap, Kind, Lexed, Lexer, Token, feed_end, is_word, skip_space, trimmed_end,
-    word_end,
+    Ambiguous, Gap, Kind, Lexed, Lexer, Token, feed_end, is_word, skip_space, trimmed_end, word_end,
 };
 
 /// Reads one SQL text.
@@ -28,6 +27,10 @@ pub(crate) struct Sql<'a> {
     mark_end: usize,
     /// There is no closing backtick from here on.
     no_backtick: bool,
+    /// A `q'[` was never closed: what is not found once is not looked for again.
+    no_alternative: bool,
+    /// A `$tag$` was never closed.
+    no_dollar: bool,
 }
 
 /// How far a `COPY … FROM stdin;` has been read. Its rows follow on the next line.
@@ -50,6 +53,8 @@ impl<'a> Sql<'a> {
             copy: Copy::No,
             mark_end: usize::MAX,
             no_backtick: false,
+            no_alternative: false,
+            no_dollar: false,
         }
     }
 
@@ -101,7 +106,7 @@ impl<'a> Sql<'a> {
         let bytes = self.text.as_bytes();
         let end = name_end(bytes, start);
         let word = &self.text[start..end];
-        if self.at_line_start && self.at_statement_start && is_line_command(word, &bytes[end..]) {
+        if self.at_line_start && self.is_line_command(word, &bytes[end..]) {
             return (Kind::Line, self.rest_of_line(start));
         }
         if bytes.get(end) == Some(&b'\'') {
@@ -110,10 +115,13 @@ impl<'a> Sql<'a> {
             }
             let alternative = word.eq_ignore_ascii_case("q") || word.eq_ignore_ascii_case("nq");
             if alternative
+                && !self.no_alternative
                 && matches!(self.dialect(), None | Some(Dialect::Oracle))
-                && let Some(end) = alternative_quote_end(self.text, end)
             {
-                return (Kind::Quoted, end);
+                match alternative_quote_end(self.text, end) {
+                    Some(end) => return (Kind::Quoted, end),
+                    None => self.no_alternative = true,
+                }
             }
         }
         if self.at_statement_start && word.eq_ignore_ascii_case("copy") {
@@ -122,6 +130,15 @@ impl<'a> Sql<'a> {
             self.copy = Copy::FromStdin;
         }
         (Kind::Word, end)
+    }
+
+    /// Whether a line that begins with this word is one that a client reads.
+    fn is_line_command(&self, word: &str, rest: &[u8]) -> bool {
+        // A column or table of that name is followed by something else than text.
+        let followed = matches!(rest.first(), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
+        let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+        let begins = self.at_statement_start && is(&["prompt", "prom", "rem", "remark"]);
+        followed && (begins || is(&["delimiter"]))
     }
 
     /// A string or a quoted name. Only MySQL lets a backslash keep it open.
@@ -173,13 +190,13 @@ impl<'a> Sql<'a> {
     }
 
     /// A dollar-quoted string of PostgreSQL, unless the dialect has another use for the dollar.
-    fn dollar(&self, start: usize) -> (Kind, usize) {
+    fn dollar(&mut self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
         let tag_end = word_end(bytes, start + 1);
         let is_tag = bytes.get(tag_end) == Some(&b'$')
             && !bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
         // With `DELIMITER $$` it ends the statements of MySQL.
-        if !is_tag || self.dialect() == Some(Dialect::MySql) {
+        if !is_tag || self.no_dollar || self.dialect() == Some(Dialect::MySql) {
             return (Kind::Mark, start + 1);
         }
         let tag = &bytes[start..=tag_end];
@@ -188,7 +205,10 @@ impl<'a> Sql<'a> {
             None if matches!(self.dialect(), None | Some(Dialect::Postgres)) => {
                 (Kind::Opaque, trimmed_end(bytes, start, bytes.len()))
             }
-            None => (Kind::Mark, start + 1),
+            None => {
+                self.no_dollar = true;
+                (Kind::Mark, start + 1)
+            }
         }
     }
 
@@ -226,7 +246,9 @@ impl<'a> Sql<'a> {
             Some(b'+' | b'!') => Kind::Hint,
             Some(b'M') if bytes.get(start + 3) == Some(&b'!') => Kind::Hint,
             // Some take what touches an operator for a part of it.
-            _ if self.mark_end == start && b"<>=+-*/%^&|~!@#?".contains(&bytes[start - 1]) => Kind::Hint,
+            _ if self.mark_end == start && b"<>=+-*/%^&|~!@#?".contains(&bytes[start - 1]) => {
+                Kind::Hint
+            }
             _ => Kind::Comment,
         };
         let rest = trimmed_end(bytes, start, bytes.len());
@@ -325,7 +347,10 @@ impl<'a> Lexer<'a> for Sql<'a> {
 
 /// Names may hold `$`, `#` and `@` after their first character.
 fn name_end(bytes: &[u8], mut at: usize) -> usize {
-    while bytes.get(at).is_some_and(|&byte| is_word(byte) || matches!(byte, b'$' | b'#' | b'@')) {
+    while bytes
+        .get(at)
+        .is_some_and(|&byte| is_word(byte) || matches!(byte, b'$' | b'#' | b'@'))
+    {
         at += 1;
     }
     at
@@ -356,8 +381,15 @@ fn quote_end(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> usize {
 
 /// Whether no string or comment can begin in these bytes.
 fn is_plain(bytes: &[u8]) -> bool {
-    let opens = |byte: &u8| matches!(byte, b'\'' | b'"' | b'\n' | b'\r' | b'[' | b'`' | b'$' | b'#' | b'\\');
-    !bytes.iter().any(opens) && memmem::find(bytes, b"--").is_none() && memmem::find(bytes, b"/*").is_none()
+    let opens = |byte: &u8| {
+        matches!(
+            byte,
+            b'\'' | b'"' | b'\n' | b'\r' | b'[' | b'`' | b'$' | b'#' | b'\\'
+        )
+    };
+    !bytes.iter().any(opens)
+        && memmem::find(bytes, b"--").is_none()
+        && memmem::find(bytes, b"/*").is_none()
 }
 
 fn bracket_end(bytes: &[u8], start: usize) -> Option<usize> {
@@ -416,14 +448,10 @@ fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
 }
 
 fn is_sqlcmd(word: &str) -> bool {
-    let commands = ["setvar", "r", "on", "connect", "out", "error", "list", "listvar", "exit", "quit", "reset"];
-    commands.iter().any(|command| word.eq_ignore_ascii_case(command))
-}
-
-/// Whether a statement that begins with this word is a line that a client reads.
-fn is_line_command(word: &str, rest: &[u8]) -> bool {
-    let commands = ["prompt", "prom", "rem", "remark", "delimiter"];
-    // A column or table of that name is followed by something else than text.
-    let followed = matches!(rest.first(), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
-    followed && commands.iter().any(|command| word.eq_ignore_ascii_case(command))
+    let commands = [
+        "setvar", "r", "on", "connect", "out", "error", "list", "listvar", "exit", "quit", "reset",
+    ];
+    commands
+        .iter()
+        .any(|command| word.eq_ignore_ascii_case(command))
 }

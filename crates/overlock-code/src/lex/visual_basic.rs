@@ -50,7 +50,10 @@ impl<'a> VisualBasic<'a> {
         let word = &self.text[start..end];
         let is_member = start > 0 && matches!(bytes[start - 1], b'.' | b'!');
         if word.eq_ignore_ascii_case("rem") && !is_member {
-            return (Kind::Comment, trimmed_end(bytes, start, line_end(bytes, start)));
+            return (
+                Kind::Comment,
+                trimmed_end(bytes, start, line_end(bytes, start)),
+            );
         }
         (Kind::Word, end)
     }
@@ -82,15 +85,22 @@ impl<'a> Lexer<'a> for VisualBasic<'a> {
                 let line = line_end(bytes, start);
                 let directive = self.text[start + 1..line].trim().to_ascii_lowercase();
                 let folds = directive.starts_with("region")
-                    || directive.strip_prefix("end").is_some_and(|end| end.trim_start().starts_with("region"));
+                    || directive
+                        .strip_prefix("end")
+                        .is_some_and(|end| end.trim_start().starts_with("region"));
                 let kind = if folds { Kind::Region } else { Kind::Line };
                 (kind, trimmed_end(bytes, start, line))
             }
-            b'<' if self.expects_value && next.is_some_and(|byte| is_word(byte) || matches!(byte, b'!' | b'?' | b'%')) => {
+            b'<' if self.expects_value
+                && next.is_some_and(|byte| is_word(byte) || matches!(byte, b'!' | b'?' | b'%')) =>
+            {
                 return Err(Ambiguous);
             }
             // Typographic quotes are quotes to this compiler.
-            _ if ['\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}'].iter().any(|quote| rest.starts_with(*quote)) => {
+            _ if ['\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}']
+                .iter()
+                .any(|quote| rest.starts_with(*quote)) =>
+            {
                 return Err(Ambiguous);
             }
             first if is_word(first) => self.word(start),
@@ -106,7 +116,9 @@ impl<'a> Lexer<'a> for VisualBasic<'a> {
             self.at_line_start = false;
             self.expects_value = match kind {
                 Kind::Mark => matches!(first, b'=' | b'(' | b',' | b'{' | b'&' | b'+'),
-                Kind::Word => ["return", "in", "of"].iter().any(|word| rest[..end - start].eq_ignore_ascii_case(word)),
+                Kind::Word => ["return", "in", "of"]
+                    .iter()
+                    .any(|word| rest[..end - start].eq_ignore_ascii_case(word)),
                 _ => false,
             };
         }

@@ -31,7 +31,7 @@ pub(crate) struct Body {
 }
 
 /// The longest text that is parsed.
-const LONGEST: usize = 8 << 20;
+const LONGEST: usize = 4 << 20;
 
 /// The bodies of a text, or nothing if it cannot be parsed at all.
 pub(crate) fn bodies(text: &str) -> Option<Bodies> {
@@ -56,12 +56,16 @@ pub(crate) fn bodies(text: &str) -> Option<Bodies> {
 }
 
 fn parse(text: &str) -> Option<Tree> {
-    /// Calls of the callback that a text may cost, in bytes for each: real code takes a tenth.
-    const BYTES_PER_CALL: usize = 8;
-    const CALLS_AT_LEAST: usize = 10_000;
+    /// Real code takes a call of the callback for 40 bytes at most, and for 90 on the whole.
+    const BYTES_PER_CALL: usize = 32;
+    const CALLS_AT_LEAST: usize = 1_500;
+    /// Three times what a megabyte of real code takes. A call in the midst of errors is slow.
+    const CALLS_AT_MOST: usize = 30_000;
     let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_c_sharp::LANGUAGE.into()).ok()?;
-    let mut calls_left = text.len() / BYTES_PER_CALL + CALLS_AT_LEAST;
+    parser
+        .set_language(&tree_sitter_c_sharp::LANGUAGE.into())
+        .ok()?;
+    let mut calls_left = (text.len() / BYTES_PER_CALL + CALLS_AT_LEAST).min(CALLS_AT_MOST);
     let mut patience = |_: &tree_sitter::ParseState| {
         calls_left = calls_left.saturating_sub(1);
         if calls_left == 0 {
@@ -119,14 +123,19 @@ impl Finder<'_> {
                 false
             }
             "global_statement" => {
-                let is_function = node.child(0).is_some_and(|child| child.kind() == "local_function_statement");
+                let is_function = node
+                    .child(0)
+                    .is_some_and(|child| child.kind() == "local_function_statement");
                 if is_function {
                     self.end_statements();
                     return true;
                 }
                 if !node.has_error() {
                     let range = node.byte_range();
-                    let from = self.statements.as_ref().map_or(range.start, |run| run.start);
+                    let from = self
+                        .statements
+                        .as_ref()
+                        .map_or(range.start, |run| run.start);
                     self.statements = Some(from..range.end);
                 }
                 false
@@ -139,13 +148,32 @@ impl Finder<'_> {
                 }
                 true
             }
-            "compilation_unit" | "namespace_declaration" | "file_scoped_namespace_declaration" | "declaration_list"
-            | "class_declaration" | "struct_declaration" | "interface_declaration" | "record_declaration"
-            | "record_struct_declaration" | "method_declaration" | "constructor_declaration"
-            | "destructor_declaration" | "operator_declaration" | "conversion_operator_declaration"
-            | "local_function_statement" | "indexer_declaration" | "event_declaration" | "accessor_list"
-            | "accessor_declaration" | "field_declaration" | "variable_declaration" | "preproc_if" | "preproc_else"
-            | "preproc_elif" | "preproc_if_in_top_level" | "ERROR" => true,
+            "compilation_unit"
+            | "namespace_declaration"
+            | "file_scoped_namespace_declaration"
+            | "declaration_list"
+            | "class_declaration"
+            | "struct_declaration"
+            | "interface_declaration"
+            | "record_declaration"
+            | "record_struct_declaration"
+            | "method_declaration"
+            | "constructor_declaration"
+            | "destructor_declaration"
+            | "operator_declaration"
+            | "conversion_operator_declaration"
+            | "local_function_statement"
+            | "indexer_declaration"
+            | "event_declaration"
+            | "accessor_list"
+            | "accessor_declaration"
+            | "field_declaration"
+            | "variable_declaration"
+            | "preproc_if"
+            | "preproc_else"
+            | "preproc_elif"
+            | "preproc_if_in_top_level"
+            | "ERROR" => true,
             _ => false,
         }
     }
@@ -154,13 +182,19 @@ impl Finder<'_> {
         let Some(owner) = block.parent() else {
             return;
         };
-        let named = owner.child_by_field_name("name").map(|name| &self.text[name.byte_range()]);
+        let named = owner
+            .child_by_field_name("name")
+            .map(|name| &self.text[name.byte_range()]);
         // The grammar takes an extension block for a constructor; its members are declarations.
         if owner.kind() == "ERROR" || named == Some("extension") {
             return;
         }
         let inside = block.start_byte() + 1..block.end_byte().saturating_sub(1);
-        if inside.start >= inside.end || block.child(block.child_count().saturating_sub(1) as u32).is_none_or(|last| last.is_missing()) {
+        if inside.start >= inside.end
+            || block
+                .child(block.child_count().saturating_sub(1) as u32)
+                .is_none_or(|last| last.is_missing())
+        {
             return;
         }
         self.elide(block, inside, owner, " ");
@@ -175,7 +209,10 @@ impl Finder<'_> {
     }
 
     fn initial_value(&mut self, declarator: Node<'_>) {
-        let last = declarator.child_count().checked_sub(1).and_then(|last| declarator.child(last as u32));
+        let last = declarator
+            .child_count()
+            .checked_sub(1)
+            .and_then(|last| declarator.child(last as u32));
         if let Some(value) = last
             && declarator.child_count() > 2
         {
@@ -199,7 +236,10 @@ impl Finder<'_> {
         let mark = format!("{around}{}{around}", lines_mark(inside));
         if is_worth(inside, &mark) {
             self.bodies.push(Body {
-                elision: Elision { range: range.clone(), mark },
+                elision: Elision {
+                    range: range.clone(),
+                    mark,
+                },
                 head: owner.start_byte()..range.start,
             });
         }
@@ -211,7 +251,9 @@ impl Finder<'_> {
         };
         let inside = &self.text[run.clone()];
         let mark = lines_mark(inside);
-        if is_worth(inside, &mark) && (!has_branch(&format!("\n{inside}")) || has_whole_branches(inside)) {
+        if is_worth(inside, &mark)
+            && (!has_branch(&format!("\n{inside}")) || has_whole_branches(inside))
+        {
             self.bodies.push(Body {
                 head: run.start..run.start,
                 elision: Elision { range: run, mark },

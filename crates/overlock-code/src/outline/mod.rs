@@ -28,7 +28,11 @@ pub(crate) fn without<'a>(text: &str, elisions: impl IntoIterator<Item = &'a Eli
 
 /// Says how much went: `… 42 lines`.
 pub(crate) fn lines_mark(piece: &str) -> String {
-    let lines = piece.lines().filter(|line| !line.trim().is_empty()).count().max(1);
+    let lines = piece
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .count()
+        .max(1);
     let mut mark = String::from("… ");
     let _ = write!(mark, "{lines} line{}", if lines == 1 { "" } else { "s" });
     mark

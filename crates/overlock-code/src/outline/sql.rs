@@ -16,7 +16,9 @@ pub(crate) fn outline(text: &str) -> Result<String, Ambiguous> {
     /// A function in a string in a function: that is where it ends.
     const DEPTH: usize = 2;
     let skeleton = skeleton(text, DEPTH)?;
-    let shorter = Source::Sql.lossless(&skeleton, Docs::Drop).map_err(|_| Ambiguous)?;
+    let shorter = Source::Sql
+        .lossless(&skeleton, Docs::Drop)
+        .map_err(|_| Ambiguous)?;
     Ok(without_repetition(&shorter))
 }
 
@@ -60,6 +62,8 @@ enum Mode {
     Rows,
     /// The name of what is called stays.
     Call,
+    /// What it is called with goes.
+    Arguments,
 }
 
 /// A statement, or what stands in parentheses in one.
@@ -112,6 +116,12 @@ impl<'a> Reader<'a> {
                 self.reset(false);
                 false
             }
+            Kind::Quoted if token.text(self.text).starts_with('$') && self.in_body => {
+                // The body of a function of PostgreSQL; its language comes after it.
+                self.reset(false);
+                self.frame().mode = Mode::Keep;
+                true
+            }
             _ => {
                 self.last_word = "";
                 self.stays()
@@ -123,11 +133,16 @@ impl<'a> Reader<'a> {
         if self.frames.is_empty() {
             self.frames.push(Frame::new(Mode::Skip));
         }
-        self.frames.last_mut().expect("one was pushed if there was none")
+        self.frames
+            .last_mut()
+            .expect("one was pushed if there was none")
     }
 
     fn stays(&mut self) -> bool {
-        matches!(self.frame().mode, Mode::Keep | Mode::KeepAll | Mode::Header | Mode::Call)
+        matches!(
+            self.frame().mode,
+            Mode::Keep | Mode::KeepAll | Mode::Header | Mode::Call
+        )
     }
 
     fn reset(&mut self, in_body: bool) {
@@ -145,7 +160,8 @@ impl<'a> Reader<'a> {
                 frame.opened = self.stays() || queries;
                 frame.selects = false;
                 if frame.mode == Mode::Call {
-                    frame.mode = Mode::Skip;
+                    self.frame().mode = Mode::Arguments;
+                    frame.mode = Mode::Arguments;
                     frame.opened = false;
                 }
                 self.frames.push(frame);
@@ -164,7 +180,7 @@ impl<'a> Reader<'a> {
             b'.' => self.stays(),
             _ => {
                 if self.frame().mode == Mode::Call && byte != b'=' {
-                    self.frame().mode = Mode::Skip;
+                    self.frame().mode = Mode::Arguments;
                 }
                 self.stays()
             }
@@ -193,7 +209,11 @@ impl<'a> Reader<'a> {
             return self.stays();
         }
         if mode == Mode::Keep && !nested && (is("values") || is("set") && self.updates) {
-            self.frame().mode = if is("values") { Mode::Rows } else { Mode::Assignments };
+            self.frame().mode = if is("values") {
+                Mode::Rows
+            } else {
+                Mode::Assignments
+            };
             return true;
         }
         let begins = !nested && self.begins(index);
@@ -204,10 +224,12 @@ impl<'a> Reader<'a> {
         }
         if mode == Mode::Call {
             let is_name = index > 0 && self.tokens[index - 1].is_mark(self.text, b'.')
-                || ["exec", "execute", "call"].iter().any(|call| self.last_word.eq_ignore_ascii_case(call));
+                || ["exec", "execute", "call"]
+                    .iter()
+                    .any(|call| self.last_word.eq_ignore_ascii_case(call));
             let assigned = index > 0 && self.tokens[index - 1].is_mark(self.text, b'=');
             if !is_name && !assigned {
-                self.frame().mode = Mode::Skip;
+                self.frame().mode = Mode::Arguments;
             }
         }
         self.stays()
@@ -217,7 +239,10 @@ impl<'a> Reader<'a> {
     fn header(&mut self, word: &str) -> bool {
         let is = |name: &str| word.eq_ignore_ascii_case(name);
         let nested = self.frames.len() > 1;
-        let typed = self.last_word.starts_with('@') || ["execute", "exec"].iter().any(|name| self.last_word.eq_ignore_ascii_case(name));
+        let typed = self.last_word.starts_with('@')
+            || ["execute", "exec"]
+                .iter()
+                .any(|name| self.last_word.eq_ignore_ascii_case(name));
         let opens = (is("as") || is("is")) && !typed && !nested;
         if opens || (is("begin") && !nested) {
             *self.frame() = Frame::new(Mode::Skip);
@@ -268,18 +293,31 @@ impl<'a> Reader<'a> {
             "update" => Mode::Keep,
             "with" if !self.next_is_mark(index, b'(') && !in_statement => Mode::Keep,
             "exec" | "execute" | "call" => Mode::Call,
-            "declare" | "set" | "if" | "while" | "begin" | "end" | "else" | "elsif" | "print" | "return" | "open" | "fetch"
-            | "close" | "deallocate" | "raiserror" | "throw" | "commit" | "rollback" | "save" | "goto" | "waitfor" | "exit"
-            | "loop" | "for" | "raise" | "exception" | "perform" | "prompt" | "comment" | "analyze" | "show" => Mode::Skip,
+            "declare" | "set" | "if" | "while" | "begin" | "end" | "else" | "elsif" | "print"
+            | "return" | "open" | "fetch" | "close" | "deallocate" | "raiserror" | "throw"
+            | "commit" | "rollback" | "save" | "goto" | "waitfor" | "exit" | "loop" | "for"
+            | "raise" | "exception" | "perform" | "prompt" | "comment" | "analyze" | "show" => {
+                Mode::Skip
+            }
             _ => return None,
         })
     }
 
     /// A definition stays whole, unless it has a body.
     fn definition(&mut self, index: usize) -> Mode {
-        const WITH_BODY: [&str; 6] = ["procedure", "proc", "function", "trigger", "package", "event"];
+        const WITH_BODY: [&str; 6] = [
+            "procedure",
+            "proc",
+            "function",
+            "trigger",
+            "package",
+            "event",
+        ];
         const WHOLE: [&str; 3] = ["view", "table", "type"];
-        let kinds = self.tokens[index..].iter().take(8).filter(|token| token.kind == Kind::Word);
+        let kinds = self.tokens[index..]
+            .iter()
+            .take(8)
+            .filter(|token| token.kind == Kind::Word);
         for token in kinds {
             let is = |names: &[&str]| names.iter().any(|name| token.is_word(self.text, name));
             if is(&WITH_BODY) {
@@ -293,17 +331,25 @@ impl<'a> Reader<'a> {
     }
 
     fn next_is(&self, index: usize, word: &str) -> bool {
-        self.tokens.get(index + 1).is_some_and(|next| next.is_word(self.text, word))
+        self.tokens
+            .get(index + 1)
+            .is_some_and(|next| next.is_word(self.text, word))
     }
 
     fn next_is_mark(&self, index: usize, mark: u8) -> bool {
-        self.tokens.get(index + 1).is_some_and(|next| next.is_mark(self.text, mark))
+        self.tokens
+            .get(index + 1)
+            .is_some_and(|next| next.is_mark(self.text, mark))
     }
 
     /// Whether a token has a line to itself.
     fn is_alone(&self, index: usize) -> bool {
         let begins = index == 0 || self.tokens[index].gap == Gap::Line;
-        begins && self.tokens.get(index + 1).is_none_or(|next| next.gap == Gap::Line)
+        begins
+            && self
+                .tokens
+                .get(index + 1)
+                .is_none_or(|next| next.gap == Gap::Line)
     }
 }
 
@@ -330,8 +376,13 @@ fn elisions(text: &str, tokens: &[Token], kept: &[bool], depth: usize) -> Vec<El
         }
         let range = token.start..tokens[at - 1].end;
         let piece = &text[range.clone()];
-        let breaks = piece.contains('\n') || token.gap == Gap::Line && tokens.get(at).is_none_or(|next| next.gap == Gap::Line);
-        let mark = if breaks { lines_mark(piece) } else { "…".to_owned() };
+        let breaks = piece.contains('\n')
+            || token.gap == Gap::Line && tokens.get(at).is_none_or(|next| next.gap == Gap::Line);
+        let mark = if breaks {
+            lines_mark(piece)
+        } else {
+            "…".to_owned()
+        };
         if mark.len() < piece.len() {
             elisions.push(Elision { range, mark });
         }

@@ -5,7 +5,12 @@ use overlock_code::{CompactOptions, Docs, Language, Level, Reason, compact};
 #[track_caller]
 fn check(text: &str, compacted: &str) {
     let result = compact(text, Language::Dotnet, &CompactOptions::default());
-    assert_eq!(result.text, compacted, "compacting {text:?} ({})", result.reason.name());
+    assert_eq!(
+        result.text,
+        compacted,
+        "compacting {text:?} ({})",
+        result.reason.name()
+    );
 }
 
 /// The text stays as it is, but for a comment after it.
@@ -16,7 +21,10 @@ fn check_kept(text: &str) {
 
 #[test]
 fn comments_and_layout_go() {
-    check("int a;   // one\n\n\n/* two */\n    int  b ;\n", "int a;\nint b;");
+    check(
+        "int a;   // one\n\n\n/* two */\n    int  b ;\n",
+        "int a;\nint b;",
+    );
 }
 
 #[test]
@@ -26,7 +34,10 @@ fn a_comment_between_two_names_leaves_a_blank() {
 
 #[test]
 fn braces_move_up_to_the_line_before() {
-    check("class A\n{\n    void M()\n    {\n        N();\n    }\n}\n", "class A{\nvoid M(){\nN();\n}}");
+    check(
+        "class A\n{\n    void M()\n    {\n        N();\n    }\n}\n",
+        "class A{\nvoid M(){\nN();\n}}",
+    );
 }
 
 #[test]
@@ -34,7 +45,10 @@ fn operators_keep_their_distance() {
     check("a = b - -c; // x", "a = b - -c;");
     check("a = b + +c; // x", "a = b + +c;");
     check("x ? . 5 : y // x", "x ? . 5 : y");
-    check("Dictionary<string, List<int>> d; // x", "Dictionary<string,List<int>> d;");
+    check(
+        "Dictionary<string, List<int>> d; // x",
+        "Dictionary<string,List<int>> d;",
+    );
 }
 
 #[test]
@@ -78,7 +92,10 @@ fn directives_keep_their_lines_and_both_branches() {
         "#if DEBUG // why\n    int a;  // one\n#else\n    int a = 2;\n#endif\n",
         "#if DEBUG // why\nint a;\n#else\nint a = 2;\n#endif",
     );
-    check("void M()\n#pragma warning disable 1 // x\n{ }", "void M()\n#pragma warning disable 1 // x\n{}");
+    check(
+        "void M()\n#pragma warning disable 1 // x\n{ }",
+        "void M()\n#pragma warning disable 1 // x\n{}",
+    );
 }
 
 #[test]
@@ -88,33 +105,54 @@ fn regions_go() {
 
 #[test]
 fn prose_in_a_branch_that_is_never_compiled_stays() {
-    check("#if NEVER\n  don't   touch \n#endif\nint  a;", "#if NEVER\ndon't   touch\n#endif\nint a;");
+    check(
+        "#if NEVER\n  don't   touch \n#endif\nint  a;",
+        "#if NEVER\ndon't   touch\n#endif\nint a;",
+    );
 }
 
 #[test]
 fn a_comment_across_branches_is_left_alone() {
     let text = "#if A\n/* opened\n#else\n*/\n#endif\nint   a;";
     let result = compact(text, Language::Dotnet, &CompactOptions::default());
-    assert_eq!((result.text.as_str(), result.reason), (text, Reason::Ambiguous));
+    assert_eq!(
+        (result.text.as_str(), result.reason),
+        (text, Reason::Ambiguous)
+    );
 }
 
 #[test]
 fn documentation_stays_if_asked_for() {
     let text = "    /// <summary>A.</summary>\n    // note\n    int  a;";
-    let options = CompactOptions { docs: Docs::Keep, ..CompactOptions::default() };
-    assert_eq!(compact(text, Language::Dotnet, &options).text, "/// <summary>A.</summary>\nint a;");
+    let options = CompactOptions {
+        docs: Docs::Keep,
+        ..CompactOptions::default()
+    };
+    assert_eq!(
+        compact(text, Language::Dotnet, &options).text,
+        "/// <summary>A.</summary>\nint a;"
+    );
     check(text, "int a;");
 }
 
 #[test]
 fn four_slashes_are_no_documentation() {
-    let options = CompactOptions { docs: Docs::Keep, ..CompactOptions::default() };
-    assert_eq!(compact("//// x\nint a;", Language::Dotnet, &options).text, "int a;");
+    let options = CompactOptions {
+        docs: Docs::Keep,
+        ..CompactOptions::default()
+    };
+    assert_eq!(
+        compact("//// x\nint a;", Language::Dotnet, &options).text,
+        "int a;"
+    );
 }
 
 #[test]
 fn what_is_cut_in_a_string_keeps_it() {
-    check("int  a; var b = @\"it // goes  on\n", "int a;var b = @\"it // goes  on");
+    check(
+        "int  a; var b = @\"it // goes  on\n",
+        "int a;var b = @\"it // goes  on",
+    );
     check("int  a; /* it  goes on", "int a;/* it  goes on");
 }
 
@@ -131,7 +169,10 @@ fn other_line_separators_end_a_comment() {
 #[test]
 fn nothing_but_comments_is_left_as_it_is() {
     let result = compact("// only\n", Language::Dotnet, &CompactOptions::default());
-    assert_eq!((result.text.as_str(), result.reason), ("// only\n", Reason::OnlyComments));
+    assert_eq!(
+        (result.text.as_str(), result.reason),
+        ("// only\n", Reason::OnlyComments)
+    );
 }
 
 #[test]
@@ -142,10 +183,23 @@ fn what_cannot_shrink_says_so() {
 
 #[test]
 fn razor_and_project_files_are_left_as_they_are() {
-    for text in ["@model Shop.Cart\n\n<p>@Model.Total</p>\n", "<Project Sdk=\"Microsoft.NET.Sdk\">\n\n</Project>\n"] {
+    for text in [
+        "@model Shop.Cart\n\n<p>@Model.Total</p>\n",
+        "<Project Sdk=\"Microsoft.NET.Sdk\">\n\n</Project>\n",
+    ] {
         for level in [Level::Lossless, Level::Outline] {
-            let result = compact(text, Language::Dotnet, &CompactOptions { level, ..CompactOptions::default() });
-            assert_eq!((result.text.as_str(), result.reason), (text, Reason::UnsupportedSyntax));
+            let result = compact(
+                text,
+                Language::Dotnet,
+                &CompactOptions {
+                    level,
+                    ..CompactOptions::default()
+                },
+            );
+            assert_eq!(
+                (result.text.as_str(), result.reason),
+                (text, Reason::UnsupportedSyntax)
+            );
         }
     }
 }

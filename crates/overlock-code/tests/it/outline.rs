@@ -4,9 +4,16 @@ use overlock_code::{CompactOptions, Language, Level, Reason, compact};
 
 #[track_caller]
 fn check(text: &str, language: Language, outline: &str, reason: Reason) {
-    let options = CompactOptions { level: Level::Outline, ..CompactOptions::default() };
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
     let result = compact(text, language, &options);
-    assert_eq!((result.text.as_str(), result.reason), (outline, reason), "outlining {text:?}");
+    assert_eq!(
+        (result.text.as_str(), result.reason),
+        (outline, reason),
+        "outlining {text:?}"
+    );
 }
 
 #[test]
@@ -72,9 +79,9 @@ public string Name{
 get{… 1 line}
 set{_name = value;}}
 public int Total => … 1 line;
-public Cart(int limit,[FromServices]string name = "a // b"): base(limit){… 2 lines}
+public Cart(int limit,[FromServices] string name = "a // b"): base(limit){… 2 lines}
 [Obsolete]
-public async Task<U> Find<U>(U key,params object[] rest)where U : struct{… 3 lines}
+public async Task<U> Find<U>(U key,params object[] rest) where U : struct{… 3 lines}
 private enum State{Open,Closed = 2}
 public delegate void Handler(object sender,EventArgs e);
 }"#,
@@ -114,27 +121,48 @@ fn both_branches_of_a_directive_stay() {
 
 #[test]
 fn a_body_that_does_not_parse_stays() {
-    let options = CompactOptions { level: Level::Outline, ..CompactOptions::default() };
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
     let text = "class A\n{\n    int Good() { return Compute(1, 2, 3) + 4; }\n    int Bad() { return Compute(1, ; ) + + 4 = ; }\n    int After;\n}\n";
     let result = compact(text, Language::Dotnet, &options);
     assert_eq!(result.reason, Reason::PartlyParsed);
-    assert!(result.text.contains("int Good(){… 1 line}") && result.text.contains("int Bad(){return Compute(1,;)"), "{}", result.text);
+    assert!(
+        result.text.contains("int Good(){… 1 line}")
+            && result.text.contains("int Bad(){return Compute(1,;)"),
+        "{}",
+        result.text
+    );
     assert!(result.text.contains("int After;") && result.reason.is_fall_back());
 }
 
 #[test]
 fn code_that_was_cut_keeps_all_declarations_before_the_cut() {
-    let options = CompactOptions { level: Level::Outline, ..CompactOptions::default() };
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
     let text = "class A\n{\n    [Key]\n    int One(string a) { return a.Length + a.Length + 1; }\n    int Two(string b)\n    {\n        if (b ==";
     let result = compact(text, Language::Dotnet, &options);
-    assert!(result.text.contains("[Key]\nint One(string a)") && result.text.contains("int Two(string b)"), "{}", result.text);
+    assert!(
+        result.text.contains("[Key]\nint One(string a)")
+            && result.text.contains("int Two(string b)"),
+        "{}",
+        result.text
+    );
     assert!(result.reason.is_fall_back());
 }
 
 #[test]
 fn a_table_keeps_its_columns() {
     let text = "CREATE TABLE dbo.Orders\n(\n    Id int NOT NULL PRIMARY KEY, -- key\n    Total decimal(9, 2) NULL\n);\nGO\n";
-    check(text, Language::Sql, "CREATE TABLE dbo.Orders\n(Id int NOT NULL PRIMARY KEY,Total decimal(9,2) NULL);\nGO", Reason::Outlined);
+    check(
+        text,
+        Language::Sql,
+        "CREATE TABLE dbo.Orders\n(Id int NOT NULL PRIMARY KEY,Total decimal(9,2) NULL);\nGO",
+        Reason::Outlined,
+    );
 }
 
 #[test]
@@ -142,7 +170,7 @@ fn a_procedure_keeps_its_parameters_tables_and_predicates() {
     check(
         "CREATE PROCEDURE dbo.CloseOrders\n    @customer int,\n    @note AS nvarchar(50) = N'x'\nAS\nBEGIN\n    SET NOCOUNT ON;\n    DECLARE @now datetime = GETDATE();\n    SELECT o.Id, o.Total, o.Note\n    FROM dbo.Orders AS o\n    INNER JOIN dbo.Lines AS l ON l.OrderId = o.Id\n    WHERE o.CustomerId = @customer;\n    UPDATE dbo.Orders\n    SET Closed = @now, Note = @note\n    WHERE CustomerId = @customer;\n    INSERT INTO dbo.Log (At, What) VALUES (@now, 'closed');\n    EXEC dbo.Notify @customer, @note, 'closed';\nEND\nGO\n",
         Language::Sql,
-        "CREATE PROCEDURE dbo.CloseOrders\n@customer int,@note AS nvarchar(50)=N'x'\nAS\n… 3 lines\nSELECT … FROM dbo.Orders AS o\nINNER JOIN dbo.Lines AS l ON l.OrderId=o.Id\nWHERE o.CustomerId= @customer;\nUPDATE dbo.Orders\nSET … WHERE CustomerId= @customer;\nINSERT INTO dbo.Log (At,What) VALUES …;\nEXEC dbo.Notify …;\nEND\nGO",
+        "CREATE PROCEDURE dbo.CloseOrders\n@customer int,@note AS nvarchar(50)=N'x'\nAS\n… 3 lines\nSELECT …\nFROM dbo.Orders AS o\nINNER JOIN dbo.Lines AS l ON l.OrderId=o.Id\nWHERE o.CustomerId= @customer;\nUPDATE dbo.Orders\nSET …\nWHERE CustomerId= @customer;\nINSERT INTO dbo.Log (At,What) VALUES …;\nEXEC dbo.Notify …;\nEND\nGO",
         Reason::Outlined,
     );
 }
@@ -160,7 +188,12 @@ fn a_view_keeps_its_columns() {
 #[test]
 fn rows_are_counted_not_shown() {
     let rows = "INSERT INTO dbo.City (Id, Name) VALUES (1, N'Bonn');\n".repeat(5);
-    check(&rows, Language::Sql, "INSERT INTO dbo.City (Id,Name) VALUES …;\n… 4 more lines like it", Reason::Outlined);
+    check(
+        &rows,
+        Language::Sql,
+        "INSERT INTO dbo.City (Id,Name) VALUES …;\n… 4 more lines like it",
+        Reason::Outlined,
+    );
 }
 
 #[test]
