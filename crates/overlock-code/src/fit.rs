@@ -108,6 +108,9 @@ pub fn fit(
     fitter.beginning(text, &smallest)
 }
 
+/// Makes a form of a text, if the text has it.
+type Make<'a> = Box<dyn Fn() -> Option<String> + 'a>;
+
 /// The forms of a text, made one after the other, as long as none fits.
 fn forms<'a>(
     text: &'a str,
@@ -131,7 +134,7 @@ fn forms<'a>(
     };
     let shorter =
         move |form: Option<String>| form.filter(|form| !form.is_empty() && form.len() < text.len());
-    let made: [(Form, Box<dyn Fn() -> Option<String> + 'a>); 4] = [
+    let made: [(Form, Make<'a>); 4] = [
         (Form::Full, Box::new(move || Some(text.to_owned()))),
         (Form::Lossless, Box::new(move || shorter(lossless()))),
         (Form::Partial, Box::new(move || shorter(partial()))),
@@ -204,7 +207,7 @@ impl Fitter<'_> {
         });
         let mut end = lines.checked_sub(1).map_or(0, |last| ends[last]);
         if end == 0 {
-            end = self.most(smallest.len(), &cut_at);
+            end = self.most(smallest.len(), cut_at);
         }
         let mut cut = cut_at(end);
         if cut.len() > text.len() {

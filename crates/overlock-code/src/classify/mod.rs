@@ -8,7 +8,6 @@
 mod embedded;
 mod lines;
 mod markup;
-mod sql_line;
 mod votes;
 
 use crate::language::{Language, Syntax};
@@ -80,7 +79,7 @@ pub(crate) fn syntax_of(text: &str) -> Syntax {
             _ if line.starts_with("//") || line.starts_with("/*") || first == b'*' => {}
             _ if first == b'<' || (first == b'@' && !line.starts_with("@\"")) => razor += 1,
             Some(b';' | b'{' | b'}') => csharp += 1,
-            _ if lines::opens_in_visual_basic(line) => visual_basic += 1,
+            _ if lines::visual_basic::opens_line(line) => visual_basic += 1,
             _ => {}
         }
         if csharp.max(visual_basic).max(razor) >= LEAD {

@@ -25,12 +25,16 @@ pub(crate) struct Sql<'a> {
     copy: Copy,
     /// Where the last punctuation ended; nothing touches the very beginning.
     mark_end: usize,
-    /// There is no closing backtick from here on.
-    no_backtick: bool,
-    /// A `q'[` was never closed: what is not found once is not looked for again.
-    no_alternative: bool,
-    /// A `$tag$` was never closed.
-    no_dollar: bool,
+    unclosed: Unclosed,
+}
+
+/// Quotes whose end was looked for in vain. What is not found once is not looked for again, so that
+/// no text is read to its end over and over.
+#[derive(Default)]
+struct Unclosed {
+    backtick: bool,
+    alternative: bool,
+    dollar: bool,
 }
 
 /// How far a `COPY … FROM stdin;` has been read. Its rows follow on the next line.
@@ -52,9 +56,7 @@ impl<'a> Sql<'a> {
             dialect: std::cell::OnceCell::new(),
             copy: Copy::No,
             mark_end: usize::MAX,
-            no_backtick: false,
-            no_alternative: false,
-            no_dollar: false,
+            unclosed: Unclosed::default(),
         }
     }
 
@@ -115,12 +117,12 @@ impl<'a> Sql<'a> {
             }
             let alternative = word.eq_ignore_ascii_case("q") || word.eq_ignore_ascii_case("nq");
             if alternative
-                && !self.no_alternative
+                && !self.unclosed.alternative
                 && matches!(self.dialect(), None | Some(Dialect::Oracle))
             {
                 match alternative_quote_end(self.text, end) {
                     Some(end) => return (Kind::Quoted, end),
-                    None => self.no_alternative = true,
+                    None => self.unclosed.alternative = true,
                 }
             }
         }
@@ -141,7 +143,7 @@ impl<'a> Sql<'a> {
         followed && (begins || is(&["delimiter"]))
     }
 
-    /// A string or a quoted name. Only MySQL lets a backslash keep it open.
+    /// A string or a quoted name. Only `MySQL` lets a backslash keep it open.
     fn quoted(&self, start: usize, quote: u8) -> Result<usize, Ambiguous> {
         let bytes = self.text.as_bytes();
         let plain = quote_end(bytes, start, quote, false);
@@ -160,11 +162,11 @@ impl<'a> Sql<'a> {
     }
 
     fn backtick(&mut self, start: usize) -> (Kind, usize) {
-        if !self.no_backtick {
+        if !self.unclosed.backtick {
             let rest = &self.text.as_bytes()[start + 1..];
             match memchr(b'`', rest) {
                 Some(found) => return (Kind::Quoted, start + 1 + found + 1),
-                None => self.no_backtick = true,
+                None => self.unclosed.backtick = true,
             }
         }
         (Kind::Mark, start + 1)
@@ -196,7 +198,7 @@ impl<'a> Sql<'a> {
         let is_tag = bytes.get(tag_end) == Some(&b'$')
             && !bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
         // With `DELIMITER $$` it ends the statements of MySQL.
-        if !is_tag || self.no_dollar || self.dialect() == Some(Dialect::MySql) {
+        if !is_tag || self.unclosed.dollar || self.dialect() == Some(Dialect::MySql) {
             return (Kind::Mark, start + 1);
         }
         let tag = &bytes[start..=tag_end];
@@ -206,13 +208,13 @@ impl<'a> Sql<'a> {
                 (Kind::Opaque, trimmed_end(bytes, start, bytes.len()))
             }
             None => {
-                self.no_dollar = true;
+                self.unclosed.dollar = true;
                 (Kind::Mark, start + 1)
             }
         }
     }
 
-    /// A comment in MySQL, a temporary table in T-SQL, an operator in PostgreSQL.
+    /// A comment in `MySQL`, a temporary table in T-SQL, an operator in PostgreSQL.
     fn hash(&self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
         match self.dialect() {
@@ -239,7 +241,7 @@ impl<'a> Sql<'a> {
         (if keeps { Kind::Line } else { Kind::Comment }, trimmed)
     }
 
-    /// Comments nest in T-SQL and PostgreSQL and do not in MySQL and Oracle.
+    /// Comments nest in T-SQL and PostgreSQL and do not in `MySQL` and Oracle.
     fn block_comment(&self, start: usize) -> Result<(Kind, usize), Ambiguous> {
         let bytes = self.text.as_bytes();
         let kind = match bytes.get(start + 2) {
@@ -369,9 +371,8 @@ fn quote_end(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> usize {
             return trimmed_end(bytes, start + 1, bytes.len());
         };
         at += found;
-        if bytes[at] == b'\\' && escapes {
-            at += 2;
-        } else if bytes.get(at + 1) == Some(&quote) {
+        let escape = bytes[at] == b'\\' && escapes;
+        if escape || bytes.get(at + 1) == Some(&quote) {
             at += 2;
         } else {
             return at + 1;

@@ -192,7 +192,7 @@ impl Finder<'_> {
         let inside = block.start_byte() + 1..block.end_byte().saturating_sub(1);
         if inside.start >= inside.end
             || block
-                .child(block.child_count().saturating_sub(1) as u32)
+                .child(block.child_count().saturating_sub(1))
                 .is_none_or(|last| last.is_missing())
         {
             return;
@@ -212,7 +212,7 @@ impl Finder<'_> {
         let last = declarator
             .child_count()
             .checked_sub(1)
-            .and_then(|last| declarator.child(last as u32));
+            .and_then(|last| declarator.child(last));
         if let Some(value) = last
             && declarator.child_count() > 2
         {

@@ -288,9 +288,8 @@ impl<'a> Reader<'a> {
         Some(match lower.as_str() {
             "create" | "alter" => self.definition(index),
             "procedure" | "function" if self.in_body => Mode::Header,
-            "drop" | "grant" | "revoke" | "truncate" | "use" => Mode::Keep,
-            "insert" | "delete" | "merge" => Mode::Keep,
-            "update" => Mode::Keep,
+            "drop" | "grant" | "revoke" | "truncate" | "use" | "insert" | "update" | "delete"
+            | "merge" => Mode::Keep,
             "with" if !self.next_is_mark(index, b'(') && !in_statement => Mode::Keep,
             "exec" | "execute" | "call" => Mode::Call,
             "declare" | "set" | "if" | "while" | "begin" | "end" | "else" | "elsif" | "print"
