@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
                 frame.mode = Mode::Keep;
                 true
             }
-            Mode::Assignments if is(&["from", "where", "output", "returning", "when"]) => {
+            Mode::Assignments if is(&["from", "where", "output", "returning"]) => {
                 frame.mode = Mode::Keep;
                 true
             }

@@ -55,6 +55,14 @@ fn the_dialects_are_sql() {
 }
 
 #[test]
+fn a_list_of_variables_is_sql() {
+    check(
+        "CREATE PROCEDURE dbo.Add\n    @Id int,\n    @Name nvarchar(50)\nAS\nINSERT INTO dbo.T\nVALUES\n(\n    @Id,\n    @Name,\n    @Other,\n    @More\n)\n",
+        Language::Sql,
+    );
+}
+
+#[test]
 fn a_migration_in_sql_is_sql() {
     check(
         "-- V2__add_city.sql\nALTER TABLE customer\n    ADD COLUMN city varchar(50) NOT NULL DEFAULT '';\nCREATE INDEX ix_city ON customer (city);\n",

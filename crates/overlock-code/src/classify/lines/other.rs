@@ -41,7 +41,7 @@ fn beginning(votes: &mut Votes, line: &str, tokens: &[&str]) {
             | "Deprecated",
             ..,
         ] => add(6, "annotations"),
-        ["@", name, ..]
+        ["@", name] | ["@", name, "(", ..]
             if starts_upper(name) && !line.starts_with("@Html") && !line.starts_with("@Model") =>
         {
             add(2, "annotations");
