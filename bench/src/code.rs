@@ -103,7 +103,7 @@ impl Repository {
         let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
         match () {
             () if is(&["mysql", "test_db"]) => Box::new(MySqlDialect {}),
-            () if is(&["postgres", "pgtap", "pg_"]) => Box::new(PostgreSqlDialect {}),
+            () if is(&["postgres", "pgtap", "timescale"]) => Box::new(PostgreSqlDialect {}),
             () if is(&["oracle", "utplsql", "db-sample"]) => Box::new(OracleDialect {}),
             () => Box::new(MsSqlDialect {}),
         }

@@ -51,7 +51,7 @@ fn compacts_to_each_level() {
         &[
             "compact",
             "--level",
-            "30",
+            "24",
             "--encoding",
             "o200k_base",
             "--json",
@@ -63,7 +63,7 @@ fn compacts_to_each_level() {
         (&fitted["reason"], &fitted["fits"]),
         (&json!("outline"), &json!(true))
     );
-    assert!(fitted["tokens"].as_u64() <= Some(30));
+    assert!(fitted["tokens"].as_u64() <= Some(24));
 }
 
 #[test]
