@@ -95,7 +95,7 @@ pub(crate) fn lay_out<'a>(
         let Some(before) = last else {
             (from, to, gap, last) = (token.start, token.end, Gap::None, Some(token));
             marks = marks_after(None, token, token.end);
-            depth = depth_after(token, bytes, depth);
+            depth = depth_after(token, text, depth);
             continue;
         };
         if gap == Gap::Line
@@ -117,7 +117,7 @@ pub(crate) fn lay_out<'a>(
         }
         marks = marks_after(Some(before).filter(|_| gap == Gap::None), token, marks);
         to = token.end;
-        depth = depth_after(token, bytes, depth);
+        depth = depth_after(token, text, depth);
         (gap, last) = (Gap::None, Some(token));
     }
     out.push_str(&text[from..to]);
@@ -133,12 +133,14 @@ fn marks_after(touched: Option<Token>, token: Token, marks: usize) -> usize {
     }
 }
 
-fn depth_after(token: Token, bytes: &[u8], depth: usize) -> usize {
-    match (token.kind, bytes[token.start]) {
+/// How many parentheses are open after a token. One that is never closed must not reach into the
+/// next statement or batch.
+fn depth_after(token: Token, text: &str, depth: usize) -> usize {
+    match (token.kind, text.as_bytes()[token.start]) {
         (Kind::Mark, b'(') => depth + 1,
         (Kind::Mark, b')') => depth.saturating_sub(1),
-        // A parenthesis that is never closed must not reach into the next statement.
         (Kind::Mark, b';') | (Kind::Line, _) => 0,
+        (Kind::Word, b'G' | b'g') if token.gap == Gap::Line && token.is_word(text, "go") => 0,
         _ => depth,
     }
 }

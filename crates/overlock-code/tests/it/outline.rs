@@ -178,7 +178,7 @@ fn a_procedure_keeps_its_parameters_tables_and_predicates() {
 #[test]
 fn what_is_assigned_goes_with_its_conditions() {
     check(
-        "UPDATE dbo.Log\nSET Done = @now, Error = CASE WHEN @run = 'N' THEN NULL ELSE @error END\nWHERE Id = @id\nPRINT 'x'",
+        "UPDATE dbo.Log\nSET Done = @now, Error = CASE WHEN @run = 'N' THEN NULL ELSE @error END\nWHERE Id = @id\nPRINT 'it is done'",
         Language::Sql,
         "UPDATE dbo.Log\nSET …\nWHERE Id= @id\n… 1 line",
         Reason::Outlined,

@@ -92,8 +92,8 @@ fn a_blank_before_a_parenthesis_stays() {
 #[test]
 fn go_keeps_its_line() {
     check(
-        "SELECT 1\n\n  GO  \nSELECT (2\nGO\n",
-        "SELECT 1\nGO\nSELECT (2\nGO",
+        "SELECT 1\n\n  GO  \nSELECT (2\nGO\nSELECT 3\nFROM t",
+        "SELECT 1\nGO\nSELECT (2\nGO\nSELECT 3\nFROM t",
     );
 }
 
