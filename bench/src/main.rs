@@ -6,6 +6,7 @@
 
 mod clock;
 mod closing;
+mod code;
 mod counting;
 mod documents;
 mod files;
@@ -37,7 +38,9 @@ pub(crate) struct Options {
     quick: bool,
     /// Where the recorded suites are, if anywhere.
     data: Option<PathBuf>,
-    /// Lists every case of a suite, and every seam, in which ours comes to something else.
+    /// Where repositories with source text are, if anywhere.
+    corpus: Option<PathBuf>,
+    /// Lists every case of a suite, every seam and every file in which ours comes to something else.
     differences: bool,
     /// The tables to print; all if none is named.
     tables: Vec<String>,
@@ -56,18 +59,20 @@ const TABLES: &[(&str, Table)] = &[
     ("counting", counting::run),
     ("files", files::run),
     ("fitting", fitting::run),
+    ("code", code::run),
     ("gateway", gateway::run),
 ];
 
 const HELP: &str = "\
-usage: cargo xtask bench [--quick] [--data DIR] [--differences] [TABLE …]
+usage: cargo xtask bench [--quick] [--data DIR] [--corpus DIR] [--differences] [TABLE …]
 
 tables: scan, fragments, closing, nesting, stitching, repair, suites, counting,
-        files, fitting, gateway (all of them if none is named)
+        files, fitting, code, gateway (all of them if none is named)
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)
-  --differences   list every case of a suite, and every seam, in which ours comes to something else
+  --corpus DIR    where repositories with source text are, a folder for each (the table `code` needs it)
+  --differences   list every case of a suite, every seam and every file in which ours comes to something else
 ";
 
 fn main() -> Result<()> {
@@ -104,6 +109,7 @@ fn parse(arguments: &[String]) -> Result<Option<Options>> {
     let mut options = Options {
         quick: false,
         data: Some(PathBuf::from("../shared/data")).filter(|folder| folder.is_dir()),
+        corpus: None,
         differences: false,
         tables: Vec::new(),
     };
@@ -115,6 +121,10 @@ fn parse(arguments: &[String]) -> Result<Option<Options>> {
             "--data" => {
                 let folder = arguments.next().context("`--data` needs a folder")?;
                 options.data = Some(PathBuf::from(folder));
+            }
+            "--corpus" => {
+                let folder = arguments.next().context("`--corpus` needs a folder")?;
+                options.corpus = Some(PathBuf::from(folder));
             }
             "--help" | "-h" => return Ok(None),
             table if TABLES.iter().any(|(name, _)| *name == table) => {

@@ -1,6 +1,8 @@
 //! The commands: what can be asked, one file for each.
 
+mod classify;
 mod close;
+mod compact;
 mod complete;
 mod completions;
 mod cut;
@@ -26,7 +28,8 @@ use crate::output::Results;
 /// Has a model write one whole document, however often its answers are cut.
 /// Finds where JSON was cut, closes and repairs it, shows it under a budget, and
 /// stitches the pieces of a long answer into one document. Counts tokens, knows what
-/// models can take, and fits requests into their windows.
+/// models can take, and fits requests into their windows. Tells SQL and .NET from other
+/// text, and makes them smaller for a prompt.
 #[derive(Debug, Parser)]
 #[command(
     name = "overlock",
@@ -50,6 +53,8 @@ pub(crate) enum Command {
     Tokens(tokens::Tokens),
     Models(models::Models),
     Fit(fit::Fit),
+    Classify(classify::Classify),
+    Compact(compact::Compact),
     Inspect(inspect::Inspect),
     Serve(serve::Serve),
     Demo(demo::Demo),
@@ -68,6 +73,8 @@ impl Command {
             Self::Tokens(tokens) => tokens.run(),
             Self::Models(models) => models.run(),
             Self::Fit(fit) => fit.run(),
+            Self::Classify(classify) => classify.run(),
+            Self::Compact(compact) => compact.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Serve(serve) => serve.run(),
             Self::Demo(demo) => demo.run(),

@@ -50,7 +50,7 @@ pub(crate) struct Tokens {
 
 /// What to count with; one of them.
 #[derive(Args, Debug)]
-struct Way {
+pub(super) struct Way {
     /// Count as this model does [default: `budget.model` of the configuration]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["encoding", "tokenizer"])]
     model: Option<String>,
@@ -189,8 +189,13 @@ impl Question {
 }
 
 impl Way {
+    /// Whether something to count with was named on the command line.
+    pub(super) fn is_named(&self) -> bool {
+        self.model.is_some() || self.named.encoding.is_some() || self.named.tokenizer.is_some()
+    }
+
     /// Who counts, and the model it is for.
-    fn counter(
+    pub(super) fn counter(
         &self,
         config: &Config,
         notes: &mut Notes,

@@ -139,6 +139,8 @@ fn every_command_explains_itself_with_an_example() {
         "tokens",
         "models",
         "fit",
+        "classify",
+        "compact",
         "serve",
         "demo",
         "completions",
@@ -160,7 +162,9 @@ fn what_the_examples_print_is_what_they_show() {
     let folder = TemporaryFolder::new("examples");
     let binaries = Path::new(env!("CARGO_BIN_EXE_overlock")).parent();
     let binaries = binaries.expect("it is in a folder").display();
-    for name in ["cut", "close", "repair", "stitch", "tokens", "models"] {
+    for name in [
+        "cut", "close", "repair", "stitch", "tokens", "models", "classify", "compact",
+    ] {
         let help = overlock(&[name, "--help"], "").stdout;
         let example = help.split_once("Example:\n").expect("it has an example").1;
         let example = example.split("\n\n").next().unwrap_or_default();
@@ -212,6 +216,8 @@ fn completions_know_every_command() {
             "tokens",
             "models",
             "fit",
+            "classify",
+            "compact",
             "expected-overlap",
             "o200k_base",
             "max-messages",

@@ -5,6 +5,7 @@ mod program;
 
 // One file each: what a command answers, to people and to machines.
 mod close;
+mod code;
 mod complete;
 mod cut;
 mod fit;

@@ -1,0 +1,97 @@
+//! Finds SQL in the strings of .NET code.
+
+use super::Sample;
+use crate::language::Syntax;
+use crate::lex::csharp::CSharp;
+use crate::lex::visual_basic::VisualBasic;
+use crate::lex::{Kind, Lexer};
+
+/// Whether some string holds the beginning of a statement.
+pub(super) fn has_sql(sample: &Sample<'_>, syntax: Option<Syntax>) -> bool {
+    sample.parts.iter().any(|part| match syntax {
+        Some(Syntax::VisualBasic) => any_string(&mut VisualBasic::new(part)),
+        _ => any_string(&mut CSharp::new(part)),
+    })
+}
+
+fn any_string<'a>(lexer: &mut impl Lexer<'a>) -> bool {
+    let text = lexer.text();
+    while let Ok(Some(token)) = lexer.next() {
+        if token.kind == Kind::Quoted && opens_statement(token.text(text)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// How far into a string its statement has to show itself.
+const LOOKED_AT: usize = 4096;
+
+/// Whether a literal begins like a statement and goes on like one.
+fn opens_statement(literal: &str) -> bool {
+    let end = literal.floor_char_boundary(LOOKED_AT.min(literal.len()));
+    let content = literal[..end]
+        .trim_start_matches(['$', '@', '"', '\''])
+        .trim_start();
+    let written = content
+        .split(|byte: char| !(byte.is_alphanumeric() || byte == '_' || byte == '*' || byte == '@'))
+        .filter(|word| !word.is_empty());
+    let first_written = written.clone().next().unwrap_or_default();
+    let mut words = written.map(str::to_ascii_lowercase);
+    let Some(first) = words.next() else {
+        return false;
+    };
+    // Prose begins with the same words, but in another case, or goes on with an article.
+    let written_as_code = first_written.starts_with(|c: char| c.is_ascii_uppercase())
+        == first_written.chars().all(|c| c.is_ascii_uppercase());
+    let second = words.next().unwrap_or_default();
+    if !written_as_code
+        || matches!(
+            second.as_str(),
+            "a" | "an" | "the" | "your" | "this" | "one"
+        )
+    {
+        return false;
+    }
+    let object = |word: &str| {
+        [
+            "table",
+            "view",
+            "procedure",
+            "proc",
+            "function",
+            "index",
+            "unique",
+            "trigger",
+            "schema",
+            "database",
+            "or",
+            "temporary",
+            "temp",
+            "type",
+            "sequence",
+            "nonclustered",
+            "clustered",
+        ]
+        .contains(&word)
+    };
+    match first.as_str() {
+        "select" => {
+            words.any(|word| word == "from")
+                || second.starts_with('@')
+                || second.bytes().all(|byte| byte.is_ascii_digit()) && !second.is_empty()
+        }
+        "insert" => second == "into" || words.any(|word| word == "values"),
+        "update" => words.any(|word| word == "set"),
+        "delete" => second == "from" || words.any(|word| word == "where"),
+        "create" | "alter" | "drop" | "truncate" => object(&second),
+        "merge" => second == "into" || words.any(|word| word == "using"),
+        "with" => {
+            words.next().as_deref() == Some("select")
+                || second != "a" && words.any(|word| word == "select")
+        }
+        "exec" | "execute" => content.starts_with("EXEC") || second.starts_with("sp_"),
+        "declare" => second.starts_with('@'),
+        _ => false,
+    }
+}

@@ -1,0 +1,250 @@
+//! Has every line of a text vote for what it looks like.
+//!
+//! The weights are rough on purpose: 1 for a habit, 2 for a sign, 4 and more for what hardly
+//! any other language has. A text has many lines, and it is their sum that decides.
+
+mod csharp;
+mod other;
+mod razor;
+mod sql;
+pub(super) mod visual_basic;
+
+use super::Sample;
+use super::votes::{For, Votes};
+
+/// Tokens of a line that are looked at; data has longer lines, and says no more.
+const LOOKED_AT: usize = 160;
+
+/// Lets all lines of a sample vote.
+pub(super) fn votes(sample: &Sample<'_>) -> Votes {
+    let mut votes = Votes::default();
+    for part in &sample.parts {
+        let mut masked = String::new();
+        let mut inside = Inside::Code;
+        for line in part.lines() {
+            let line = line.trim();
+            if line.is_empty() {
+                continue;
+            }
+            let was_code = matches!(inside, Inside::Code);
+            if was_code {
+                whole_line(&mut votes, line);
+            }
+            masked.clear();
+            mask(line, &mut inside, &mut masked);
+            let tokens = split(&masked);
+            if tokens.is_empty() || !was_code && masked.len() < 2 {
+                continue;
+            }
+            csharp::vote(&mut votes, &tokens);
+            visual_basic::vote(&mut votes, &tokens);
+            other::vote(&mut votes, line, &tokens);
+            sql::vote(&mut votes, line, &tokens);
+        }
+    }
+    votes
+}
+
+/// What a line begins in the middle of.
+enum Inside {
+    Code,
+    Comment,
+    /// A string of many lines, and what ends it.
+    Text(&'static str),
+}
+
+/// Writes a line without its comments and without what is in its strings.
+fn mask(line: &str, inside: &mut Inside, masked: &mut String) {
+    let bytes = line.as_bytes();
+    let mut at = 0;
+    match inside {
+        Inside::Code => {}
+        Inside::Comment => match line.find("*/") {
+            Some(end) => at = end + 2,
+            None => return,
+        },
+        Inside::Text(closing) => match line.find(*closing) {
+            Some(end) => at = end + closing.len(),
+            None => return,
+        },
+    }
+    *inside = Inside::Code;
+    while at < bytes.len() {
+        let rest = &line[at..];
+        let before = masked.bytes().last();
+        if let Some(comment) = rest.strip_prefix("/*") {
+            masked.push(' ');
+            if let Some(end) = comment.find("*/") {
+                at += end + 4;
+            } else {
+                *inside = Inside::Comment;
+                return;
+            }
+            continue;
+        }
+        let after_blank =
+            before.is_none_or(|byte| byte == b' ' || byte == b';' || byte == b',' || byte == b')');
+        if rest.starts_with("//") && before != Some(b':')
+            || rest.starts_with("--") && after_blank && !rest.starts_with("--;")
+        {
+            return;
+        }
+        if let Some(closing) = ["\"\"\"", "'''"]
+            .into_iter()
+            .find(|quotes| rest.starts_with(quotes))
+        {
+            masked.push_str("\"\"");
+            match rest[3..].find(closing) {
+                Some(end) => at += end + 6,
+                None if closing == "'''" && at == 0 => return,
+                None => {
+                    *inside = Inside::Text(closing);
+                    return;
+                }
+            }
+            continue;
+        }
+        // What a function of PostgreSQL does can be written in any language.
+        if rest.starts_with("$$") && !rest.starts_with("$$\"") {
+            masked.push_str("''");
+            if let Some(end) = rest[2..].find("$$") {
+                at += end + 4;
+            } else {
+                *inside = Inside::Text("$$");
+                return;
+            }
+            continue;
+        }
+        if let quote @ (b'"' | b'\'' | b'`') = bytes[at] {
+            match quoted_end(bytes, at, quote) {
+                Some(end) => {
+                    masked.push_str(if quote == b'\'' { "''" } else { "\"\"" });
+                    at = end;
+                }
+                None if quote == b'`' => {
+                    *inside = Inside::Text("`");
+                    return;
+                }
+                // A string of many lines, or a comment of Visual Basic: nothing more to see here.
+                None => {
+                    masked.push(char::from(quote));
+                    return;
+                }
+            }
+        } else {
+            let Some(character) = rest.chars().next() else {
+                return;
+            };
+            masked.push(character);
+            at += character.len_utf8();
+        }
+    }
+}
+
+fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match bytes.get(at)? {
+            b'\\' if quote != b'\'' || bytes.get(at + 1) == Some(&b'\'') => at += 2,
+            &byte if byte == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+fn split(masked: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    let bytes = masked.as_bytes();
+    while at < bytes.len() && tokens.len() < LOOKED_AT {
+        if bytes[at].is_ascii_whitespace() {
+            at += 1;
+            continue;
+        }
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+        let mut end = at + 1;
+        if is_word(bytes[at]) {
+            while end < bytes.len() && is_word(bytes[end]) {
+                end += 1;
+            }
+        } else if matches!(bytes[at], b'"' | b'\'') && bytes.get(at + 1) == Some(&bytes[at]) {
+            end += 1;
+        }
+        tokens.push(&masked[at..end]);
+        at = end;
+    }
+    tokens
+}
+
+/// What a line says before strings and comments are taken out of it.
+fn whole_line(votes: &mut Votes, line: &str) {
+    let starts = |prefix: &str| line.starts_with(prefix);
+    match () {
+        () if starts("/// <reference") => votes.add(For::Other, 4, "references of TypeScript"),
+        () if starts("/// <") || starts("///<") => {
+            votes.add(For::CSharp, 5, "XML documentation comments");
+        }
+        () if starts("''' <") => votes.add(For::VisualBasic, 5, "XML documentation comments"),
+        () if starts("#region")
+            || starts("#endregion")
+            || starts("#nullable")
+            || starts("#pragma warning") =>
+        {
+            votes.add(For::CSharp, 4, "directives of C#");
+        }
+        () if starts("#Region") || starts("#End Region") => {
+            votes.add(For::VisualBasic, 4, "directives of Visual Basic");
+        }
+        () if starts("-- ") || starts("--\t") || line == "--" => {
+            votes.add(For::Sql, 1, "comments after two dashes");
+        }
+        () if starts("#include") || starts("#ifndef") || starts("#import") => {
+            votes.add(For::Other, 6, "directives of C");
+        }
+        () if starts("#!") => votes.add(For::Other, 6, "a script's first line"),
+        () if starts("```") || starts("~~~") => votes.add(For::Other, 40, "fences of Markdown"),
+        () if starts("## ") || starts("### ") => votes.add(For::Other, 8, "headings of Markdown"),
+        () if starts("# ") => votes.add(For::Other, 2, "headings or comments after `#`"),
+        () if ["@charset", "@media", "@font-face", "@keyframes", "@import"]
+            .iter()
+            .any(|rule| starts(rule)) =>
+        {
+            votes.add(For::Other, 6, "style sheets");
+        }
+        () if starts("<!--") => votes.add(For::Prose, 2, "markup"),
+        () if starts("* ") || starts("- ") || starts("> ") => votes.add(For::Prose, 1, "lists"),
+        () if starts("* @") => votes.add(For::Other, 1, "documentation comments of Java"),
+        () if starts("</") || starts("<") && line.ends_with('>') && !line.contains("As ") => {
+            votes.add(For::Prose, 1, "markup");
+        }
+        () => {}
+    }
+    razor::vote(votes, line);
+    if opens_after_blank(line, "$\"") {
+        votes.add(For::CSharp, 2, "interpolated strings");
+    } else if opens_after_blank(line, "@\"") {
+        votes.add(For::CSharp, 1, "verbatim strings");
+    }
+    if line.contains("===") && !line.contains("====") {
+        votes.add(For::Other, 2, "operators of JavaScript");
+    }
+}
+
+/// Whether a string opens like this where an expression can begin.
+fn opens_after_blank(line: &str, opening: &str) -> bool {
+    line.match_indices(opening).any(|(at, _)| {
+        at > 0
+            && matches!(
+                line.as_bytes()[at - 1],
+                b' ' | b'(' | b'=' | b',' | b'+' | b'[' | b'$' | b'@'
+            )
+    })
+}
+
+fn is_name(token: &str) -> bool {
+    token.starts_with(|first: char| first.is_alphabetic() || first == '_')
+}
+
+fn starts_upper(token: &str) -> bool {
+    token.starts_with(|first: char| first.is_uppercase())
+}

@@ -1,0 +1,216 @@
+//! What holds for every text, whatever it is: stated for the lexers behind compaction.
+
+use proptest::prelude::*;
+
+use super::layout::{Docs, Style, lay_out};
+use crate::lex::csharp::CSharp;
+use crate::lex::dialect::Dialect;
+use crate::lex::sql::Sql;
+use crate::lex::visual_basic::VisualBasic;
+use crate::lex::{Ambiguous, Lexer};
+
+/// Pieces that open, close or break something in one of the languages.
+const PIECES: [&str; 116] = [
+    "\"",
+    "\"\"",
+    "\"\"\"",
+    "\"\"\"\"",
+    "'",
+    "''",
+    "`",
+    "@\"",
+    "$\"",
+    "$@\"",
+    "@$\"",
+    "$\"\"\"",
+    "$$\"\"\"",
+    "{",
+    "}",
+    "{{",
+    "}}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "]]",
+    ";",
+    ",",
+    ".",
+    ":",
+    "::",
+    "?",
+    "//",
+    "///",
+    "/*",
+    "*/",
+    "/**",
+    "/*+",
+    "/*!",
+    "--",
+    "--+",
+    "-",
+    "/",
+    "*",
+    "#",
+    "#if X\n",
+    "#endif\n",
+    "#else\n",
+    "#region a\n",
+    "#endregion\n",
+    "\n#pragma warning disable\n",
+    "\\",
+    "\\\"",
+    "\\'",
+    "\n",
+    "\r\n",
+    "\r",
+    " ",
+    "\t",
+    "\u{a0}",
+    "\u{2028}",
+    "\u{85}",
+    "\u{feff}",
+    "é",
+    "漢字",
+    "\u{201c}",
+    "$$",
+    "$a$",
+    "$1",
+    "$(x)",
+    "q'[",
+    "]'",
+    "nq'{",
+    "}'",
+    "N'",
+    "E'",
+    "e'\\",
+    "U&'",
+    "x",
+    "a b",
+    "1",
+    "1.5e+3",
+    "0xFF",
+    "@x",
+    "@@y",
+    "#t",
+    "##g",
+    "<",
+    ">",
+    "=",
+    "<=",
+    "=>",
+    ">>",
+    "<@",
+    "< @x",
+    "+",
+    "!",
+    "|",
+    "\nGO\n",
+    "\nGO",
+    "\n/\n",
+    "\nDELIMITER $$\n",
+    "\nPROMPT it's\n",
+    "\nREM don't\n",
+    "\n\\echo it's\n",
+    "\n:setvar a \"b\n",
+    "COPY t FROM stdin;\n",
+    "\n\\.\n",
+    "SELECT",
+    "FROM t",
+    "CREATE TABLE t",
+    "varchar2",
+    "nvarchar",
+    "plpgsql",
+    "ENGINE=InnoDB",
+    "class C",
+    "void M()",
+    "return",
+    "Rem c",
+    "' c",
+];
+
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        8 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned),
+        1 => any::<String>(),
+        1 => "[ -~\n]{0,12}",
+    ];
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+/// How a text is read. What it is read as must not depend on the comments that go.
+#[derive(Clone, Copy, Debug)]
+enum Reading {
+    Sql(Option<Dialect>),
+    CSharp,
+    VisualBasic,
+}
+
+const READINGS: [Reading; 7] = [
+    Reading::Sql(None),
+    Reading::Sql(Some(Dialect::TSql)),
+    Reading::Sql(Some(Dialect::Postgres)),
+    Reading::Sql(Some(Dialect::MySql)),
+    Reading::Sql(Some(Dialect::Oracle)),
+    Reading::CSharp,
+    Reading::VisualBasic,
+];
+
+impl Reading {
+    fn lossless(self, text: &str, docs: Docs) -> Result<String, Ambiguous> {
+        match self {
+            Self::Sql(dialect) => lay_out(&mut Sql::speaking(text, dialect), docs, Style::Sql),
+            Self::CSharp => lay_out(&mut CSharp::new(text), docs, Style::CSharp),
+            Self::VisualBasic => lay_out(&mut VisualBasic::new(text), docs, Style::VisualBasic),
+        }
+    }
+
+    /// What a compiler would read.
+    fn code(self, text: &str) -> Result<Vec<String>, Ambiguous> {
+        match self {
+            Self::Sql(dialect) => code(&mut Sql::speaking(text, dialect)),
+            Self::CSharp => code(&mut CSharp::new(text)),
+            Self::VisualBasic => code(&mut VisualBasic::new(text)),
+        }
+    }
+}
+
+fn code<'a>(lexer: &mut impl Lexer<'a>) -> Result<Vec<String>, Ambiguous> {
+    let text = lexer.text();
+    let mut code = Vec::new();
+    while let Some(token) = lexer.next()? {
+        assert!(token.start < token.end, "an empty token at {}", token.start);
+        if token.kind.is_code() {
+            code.push(token.text(text).to_owned());
+        }
+    }
+    Ok(code)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn compaction_changes_no_token_and_adds_no_byte(text in text(), keep in any::<bool>()) {
+        let docs = if keep { Docs::Keep } else { Docs::Drop };
+        for reading in READINGS {
+            let shorter = reading.lossless(&text, docs);
+            prop_assert_eq!(shorter.is_err(), reading.code(&text).is_err());
+            if let Ok(shorter) = shorter {
+                prop_assert!(shorter.len() <= text.len());
+                prop_assert_eq!(reading.code(&text), reading.code(&shorter), "{:?}: {:?} became {:?}", reading, &text, &shorter);
+            }
+        }
+    }
+
+    #[test]
+    fn compacting_twice_changes_nothing_more(text in text(), keep in any::<bool>()) {
+        let docs = if keep { Docs::Keep } else { Docs::Drop };
+        for reading in READINGS {
+            if let Ok(once) = reading.lossless(&text, docs) {
+                let twice = reading.lossless(&once, docs);
+                prop_assert_eq!(Ok(once), twice, "{:?}: {:?}", reading, &text);
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Makes source text smaller for a prompt, and says what was done.
+
+#[cfg(test)]
+mod laws;
+pub(crate) mod layout;
+
+use crate::classify::syntax_of;
+use crate::language::{Language, Syntax};
+use crate::lex::Ambiguous;
+use crate::lex::csharp::CSharp;
+use crate::lex::sql::Sql;
+use crate::lex::visual_basic::VisualBasic;
+use crate::outline;
+use layout::{Docs, Style, lay_out};
+
+/// How much may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// Comments, regions, blank lines and layout. What a compiler reads stays.
+    #[default]
+    Lossless,
+    /// Bodies too. Declarations stay, and a mark such as `… 42 lines` stands where something went.
+    Outline,
+}
+
+impl Level {
+    /// The name in settings: `lossless` or `outline`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lossless => "lossless",
+            Self::Outline => "outline",
+        }
+    }
+}
+
+/// How a text is to be compacted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CompactOptions {
+    /// How much may go.
+    pub level: Level,
+    /// What becomes of documentation comments (`///`, `/** … */`, `'''`).
+    pub docs: Docs,
+}
+
+/// A text that was compacted, or was not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compacted {
+    /// What to send. As it came, if `compacted` is false.
+    pub text: String,
+    /// Whether the text is shorter than it was.
+    pub compacted: bool,
+    /// What was done, or why nothing was.
+    pub reason: Reason,
+}
+
+/// What was done to a text, or why nothing was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Comments and layout are gone.
+    Lossless,
+    /// Bodies are gone.
+    Outlined,
+    /// Bodies are gone where the text parses; elsewhere only comments and layout.
+    PartlyParsed,
+    /// An outline was asked for, but the text does not parse: only comments and layout are gone.
+    NotParsed,
+    /// An outline was asked for, but it is not known for this syntax: only comments and layout are gone.
+    NoOutline,
+    /// Nothing could be made smaller.
+    NoGain,
+    /// There is nothing but comments.
+    OnlyComments,
+    /// The text can be read in two ways, and only one of them could be compacted safely.
+    Ambiguous,
+    /// Razor and project files are left as they are.
+    UnsupportedSyntax,
+    /// The language is not known.
+    UnknownLanguage,
+}
+
+impl Reason {
+    /// The name in results, such as `no_gain`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lossless => "lossless",
+            Self::Outlined => "outlined",
+            Self::PartlyParsed => "partly_parsed",
+            Self::NotParsed => "not_parsed",
+            Self::NoOutline => "no_outline",
+            Self::NoGain => "no_gain",
+            Self::OnlyComments => "only_comments",
+            Self::Ambiguous => "ambiguous",
+            Self::UnsupportedSyntax => "unsupported_syntax",
+            Self::UnknownLanguage => "unknown_language",
+        }
+    }
+
+    /// Whether less was done than was asked for.
+    pub fn is_fall_back(self) -> bool {
+        !matches!(self, Self::Lossless | Self::Outlined | Self::NoGain)
+    }
+}
+
+/// Makes a text of a known language smaller.
+///
+/// The result is never longer than the text, and never empty unless the text was. What a compiler
+/// or a database reads stays the same at [`Level::Lossless`], byte for byte in every string, hint
+/// and directive.
+///
+/// ```
+/// use overlock_code::{CompactOptions, Docs, Language, Level, Reason, compact};
+///
+/// let text = "/// <summary>Adds.</summary>\nint Add( int a, int b )\n{\n    // Both are small.\n    return a + b;\n}\n";
+/// let compacted = compact(text, Language::Dotnet, &CompactOptions::default());
+/// assert_eq!(compacted.text, "int Add(int a,int b){\nreturn a + b;\n}");
+/// assert_eq!(compacted.reason, Reason::Lossless);
+///
+/// let sql = "SELECT /*+ FULL(t) */ [a -- b]   -- names\nFROM t WHERE note = 'it''s -- fine'";
+/// let compacted = compact(sql, Language::Sql, &CompactOptions::default());
+/// assert!(!compacted.compacted, "nobody can tell what the brackets mean here");
+/// ```
+pub fn compact(text: &str, language: Language, options: &CompactOptions) -> Compacted {
+    let Some(source) = Source::of(text, language) else {
+        return untouched(text, Reason::UnknownLanguage);
+    };
+    let (shorter, reason) = match options.level {
+        Level::Lossless => (source.lossless(text, options.docs), Reason::Lossless),
+        Level::Outline => source.outline(text, options.docs),
+    };
+    match shorter {
+        Err(reason) => untouched(text, reason),
+        Ok(shorter) if shorter.is_empty() && !text.is_empty() => {
+            untouched(text, Reason::OnlyComments)
+        }
+        Ok(shorter) if shorter.len() >= text.len() => untouched(text, Reason::NoGain),
+        Ok(shorter) => Compacted {
+            text: shorter,
+            compacted: true,
+            reason,
+        },
+    }
+}
+
+/// The text as it came.
+fn untouched(text: &str, reason: Reason) -> Compacted {
+    Compacted {
+        text: text.to_owned(),
+        compacted: false,
+        reason,
+    }
+}
+
+/// What a text is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Sql,
+    Dotnet(Syntax),
+}
+
+impl Source {
+    pub(crate) fn of(text: &str, language: Language) -> Option<Self> {
+        match language {
+            Language::Sql => Some(Self::Sql),
+            Language::Dotnet | Language::DotnetWithSql => Some(Self::Dotnet(syntax_of(text))),
+            Language::Unknown => None,
+        }
+    }
+
+    pub(crate) fn lossless(self, text: &str, docs: Docs) -> Result<String, Reason> {
+        let laid_out = match self {
+            Self::Sql => lay_out(&mut Sql::new(text), docs, Style::Sql),
+            Self::Dotnet(Syntax::CSharp) => lay_out(&mut CSharp::new(text), docs, Style::CSharp),
+            Self::Dotnet(Syntax::VisualBasic) => {
+                lay_out(&mut VisualBasic::new(text), docs, Style::VisualBasic)
+            }
+            Self::Dotnet(Syntax::Razor | Syntax::Project) => return Err(Reason::UnsupportedSyntax),
+        };
+        laid_out.map_err(|Ambiguous| Reason::Ambiguous)
+    }
+
+    fn outline(self, text: &str, docs: Docs) -> (Result<String, Reason>, Reason) {
+        let lossless = |reason| (self.lossless(text, docs), reason);
+        match self {
+            Self::Sql => match outline::sql::outline(text) {
+                Ok(outline) => (Ok(outline), Reason::Outlined),
+                Err(Ambiguous) => lossless(Reason::NotParsed),
+            },
+            Self::Dotnet(Syntax::CSharp) => {
+                let Some(found) = outline::csharp::bodies(text) else {
+                    return lossless(Reason::NotParsed);
+                };
+                let reason = match (found.parsed, found.bodies.is_empty()) {
+                    (true, _) => Reason::Outlined,
+                    (false, false) => Reason::PartlyParsed,
+                    (false, true) => Reason::NotParsed,
+                };
+                let elisions = found.bodies.iter().map(|body| &body.elision);
+                (
+                    self.lossless(&outline::without(text, elisions), docs),
+                    reason,
+                )
+            }
+            Self::Dotnet(_) => lossless(Reason::NoOutline),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Makes a text fit a number of tokens, keeping as much of it as fits.
+//!
+//! The forms are tried from the richest on: as it is, without comments and layout, with the bodies
+//! of the least relevant members left out, as an outline, and at last its beginning with a note of
+//! how much is missing. Who counts is passed in. Counts do not add up, so every form is counted as
+//! the whole it would be sent as.
+
+use crate::compact::Source;
+use crate::compact::layout::Docs;
+use crate::language::{Language, Syntax};
+use crate::outline::csharp::{Bodies, Body, bodies};
+use crate::outline::{sql, without};
+
+/// What a text is to fit into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FitOptions<'a> {
+    /// The most it may count.
+    pub tokens: u64,
+    /// What becomes of documentation comments once the text has to shrink.
+    pub docs: Docs,
+    /// Words, such as those of a question: members that have them keep their bodies longest.
+    pub relevant: &'a [&'a str],
+}
+
+/// How much of a text is left, from all to little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Form {
+    /// The text as it came.
+    Full,
+    /// Without comments and layout.
+    Lossless,
+    /// Without some bodies.
+    Partial,
+    /// Without all bodies.
+    Outline,
+    /// The beginning of one of these, and `… 120 tokens omitted`.
+    Beginning,
+}
+
+impl Form {
+    /// The name in results: `full`, `lossless`, `partial`, `outline` or `beginning`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Lossless => "lossless",
+            Self::Partial => "partial",
+            Self::Outline => "outline",
+            Self::Beginning => "beginning",
+        }
+    }
+}
+
+/// A text that was made to fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitted {
+    /// What to send.
+    pub text: String,
+    /// What it counts.
+    pub tokens: u64,
+    /// How much of it is left.
+    pub form: Form,
+    /// Whether it is within the limit. It is not only where not even the note fits.
+    pub fits: bool,
+}
+
+/// The richest form of a text that counts at most as many tokens as allowed.
+///
+/// The same text, options and counter give the same result. It is never longer than the text, and
+/// never empty unless the text was.
+///
+/// ```
+/// use overlock_code::{FitOptions, Form, Language, fit};
+///
+/// let text = "class Shop\n{\n    // Sums it up.\n    int Total(Cart cart)\n    {\n        var sum = 0;\n        \
+///             foreach (var item in cart.Items)\n            sum += item.Price;\n        return sum;\n    }\n}\n";
+/// let words = |text: &str| text.split_whitespace().count() as u64;
+/// let fitted = |tokens| fit(text, Language::Dotnet, &FitOptions { tokens, ..FitOptions::default() }, &words);
+///
+/// assert_eq!(fitted(100).form, Form::Full);
+/// assert_eq!(fitted(21).form, Form::Lossless);
+/// assert_eq!(fitted(12).text, "class Shop{\nint Total(Cart cart){… 4 lines}}");
+/// ```
+pub fn fit(
+    text: &str,
+    language: Language,
+    options: &FitOptions<'_>,
+    count: &dyn Fn(&str) -> u64,
+) -> Fitted {
+    let fitter = Fitter {
+        limit: options.tokens,
+        count,
+    };
+    let mut smallest = text.to_owned();
+    for (form, candidate) in forms(text, language, options, &fitter) {
+        let tokens = count(&candidate);
+        if tokens <= options.tokens {
+            return Fitted {
+                text: candidate,
+                tokens,
+                form,
+                fits: true,
+            };
+        }
+        if candidate.len() < smallest.len() {
+            smallest = candidate;
+        }
+    }
+    fitter.beginning(text, &smallest)
+}
+
+/// Makes a form of a text, if the text has it.
+type Make<'a> = Box<dyn Fn() -> Option<String> + 'a>;
+
+/// The forms of a text, made one after the other, as long as none fits.
+fn forms<'a>(
+    text: &'a str,
+    language: Language,
+    options: &'a FitOptions<'_>,
+    fitter: &'a Fitter<'_>,
+) -> impl Iterator<Item = (Form, String)> + 'a {
+    let source = Source::of(text, language);
+    let lossless = move || source?.lossless(text, options.docs).ok();
+    let partial = move || match source? {
+        Source::Dotnet(Syntax::CSharp) => fitter.partial(text, options),
+        _ => None,
+    };
+    let outline = move || match source? {
+        Source::Sql => sql::outline(text).ok(),
+        Source::Dotnet(Syntax::CSharp) => {
+            let Bodies { bodies, .. } = bodies(text)?;
+            shown(text, &bodies, bodies.len(), options.docs)
+        }
+        Source::Dotnet(_) => None,
+    };
+    let shorter =
+        move |form: Option<String>| form.filter(|form| !form.is_empty() && form.len() < text.len());
+    let made: [(Form, Make<'a>); 4] = [
+        (Form::Full, Box::new(move || Some(text.to_owned()))),
+        (Form::Lossless, Box::new(move || shorter(lossless()))),
+        (Form::Partial, Box::new(move || shorter(partial()))),
+        (Form::Outline, Box::new(move || shorter(outline()))),
+    ];
+    made.into_iter()
+        .filter_map(|(form, make)| Some((form, make()?)))
+}
+
+/// The text without the first so many of these bodies, and without comments and layout.
+fn shown(text: &str, bodies: &[Body], left_out: usize, docs: Docs) -> Option<String> {
+    let mut elisions: Vec<_> = bodies[..left_out]
+        .iter()
+        .map(|body| &body.elision)
+        .collect();
+    elisions.sort_by_key(|elision| elision.range.start);
+    Source::Dotnet(Syntax::CSharp)
+        .lossless(&without(text, elisions), docs)
+        .ok()
+}
+
+struct Fitter<'a> {
+    limit: u64,
+    count: &'a dyn Fn(&str) -> u64,
+}
+
+impl Fitter<'_> {
+    fn fits(&self, text: &str) -> bool {
+        (self.count)(text) <= self.limit
+    }
+
+    /// As many bodies as fit, those of the least relevant members left out first.
+    fn partial(&self, text: &str, options: &FitOptions<'_>) -> Option<String> {
+        let Bodies { mut bodies, .. } = bodies(text)?;
+        // Where nothing is more relevant, leaving out the longest leaves out the fewest.
+        bodies.sort_by_key(|body| {
+            let length = body.elision.range.len();
+            (
+                relevance(text, body, options.relevant),
+                std::cmp::Reverse(length),
+                body.head.start,
+            )
+        });
+        let (mut too_few, mut enough) = (0, bodies.len());
+        while too_few + 1 < enough {
+            let middle = usize::midpoint(too_few, enough);
+            if self.fits(&shown(text, &bodies, middle, options.docs)?) {
+                enough = middle;
+            } else {
+                too_few = middle;
+            }
+        }
+        (enough < bodies.len())
+            .then(|| shown(text, &bodies, enough, options.docs))
+            .flatten()
+    }
+
+    /// As many lines from the beginning as fit, and a note of what is missing.
+    fn beginning(&self, text: &str, smallest: &str) -> Fitted {
+        let all = (self.count)(text);
+        let cut_at = |end: usize| {
+            let kept = smallest[..smallest.floor_char_boundary(end)].trim_end();
+            let omitted = all.saturating_sub((self.count)(kept));
+            let between = if kept.is_empty() { "" } else { "\n" };
+            format!("{kept}{between}… {omitted} tokens omitted")
+        };
+        let ends: Vec<usize> = smallest.match_indices('\n').map(|(at, _)| at).collect();
+        let lines = self.most(ends.len(), |lines| {
+            cut_at(lines.checked_sub(1).map_or(0, |last| ends[last]))
+        });
+        let mut end = lines.checked_sub(1).map_or(0, |last| ends[last]);
+        if end == 0 {
+            end = self.most(smallest.len(), cut_at);
+        }
+        let mut cut = cut_at(end);
+        if cut.len() > text.len() {
+            text.clone_into(&mut cut);
+        }
+        let tokens = (self.count)(&cut);
+        Fitted {
+            text: cut,
+            tokens,
+            form: Form::Beginning,
+            fits: tokens <= self.limit,
+        }
+    }
+
+    /// The most of something that fits, or none of it.
+    fn most(&self, all: usize, cut: impl Fn(usize) -> String) -> usize {
+        let (mut fits, mut too_many) = (0, all + 1);
+        while fits + 1 < too_many {
+            let middle = usize::midpoint(fits, too_many);
+            if self.fits(&cut(middle)) {
+                fits = middle;
+            } else {
+                too_many = middle;
+            }
+        }
+        fits
+    }
+}
+
+/// How much a member has to do with the words; its declaration counts for more than its body.
+fn relevance(text: &str, body: &Body, words: &[&str]) -> usize {
+    let head = text[body.head.clone()].to_ascii_lowercase();
+    let inside = text[body.elision.range.clone()].to_ascii_lowercase();
+    words
+        .iter()
+        .map(|word| word.to_ascii_lowercase())
+        .filter(|word| !word.is_empty())
+        .map(|word| 3 * usize::from(head.contains(&word)) + usize::from(inside.contains(&word)))
+        .sum()
+}

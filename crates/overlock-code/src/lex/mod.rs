@@ -1,0 +1,174 @@
+//! What source text is made of, as far as compaction has to know.
+//!
+//! A lexer here answers one question: which bytes are code, which are comments, and where may
+//! white space change. It munches no operators and knows no keywords, because nothing between two
+//! tokens that touch is ever changed. What it cannot read to its end, such as a string that is
+//! never closed, it gives back as it stands, to the end of the text: nothing is deleted on a guess.
+
+pub(crate) mod csharp;
+pub(crate) mod dialect;
+pub(crate) mod sql;
+pub(crate) mod visual_basic;
+
+use memchr::{memchr, memchr2};
+
+/// White space between two tokens, from none to a line break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Gap {
+    None,
+    Space,
+    Line,
+}
+
+/// What a token is to compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A name, a keyword or a number.
+    Word,
+    /// A string or character literal, or a quoted name.
+    Quoted,
+    /// One character of punctuation.
+    Mark,
+    /// A line that keeps its line: a directive, a command of a client.
+    Line,
+    /// Bytes that are kept as they are.
+    Opaque,
+    /// A comment that a program reads, such as an optimizer hint.
+    Hint,
+    /// A documentation comment.
+    Doc,
+    /// A comment.
+    Comment,
+    /// A directive that only folds text in an editor.
+    Region,
+}
+
+impl Kind {
+    /// Whether a compiler reads it.
+    pub(crate) fn is_code(self) -> bool {
+        !matches!(self, Self::Doc | Self::Comment | Self::Region)
+    }
+}
+
+/// A piece of the text, and the white space before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) gap: Gap,
+}
+
+impl Token {
+    pub(crate) fn text(self, text: &str) -> &str {
+        &text[self.start..self.end]
+    }
+
+    pub(crate) fn is_mark(self, text: &str, mark: u8) -> bool {
+        self.kind == Kind::Mark && text.as_bytes()[self.start] == mark
+    }
+
+    pub(crate) fn is_word(self, text: &str, word: &str) -> bool {
+        self.kind == Kind::Word && self.text(text).eq_ignore_ascii_case(word)
+    }
+}
+
+/// Why a text cannot be read with certainty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ambiguous;
+
+pub(crate) type Lexed = Result<Option<Token>, Ambiguous>;
+
+/// A lexer: one token after the other, until there is none.
+pub(crate) trait Lexer<'a> {
+    fn text(&self) -> &'a str;
+    fn next(&mut self) -> Lexed;
+}
+
+/// Whether a byte can be part of a name; everything beyond ASCII is.
+pub(crate) const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
+}
+
+/// Skips white space, and marks of byte order as well: where the next token begins, and what was skipped.
+pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> (usize, Gap) {
+    let mut gap = Gap::None;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == BYTE_ORDER_MARK[0] && bytes[at..].starts_with(BYTE_ORDER_MARK) {
+            gap = gap.max(Gap::Space);
+            at += BYTE_ORDER_MARK.len();
+            continue;
+        }
+        if !is_space(byte) {
+            break;
+        }
+        let here = if matches!(byte, b'\n' | b'\r') {
+            Gap::Line
+        } else {
+            Gap::Space
+        };
+        gap = gap.max(here);
+        at += 1;
+    }
+    (at, gap)
+}
+
+/// Where a run of word bytes ends.
+pub(crate) fn word_end(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at).is_some_and(|&byte| is_word(byte)) {
+        at += 1;
+    }
+    at
+}
+
+/// Where the line ends, as C# and Visual Basic see it: they know five line separators.
+pub(crate) fn line_end(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at..];
+    let rest = &rest[..memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
+    let mut from = 0;
+    while let Some(found) = memchr2(0xc2, 0xe2, &rest[from..]) {
+        let here = &rest[from + found..];
+        let separators: [&[u8]; 3] = ["\u{85}", "\u{2028}", "\u{2029}"].map(str::as_bytes);
+        if separators
+            .iter()
+            .any(|separator| here.starts_with(separator))
+        {
+            return at + from + found;
+        }
+        from += found + 1;
+    }
+    at + rest.len()
+}
+
+/// Where the line ends at a line feed, whatever else is in it.
+pub(crate) fn feed_end(bytes: &[u8], at: usize) -> usize {
+    memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |found| at + found)
+}
+
+/// Whether a piece of a token stream is shorter without its trailing blanks.
+pub(crate) fn trimmed_end(bytes: &[u8], start: usize, mut end: usize) -> usize {
+    while end > start && is_space(bytes[end - 1]) {
+        end -= 1;
+    }
+    end
+}
+
+/// Whether some line of a piece of text begins with a directive that opens or closes a branch.
+pub(crate) fn has_branch(piece: &str) -> bool {
+    piece.lines().skip(1).any(|line| {
+        let line = line.trim_start();
+        line.strip_prefix('#').is_some_and(|directive| {
+            let directive = directive.trim_start();
+            let word = &directive[..word_end(directive.as_bytes(), 0)];
+            ["if", "elif", "else", "elseif", "endif", "end"]
+                .iter()
+                .any(|branch| word.eq_ignore_ascii_case(branch))
+        })
+    })
+}

@@ -1,0 +1,458 @@
+//! Reads SQL of any dialect into tokens.
+//!
+//! The dialects agree on most of the text. Where they do not (a backslash before a quote, a
+//! comment in a comment, `#`, `$$`, `[`), the words of the whole text decide which one it is, and
+//! where they do not decide either, the text is ambiguous and left alone. What the clients of the
+//! databases read by the line (`GO`, `\echo`, `:setvar`, `PROMPT`, `DELIMITER`, the rows after a
+//! `COPY … FROM stdin`) keeps its lines.
+
+use memchr::{memchr, memchr2, memmem};
+
+use super::dialect::{Dialect, dialect};
+use super::{
+    Ambiguous, Gap, Kind, Lexed, Lexer, Token, feed_end, is_word, skip_space, trimmed_end, word_end,
+};
+
+/// Reads one SQL text.
+pub(crate) struct Sql<'a> {
+    text: &'a str,
+    at: usize,
+    at_line_start: bool,
+    /// Nothing of a statement has been read yet.
+    at_statement_start: bool,
+    /// Found out at the first place that needs it.
+    dialect: std::cell::OnceCell<Option<Dialect>>,
+    copy: Copy,
+    /// Where the last punctuation ended; nothing touches the very beginning.
+    mark_end: usize,
+    unclosed: Unclosed,
+}
+
+/// Quotes whose end was looked for in vain. What is not found once is not looked for again, so that
+/// no text is read to its end over and over.
+#[derive(Default)]
+struct Unclosed {
+    backtick: bool,
+    alternative: bool,
+    dollar: bool,
+}
+
+/// How far a `COPY … FROM stdin;` has been read. Its rows follow on the next line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copy {
+    No,
+    Statement,
+    FromStdin,
+    Rows,
+}
+
+impl<'a> Sql<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            at_line_start: true,
+            at_statement_start: true,
+            dialect: std::cell::OnceCell::new(),
+            copy: Copy::No,
+            mark_end: usize::MAX,
+            unclosed: Unclosed::default(),
+        }
+    }
+
+    /// Reads a text as one of a known dialect, or of none.
+    #[cfg(test)]
+    pub(crate) fn speaking(text: &'a str, dialect: Option<Dialect>) -> Self {
+        Self {
+            dialect: std::cell::OnceCell::from(dialect),
+            ..Self::new(text)
+        }
+    }
+
+    fn dialect(&self) -> Option<Dialect> {
+        *self.dialect.get_or_init(|| dialect(self.text))
+    }
+
+    fn token(&mut self, start: usize, first: u8, gap: Gap) -> Result<(Kind, usize), Ambiguous> {
+        let bytes = self.text.as_bytes();
+        let second = bytes.get(start + 1).copied();
+        Ok(match (first, second) {
+            (b'-', Some(b'-')) => self.line_comment(start),
+            (b'/', Some(b'*')) => return self.block_comment(start),
+            (b'\'' | b'"', _) => (Kind::Quoted, self.quoted(start, first)?),
+            (b'`', _) => self.backtick(start),
+            (b'[', _) => return self.bracket(start, gap),
+            (b'$', _) => self.dollar(start),
+            (b'#', _) => self.hash(start),
+            (b'\\', _) => (Kind::Line, self.client_command(start)),
+            (b':', Some(next)) if self.at_line_start && next.is_ascii_alphabetic() => {
+                let word = &self.text[start + 1..word_end(bytes, start + 1)];
+                if is_sqlcmd(word) {
+                    (Kind::Line, self.rest_of_line(start))
+                } else {
+                    (Kind::Mark, start + 1)
+                }
+            }
+            (b'@', _) => (Kind::Word, name_end(bytes, start + 1)),
+            (first, _) if is_word(first) => self.word(start),
+            _ => (Kind::Mark, start + 1),
+        })
+    }
+
+    fn rest_of_line(&self, start: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        trimmed_end(bytes, start, feed_end(bytes, start))
+    }
+
+    fn word(&mut self, start: usize) -> (Kind, usize) {
+        let bytes = self.text.as_bytes();
+        let end = name_end(bytes, start);
+        let word = &self.text[start..end];
+        if self.at_line_start && self.is_line_command(word, &bytes[end..]) {
+            return (Kind::Line, self.rest_of_line(start));
+        }
+        if bytes.get(end) == Some(&b'\'') {
+            if word.eq_ignore_ascii_case("e") {
+                return (Kind::Quoted, quote_end(bytes, end, b'\'', true));
+            }
+            let alternative = word.eq_ignore_ascii_case("q") || word.eq_ignore_ascii_case("nq");
+            if alternative
+                && !self.unclosed.alternative
+                && matches!(self.dialect(), None | Some(Dialect::Oracle))
+            {
+                match alternative_quote_end(self.text, end) {
+                    Some(end) => return (Kind::Quoted, end),
+                    None => self.unclosed.alternative = true,
+                }
+            }
+        }
+        if self.at_statement_start && word.eq_ignore_ascii_case("copy") {
+            self.copy = Copy::Statement;
+        } else if self.copy == Copy::Statement && word.eq_ignore_ascii_case("stdin") {
+            self.copy = Copy::FromStdin;
+        }
+        (Kind::Word, end)
+    }
+
+    /// Whether a line that begins with this word is one that a client reads.
+    fn is_line_command(&self, word: &str, rest: &[u8]) -> bool {
+        // A column or table of that name is followed by something else than text.
+        let followed = matches!(rest.first(), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
+        let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+        let begins = self.at_statement_start && is(&["prompt", "prom", "rem", "remark"]);
+        followed && (begins || is(&["delimiter"]))
+    }
+
+    /// A string or a quoted name. Only `MySQL` lets a backslash keep it open.
+    fn quoted(&self, start: usize, quote: u8) -> Result<usize, Ambiguous> {
+        let bytes = self.text.as_bytes();
+        let plain = quote_end(bytes, start, quote, false);
+        if memchr(b'\\', &bytes[start..plain]).is_none() {
+            return Ok(plain);
+        }
+        let escaped = quote_end(bytes, start, quote, true);
+        if plain == escaped {
+            return Ok(plain);
+        }
+        match self.dialect() {
+            Some(Dialect::MySql) => Ok(escaped),
+            Some(_) => Ok(plain),
+            None => Err(Ambiguous),
+        }
+    }
+
+    fn backtick(&mut self, start: usize) -> (Kind, usize) {
+        if !self.unclosed.backtick {
+            let rest = &self.text.as_bytes()[start + 1..];
+            match memchr(b'`', rest) {
+                Some(found) => return (Kind::Quoted, start + 1 + found + 1),
+                None => self.unclosed.backtick = true,
+            }
+        }
+        (Kind::Mark, start + 1)
+    }
+
+    /// A name in brackets in T-SQL; a subscript or an array elsewhere.
+    fn bracket(&self, start: usize, gap: Gap) -> Result<(Kind, usize), Ambiguous> {
+        let bytes = self.text.as_bytes();
+        let subscript = (Kind::Mark, start + 1);
+        let Some(end) = bracket_end(bytes, start) else {
+            return Ok(subscript);
+        };
+        let follows = |byte: u8| is_word(byte) || matches!(byte, b']' | b')');
+        let touches = gap == Gap::None && start > 0 && follows(bytes[start - 1]);
+        match self.dialect() {
+            Some(Dialect::TSql) => Ok((Kind::Quoted, end)),
+            Some(_) => Ok(subscript),
+            None if touches => Ok(subscript),
+            // Either reading leaves what is inside as it stands.
+            None if is_plain(&bytes[start + 1..end - 1]) => Ok((Kind::Quoted, end)),
+            None => Err(Ambiguous),
+        }
+    }
+
+    /// A dollar-quoted string of PostgreSQL, unless the dialect has another use for the dollar.
+    fn dollar(&mut self, start: usize) -> (Kind, usize) {
+        let bytes = self.text.as_bytes();
+        let tag_end = word_end(bytes, start + 1);
+        let is_tag = bytes.get(tag_end) == Some(&b'$')
+            && !bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
+        // With `DELIMITER $$` it ends the statements of MySQL.
+        if !is_tag || self.unclosed.dollar || self.dialect() == Some(Dialect::MySql) {
+            return (Kind::Mark, start + 1);
+        }
+        let tag = &bytes[start..=tag_end];
+        match memmem::find(&bytes[tag_end + 1..], tag) {
+            Some(found) => (Kind::Quoted, tag_end + 1 + found + tag.len()),
+            None if matches!(self.dialect(), None | Some(Dialect::Postgres)) => {
+                (Kind::Opaque, trimmed_end(bytes, start, bytes.len()))
+            }
+            None => {
+                self.unclosed.dollar = true;
+                (Kind::Mark, start + 1)
+            }
+        }
+    }
+
+    /// A comment in `MySQL`, a temporary table in T-SQL, an operator in PostgreSQL.
+    fn hash(&self, start: usize) -> (Kind, usize) {
+        let bytes = self.text.as_bytes();
+        match self.dialect() {
+            Some(Dialect::MySql) => (Kind::Comment, self.rest_of_line(start)),
+            None if self.at_line_start => (Kind::Line, self.rest_of_line(start)),
+            Some(Dialect::Postgres) => (Kind::Mark, start + 1),
+            _ => (Kind::Word, name_end(bytes, start + 1)),
+        }
+    }
+
+    fn line_comment(&self, start: usize) -> (Kind, usize) {
+        let bytes = self.text.as_bytes();
+        let end = feed_end(bytes, start);
+        let trimmed = trimmed_end(bytes, start, end);
+        let after = bytes.get(start + 2);
+        if after == Some(&b'+') {
+            return (Kind::Hint, trimmed);
+        }
+        // MySQL reads two dashes as a comment only before white space. A lone carriage return
+        // ends a comment for some clients and not for others.
+        let opens = after.is_none_or(|&byte| byte <= b' ' || byte == b'-');
+        let keeps = memchr(b'\r', &bytes[start..trimmed]).is_some()
+            || (!opens && self.dialect() == Some(Dialect::MySql));
+        (if keeps { Kind::Line } else { Kind::Comment }, trimmed)
+    }
+
+    /// Comments nest in T-SQL and PostgreSQL and do not in `MySQL` and Oracle.
+    fn block_comment(&self, start: usize) -> Result<(Kind, usize), Ambiguous> {
+        let bytes = self.text.as_bytes();
+        let kind = match bytes.get(start + 2) {
+            Some(b'+' | b'!') => Kind::Hint,
+            Some(b'M') if bytes.get(start + 3) == Some(&b'!') => Kind::Hint,
+            // Some take what touches an operator for a part of it.
+            _ if self.mark_end == start && b"<>=+-*/%^&|~!@#?".contains(&bytes[start - 1]) => {
+                Kind::Hint
+            }
+            _ => Kind::Comment,
+        };
+        let rest = trimmed_end(bytes, start, bytes.len());
+        let flat = memmem::find(&bytes[start + 2..], b"*/").map(|found| start + 2 + found + 2);
+        let nests = memmem::find(&bytes[start + 2..flat.unwrap_or(bytes.len())], b"/*").is_some();
+        let end = if nests {
+            match self.dialect() {
+                Some(Dialect::MySql | Dialect::Oracle) => flat,
+                Some(Dialect::TSql | Dialect::Postgres) => nested_end(bytes, start),
+                None => return Err(Ambiguous),
+            }
+        } else {
+            flat
+        };
+        Ok(end.map_or((Kind::Opaque, rest), |end| (kind, end)))
+    }
+
+    /// A command of `psql` or `mysql`: to the end of its line.
+    fn client_command(&mut self, start: usize) -> usize {
+        let end = self.rest_of_line(start);
+        let command = self.text[start..end].to_ascii_lowercase();
+        if command.starts_with("\\copy") && command.contains("from stdin") {
+            self.copy = Copy::Rows;
+        }
+        end
+    }
+
+    /// The rows after a `COPY`, up to the line `\.`.
+    fn rows(&mut self) -> Option<Token> {
+        let bytes = self.text.as_bytes();
+        let start = (feed_end(bytes, self.at) + 1).min(bytes.len());
+        self.copy = Copy::No;
+        let end = memmem::find(&bytes[start.saturating_sub(1)..], b"\n\\.")
+            .map_or(bytes.len(), |found| (start + found).saturating_sub(1));
+        let end = end.max(start);
+        let kept_end = trimmed_end(bytes, start, end);
+        if kept_end == start {
+            return None;
+        }
+        self.at = end;
+        self.at_line_start = true;
+        Some(Token {
+            kind: Kind::Line,
+            start,
+            end: kept_end,
+            gap: Gap::Line,
+        })
+    }
+}
+
+impl<'a> Lexer<'a> for Sql<'a> {
+    fn text(&self) -> &'a str {
+        self.text
+    }
+
+    fn next(&mut self) -> Lexed {
+        if self.copy == Copy::Rows
+            && let Some(rows) = self.rows()
+        {
+            return Ok(Some(rows));
+        }
+        let bytes = self.text.as_bytes();
+        let (start, gap) = skip_space(bytes, self.at);
+        self.at_line_start |= gap == Gap::Line;
+        let Some(&first) = bytes.get(start) else {
+            return Ok(None);
+        };
+        let (kind, end) = self.token(start, first, gap)?;
+        self.at = end;
+        if kind == Kind::Mark {
+            self.mark_end = end;
+        }
+        if kind.is_code() {
+            self.at_line_start = false;
+            self.at_statement_start = match kind {
+                Kind::Line => true,
+                Kind::Mark => matches!(first, b';' | b'/'),
+                Kind::Word => end - start == 2 && bytes[start..end].eq_ignore_ascii_case(b"go"),
+                _ => false,
+            };
+            if first == b';' && kind == Kind::Mark {
+                self.copy = match self.copy {
+                    Copy::FromStdin => Copy::Rows,
+                    _ => Copy::No,
+                };
+            }
+        }
+        Ok(Some(Token {
+            kind,
+            start,
+            end,
+            gap,
+        }))
+    }
+}
+
+/// Names may hold `$`, `#` and `@` after their first character.
+fn name_end(bytes: &[u8], mut at: usize) -> usize {
+    while bytes
+        .get(at)
+        .is_some_and(|&byte| is_word(byte) || matches!(byte, b'$' | b'#' | b'@'))
+    {
+        at += 1;
+    }
+    at
+}
+
+/// Where a quoted text ends; a doubled quote does not end it. An open one goes on to the end.
+fn quote_end(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> usize {
+    let mut at = start + 1;
+    loop {
+        let found = if escapes {
+            memchr2(quote, b'\\', bytes.get(at..).unwrap_or_default())
+        } else {
+            memchr(quote, bytes.get(at..).unwrap_or_default())
+        };
+        let Some(found) = found else {
+            return trimmed_end(bytes, start + 1, bytes.len());
+        };
+        at += found;
+        let escape = bytes[at] == b'\\' && escapes;
+        if escape || bytes.get(at + 1) == Some(&quote) {
+            at += 2;
+        } else {
+            return at + 1;
+        }
+    }
+}
+
+/// Whether no string or comment can begin in these bytes.
+fn is_plain(bytes: &[u8]) -> bool {
+    let opens = |byte: &u8| {
+        matches!(
+            byte,
+            b'\'' | b'"' | b'\n' | b'\r' | b'[' | b'`' | b'$' | b'#' | b'\\'
+        )
+    };
+    !bytes.iter().any(opens)
+        && memmem::find(bytes, b"--").is_none()
+        && memmem::find(bytes, b"/*").is_none()
+}
+
+fn bracket_end(bytes: &[u8], start: usize) -> Option<usize> {
+    /// Longer than any name: identifiers have at most 128 characters.
+    const LONGEST: usize = 600;
+    let limit = bytes.len().min(start + LONGEST);
+    let mut at = start + 1;
+    loop {
+        at += memchr(b']', bytes.get(at..limit)?)?;
+        if bytes.get(at + 1) != Some(&b']') {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+/// Oracle's `q'[…]'`, from its quote on.
+fn alternative_quote_end(text: &str, quote: usize) -> Option<usize> {
+    let rest = &text[quote + 1..];
+    let open = rest.chars().next().filter(|open| !open.is_whitespace())?;
+    let close = match open {
+        '[' => ']',
+        '(' => ')',
+        '{' => '}',
+        '<' => '>',
+        other => other,
+    };
+    let mut closing = [0; 5];
+    let length = close.encode_utf8(&mut closing).len();
+    closing[length] = b'\'';
+    let from = open.len_utf8();
+    let found = memmem::find(&rest.as_bytes()[from..], &closing[..=length])?;
+    Some(quote + 1 + from + found + length + 1)
+}
+
+fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut depth = 1_usize;
+    let mut at = start + 2;
+    loop {
+        at += memchr2(b'*', b'/', bytes.get(at..)?)?;
+        match (bytes[at], bytes.get(at + 1)) {
+            (b'*', Some(b'/')) => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            (b'/', Some(b'*')) => {
+                depth += 1;
+                at += 2;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+fn is_sqlcmd(word: &str) -> bool {
+    let commands = [
+        "setvar", "r", "on", "connect", "out", "error", "list", "listvar", "exit", "quit", "reset",
+    ];
+    commands
+        .iter()
+        .any(|command| word.eq_ignore_ascii_case(command))
+}

@@ -1,0 +1,434 @@
+//! Finds what can go in SQL: everything but definitions, and the skeleton of what they do.
+//!
+//! Nothing is parsed: real SQL is more than any grammar knows. Words at the places where
+//! statements begin decide what is kept. A table keeps its columns, a procedure its parameters,
+//! and of its body the tables that are read and written and the predicates on them. Lists of
+//! columns, assigned values, rows, variables and control flow go.
+
+use super::{Elision, lines_mark, without};
+use crate::compact::Source;
+use crate::compact::layout::Docs;
+use crate::lex::sql::Sql;
+use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token};
+
+/// The outline of a text, already without comments and layout.
+pub(crate) fn outline(text: &str) -> Result<String, Ambiguous> {
+    /// A function in a string in a function: that is where it ends.
+    const DEPTH: usize = 2;
+    let skeleton = skeleton(text, DEPTH)?;
+    let shorter = Source::Sql
+        .lossless(&skeleton, Docs::Drop)
+        .map_err(|_| Ambiguous)?;
+    Ok(without_repetition(&shorter))
+}
+
+/// The text without what is not part of the outline.
+fn skeleton(text: &str, depth: usize) -> Result<String, Ambiguous> {
+    let mut lexer = Sql::new(text);
+    let mut tokens = Vec::new();
+    while let Some(token) = lexer.next()? {
+        if token.kind.is_code() {
+            tokens.push(token);
+        }
+    }
+    let mut reader = Reader {
+        text,
+        tokens: &tokens,
+        frames: vec![Frame::new(Mode::Skip)],
+        in_body: false,
+        updates: false,
+        last_word: "",
+    };
+    let kept: Vec<bool> = (0..tokens.len()).map(|index| reader.keeps(index)).collect();
+    Ok(without(text, &elisions(text, &tokens, &kept, depth)))
+}
+
+/// What becomes of the tokens of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// They go.
+    Skip,
+    /// They stay.
+    Keep,
+    /// They stay, lists of columns included: a view.
+    KeepAll,
+    /// They stay until the body of a definition begins.
+    Header,
+    /// What is selected goes, up to the tables.
+    SelectList,
+    /// What is assigned goes, up to the tables or the predicate.
+    Assignments,
+    /// The rows go, up to the end of the statement.
+    Rows,
+    /// The name of what is called stays.
+    Call,
+    /// What it is called with goes.
+    Arguments,
+}
+
+/// A statement, or what stands in parentheses in one.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    mode: Mode,
+    /// A query began here, so that its `FROM` is meant and not that of a function.
+    selects: bool,
+    /// Whether the parenthesis that opened it stays.
+    opened: bool,
+}
+
+impl Frame {
+    fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            selects: false,
+            opened: false,
+        }
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    tokens: &'a [Token],
+    frames: Vec<Frame>,
+    /// Inside a procedure, a function or a package.
+    in_body: bool,
+    /// The statement assigns values after `SET`.
+    updates: bool,
+    last_word: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn keeps(&mut self, index: usize) -> bool {
+        let token = self.tokens[index];
+        match token.kind {
+            Kind::Word => {
+                let word = token.text(self.text);
+                let keeps = self.word(index, word);
+                self.last_word = word;
+                keeps
+            }
+            Kind::Mark => {
+                let keeps = self.mark(index);
+                self.last_word = "";
+                keeps
+            }
+            Kind::Line => {
+                self.reset(false);
+                false
+            }
+            Kind::Quoted if token.text(self.text).starts_with('$') && self.in_body => {
+                // The body of a function of PostgreSQL; its language comes after it.
+                self.reset(false);
+                self.frame().mode = Mode::Keep;
+                true
+            }
+            _ => {
+                self.last_word = "";
+                self.stays()
+            }
+        }
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        if self.frames.is_empty() {
+            self.frames.push(Frame::new(Mode::Skip));
+        }
+        self.frames
+            .last_mut()
+            .expect("one was pushed if there was none")
+    }
+
+    fn stays(&mut self) -> bool {
+        matches!(
+            self.frame().mode,
+            Mode::Keep | Mode::KeepAll | Mode::Header | Mode::Call
+        )
+    }
+
+    fn reset(&mut self, in_body: bool) {
+        self.frames.clear();
+        self.frames.push(Frame::new(Mode::Skip));
+        self.in_body = in_body;
+    }
+
+    fn mark(&mut self, index: usize) -> bool {
+        let byte = self.text.as_bytes()[self.tokens[index].start];
+        match byte {
+            b'(' => {
+                let queries = self.next_is(index, "select") || self.next_is(index, "with");
+                let mut frame = *self.frame();
+                frame.opened = self.stays() || queries;
+                frame.selects = false;
+                if frame.mode == Mode::Call {
+                    self.frame().mode = Mode::Arguments;
+                    frame.mode = Mode::Arguments;
+                    frame.opened = false;
+                }
+                self.frames.push(frame);
+                frame.opened
+            }
+            b')' if self.frames.len() > 1 => self.frames.pop().is_some_and(|frame| frame.opened),
+            b';' => {
+                let stays = self.frames.iter().any(|frame| frame.mode != Mode::Skip);
+                self.reset(self.in_body);
+                stays
+            }
+            b'/' if self.is_alone(index) => {
+                self.reset(false);
+                true
+            }
+            b'.' => self.stays(),
+            _ => {
+                if self.frame().mode == Mode::Call && byte != b'=' {
+                    self.frame().mode = Mode::Arguments;
+                }
+                self.stays()
+            }
+        }
+    }
+
+    fn word(&mut self, index: usize, word: &'a str) -> bool {
+        if word.eq_ignore_ascii_case("go") && self.is_alone(index) {
+            self.reset(false);
+            return true;
+        }
+        let mode = self.frame().mode;
+        if mode == Mode::Header {
+            return self.header(word);
+        }
+        let is = |name: &str| word.eq_ignore_ascii_case(name);
+        let nested = self.frames.len() > 1;
+        if is("select") {
+            self.frame().selects = true;
+            if mode != Mode::KeepAll {
+                self.frame().mode = Mode::SelectList;
+            }
+            return true;
+        }
+        if mode != Mode::Skip && mode != Mode::Call && self.continues(word) {
+            return self.stays();
+        }
+        if mode == Mode::Keep && !nested && (is("values") || is("set") && self.updates) {
+            self.frame().mode = if is("values") {
+                Mode::Rows
+            } else {
+                Mode::Assignments
+            };
+            return true;
+        }
+        let begins = !nested && self.begins(index);
+        if begins && let Some(mode) = self.statement(index, word) {
+            *self.frame() = Frame::new(mode);
+            self.updates = is("update") || is("merge") || is("insert");
+            return mode != Mode::Skip;
+        }
+        if mode == Mode::Call {
+            let is_name = index > 0 && self.tokens[index - 1].is_mark(self.text, b'.')
+                || ["exec", "execute", "call"]
+                    .iter()
+                    .any(|call| self.last_word.eq_ignore_ascii_case(call));
+            let assigned = index > 0 && self.tokens[index - 1].is_mark(self.text, b'=');
+            if !is_name && !assigned {
+                self.frame().mode = Mode::Arguments;
+            }
+        }
+        self.stays()
+    }
+
+    /// A word of the head of a definition: the body may begin here.
+    fn header(&mut self, word: &str) -> bool {
+        let is = |name: &str| word.eq_ignore_ascii_case(name);
+        let nested = self.frames.len() > 1;
+        let typed = self.last_word.starts_with('@')
+            || ["execute", "exec"]
+                .iter()
+                .any(|name| self.last_word.eq_ignore_ascii_case(name));
+        let opens = (is("as") || is("is")) && !typed && !nested;
+        if opens || (is("begin") && !nested) {
+            *self.frame() = Frame::new(Mode::Skip);
+            self.in_body = true;
+        }
+        true
+    }
+
+    /// Whether a word goes on with the statement it stands in, and what it changes.
+    fn continues(&mut self, word: &str) -> bool {
+        let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+        let frame = self.frame();
+        match frame.mode {
+            Mode::SelectList if frame.selects && is(&["from", "into", "where", "bulk"]) => {
+                frame.mode = Mode::Keep;
+                true
+            }
+            Mode::Assignments if is(&["from", "where", "output", "returning"]) => {
+                frame.mode = Mode::Keep;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a statement can begin here.
+    fn begins(&self, index: usize) -> bool {
+        let Some(before) = index.checked_sub(1).map(|before| self.tokens[before]) else {
+            return true;
+        };
+        let token = self.tokens[index];
+        let opens = ["begin", "then", "else", "as", "is", "loop", "go", "do"];
+        token.gap == Gap::Line
+            || before.kind == Kind::Line
+            || before.is_mark(self.text, b';')
+            || opens.iter().any(|word| before.is_word(self.text, word))
+    }
+
+    /// What becomes of the statement that begins with this word, if one does.
+    fn statement(&mut self, index: usize, word: &str) -> Option<Mode> {
+        let lower = word.to_ascii_lowercase();
+        let in_statement = self.frame().mode != Mode::Skip;
+        Some(match lower.as_str() {
+            "create" | "alter" => self.definition(index),
+            "procedure" | "function" if self.in_body => Mode::Header,
+            "drop" | "grant" | "revoke" | "truncate" | "use" | "insert" | "update" | "delete"
+            | "merge" => Mode::Keep,
+            "with" if !self.next_is_mark(index, b'(') && !in_statement => Mode::Keep,
+            "exec" | "execute" | "call" => Mode::Call,
+            "declare" | "set" | "if" | "while" | "begin" | "end" | "else" | "elsif" | "print"
+            | "return" | "open" | "fetch" | "close" | "deallocate" | "raiserror" | "throw"
+            | "commit" | "rollback" | "save" | "goto" | "waitfor" | "exit" | "loop" | "for"
+            | "raise" | "exception" | "perform" | "prompt" | "comment" | "analyze" | "show" => {
+                Mode::Skip
+            }
+            _ => return None,
+        })
+    }
+
+    /// A definition stays whole, unless it has a body.
+    fn definition(&mut self, index: usize) -> Mode {
+        const WITH_BODY: [&str; 6] = [
+            "procedure",
+            "proc",
+            "function",
+            "trigger",
+            "package",
+            "event",
+        ];
+        const WHOLE: [&str; 3] = ["view", "table", "type"];
+        let kinds = self.tokens[index..]
+            .iter()
+            .take(8)
+            .filter(|token| token.kind == Kind::Word);
+        for token in kinds {
+            let is = |names: &[&str]| names.iter().any(|name| token.is_word(self.text, name));
+            if is(&WITH_BODY) {
+                return Mode::Header;
+            }
+            if is(&WHOLE) {
+                return Mode::KeepAll;
+            }
+        }
+        Mode::Keep
+    }
+
+    fn next_is(&self, index: usize, word: &str) -> bool {
+        self.tokens
+            .get(index + 1)
+            .is_some_and(|next| next.is_word(self.text, word))
+    }
+
+    fn next_is_mark(&self, index: usize, mark: u8) -> bool {
+        self.tokens
+            .get(index + 1)
+            .is_some_and(|next| next.is_mark(self.text, mark))
+    }
+
+    /// Whether a token has a line to itself.
+    fn is_alone(&self, index: usize) -> bool {
+        let begins = index == 0 || self.tokens[index].gap == Gap::Line;
+        begins
+            && self
+                .tokens
+                .get(index + 1)
+                .is_none_or(|next| next.gap == Gap::Line)
+    }
+}
+
+/// The runs of tokens that go, each with its mark.
+fn elisions(text: &str, tokens: &[Token], kept: &[bool], depth: usize) -> Vec<Elision> {
+    let mut elisions: Vec<Elision> = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let token = tokens[at];
+        let from = at;
+        at += 1;
+        if let Some(mark) = body_in_a_string(text, token, depth) {
+            elisions.push(Elision {
+                range: token.start..token.end,
+                mark,
+            });
+            continue;
+        }
+        if kept[from] {
+            continue;
+        }
+        while at < tokens.len() && !kept[at] && body_in_a_string(text, tokens[at], 0).is_none() {
+            at += 1;
+        }
+        let range = token.start..tokens[at - 1].end;
+        let piece = &text[range.clone()];
+        let breaks = piece.contains('\n')
+            || token.gap == Gap::Line && tokens.get(at).is_none_or(|next| next.gap == Gap::Line);
+        let mark = if breaks {
+            lines_mark(piece)
+        } else {
+            "…".to_owned()
+        };
+        if mark.len() < piece.len() {
+            elisions.push(Elision { range, mark });
+        }
+    }
+    elisions
+}
+
+/// A function of PostgreSQL has its body in a string, which is outlined like the text around it.
+fn body_in_a_string(text: &str, token: Token, depth: usize) -> Option<String> {
+    let literal = token.text(text);
+    if token.kind != Kind::Quoted || !literal.starts_with('$') || !literal.contains('\n') {
+        return None;
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        return Some(String::new());
+    };
+    let tag = literal[1..].find('$').map(|end| &literal[..end + 2])?;
+    let inside = literal.strip_prefix(tag)?.strip_suffix(tag)?;
+    let body = skeleton(inside, depth).ok()?;
+    let body = Source::Sql.lossless(&body, Docs::Drop).ok()?;
+    let mark = format!("{tag}\n{body}\n{tag}");
+    (mark.len() < literal.len()).then_some(mark)
+}
+
+/// Says of lines that are the same, one after the other, how many there are.
+fn without_repetition(text: &str) -> String {
+    const WORTH_IT: usize = 3;
+    let mut out = String::with_capacity(text.len());
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let mut more = 0_usize;
+        while lines.next_if_eq(&line).is_some() {
+            more += 1;
+        }
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(line);
+        let mark = format!("\n… {more} more lines like it");
+        if more >= WORTH_IT && mark.len() < more * (line.len() + 1) {
+            out.push_str(&mark);
+        } else {
+            (0..more).for_each(|_| {
+                out.push('\n');
+                out.push_str(line);
+            });
+        }
+    }
+    out
+}

@@ -1,0 +1,148 @@
+//! What holds for every text, through the public functions.
+
+use overlock_code::{
+    CompactOptions, Docs, FitOptions, Form, Language, Level, classify, compact, fit,
+};
+use proptest::prelude::*;
+
+/// Real code of each kind, to be cut anywhere and mixed with anything.
+const SAMPLES: [&str; 5] = [
+    "using System;\n\nnamespace Shop\n{\n    /// <summary>A cart.</summary>\n    [Serializable]\n    public sealed class Cart<T> : IEnumerable<List<T>> where T : class\n    {\n        private readonly string _path = @\"c:\\temp\"\"x\";\n#if DEBUG\n        public int Count { get; private set; } // how many\n#else\n        public int Count => 0;\n#endif\n        public string Show(int a, string b = \"//\")\n        {\n            /* all of it */\n            return $\"{a:0.00} {(b == \"x\" ? \"{{\" : b)} {Count}\" + \"\"\"\n                raw \"quoted\" text\n                \"\"\";\n        }\n    }\n}\n",
+    "-- Orders\nCREATE PROCEDURE dbo.GetOrders\n    @id int, -- the customer\n    @note nvarchar(50) = N'it''s -- here'\nAS\nBEGIN\n    SET NOCOUNT ON;\n    /* outer /* inner */ */\n    SELECT [o].[Id], COUNT(*) FROM dbo.Orders AS [o] WITH (NOLOCK)\n    WHERE o.CustomerId = @id AND o.Total < @id;\n    UPDATE dbo.Stats SET Seen = Seen + 1 WHERE Id = @id;\nEND\nGO\n",
+    "CREATE OR REPLACE FUNCTION add(a int, b int) RETURNS int AS $body$\nBEGIN\n    -- sums\n    RETURN a + b;\nEND;\n$body$ LANGUAGE plpgsql;\nCOPY t FROM stdin;\n1\tit's\n\\.\nSELECT E'it\\'s', ARRAY['a', 'b'];\n",
+    "Imports System\n\n''' <summary>A form.</summary>\nPublic Class Form1\n    ' nothing\n    Private Sub Click(ByVal sender As Object) Handles Button1.Click\n        Dim text As String = \"it's \"\"quoted\"\"\" ' and more\n    End Sub\nEnd Class\n",
+    "DELIMITER $$\nCREATE PROCEDURE p()\nBEGIN\n  # count\n  SELECT `a b`, 'it\\'s' FROM `t`; /*!40101 SET NAMES utf8 */\nEND$$\nDELIMITER ;\n",
+];
+
+const LANGUAGES: [Language; 4] = [
+    Language::Sql,
+    Language::Dotnet,
+    Language::DotnetWithSql,
+    Language::Unknown,
+];
+
+/// Anything: a sample cut at both ends, two of them one after the other, or noise.
+fn text() -> impl Strategy<Value = String> {
+    let cut = (
+        prop::sample::select(&SAMPLES[..]),
+        any::<prop::sample::Index>(),
+        any::<prop::sample::Index>(),
+    );
+    let cut = cut.prop_map(|(sample, one, other)| {
+        let (one, other) = (one.index(sample.len() + 1), other.index(sample.len() + 1));
+        sample[one.min(other)..one.max(other)].to_owned()
+    });
+    let piece = prop_oneof![4 => cut, 1 => any::<String>(), 1 => "[-'\"/*{}()#$@`\\\\\n ]{0,30}"];
+    prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
+}
+
+fn options() -> impl Strategy<Value = CompactOptions> {
+    let level = prop_oneof![Just(Level::Lossless), Just(Level::Outline)];
+    let docs = prop_oneof![Just(Docs::Keep), Just(Docs::Drop)];
+    (level, docs).prop_map(|(level, docs)| CompactOptions { level, docs })
+}
+
+fn words(text: &str) -> u64 {
+    text.split_whitespace().count() as u64
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_result_is_never_longer_and_never_empty(text in text(), options in options()) {
+        for language in LANGUAGES {
+            let compacted = compact(&text, language, &options);
+            prop_assert_eq!(compacted.text.is_empty(), text.is_empty());
+            prop_assert_eq!(compacted.compacted, compacted.text.len() < text.len());
+            if !compacted.compacted {
+                prop_assert_eq!(&compacted.text, &text);
+            }
+            prop_assert_eq!(&compacted, &compact(&text, language, &options), "twice the same");
+        }
+    }
+
+    #[test]
+    fn what_says_it_fits_does_fit(text in text(), tokens in 0_u64..80) {
+        for language in LANGUAGES {
+            let options = FitOptions { tokens, relevant: &["show"], ..FitOptions::default() };
+            let fitted = fit(&text, language, &options, &words);
+            prop_assert_eq!(fitted.tokens, words(&fitted.text));
+            prop_assert_eq!(fitted.fits, fitted.tokens <= tokens);
+            prop_assert!(fitted.text.len() <= text.len());
+            prop_assert_eq!(fitted.text.is_empty(), text.is_empty());
+            prop_assert_eq!(fitted.form == Form::Full, words(&text) <= tokens);
+        }
+    }
+
+    #[test]
+    fn every_text_is_classified_with_a_confidence(text in text()) {
+        let classification = classify(&text);
+        prop_assert!((0.0..=1.0).contains(&classification.confidence));
+        let is_dotnet = classification.language.rule_name() == "dotnet";
+        prop_assert_eq!(classification.syntax.is_some(), is_dotnet);
+    }
+}
+
+/// Texts that make a careless reader slow: nothing here may take long.
+#[test]
+fn hostile_texts_end_in_reasonable_time() {
+    let pieces = [
+        "\"",
+        "'",
+        "`",
+        "@\"",
+        "$\"{",
+        "$\"{\"",
+        "$\"\"\"{",
+        "/*",
+        "*/",
+        "/*/",
+        "[",
+        "]",
+        "(",
+        "{",
+        "}",
+        "$$",
+        "$a$",
+        "q'[",
+        "E'\\",
+        "'\\'",
+        "\"\"\"",
+        "class A{",
+        "a<",
+        "a?",
+        "(a,",
+        "#if A\n",
+        "#region\n",
+        "\nGO\n",
+        "--\n",
+        "\\\n",
+        "COPY t FROM stdin;\n",
+        "if(a)",
+        "SELECT (",
+        "CREATE PROCEDURE p AS ",
+        "x=>",
+        "[a(",
+        "<a>",
+        "@{",
+        "\u{2028}",
+    ];
+    for piece in pieces {
+        let text = piece.repeat(60_000 / piece.len());
+        for language in [Language::Sql, Language::Dotnet] {
+            for level in [Level::Lossless, Level::Outline] {
+                let compacted = compact(
+                    &text,
+                    language,
+                    &CompactOptions {
+                        level,
+                        ..CompactOptions::default()
+                    },
+                );
+                assert!(!compacted.text.is_empty());
+            }
+        }
+        assert!(classify(&text).confidence <= 1.0);
+    }
+}

@@ -1,0 +1,223 @@
+//! What an outline keeps.
+
+use overlock_code::{CompactOptions, Language, Level, Reason, compact};
+
+#[track_caller]
+fn check(text: &str, language: Language, outline: &str, reason: Reason) {
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
+    let result = compact(text, language, &options);
+    assert_eq!(
+        (result.text.as_str(), result.reason),
+        (outline, reason),
+        "outlining {text:?}"
+    );
+}
+
+#[test]
+fn bodies_go_and_declarations_stay() {
+    check(
+        r#"
+using System;
+
+namespace Shop;
+
+/// <summary>A cart.</summary>
+[Table("carts"), Serializable]
+public sealed partial class Cart<T> : Base<T>, ICart where T : class, new()
+{
+    private readonly int _limit = 5;
+    private static readonly Dictionary<string, int> Prices = new()
+    {
+        ["a"] = 1,
+        ["b"] = 2,
+    };
+
+    public event EventHandler? Changed;
+
+    public int Count { get; private set; } = 3;
+
+    public string Name
+    {
+        get { return _name ?? throw new InvalidOperationException("no name"); }
+        set { _name = value; }
+    }
+
+    public int Total => Items.Where(item => item.IsOpen).Sum(item => item.Price);
+
+    public Cart(int limit, [FromServices] string name = "a // b") : base(limit)
+    {
+        _limit = limit;
+        _name = name;
+    }
+
+    [Obsolete]
+    public async Task<U> Find<U>(U key, params object[] rest) where U : struct
+    {
+        // Looks everywhere.
+        await Task.Delay(1);
+        return key;
+    }
+
+    private enum State { Open, Closed = 2 }
+
+    public delegate void Handler(object sender, EventArgs e);
+}
+"#,
+        Language::Dotnet,
+        r#"using System;
+namespace Shop;
+[Table("carts"),Serializable]
+public sealed partial class Cart<T> : Base<T>,ICart where T : class,new(){
+private readonly int _limit = 5;
+private static readonly Dictionary<string,int> Prices = … 5 lines;
+public event EventHandler? Changed;
+public int Count{get;private set;}= 3;
+public string Name{
+get{… 1 line}
+set{_name = value;}}
+public int Total => … 1 line;
+public Cart(int limit,[FromServices] string name = "a // b"): base(limit){… 2 lines}
+[Obsolete]
+public async Task<U> Find<U>(U key,params object[] rest) where U : struct{… 3 lines}
+private enum State{Open,Closed = 2}
+public delegate void Handler(object sender,EventArgs e);
+}"#,
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn a_method_alone_keeps_its_head() {
+    check(
+        "public int Add(int a, int b)\n{\n    var sum = a + b;\n    return sum;\n}\n",
+        Language::Dotnet,
+        "public int Add(int a,int b){… 2 lines}",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn top_level_statements_go() {
+    check(
+        "using System;\nvar builder = WebApplication.CreateBuilder(args);\nvar app = builder.Build();\napp.Run();\nrecord Order(int Id);\n",
+        Language::Dotnet,
+        "using System;\n… 3 lines\nrecord Order(int Id);",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn both_branches_of_a_directive_stay() {
+    check(
+        "class A\n{\n#if NET8\n    void M(int a) { Console.WriteLine(a.ToString()); }\n#else\n    void M() { Console.WriteLine(\"none at all\"); }\n#endif\n}\n",
+        Language::Dotnet,
+        "class A{\n#if NET8\nvoid M(int a){… 1 line}\n#else\nvoid M(){… 1 line}\n#endif\n}",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn a_body_that_does_not_parse_stays() {
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
+    let text = "class A\n{\n    int Good() { return Compute(1, 2, 3) + 4; }\n    int Bad() { return Compute(1, ; ) + + 4 = ; }\n    int After;\n}\n";
+    let result = compact(text, Language::Dotnet, &options);
+    assert_eq!(result.reason, Reason::PartlyParsed);
+    assert!(
+        result.text.contains("int Good(){… 1 line}")
+            && result.text.contains("int Bad(){return Compute(1,;)"),
+        "{}",
+        result.text
+    );
+    assert!(result.text.contains("int After;") && result.reason.is_fall_back());
+}
+
+#[test]
+fn code_that_was_cut_keeps_all_declarations_before_the_cut() {
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
+    let text = "class A\n{\n    [Key]\n    int One(string a) { return a.Length + a.Length + 1; }\n    int Two(string b)\n    {\n        if (b ==";
+    let result = compact(text, Language::Dotnet, &options);
+    assert!(
+        result.text.contains("[Key]\nint One(string a)")
+            && result.text.contains("int Two(string b)"),
+        "{}",
+        result.text
+    );
+    assert!(result.reason.is_fall_back());
+}
+
+#[test]
+fn a_table_keeps_its_columns() {
+    let text = "CREATE TABLE dbo.Orders\n(\n    Id int NOT NULL PRIMARY KEY, -- key\n    Total decimal(9, 2) NULL\n);\nGO\n";
+    check(
+        text,
+        Language::Sql,
+        "CREATE TABLE dbo.Orders\n(Id int NOT NULL PRIMARY KEY,Total decimal(9,2) NULL);\nGO",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn a_procedure_keeps_its_parameters_tables_and_predicates() {
+    check(
+        "CREATE PROCEDURE dbo.CloseOrders\n    @customer int,\n    @note AS nvarchar(50) = N'x'\nAS\nBEGIN\n    SET NOCOUNT ON;\n    DECLARE @now datetime = GETDATE();\n    SELECT o.Id, o.Total, o.Note\n    FROM dbo.Orders AS o\n    INNER JOIN dbo.Lines AS l ON l.OrderId = o.Id\n    WHERE o.CustomerId = @customer;\n    UPDATE dbo.Orders\n    SET Closed = @now, Note = @note\n    WHERE CustomerId = @customer;\n    INSERT INTO dbo.Log (At, What) VALUES (@now, 'closed');\n    EXEC dbo.Notify @customer, @note, 'closed';\nEND\nGO\n",
+        Language::Sql,
+        "CREATE PROCEDURE dbo.CloseOrders\n@customer int,@note AS nvarchar(50)=N'x'\nAS\n… 3 lines\nSELECT …\nFROM dbo.Orders AS o\nINNER JOIN dbo.Lines AS l ON l.OrderId=o.Id\nWHERE o.CustomerId= @customer;\nUPDATE dbo.Orders\nSET …\nWHERE CustomerId= @customer;\nINSERT INTO dbo.Log (At,What) VALUES …;\nEXEC dbo.Notify …;\nEND\nGO",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn what_is_assigned_goes_with_its_conditions() {
+    check(
+        "UPDATE dbo.Log\nSET Done = @now, Error = CASE WHEN @run = 'N' THEN NULL ELSE @error END\nWHERE Id = @id\nPRINT 'it is done'",
+        Language::Sql,
+        "UPDATE dbo.Log\nSET …\nWHERE Id= @id\n… 1 line",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn a_view_keeps_its_columns() {
+    check(
+        "CREATE VIEW dbo.Open AS -- x\nSELECT Id, Total\nFROM dbo.Orders WHERE Closed IS NULL",
+        Language::Sql,
+        "CREATE VIEW dbo.Open AS\nSELECT Id,Total\nFROM dbo.Orders WHERE Closed IS NULL",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn rows_are_counted_not_shown() {
+    let rows = "INSERT INTO dbo.City (Id, Name) VALUES (1, N'Bonn');\n".repeat(5);
+    check(
+        &rows,
+        Language::Sql,
+        "INSERT INTO dbo.City (Id,Name) VALUES …;\n… 4 more lines like it",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn a_function_in_a_string_is_outlined_too() {
+    check(
+        "CREATE FUNCTION close(a int) RETURNS void AS $$\nDECLARE\n  n int := 5;\nBEGIN\n  -- all of them\n  UPDATE orders SET closed = now(), n = 5 WHERE id = a;\nEND;\n$$ LANGUAGE plpgsql;\n",
+        Language::Sql,
+        "CREATE FUNCTION close(a int) RETURNS void AS $$\n… 3 lines\nUPDATE orders SET … WHERE id=a;\nEND;\n$$ LANGUAGE plpgsql;",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn what_is_ambiguous_is_left_alone() {
+    let text = "SELECT a /* x /* y */ , b";
+    check(text, Language::Sql, text, Reason::Ambiguous);
+}

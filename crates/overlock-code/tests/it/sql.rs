@@ -1,0 +1,197 @@
+//! What SQL keeps and loses.
+
+use overlock_code::{CompactOptions, Language, Reason, compact};
+
+#[track_caller]
+fn check(text: &str, compacted: &str) {
+    let result = compact(text, Language::Sql, &CompactOptions::default());
+    assert_eq!(
+        result.text,
+        compacted,
+        "compacting {text:?} ({})",
+        result.reason.name()
+    );
+}
+
+#[track_caller]
+fn check_untouched(text: &str, reason: Reason) {
+    let result = compact(text, Language::Sql, &CompactOptions::default());
+    assert_eq!((result.text.as_str(), result.reason), (text, reason));
+}
+
+#[test]
+fn comments_and_layout_go() {
+    check(
+        "SELECT  a, -- the first\n\n   b /* the\nsecond */ FROM t ;",
+        "SELECT a,b FROM t;",
+    );
+}
+
+#[test]
+fn comment_signs_in_strings_and_names_are_text() {
+    check(
+        "SELECT '-- no', \"/* no */\" -- yes",
+        "SELECT '-- no',\"/* no */\"",
+    );
+    check("SELECT N'it''s -- no' -- yes", "SELECT N'it''s -- no'");
+    check(
+        "SELECT [a -- b], [c]]d] FROM dbo.t -- yes\nGO",
+        "SELECT [a -- b],[c]]d] FROM dbo.t\nGO",
+    );
+    check(
+        "SELECT `a -- b`, 'it\\'s' FROM `t` ENGINE=InnoDB -- yes",
+        "SELECT `a -- b`,'it\\'s' FROM `t` ENGINE=InnoDB",
+    );
+}
+
+#[test]
+fn a_bracket_at_the_start_of_a_line_is_a_name() {
+    check(
+        "SELECT\n    [Name],\n    [Other]\nFROM dbo.t",
+        "SELECT\n[Name],[Other]\nFROM dbo.t",
+    );
+}
+
+#[test]
+fn hints_stay() {
+    check(
+        "SELECT /*+ FULL(t) */ a /* gone */ FROM t",
+        "SELECT /*+ FULL(t) */ a FROM t",
+    );
+    check(
+        "SELECT --+ FULL(t)\n a FROM t  ",
+        "SELECT --+ FULL(t)\na FROM t",
+    );
+    check(
+        "/*!40101 SET NAMES utf8 */ ; -- x",
+        "/*!40101 SET NAMES utf8 */;",
+    );
+}
+
+#[test]
+fn an_operator_before_a_variable_keeps_its_blank() {
+    check(
+        "SELECT 1 WHERE a < @x AND b = @y  ",
+        "SELECT 1 WHERE a< @x AND b= @y",
+    );
+    check("SELECT 1 WHERE a <@x  ", "SELECT 1 WHERE a<@x");
+    check(
+        "SELECT 1 WHERE a = - 1 - -2 -- x",
+        "SELECT 1 WHERE a= - 1 - -2",
+    );
+}
+
+#[test]
+fn a_blank_before_a_parenthesis_stays() {
+    check(
+        "SELECT COUNT (*), MAX( a ) FROM t",
+        "SELECT COUNT (*),MAX(a) FROM t",
+    );
+}
+
+#[test]
+fn go_keeps_its_line() {
+    check(
+        "SELECT 1\n\n  GO  \nSELECT (2\nGO\nSELECT 3\nFROM t",
+        "SELECT 1\nGO\nSELECT (2\nGO\nSELECT 3\nFROM t",
+    );
+}
+
+#[test]
+fn nested_comments_are_read_as_the_dialect_reads_them() {
+    check(
+        "SELECT @a /* x /* y */ z */ , @@ROWCOUNT",
+        "SELECT @a,@@ROWCOUNT",
+    );
+    check(
+        "SELECT a /* x /* y */ , b FROM dual, v$x",
+        "SELECT a,b FROM dual,v$x",
+    );
+    check_untouched("SELECT a /* x /* y */ , b", Reason::Ambiguous);
+}
+
+#[test]
+fn a_backslash_before_a_quote_is_read_as_the_dialect_reads_it() {
+    check(
+        "EXEC dbo.p @path = 'C:\\',  @b = 'x' -- y",
+        "EXEC dbo.p @path='C:\\',@b='x'",
+    );
+    check_untouched("SELECT 'C:\\',  'x' -- y", Reason::Ambiguous);
+}
+
+#[test]
+fn dollar_quotes_of_postgresql_stay_whole() {
+    check(
+        "CREATE FUNCTION f() RETURNS int AS $x$\n  -- kept\n  SELECT  1; $$ $x$  LANGUAGE plpgsql; -- gone",
+        "CREATE FUNCTION f() RETURNS int AS $x$\n  -- kept\n  SELECT  1; $$ $x$ LANGUAGE plpgsql;",
+    );
+}
+
+#[test]
+fn a_dollar_delimiter_of_mysql_is_no_quote() {
+    check(
+        "DELIMITER $$\nBEGIN -- one\n  SELECT  1; # two\nEND$$\nDELIMITER ;\n",
+        "DELIMITER $$\nBEGIN\nSELECT 1;\nEND$$\nDELIMITER ;",
+    );
+}
+
+#[test]
+fn a_hash_is_a_comment_in_mysql_only() {
+    check(
+        "SELECT * INTO #t FROM dbo.x -- gone\n",
+        "SELECT * INTO #t FROM dbo.x",
+    );
+    check("SELECT `a` # gone\nFROM `t`", "SELECT `a`\nFROM `t`");
+    check(
+        "SELECT '{}'::jsonb #> '{a}' -- gone",
+        "SELECT '{}'::jsonb #> '{a}'",
+    );
+}
+
+#[test]
+fn quotes_of_oracle_and_escapes_of_postgresql_stay() {
+    check(
+        "SELECT q'[it's -- no]', nq'{a'b}' FROM dual -- yes",
+        "SELECT q'[it's -- no]',nq'{a'b}' FROM dual",
+    );
+    check("SELECT E'it\\'s -- no' -- yes", "SELECT E'it\\'s -- no'");
+}
+
+#[test]
+fn strings_that_a_line_break_joins_keep_it() {
+    check("SELECT ('a' -- x\n   'b')", "SELECT ('a'\n'b')");
+}
+
+#[test]
+fn lines_of_clients_keep_their_lines() {
+    check(
+        "\\echo it's  here\nSELECT  1;",
+        "\\echo it's  here\nSELECT 1;",
+    );
+    check(
+        ":setvar Name \"it's\"\nSELECT  1",
+        ":setvar Name \"it's\"\nSELECT 1",
+    );
+    check(
+        "PROMPT it's  done\nSELECT  1 FROM dual;",
+        "PROMPT it's  done\nSELECT 1 FROM dual;",
+    );
+    check(
+        "BEGIN\n  NULL;  -- x\nEND;\n/\nSHOW ERRORS\n",
+        "BEGIN\nNULL;\nEND;\n/\nSHOW ERRORS",
+    );
+}
+
+#[test]
+fn rows_after_a_copy_stay() {
+    check(
+        "COPY t (a) FROM stdin;\nit's  -- a row\n\n  two\n\\.\nSELECT  1;",
+        "COPY t (a) FROM stdin;\nit's  -- a row\n\n  two\n\\.\nSELECT 1;",
+    );
+}
+
+#[test]
+fn what_is_cut_keeps_its_end() {
+    check("SELECT  1, 'it -- goes  on", "SELECT 1,'it -- goes  on");
+    check("SELECT  1 /* goes  on", "SELECT 1 /* goes  on");
+}

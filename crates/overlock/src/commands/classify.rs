@@ -1,0 +1,94 @@
+//! `overlock classify`: what language a text is written in.
+
+use clap::Args;
+use overlock_code::{Classification, Language, classify};
+use overlock_json::clean_encoding;
+use serde::Serialize;
+
+use super::Form;
+use crate::batch;
+use crate::ending::{Ending, Failure};
+use crate::input::Source;
+use crate::output::{Notes, Results};
+
+/// Say whether a text is SQL, .NET, or something else
+///
+/// Told from the text alone. C#, Visual Basic, Razor and the project and configuration files of
+/// .NET are `dotnet`, or `dotnet_with_sql` if their strings hold statements; SQL of any dialect is
+/// `sql`; everything else is `unknown`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ echo 'select 1' | overlock classify\n  \
+    sql\n\n\
+    Exit codes: 0 SQL or .NET; 1 unknown; 2 bad usage or unreadable input. With --jsonl an\n\
+    unknown text is an answer like any other.")]
+pub(crate) struct Classify {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// The answer to machines.
+#[derive(Serialize)]
+struct Answer {
+    language: &'static str,
+    confidence: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    syntax: Option<&'static str>,
+    reasons: Vec<&'static str>,
+}
+
+/// The answer to one line of many.
+#[derive(Serialize)]
+struct LineAnswer {
+    language: &'static str,
+    confidence: f32,
+}
+
+impl Classify {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
+        let mut notes = Notes::new();
+        if self.form.jsonl {
+            let source = self.source.open(&mut notes)?;
+            return batch::run(source, &self.source.name(), |mut object| {
+                let text = object.text("text")?;
+                let Classification {
+                    language,
+                    confidence,
+                    ..
+                } = classify(&text);
+                Ok(LineAnswer {
+                    language: language.name(),
+                    confidence: rounded(confidence),
+                })
+            });
+        }
+        let text = self.source.read(&mut notes)?;
+        let found = classify(&clean_encoding(&text.bytes).text);
+        let mut results = Results::new();
+        if self.form.json {
+            results.object(&Answer {
+                language: found.language.name(),
+                confidence: rounded(found.confidence),
+                syntax: found.syntax.map(overlock_code::Syntax::name),
+                reasons: found.reasons,
+            })?;
+        } else {
+            results.line(found.language.name())?;
+            if !found.reasons.is_empty() {
+                notes.note(format_args!(
+                    "{:.0} % sure, by {}",
+                    found.confidence * 100.0,
+                    found.reasons.join(", ")
+                ));
+            }
+        }
+        Ok(Ending::whole_if(found.language != Language::Unknown))
+    }
+}
+
+/// More digits would promise more than there is.
+fn rounded(confidence: f32) -> f32 {
+    (confidence * 1000.0).round() / 1000.0
+}

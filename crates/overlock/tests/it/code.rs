@@ -1,0 +1,140 @@
+use serde_json::json;
+
+use crate::program::overlock;
+
+const CLASS: &str = "using System;\n\nclass Cart\n{\n    // Sums it up.\n    public int Total(int a)\n    {\n        var sum = a + a + a + a;\n        return sum;\n    }\n}\n";
+
+#[test]
+fn says_what_language_a_text_is_written_in() {
+    let sql = overlock(&["classify"], "select 1");
+    assert_eq!((sql.code, sql.stdout.as_str()), (0, "sql\n"));
+    let prose = overlock(&["classify"], "Select an item from the menu.");
+    assert_eq!((prose.code, prose.stdout.as_str()), (1, "unknown\n"));
+    let answer = overlock(&["classify", "--json"], CLASS).json();
+    assert_eq!(
+        (&answer["language"], &answer["syntax"]),
+        (&json!("dotnet"), &json!("csharp"))
+    );
+    assert!(answer["confidence"].as_f64() > Some(0.5) && answer["reasons"].is_array());
+}
+
+#[test]
+fn classifies_many_texts_in_order() {
+    let run = overlock(
+        &["classify", "--jsonl"],
+        "{\"text\":\"select 1\"}\n{\"text\":5}\n{\"text\":\"hello\"}\n",
+    );
+    let lines: Vec<serde_json::Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("it is JSON"))
+        .collect();
+    assert_eq!((run.code, lines.len()), (1, 3));
+    assert_eq!(lines[0]["language"], json!("sql"));
+    assert!(lines[1]["error"]["message"].is_string());
+    assert_eq!(lines[2]["language"], json!("unknown"));
+}
+
+#[test]
+fn compacts_to_each_level() {
+    let lossless = overlock(&["compact"], CLASS);
+    assert_eq!(
+        lossless.stdout,
+        "using System;\nclass Cart{\npublic int Total(int a){\nvar sum = a + a + a + a;\nreturn sum;\n}}"
+    );
+    let outline = overlock(&["compact", "--level", "outline"], CLASS);
+    assert_eq!(
+        outline.stdout,
+        "using System;\nclass Cart{\npublic int Total(int a){… 2 lines}}"
+    );
+    let fitted = overlock(
+        &[
+            "compact",
+            "--level",
+            "24",
+            "--encoding",
+            "o200k_base",
+            "--json",
+        ],
+        CLASS,
+    )
+    .json();
+    assert_eq!(
+        (&fitted["reason"], &fitted["fits"]),
+        (&json!("outline"), &json!(true))
+    );
+    assert!(fitted["tokens"].as_u64() <= Some(24));
+}
+
+#[test]
+fn says_what_was_done_and_what_was_not() {
+    let answer = overlock(&["compact", "--json"], "SELECT  1 -- one").json();
+    assert_eq!(
+        answer,
+        json!({"text": "SELECT 1", "language": "sql", "compacted": true, "reason": "lossless"})
+    );
+    let unknown = overlock(&["compact"], "hello   world");
+    assert_eq!(
+        (unknown.code, unknown.stdout.as_str()),
+        (1, "hello   world")
+    );
+    assert!(
+        unknown.stderr.contains("unknown_language"),
+        "{}",
+        unknown.stderr
+    );
+    let told = overlock(
+        &[
+            "compact",
+            "--language",
+            "sql",
+            "--stats",
+            "--encoding",
+            "o200k_base",
+        ],
+        "a   -- b",
+    );
+    assert_eq!(told.stdout, "a");
+    assert!(
+        told.stderr.contains("8 bytes became 1: 87.5 % less")
+            && told.stderr.contains("tokens became"),
+        "{}",
+        told.stderr
+    );
+}
+
+#[test]
+fn compacts_many_texts_in_order() {
+    let run = overlock(
+        &["compact", "--jsonl"],
+        "{\"text\":\"SELECT  1\"}\n{\"text\":\"{}\"}\n",
+    );
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let lines: Vec<serde_json::Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("it is JSON"))
+        .collect();
+    assert_eq!(
+        lines[0],
+        json!({"text": "SELECT 1", "language": "sql", "compacted": true, "reason": "lossless"})
+    );
+    assert_eq!(
+        lines[1],
+        json!({"text": "{}", "language": "unknown", "compacted": false, "reason": "unknown_language"})
+    );
+}
+
+#[test]
+fn a_level_without_a_meaning_is_refused() {
+    let run = overlock(&["compact", "--level", "some"], "x");
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr
+            .contains("`lossless`, `outline` or a whole number"),
+        "{}",
+        run.stderr
+    );
+    let run = overlock(&["compact", "--level", "50"], "select 1");
+    assert_eq!(run.code, 2, "nothing to count with is named");
+}
