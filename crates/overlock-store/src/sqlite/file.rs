@@ -10,13 +10,16 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use super::{Access, StoreError};
 
 /// How the tables look.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 /// Marks a file as ours, where SQLite has room for it.
 const APPLICATION: i64 = 0x4F76_6C6B;
 
 const TABLES: &str = include_str!("tables.sql");
 const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
+
+/// The names of runs sort by time as they are, and an index costs a write for every run.
+const FROM_VERSION_2: &str = "DROP INDEX IF EXISTS runs_by_time";
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
 const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
@@ -218,7 +221,11 @@ fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
     };
     match version {
         0 => transaction.execute_batch(TABLES)?,
-        1 => transaction.execute_batch(FROM_VERSION_1)?,
+        1 => {
+            transaction.execute_batch(FROM_VERSION_1)?;
+            transaction.execute_batch(FROM_VERSION_2)?;
+        }
+        2 => transaction.execute_batch(FROM_VERSION_2)?,
         _ => return Ok(()),
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;

@@ -180,11 +180,11 @@ impl Store {
         Ok(run(&transaction, id)?)
     }
 
-    /// The latest runs, the last one first.
+    /// The latest runs, the last one first: their names sort by time.
     pub fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
         let connection = self.connection();
         let mut query = connection.prepare_cached(&format!(
-            "SELECT {SUMMARY} FROM runs ORDER BY began_at DESC, id DESC LIMIT ?1"
+            "SELECT {SUMMARY} FROM runs ORDER BY id DESC LIMIT ?1"
         ))?;
         let runs = query.query_map([count], summary)?;
         Ok(runs.collect::<Result<_, _>>()?)

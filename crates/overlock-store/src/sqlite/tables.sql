@@ -11,8 +11,6 @@ CREATE TABLE runs (
     answer     TEXT
 ) STRICT;
 
-CREATE INDEX runs_by_time ON runs (began_at DESC, id DESC);
-
 CREATE TABLE steps (
     run    TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     number INTEGER NOT NULL,

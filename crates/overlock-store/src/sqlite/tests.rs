@@ -229,6 +229,30 @@ fn runs_of_the_first_version_go_on() {
 }
 
 /// Tries a file in every way, and says what it holds then: the same bytes, and nothing beside it.
+/// What brings a file of the second version up to date from nothing.
+const VERSION_2: &str = include_str!("from-version-1.sql");
+
+#[test]
+fn runs_of_the_second_version_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("runs.db");
+    let id = write_version_1(&path);
+    let connection = Connection::open(&path).expect("a file");
+    connection.execute_batch(VERSION_2).expect("its tables");
+    for (name, value) in [("application_id", 0x4F76_6C6B), ("user_version", 2)] {
+        connection.pragma_update(None, name, value).expect("a mark");
+    }
+    drop(connection);
+    for access in [Access::Read, Access::Write] {
+        let store = Store::open(&at(&folder), access).expect("a store");
+        assert_eq!(store.latest(9).expect("a list")[0].id, id);
+        assert_eq!(read(&store, &id).steps.len(), 2);
+    }
+    let store = Store::open(&at(&folder), Access::Make).expect("a store");
+    let later = begin(&store, 5000);
+    assert_eq!(store.latest(1).expect("a list")[0].id, *later.id());
+}
+
 #[track_caller]
 fn check_untouched(folder: &tempfile::TempDir, is_right: fn(&StoreError) -> bool) {
     let listed = || -> Vec<(String, Vec<u8>)> {
