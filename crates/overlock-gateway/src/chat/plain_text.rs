@@ -11,6 +11,7 @@ use serde::de::IgnoredAny;
 
 use super::reading::{Found, Kind, Reading};
 use super::{Continues, Job};
+use crate::record::Recording;
 
 #[derive(Deserialize)]
 struct Completion<'a> {
@@ -50,7 +51,7 @@ pub(crate) fn usage_of(job: &Job, answer: &[u8]) -> Option<Usage> {
         && !job.wish.is_json
         && job.wish.continues != Continues::Nothing
         && job.account.trace().is_none()
-        && !job.recording.as_ref().is_some_and(|it| it.is_keyed());
+        && !job.recording.as_ref().is_some_and(Recording::is_keyed);
     if is_plain { glance(answer) } else { None }
 }
 
