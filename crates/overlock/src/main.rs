@@ -4,6 +4,7 @@
 //! output, everything else to standard error, and the exit code says which of three
 //! ways a command ended (see [`ending`]).
 
+mod allocator;
 mod batch;
 mod commands;
 mod config;
@@ -24,10 +25,8 @@ use clap::Parser;
 use crate::commands::Cli;
 use crate::output::Notes;
 
-/// A request of the gateway is a few hundred small pieces of memory, which come and go on several
-/// threads: the system's own allocator takes a seventh more instructions for the whole of it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::BySize = allocator::BySize;
 
 fn main() -> ExitCode {
     match Cli::parse().command.run() {
