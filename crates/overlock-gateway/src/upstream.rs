@@ -185,6 +185,20 @@ impl Client {
         }
     }
 
+    /// The same of bytes that may be anything.
+    pub(crate) fn bytes_without_key(&self, said: Bytes) -> Bytes {
+        let text = String::from_utf8_lossy(&said);
+        let hidden = self.without_key(&text);
+        if hidden == text { said } else { hidden.into() }
+    }
+
+    /// Whether there is a key that must not be said back.
+    pub(crate) fn has_key(&self) -> bool {
+        self.secret
+            .as_deref()
+            .is_some_and(|secret| !secret.is_empty())
+    }
+
     /// The same of all texts in a value.
     pub(crate) fn hide_key_in(&self, value: &mut Value) {
         match value {

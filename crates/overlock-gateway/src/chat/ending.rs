@@ -51,6 +51,14 @@ impl Ending {
         });
     }
 
+    /// A call in the older form turned out to be this. One that is whole ends with the upstream's
+    /// own word, and one that is cut is not continued.
+    pub(crate) fn older_call(&mut self, found: Found) {
+        if found != Found::Whole {
+            self.call(found);
+        }
+    }
+
     fn find(&mut self, parts: Parts) {
         self.parts = self.parts.max(parts);
     }

@@ -139,7 +139,10 @@ pub(crate) async fn answer(
         // Boxed, or every request would carry the space for what few have.
         Some(key) => match Box::pin(keyed::begin(&job, key, &text)).await? {
             Keyed::New(recording) => job.recording = Some(recording),
-            Keyed::Answered(id, answered) => return Ok(of_run(job.replayed(answered), Some(&id))),
+            Keyed::Answered(id, answered) => {
+                let replied = job.replayed(answered);
+                return Ok(with_dropped(of_run(replied, Some(&id)), dropped));
+            }
             Keyed::Unfinished(answered, recording) => {
                 job.recording = Some(recording);
                 first = Some(answered);
@@ -161,14 +164,18 @@ pub(crate) async fn answer(
             }
         },
     };
-    let mut reply = of_run(replied, id.as_ref());
+    Ok(with_dropped(of_run(replied, id.as_ref()), dropped))
+}
+
+/// A reply that says how many messages were left out, if any were.
+fn with_dropped(mut reply: Reply, dropped: usize) -> Reply {
+    const DROPPED: HeaderName = HeaderName::from_static("x-overlock-dropped-messages");
     if dropped > 0 {
-        let dropped = HeaderValue::from(dropped);
         reply
             .headers_mut()
-            .insert("x-overlock-dropped-messages", dropped);
+            .insert(DROPPED, HeaderValue::from(dropped));
     }
-    Ok(reply)
+    reply
 }
 
 /// A reply that says how its run is found again, whatever came of it.

@@ -163,10 +163,11 @@ impl Reading {
         self.arriving.arrival() == Arrival::Whole
     }
 
-    /// Whether all of the text, read as one document, is another one than its first, and cut:
-    /// there are several, and nobody can tell which one was meant.
+    /// Whether all of the text, read as one document, is another one than its first: there are
+    /// several, and nobody can tell which one was meant.
     pub(crate) fn is_one_of_several(&self, read: Option<&Base<'_>>) -> bool {
-        self.has_whole_document() && read.is_none_or(|base| !base.is_complete())
+        let is_first = |base: &Base<'_>| base.text().trim() == self.document().trim();
+        self.has_whole_document() && !read.is_some_and(is_first)
     }
 
     /// Whether there is nothing but the document.

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::ending::Ending;
 use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
-use super::reading::{Found, Reading};
+use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
@@ -146,6 +146,8 @@ struct Finish {
 struct Choice {
     content: Reading,
     calls: BTreeMap<u64, ToolCall>,
+    /// The arguments of a call in the older form.
+    older_call: Option<Reading>,
     finish: Option<String>,
     has_role: bool,
     /// The content with what was added to it.
@@ -167,7 +169,8 @@ impl Choice {
         let content = &self.content;
         let is_document =
             content.is_open() || content.is_to_be_read_again() || content.found() == Found::Whole;
-        self.finish.is_some() || self.calls.is_empty() && is_document
+        let calls_nothing = self.calls.is_empty() && self.older_call.is_none();
+        self.finish.is_some() || calls_nothing && is_document
     }
 
     /// The message as it would have come at once.
@@ -377,6 +380,7 @@ impl Relay {
         let known = self.choices.entry(index).or_insert_with(|| Choice {
             content: job.content_reading(),
             calls: BTreeMap::new(),
+            older_call: None,
             finish: None,
             said: None,
             has_role: false,
@@ -410,6 +414,13 @@ impl Relay {
                 *content = given;
                 *changed = true;
             }
+        }
+        let older = delta
+            .get("function_call")
+            .and_then(|call| call.get("arguments"));
+        if let Some(arguments) = older.and_then(Value::as_str) {
+            let reading = || Reading::verbatim(Kind::Arguments);
+            known.older_call.get_or_insert_with(reading).feed(arguments);
         }
         let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
         for call in calls.into_iter().flatten() {
@@ -596,6 +607,9 @@ impl Relay {
             let rest = reading.rest();
             self.arguments(index, *number, &rest).await;
             ending.call(reading.found());
+        }
+        if let Some(reading) = &choice.older_call {
+            ending.older_call(reading.found());
         }
         Ok(ending)
     }

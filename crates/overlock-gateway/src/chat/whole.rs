@@ -264,6 +264,12 @@ impl Making<'_> {
                 self.replace(call, "/function/arguments", text);
             }
         }
+        let older = choice.pointer("/message/function_call/arguments");
+        if let Some(arguments) = older.and_then(Value::as_str).filter(|_| !is_withheld) {
+            let mut reading = self.job.arguments_reading();
+            reading.feed(arguments);
+            ending.older_call(reading.found());
+        }
         let finish = ending.word();
         if said.as_deref() != finish
             && let Some(choice) = choice.as_object_mut()

@@ -2,13 +2,17 @@
 
 use http_body_util::BodyExt;
 use hyper::Response;
+use hyper::header::CONTENT_LENGTH;
 
-use crate::body::Passing;
+use crate::body::{Passing, whole};
 use crate::routes::{Call, Handled};
 use crate::upstream::without_connection;
 
 /// What all paths of the upstream begin with here; there it is the end of its address.
 const VERSION: &str = "/v1";
+
+/// A refusal is no longer than this.
+const LONGEST_REFUSAL: usize = 1 << 20;
 
 pub(crate) async fn answer(call: Call) -> Handled {
     let settings = &call.gateway.settings;
@@ -27,7 +31,17 @@ pub(crate) async fn answer(call: Call) -> Handled {
         .map_err(|error| passed.fault().unwrap_or(error))?;
     let (status, mut headers) = (answer.status, answer.headers.clone());
     without_connection(&mut headers);
-    let mut reply = Response::new(answer.into_body());
+    let is_refused = status.is_client_error() || status.is_server_error();
+    // A refusal may say the key back; what is packed cannot be looked into.
+    let body = if is_refused && client.has_key() && answer.packing().is_none() {
+        let mut answer = answer;
+        let said = answer.read_whole(LONGEST_REFUSAL).await?;
+        headers.remove(CONTENT_LENGTH);
+        whole(client.bytes_without_key(said))
+    } else {
+        answer.into_body()
+    };
+    let mut reply = Response::new(body);
     *reply.status_mut() = status;
     *reply.headers_mut() = headers;
     Ok(reply)

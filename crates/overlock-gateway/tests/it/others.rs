@@ -452,3 +452,77 @@ async fn the_model_that_is_always_there_answers_by_its_name() {
         "overlock-demo"
     );
 }
+
+#[tokio::test]
+async fn several_documents_are_passed_on_as_they_came() {
+    for said in [
+        "{\"a\": 1}{\"c\": \"precious\"}",
+        "{\"a\": 1}\n{\"b\": {\"x\": [1, 2, 3]}}",
+        "{\"a\": 1}\n{\"b\": 2}\n{\"c\": 3,}",
+    ] {
+        for finish in ["stop", "length"] {
+            let mut request = plain(false);
+            request["response_format"] = json!({ "type": "json_object" });
+            let door = Door::to_fake(vec![Said::content(said, finish)]).await;
+            let got = door.chat(&request, &[]).await.json();
+            assert_eq!(got["choices"][0]["message"]["content"], said);
+            assert_eq!(got["choices"][0]["finish_reason"], finish, "{said}");
+
+            request["stream"] = json!(true);
+            let pieces = said.char_indices().map(|(at, character)| {
+                let text = &said[at..at + character.len_utf8()];
+                json!({ "index": 0, "delta": { "content": text }, "finish_reason": null })
+            });
+            let end = json!({ "index": 0, "delta": {}, "finish_reason": finish });
+            let all: Vec<Value> = pieces.chain([end]).collect();
+            let door = Door::to_fake(vec![Said::stream(&all)]).await;
+            let got = chunks(&door.chat(&request, &[]).await);
+            assert_eq!(text(&got, "/choices/0/delta/content"), said);
+            assert_eq!(text(&got, "/choices/0/finish_reason"), finish, "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cut_call_in_the_older_form_never_looks_whole() {
+    let call = |arguments: &str| json!({ "name": "f", "arguments": arguments });
+    for (arguments, word) in [
+        ("{\"a\": 1, \"b", "length"),
+        ("{\"a\": 1}", "function_call"),
+    ] {
+        let message =
+            json!({ "role": "assistant", "content": null, "function_call": call(arguments) });
+        let said = Said::choices(&json!([
+            { "index": 0, "message": message, "finish_reason": "function_call" },
+        ]));
+        let door = Door::to_fake(vec![said]).await;
+        for headers in [&[][..], &[("x-overlock-continue", "off")]] {
+            let got = door.chat(&plain(false), headers).await.json();
+            assert_eq!(got["choices"][0]["finish_reason"], word, "{arguments}");
+            let kept = &got["choices"][0]["message"]["function_call"];
+            assert_eq!(*kept, call(arguments));
+        }
+
+        let (one, other) = arguments.split_at(4);
+        let delta = |arguments: &str| {
+            json!({ "index": 0, "delta": { "function_call": { "arguments": arguments } },
+                    "finish_reason": null })
+        };
+        let end = json!({ "index": 0, "delta": {}, "finish_reason": "function_call" });
+        let door = Door::to_fake(vec![Said::stream(&[delta(one), delta(other), end])]).await;
+        let got = chunks(&door.chat(&plain(true), &[]).await);
+        let told = text(&got, "/choices/0/delta/function_call/arguments");
+        assert_eq!(told, arguments);
+        assert_eq!(text(&got, "/choices/0/finish_reason"), word);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_said_back_goes_no_further_on_any_path() {
+    let refusal = json!({ "detail": "bad key Bearer sk-up-secret" });
+    let set = |settings: &mut Settings| settings.upstream.key = Some("sk-up-secret".to_owned());
+    let door = Door::to_fake_with(vec![Said::json(401, &refusal)], set).await;
+    let got = door.send(Method::POST, "/v1/embeddings", &[], "{}").await;
+    assert_eq!(got.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(got.json(), json!({ "detail": "bad key Bearer [redacted]" }));
+}

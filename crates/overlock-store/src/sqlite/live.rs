@@ -65,7 +65,9 @@ pub(super) fn sweep(store: &Path) {
 }
 
 fn folder(store: &Path) -> PathBuf {
-    let mut name = store.as_os_str().to_owned();
+    // By whichever name a store is opened, it has one folder.
+    let store = fs::canonicalize(store).unwrap_or_else(|_| store.to_owned());
+    let mut name = store.into_os_string();
     name.push("-live");
     name.into()
 }

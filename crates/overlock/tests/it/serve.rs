@@ -100,6 +100,17 @@ fn a_tokenizer_that_cannot_be_read_is_told_at_the_start() {
 }
 
 #[test]
+fn a_store_beside_which_no_work_can_be_marked_is_told_at_the_start() {
+    let folder = TemporaryFolder::new("serve-no-marks");
+    folder.write("runs.db-live", "a file where a folder should be");
+    let store = format!("sqlite://{}", folder.path().join("runs.db").display());
+    check_refused(
+        &["--upstream", "http://127.0.0.1:1/v1", "--store", &store],
+        "runs.db-live",
+    );
+}
+
+#[test]
 fn what_is_told_of_requests_can_be_read_by_machines() {
     let arguments = ["--upstream", "http://127.0.0.1:1/v1", "--log", "json"];
     let mut serving = Serving::start("log", &arguments, &[]);

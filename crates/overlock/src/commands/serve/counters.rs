@@ -1,6 +1,7 @@
 //! The tokenizers that the configuration names, read once for all requests.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use overlock_budget::{ChatCounter, Found};
@@ -27,7 +28,9 @@ struct Tokenizer {
 pub(super) fn read(config: &Config) -> Result<Option<Arc<dyn Counters>>, Failure> {
     let mut tokenizers = HashMap::new();
     for (name, path) in config.tokenizer_files() {
-        let counter = Counter::from_named_file(path, name)?;
+        // Clients are told who counts, and not where that is on this machine.
+        let shown = Path::new(name).file_name().and_then(|name| name.to_str());
+        let counter = Counter::from_named_file(path, shown.unwrap_or(name))?;
         let template = counter.template(TemplateFiles::default())?;
         let tokenizer = Tokenizer { counter, template };
         // Requests count with it until the process ends.

@@ -183,7 +183,11 @@ impl Serve {
         match config.serve.record {
             Record::Off => Ok(None),
             Record::Full | Record::Metadata => {
-                runs::open(self.store.as_deref(), config, Access::Make).map(Some)
+                let store = runs::open(self.store.as_deref(), config, Access::Make)?;
+                // Whether runs can be worked on is told now, and not to the first client.
+                let work = store.work_on(&runs::new_id());
+                work.map_err(|source| Failure::Store { source })?;
+                Ok(Some(store))
             }
         }
     }
