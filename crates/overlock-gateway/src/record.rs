@@ -139,6 +139,11 @@ impl Recorder {
         self.live().contains(id)
     }
 
+    /// Whether nobody works on any run.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.live().is_empty()
+    }
+
     /// The runs that somebody works on, the latest first.
     pub(crate) fn running(&self) -> Vec<RunId> {
         let mut running: Vec<RunId> = self.live().iter().cloned().collect();

@@ -33,6 +33,10 @@ fn is_of_one_client(error: &io::Error) -> bool {
         ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
     )
 }
+
+/// How often it is looked whether the last runs have ended.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// How long those who listen to events have to read the last of them.
 const LAST_EVENTS: Duration = Duration::from_millis(500);
 
@@ -85,9 +89,14 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends what has no end of its own, and does not wait for those who do not read it.
+    /// Ends what has no end of its own, when all has been told, and does not wait for those who do
+    /// not read it.
     async fn leave_readers(&self) {
         if let Some(recorder) = &self.recorder {
+            while !recorder.is_idle() {
+                sleep(LOOK).await;
+            }
+            recorder.settle().await;
             recorder.events.close();
             sleep(LAST_EVENTS).await;
             recorder.events.hang_up();

@@ -422,6 +422,32 @@ async fn the_end_of_the_gateway_is_the_end_of_the_events() {
 }
 
 #[tokio::test]
+async fn the_end_of_the_last_run_is_told_before_the_end_of_the_gateway() {
+    let slowly = [Some(Fault::Drip(5)), Some(Fault::Drip(5))];
+    let model = script(&report(2000), 1500, &[Behaviour::AsAsked]);
+    let upstream = ScriptedServer::start(model, &slowly).await;
+    let upstream = upstream.expect("a server");
+    let settings = Settings::new(Upstream::new(upstream.base()));
+    let store = Store::in_memory().expect("a store");
+    let gateway = Arc::new(Gateway::new(settings, Some(store)).expect("a gateway"));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(gateway.serve(listener, async {
+        let _ = stopped.await;
+    }));
+    let mut reader = Listening::to(&address, ALL).await;
+    let door = Door { address, upstream };
+    let asking = tokio::spawn(async move { door.chat(&ask(true), &[]).await });
+    reader.until("asking").await;
+    stop.send(()).expect("it serves");
+    reader.until("ended").await;
+    let got = asking.await.expect("no panic");
+    assert!(got.body.contains("outcome=complete"), "{}", got.body);
+    serving.await.expect("no panic").expect("no error");
+}
+
+#[tokio::test]
 async fn who_leaves_makes_room_for_another() {
     let set = |settings: &mut Settings| {
         settings.limits.readers = 1;
