@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
-use overlock_model::{Continuation, Outcome, Usage};
+use overlock_model::{Continuation, Halves, Outcome, Usage};
 use serde_json::{Value, json};
 
 use super::ending::Ending;
@@ -180,7 +180,9 @@ fn violated(refusal: String) -> ApiError {
 
 /// What the upstream says, if it is a completion.
 fn completion(job: &Job, answer: &Answer, bytes: &[u8]) -> Result<Value, ApiError> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|_| {
+    // A half of a character, where an answer was cut, spoils no more than itself.
+    let read = Halves::default().read(bytes).map(|read| read.value);
+    let value: Value = read.map_err(|_| {
         ApiError::upstream(match answer.packing() {
             Some(packing) => format!("the upstream's answer is packed as `{packing}`"),
             None => "the upstream's answer is not JSON".to_owned(),

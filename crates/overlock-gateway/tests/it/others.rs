@@ -526,3 +526,16 @@ async fn a_key_that_is_said_back_goes_no_further_on_any_path() {
     assert_eq!(got.status, StatusCode::UNAUTHORIZED);
     assert_eq!(got.json(), json!({ "detail": "bad key Bearer [redacted]" }));
 }
+
+#[tokio::test]
+async fn half_a_character_spoils_no_answer() {
+    let body = Said::content("cut here HALF", "length").body;
+    let said = Said {
+        body: body.replace("HALF", "\\ud83d"),
+        ..Said::content("", "length")
+    };
+    let door = Door::to_fake(vec![said.clone()]).await;
+    let got = door.chat(&plain(false), &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    assert_eq!(got.body, said.body);
+}
