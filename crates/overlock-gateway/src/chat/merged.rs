@@ -47,12 +47,16 @@ fn is_said(value: &Value) -> bool {
     !value.is_null() && value != ""
 }
 
+/// So many items of a list are written at the same time at most. Looking through all of a long one
+/// for every piece would take ever longer.
+const NEAR: usize = 256;
+
 /// Adds items to a list. Those that say which one they are go on with that one.
 fn merge_items(known: &mut Vec<Value>, piece: &[Value]) {
     for item in piece {
         let index = item.get("index").filter(|index| index.is_u64());
         let same = index.and_then(|index| {
-            let mut known = known.iter_mut().rev();
+            let mut known = known.iter_mut().rev().take(NEAR);
             known.find(|known| known.get("index") == Some(index))
         });
         match same {

@@ -228,15 +228,11 @@ impl Choice {
     /// calls one index, and only the name of the call tells them apart.
     fn call_of(&self, index: u64, piece: &Value) -> Option<usize> {
         let at = *self.last_calls.get(&index)?;
-        let id = |call: Option<&Value>| {
-            let id = call.and_then(Value::as_str).filter(|id| !id.is_empty());
-            id.map(str::to_owned)
-        };
-        let known = id(self.calls[at].members.get("id"));
-        match (known, id(piece.get("id"))) {
-            (Some(known), Some(id)) if known != id => None,
-            _ => Some(at),
-        }
+        let is_said = |id: &&Value| !id.is_null() && *id != "";
+        let known = self.calls[at].members.get("id").filter(is_said);
+        let id = piece.get("id").filter(is_said);
+        let is_other = known.is_some() && id.is_some() && known != id;
+        (!is_other).then_some(at)
     }
 
     /// The choice as it would have come at once.
@@ -945,19 +941,29 @@ fn wrapping_len(len: usize, choices: Option<&Vec<Value>>) -> usize {
 /// How many bytes of a choice say something.
 fn said_len(choice: &Value) -> usize {
     let members = choice.as_object().into_iter().flatten();
-    let members = members.filter(|(name, _)| *name != "index");
-    members.map(|(_, value)| text_len(value)).sum()
+    let members = members.filter(|(name, _)| *name != "index" && *name != "delta");
+    let delta = choice.get("delta").map_or(0, text_len);
+    delta + members.map(member_len).sum::<usize>()
 }
 
 /// A number is kept like a short text.
 const NUMBER: usize = 4;
+
+/// How many bytes a member says. Its name is kept with it, but for those that all pieces have.
+fn member_len((name, value): (&String, &Value)) -> usize {
+    match (name.as_str(), value) {
+        (_, Value::Null) => 0,
+        ("role" | "content", value) => text_len(value),
+        (name, value) => name.len() + text_len(value),
+    }
+}
 
 /// How many bytes of text there are in a value.
 fn text_len(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
         Value::Array(values) => values.iter().map(text_len).sum(),
-        Value::Object(members) => members.values().map(text_len).sum(),
+        Value::Object(members) => members.iter().map(member_len).sum(),
         Value::Number(_) => NUMBER,
         Value::Null | Value::Bool(_) => 0,
     }

@@ -683,3 +683,26 @@ async fn what_stands_beside_an_end_is_told_with_it() {
     }
     assert_eq!(shared.upstream.heard().len(), 1);
 }
+
+#[tokio::test]
+async fn all_that_is_kept_to_be_said_again_counts() {
+    let numbers = |_| json!({ "content": "x", "notes": vec![1; 400] });
+    let names = |number: usize| {
+        let mut delta = json!({ "content": "x" });
+        delta[format!("{number}{}", "n".repeat(400))] = json!(true);
+        delta
+    };
+    let deltas: [Vec<Value>; 2] = [(0..50).map(numbers).collect(), (0..50).map(names).collect()];
+    for deltas in deltas {
+        let chunks = deltas.into_iter();
+        let chunks = chunks.map(|delta| json!({ "index": 0, "delta": delta }));
+        let mut said = Said::stream(&chunks.collect::<Vec<_>>());
+        said.body = said.body.replace("data: [DONE]\n\n", "");
+        let shared = Shared::new(vec![said]).await;
+        let set = |settings: &mut Settings| settings.limits.answer_bytes = 10_000;
+        let got = shared.door(set).await.chat(&plain(true), &KEY).await;
+        let last = events(&got).pop().expect("an event");
+        let message = &last["error"]["message"];
+        assert_eq!(*message, "the upstream's answer does not end");
+    }
+}
