@@ -7,6 +7,7 @@
 mod ending;
 mod joining;
 mod keyed;
+mod merged;
 mod plain_text;
 mod reading;
 mod schema;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use super::ending::Ending;
 use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
+use super::merged::{merge, merge_members};
 use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
@@ -81,12 +82,12 @@ fn chunks(completion: &Value) -> Vec<Value> {
             said["logprobs"] = logprobs.clone();
         }
         events.push(with_choice(&head, &said));
-        events.push(with_choice(
-            &head,
-            &json!({ "index": index, "delta": {}, "finish_reason": finish }),
-        ));
+        let beside = choice.as_object().into_iter().flatten();
+        let beside = beside.filter(|(name, _)| stands_beside(name));
+        let beside = beside.map(|(name, value)| (name.clone(), value.clone()));
+        events.push(with_choice(&head, &end(&index, &finish, beside)));
     }
-    if let Some(usage) = usage {
+    if let Some(usage) = usage.filter(Value::is_object) {
         events.push(with_usage(&head, usage));
     }
     events
@@ -97,6 +98,22 @@ fn ending(ended: Ended, continuations: u32, violates: bool) -> String {
     let (outcome, schema) = (ended.name(), if violates { " schema=violated" } else { "" });
     format!(
         ": overlock outcome={outcome} continuations={continuations}{schema}\n\ndata: [DONE]\n\n"
+    )
+}
+
+/// The end of a choice, with what stands beside it.
+fn end(index: &Value, finish: &Value, beside: impl Iterator<Item = (String, Value)>) -> Value {
+    let said = json!({ "index": index, "delta": {}, "finish_reason": finish });
+    let mut choice = said.as_object().cloned().unwrap_or_default();
+    choice.extend(beside);
+    Value::Object(choice)
+}
+
+/// Whether this member of a choice is none that every choice has.
+fn stands_beside(name: &str) -> bool {
+    !matches!(
+        name,
+        "index" | "delta" | "message" | "finish_reason" | "logprobs"
     )
 }
 
@@ -122,6 +139,8 @@ struct Relay {
     /// Characters of which half has come.
     halves: Halves,
     choices: BTreeMap<u64, Choice>,
+    /// What events said besides their choices that were not passed on. It is told at the end.
+    beside: Map<String, Value>,
     /// What the upstream says its call took.
     usage: Option<Value>,
     /// The tokens of the first answer, as they are counted here.
@@ -138,28 +157,63 @@ struct Relay {
 struct Finish {
     index: u64,
     reason: String,
+    /// What is told beside it.
+    told_beside: Map<String, Value>,
     /// All of it.
-    message: Value,
+    choice: Value,
 }
 
 /// One of the answers to a request, which usually is the only one.
 struct Choice {
     content: Reading,
-    calls: BTreeMap<u64, ToolCall>,
+    calls: Vec<ToolCall>,
+    /// Where the last call with an index is among them.
+    last_calls: BTreeMap<u64, usize>,
     /// The arguments of a call in the older form.
     older_call: Option<Reading>,
+    others: Others,
     finish: Option<String>,
     has_role: bool,
     /// The content with what was added to it.
     said: Option<String>,
 }
 
+/// What there is of a choice besides its texts.
+#[derive(Default)]
+struct Others {
+    /// The other members of the message.
+    message: Map<String, Value>,
+    logprobs: Value,
+    /// What stands beside the message, each as it came last.
+    beside: Map<String, Value>,
+    /// The part of it that came with the end, and is told with it.
+    beside_end: Map<String, Value>,
+}
+
 struct ToolCall {
-    id: Value,
-    name: String,
+    /// All but its arguments.
+    members: Map<String, Value>,
     arguments: Reading,
     /// The arguments with what was added to them.
     said: Option<String>,
+}
+
+impl ToolCall {
+    fn name(&self) -> &str {
+        let function = self.members.get("function");
+        let name = function.and_then(|function| function.get("name"));
+        name.and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// A tool call as it would have come at once.
+fn tool_call(mut members: Map<String, Value>, arguments: &str) -> Value {
+    members.shift_remove("index");
+    if let Some(function) = members.get_mut("function").and_then(Value::as_object_mut) {
+        function.insert("arguments".to_owned(), json!(arguments));
+        members.entry("type").or_insert(json!("function"));
+    }
+    Value::Object(members)
 }
 
 impl Choice {
@@ -173,35 +227,81 @@ impl Choice {
         self.finish.is_some() || calls_nothing && is_document
     }
 
-    /// The message as it would have come at once.
-    fn into_message(self) -> Value {
+    /// Which of the calls a piece is of; nothing if it begins another one. Some upstreams give all
+    /// calls one index, and only the name of the call tells them apart.
+    fn call_of(&self, index: u64, piece: &Value) -> Option<usize> {
+        let at = *self.last_calls.get(&index)?;
+        let is_said = |id: &&Value| !id.is_null() && *id != "";
+        let known = self.calls[at].members.get("id").filter(is_said);
+        let id = piece.get("id").filter(is_said);
+        let is_other = known.is_some() && id.is_some() && known != id;
+        (!is_other).then_some(at)
+    }
+
+    /// The choice as it would have come at once.
+    fn into_whole(self, index: u64, finish: &str) -> Value {
         let content = self.said.unwrap_or_else(|| self.content.into_text());
-        let calls = self.calls.into_values().map(|call| {
+        let calls = self.calls.into_iter().map(|call| {
             let arguments = call.said.unwrap_or_else(|| call.arguments.into_text());
-            tool_call(&call.id, &call.name, &arguments)
+            tool_call(call.members, &arguments)
         });
-        message(&content, &calls.collect::<Vec<_>>())
+        let calls = calls.collect();
+        self.others.choice(index, Some(finish), &content, calls)
     }
 
     /// The same of what came, before anything was made of it.
-    fn first_message(&self) -> Value {
-        let calls = self.calls.values();
-        let calls = calls.map(|call| tool_call(&call.id, &call.name, call.arguments.text()));
-        message(self.content.text(), &calls.collect::<Vec<_>>())
+    fn first(&self, index: u64) -> Value {
+        let calls = self.calls.iter();
+        let calls = calls.map(|call| tool_call(call.members.clone(), call.arguments.text()));
+        let (finish, content) = (self.finish.as_deref(), self.content.text());
+        self.others.choice(index, finish, content, calls.collect())
     }
 }
 
-fn message(content: &str, calls: &[Value]) -> Value {
-    if calls.is_empty() {
-        return json!({ "role": "assistant", "content": content });
+impl Others {
+    /// The choice with these texts, as it would have come at once.
+    fn choice(&self, index: u64, finish: Option<&str>, content: &str, calls: Vec<Value>) -> Value {
+        let mut message = Map::new();
+        message.insert("role".to_owned(), json!("assistant"));
+        let says_more = !calls.is_empty() || self.message.keys().any(|name| name != "role");
+        let content = (!content.is_empty() || !says_more).then_some(content);
+        message.insert("content".to_owned(), json!(content));
+        message.extend(self.message.clone());
+        if !calls.is_empty() {
+            message.insert("tool_calls".to_owned(), Value::Array(calls));
+        }
+        let mut choice = Map::new();
+        choice.insert("index".to_owned(), json!(index));
+        choice.insert("message".to_owned(), Value::Object(message));
+        if !self.logprobs.is_null() {
+            choice.insert("logprobs".to_owned(), self.logprobs.clone());
+        }
+        choice.insert("finish_reason".to_owned(), json!(finish));
+        choice.extend(self.beside.clone());
+        Value::Object(choice)
     }
-    let content = (!content.is_empty()).then_some(content);
-    json!({ "role": "assistant", "content": content, "tool_calls": calls })
-}
 
-fn tool_call(id: &Value, name: &str, arguments: &str) -> Value {
-    let function = json!({ "name": name, "arguments": arguments });
-    json!({ "id": id, "type": "function", "function": function })
+    /// Takes what stands beside a piece of the message; whether that is to be passed on with it.
+    /// What comes with the end is left for the end.
+    fn take_beside(&mut self, choice: &mut Map<String, Value>, is_end: bool) -> bool {
+        if let Some(logprobs) = choice.get("logprobs") {
+            merge(&mut self.logprobs, logprobs);
+        }
+        let is_said = |(name, value): &(&String, &Value)| stands_beside(name) && !value.is_null();
+        let said = choice.iter().filter(is_said);
+        let said: Map<String, Value> = said
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let has_logprobs = choice.get("logprobs").is_some_and(|it| !it.is_null());
+        let says_more = has_logprobs || !is_end && !said.is_empty();
+        if is_end {
+            choice.retain(|name, _| !stands_beside(name));
+            self.beside_end.extend(said.clone());
+        }
+        // The last of them tells of all that came.
+        self.beside.extend(said);
+        says_more
+    }
 }
 
 impl Relay {
@@ -212,6 +312,7 @@ impl Relay {
             head: Map::new(),
             halves: Halves::default(),
             choices: BTreeMap::new(),
+            beside: Map::new(),
             usage: None,
             output_tokens: 0,
             taken: Taken::default(),
@@ -338,6 +439,15 @@ impl Relay {
         }
         // All that it said is told later. What says something else is not for us to judge.
         if choices.is_none_or(|choices| choices.is_empty()) && (has_choices || has_usage) {
+            let others = event.iter().filter(|(name, value)| {
+                let is_told = matches!(
+                    name.as_str(),
+                    "id" | "object" | "created" | "model" | "choices" | "usage"
+                );
+                !is_told && !value.is_null() && self.head.get(*name) != Some(*value)
+            });
+            let others = others.map(|(name, value)| (name.clone(), value.clone()));
+            self.beside.extend(others);
             return Ok(wrapping);
         }
         if changed {
@@ -379,18 +489,26 @@ impl Relay {
         let job = &self.job;
         let known = self.choices.entry(index).or_insert_with(|| Choice {
             content: job.content_reading(),
-            calls: BTreeMap::new(),
+            calls: Vec::new(),
+            last_calls: BTreeMap::new(),
             older_call: None,
+            others: Others::default(),
             finish: None,
             said: None,
             has_role: false,
         });
-        if let Some(finish) = choice.get_mut("finish_reason").filter(|it| !it.is_null()) {
+        let Some(choice) = choice.as_object_mut() else {
+            return false;
+        };
+        let finish = choice.get_mut("finish_reason");
+        let finish = finish.filter(|it| !it.is_null());
+        let is_end = finish.is_some();
+        if let Some(finish) = finish {
             known.finish = finish.as_str().map(str::to_owned);
             *finish = Value::Null;
             *changed = true;
         }
-        let has_more = choice.get("logprobs").is_some_and(|it| !it.is_null());
+        let has_more = known.others.take_beside(choice, is_end);
         let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) else {
             return has_more;
         };
@@ -408,6 +526,7 @@ impl Relay {
             _ => {}
         }
         known.has_role = true;
+        merge_members(&mut known.others.message, delta, &["content", "tool_calls"]);
         if let Some(Value::String(content)) = delta.get_mut("content") {
             let given = known.content.feed(content);
             if given != *content {
@@ -424,21 +543,33 @@ impl Relay {
         }
         let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
         for call in calls.into_iter().flatten() {
-            let number = call.get("index").and_then(Value::as_u64).unwrap_or(0);
-            let known = known.calls.entry(number).or_insert_with(|| ToolCall {
-                id: Value::Null,
-                name: String::new(),
-                arguments: job.arguments_reading(),
-                said: None,
+            let index = call.get("index").and_then(Value::as_u64).unwrap_or(0);
+            let at = known.call_of(index, call).unwrap_or_else(|| {
+                known.calls.push(ToolCall {
+                    members: Map::new(),
+                    arguments: job.arguments_reading(),
+                    said: None,
+                });
+                let at = known.calls.len() - 1;
+                known.last_calls.insert(index, at);
+                at
             });
-            if let Some(id) = call.get("id").filter(|id| !id.is_null()) {
-                known.id = id.clone();
-            }
-            let Some(function) = call.get_mut("function") else {
+            let known = &mut known.calls[at];
+            let Some(call) = call.as_object_mut() else {
                 continue;
             };
-            if let Some(name) = function.get("name").and_then(Value::as_str) {
-                known.name.push_str(name);
+            // Calls are told apart by their place, as they are when they are said again.
+            if index != at as u64 {
+                call.insert("index".to_owned(), json!(at));
+                *changed = true;
+            }
+            merge_members(&mut known.members, call, &["function"]);
+            let Some(function) = call.get_mut("function").and_then(Value::as_object_mut) else {
+                continue;
+            };
+            let place = known.members.entry("function");
+            if let Some(known) = place.or_insert(json!({})).as_object_mut() {
+                merge_members(known, function, &["arguments"]);
             }
             if let Some(Value::String(arguments)) = function.get_mut("arguments") {
                 let given = known.arguments.feed(arguments);
@@ -478,11 +609,13 @@ impl Relay {
                 finishes.clear();
                 break;
             };
-            let message = choice.into_message();
+            let told_beside = std::mem::take(&mut choice.others.beside_end);
+            let choice = choice.into_whole(index, &reason);
             finishes.push(Finish {
                 index,
                 reason,
-                message,
+                told_beside,
+                choice,
             });
         }
         // An answer of which nobody knows the end has none.
@@ -506,11 +639,15 @@ impl Relay {
         if finishes.iter().any(is_cut) {
             self.ended = Ended::Partial;
         }
-        let ends = finishes.iter().map(|Finish { index, reason, .. }| {
-            let choice = json!({ "index": index, "delta": {}, "finish_reason": reason });
+        let ends = finishes.iter().map(|it| {
+            let beside = it.told_beside.clone().into_iter();
+            let choice = end(&json!(it.index), &json!(it.reason), beside);
             with_choice(&self.head, &choice)
         });
-        let ends: Vec<Value> = ends.collect();
+        let mut ends: Vec<Value> = ends.collect();
+        if let Some(Value::Object(last)) = ends.last_mut() {
+            last.extend(self.beside.clone());
+        }
         let outcome = self.outcome.take();
         let outcome = outcome.unwrap_or_else(|| self.ended.outcome());
         let answer = self.answer(finishes, &usage);
@@ -535,24 +672,21 @@ impl Relay {
 
     /// The answer as it would have come at once.
     fn answer(&self, finishes: Vec<Finish>, usage: &Value) -> Value {
-        let choices = finishes.into_iter().map(|end| {
-            json!({ "index": end.index, "message": end.message, "finish_reason": end.reason })
-        });
+        let choices = finishes.into_iter().map(|end| end.choice);
         self.completion(choices.collect(), usage)
     }
 
     /// What the first call answered, as it would have come at once.
     fn first(&self) -> Value {
-        let choices = self.choices.iter().map(|(index, choice)| {
-            let (message, finish) = (choice.first_message(), &choice.finish);
-            json!({ "index": index, "message": message, "finish_reason": finish })
-        });
+        let choices = self.choices.iter();
+        let choices = choices.map(|(index, choice)| choice.first(*index));
         let usage = self.usage.as_ref().unwrap_or(&Value::Null);
         self.completion(choices.collect(), usage)
     }
 
     fn completion(&self, choices: Value, usage: &Value) -> Value {
         let mut completion = self.head.clone();
+        completion.extend(self.beside.clone());
         completion.insert("object".to_owned(), json!("chat.completion"));
         completion.insert("choices".to_owned(), choices);
         completion.insert("usage".to_owned(), usage.clone());
@@ -563,9 +697,9 @@ impl Relay {
     async fn rests(&self, index: u64, choice: &mut Choice) {
         let rest = choice.content.rest();
         self.content(index, &rest).await;
-        for (number, call) in &mut choice.calls {
+        for (number, call) in (0..).zip(&mut choice.calls) {
             let rest = call.arguments.rest();
-            self.arguments(index, *number, &rest).await;
+            self.arguments(index, number, &rest).await;
         }
     }
 
@@ -575,7 +709,7 @@ impl Relay {
         let mut ending = Ending::said(choice.finish.clone());
         // What a provider does not want to be said is not asked for again.
         if choice.finish.as_deref() == Some("content_filter") {
-            for call in choice.calls.values() {
+            for call in &choice.calls {
                 self.output_tokens += self.count(call.arguments.text());
             }
             self.rests(index, choice).await;
@@ -592,20 +726,21 @@ impl Relay {
             ending.content(longer.found());
             choice.said = Some(longer.run.text().to_owned());
         }
-        for (number, call) in &mut choice.calls {
+        for (number, call) in (0..).zip(&mut choice.calls) {
             self.output_tokens += self.count(call.arguments.text());
-            let reading = &mut call.arguments;
-            if reading.is_open() {
-                let cut = Cut::Arguments(&call.name);
+            if call.arguments.is_open() {
+                let reading = &call.arguments;
+                let cut = Cut::Arguments(call.name());
                 let first = reading.document();
-                let run = self.continued(index, Some(*number), cut, first, reading.given_len());
+                let run = self.continued(index, Some(number), cut, first, reading.given_len());
                 let run = run.await?;
                 ending.call(found(&run));
                 call.said = Some(run.text().to_owned());
                 continue;
             }
+            let reading = &mut call.arguments;
             let rest = reading.rest();
-            self.arguments(index, *number, &rest).await;
+            self.arguments(index, number, &rest).await;
             ending.call(reading.found());
         }
         if let Some(reading) = &choice.older_call {
@@ -810,10 +945,30 @@ const FRAME: usize = b"data: \n\n".len();
 
 /// How many bytes of an event of so many say nothing themselves: they wrap its choices.
 fn wrapping_len(len: usize, choices: Option<&Vec<Value>>) -> usize {
-    let said: usize = choices.into_iter().flatten().map(text_len).sum();
+    let said: usize = choices.into_iter().flatten().map(said_len).sum();
     match said {
         0 => 0,
         said => len.saturating_sub(said).min(LONGEST_WRAPPING) + FRAME,
+    }
+}
+
+/// How many bytes of a choice say something.
+fn said_len(choice: &Value) -> usize {
+    let members = choice.as_object().into_iter().flatten();
+    let members = members.filter(|(name, _)| *name != "index" && *name != "delta");
+    let delta = choice.get("delta").map_or(0, text_len);
+    delta + members.map(member_len).sum::<usize>()
+}
+
+/// A number is kept like a short text.
+const NUMBER: usize = 4;
+
+/// How many bytes a member says. Its name is kept with it, but for those that all pieces have.
+fn member_len((name, value): (&String, &Value)) -> usize {
+    match (name.as_str(), value) {
+        (_, Value::Null) => 0,
+        ("role" | "content", value) => text_len(value),
+        (name, value) => name.len() + text_len(value),
     }
 }
 
@@ -822,8 +977,9 @@ fn text_len(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
         Value::Array(values) => values.iter().map(text_len).sum(),
-        Value::Object(members) => members.values().map(text_len).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::Object(members) => members.iter().map(member_len).sum(),
+        Value::Number(_) => NUMBER,
+        Value::Null | Value::Bool(_) => 0,
     }
 }
 

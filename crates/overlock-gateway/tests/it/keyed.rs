@@ -470,3 +470,239 @@ async fn the_words_of_a_schema_are_kept_only_with_all_the_others() {
         assert_eq!(shared.written().contains("The words of a schema"), is_kept);
     }
 }
+
+/// What the events of a stream say.
+fn events(got: &Got) -> Vec<Value> {
+    let data = got.body.split("\n\n");
+    let data = data.filter_map(|event| event.strip_prefix("data: "));
+    let data = data.filter(|data| *data != "[DONE]");
+    data.map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect()
+}
+
+/// A stream of these choices of chunks, and the same said again.
+async fn said_twice(chunks: &[Value]) -> [Got; 2] {
+    let shared = Shared::new(vec![Said::stream(chunks)]).await;
+    let door = shared.door(|_| {}).await;
+    let first = door.chat(&plain(true), &KEY).await;
+    let again = door.chat(&plain(true), &KEY).await;
+    assert_eq!(shared.upstream.heard().len(), 1);
+    [first, again]
+}
+
+/// Checks what is said again of a stream of these deltas that ends like this.
+async fn check_said_again(deltas: &[Value], finish: &str, message: &Value) {
+    let delta = |delta| json!({ "index": 0, "delta": delta, "finish_reason": null });
+    let mut chunks: Vec<Value> = deltas.iter().map(delta).collect();
+    chunks.push(json!({ "index": 0, "delta": {}, "finish_reason": finish }));
+    let [_, again] = said_twice(&chunks).await;
+    let events = events(&again);
+    assert_eq!(&events[0]["choices"][0]["delta"], message);
+    assert_eq!(events[1]["choices"][0]["finish_reason"], finish);
+}
+
+#[tokio::test]
+async fn a_function_call_of_the_old_kind_is_said_again() {
+    let deltas = [
+        json!({ "role": "assistant", "content": null,
+            "function_call": { "name": "weather", "arguments": "" } }),
+        json!({ "function_call": { "arguments": "{\"city\":" } }),
+        json!({ "function_call": { "arguments": " \"Oslo\"}" } }),
+    ];
+    let call = json!({ "name": "weather", "arguments": "{\"city\": \"Oslo\"}" });
+    let message = json!({ "role": "assistant", "content": null, "function_call": call });
+    check_said_again(&deltas, "function_call", &message).await;
+}
+
+#[tokio::test]
+async fn a_call_of_a_custom_tool_is_said_again_as_one() {
+    let call = |more: Value| json!({ "tool_calls": [more] });
+    let deltas = [
+        call(json!({ "index": 0, "id": "call_1", "type": "custom",
+            "custom": { "name": "shell", "input": "" } })),
+        call(json!({ "index": 0, "custom": { "input": "ls " } })),
+        call(json!({ "index": 0, "custom": { "input": "-l" } })),
+    ];
+    let custom = json!({ "index": 0, "id": "call_1", "type": "custom",
+        "custom": { "name": "shell", "input": "ls -l" } });
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": [custom] });
+    check_said_again(&deltas, "tool_calls", &message).await;
+}
+
+#[tokio::test]
+async fn a_name_that_every_piece_of_a_call_repeats_is_said_once() {
+    let piece = |arguments: &str| {
+        let function = json!({ "name": "w", "arguments": arguments });
+        json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function",
+            "function": function, "extra_content": { "google": { "thought_signature": "s" } } }] })
+    };
+    let mut last = piece("1}");
+    let members = last["tool_calls"][0].as_object_mut().expect("a call");
+    members.remove("extra_content");
+    let call = json!({ "index": 0, "id": "call_1", "type": "function",
+        "function": { "name": "w", "arguments": "{\"a\":1}" },
+        "extra_content": { "google": { "thought_signature": "s" } } });
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+    check_said_again(&[piece("{\"a\":"), last], "tool_calls", &message).await;
+}
+
+#[tokio::test]
+async fn two_calls_with_one_index_are_two_calls() {
+    let piece = |id: Option<&str>, arguments: &str| {
+        let mut call = json!({ "index": 0, "function": { "arguments": arguments } });
+        if let Some(id) = id {
+            call["id"] = json!(id);
+            call["type"] = json!("function");
+            call["function"]["name"] = json!("w");
+        }
+        json!({ "index": 0, "delta": { "tool_calls": [call] } })
+    };
+    let chunks = [
+        piece(Some("call_1"), "{\"a\":"),
+        piece(None, "1}"),
+        piece(Some("call_2"), "{\"b\":"),
+        piece(None, "2}"),
+        json!({ "index": 0, "delta": {}, "finish_reason": "tool_calls" }),
+    ];
+    let said = said_twice(&chunks).await;
+    for got in &said {
+        assert_eq!(
+            choices(got, true)[0]["calls"],
+            json!([
+                { "id": "call_1", "name": "w", "arguments": "{\"a\":1}" },
+                { "id": "call_2", "name": "w", "arguments": "{\"b\":2}" },
+            ])
+        );
+        let events = events(got);
+        let calls = events.iter().flat_map(|event| {
+            let calls = event["choices"][0]["delta"]["tool_calls"].as_array();
+            calls.into_iter().flatten()
+        });
+        let named = calls.filter(|call| call.get("id").is_some());
+        let numbers: Vec<&Value> = named.map(|call| &call["index"]).collect();
+        assert_eq!(numbers, [0, 1], "{}", got.body);
+    }
+}
+
+#[tokio::test]
+async fn all_that_stands_beside_a_content_is_said_again() {
+    let cite = |at: u64| json!({ "type": "url_citation", "url_citation": { "start_index": at } });
+    let deltas = [
+        json!({ "role": "assistant", "content": "", "reasoning_content": "Let me " }),
+        json!({ "role": "assistant", "reasoning_content": "see." }),
+        json!({ "reasoning_details": [{ "index": 0, "type": "text", "text": "a" }] }),
+        json!({ "reasoning_details": [{ "index": 0, "type": "text", "text": "b" }] }),
+        json!({ "content": "It ", "annotations": [cite(1)] }),
+        json!({ "content": "rains.", "annotations": [cite(2)], "refusal": null }),
+    ];
+    let message = json!({
+        "role": "assistant", "content": "It rains.", "reasoning_content": "Let me see.",
+        "reasoning_details": [{ "index": 0, "type": "text", "text": "ab" }],
+        "annotations": [cite(1), cite(2)],
+    });
+    check_said_again(&deltas, "stop", &message).await;
+    let deltas = [
+        json!({ "role": "assistant", "refusal": "I " }),
+        json!({ "refusal": "won't." }),
+    ];
+    let message = json!({ "role": "assistant", "content": null, "refusal": "I won't." });
+    check_said_again(&deltas, "stop", &message).await;
+}
+
+#[tokio::test]
+async fn the_likelihoods_of_tokens_are_said_again() {
+    let piece = |token: &str| {
+        let logprobs = json!({ "content": [{ "token": token, "logprob": -0.5 }], "refusal": null });
+        json!({ "index": 0, "delta": { "content": token }, "logprobs": logprobs })
+    };
+    let end = json!({ "index": 0, "delta": {}, "logprobs": null, "finish_reason": "stop" });
+    let [_, again] = said_twice(&[piece("It "), piece("rains."), end]).await;
+    let tokens = json!([
+        { "token": "It ", "logprob": -0.5 }, { "token": "rains.", "logprob": -0.5 },
+    ]);
+    assert_eq!(
+        events(&again)[0]["choices"][0]["logprobs"]["content"],
+        tokens
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_gone_on_with_keeps_what_stands_beside_it() {
+    let thought = json!({ "reasoning_content": "Let me see.", "content": &CONTENT[..25] });
+    let shared = Shared::new(vec![
+        Said::stream(&[
+            json!({ "index": 0, "delta": thought }),
+            json!({ "index": 0, "delta": {}, "finish_reason": "length" }),
+        ]),
+        Said::never(),
+        Said::streamed_content(CONTENT, "stop"),
+    ])
+    .await;
+    shared.left(&plain(true), 2).await;
+    for _ in 0..2 {
+        let got = shared.answered(&plain(true), |_| {}).await;
+        let delta = &events(&got)[0]["choices"][0]["delta"];
+        assert_eq!(delta["reasoning_content"], "Let me see.", "{}", got.body);
+        assert_eq!(choices(&got, true)[0]["content"], CONTENT);
+        // Nobody asked what it took, and the upstream did not say it.
+        assert!(!got.body.contains("\"usage\""), "{}", got.body);
+    }
+}
+
+#[tokio::test]
+async fn what_stands_beside_an_end_is_told_with_it() {
+    let filtered = json!({ "hate": { "filtered": false, "severity": "safe" } });
+    let mut said = Said::stream(&[
+        json!({ "index": 0, "delta": { "content": "It " }, "content_filter_results": filtered }),
+        json!({ "index": 0, "delta": { "content": "rains." }, "stop_reason": null }),
+        json!({ "index": 0, "delta": {}, "finish_reason": "stop",
+            "content_filter_results": filtered, "stop_reason": 42 }),
+    ]);
+    let end = "\"stop_reason\":42}]";
+    assert!(said.body.contains(end));
+    said.body = said.body.replace(
+        end,
+        "\"stop_reason\":42}],\"x_groq\":{\"id\":\"req_1\"},\"usage\":{\"prompt_tokens\":1}",
+    );
+    let shared = Shared::new(vec![said]).await;
+    let door = shared.door(|_| {}).await;
+    for _ in 0..2 {
+        let got = door.chat(&plain(true), &KEY).await;
+        let events = events(&got);
+        let ends: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["choices"][0]["finish_reason"] == "stop")
+            .collect();
+        assert_eq!(ends.len(), 1, "{}", got.body);
+        let choice = &ends[0]["choices"][0];
+        assert_eq!(choice["stop_reason"], 42);
+        assert_eq!(choice["content_filter_results"], filtered);
+        assert_eq!(choice["delta"], json!({}));
+        assert_eq!(ends[0]["x_groq"]["id"], "req_1");
+        assert_eq!(choices(&got, true)[0]["content"], "It rains.");
+    }
+    assert_eq!(shared.upstream.heard().len(), 1);
+}
+
+#[tokio::test]
+async fn all_that_is_kept_to_be_said_again_counts() {
+    let numbers = |_| json!({ "content": "x", "notes": vec![1; 400] });
+    let names = |number: usize| {
+        let mut delta = json!({ "content": "x" });
+        delta[format!("{number}{}", "n".repeat(400))] = json!(true);
+        delta
+    };
+    let deltas: [Vec<Value>; 2] = [(0..50).map(numbers).collect(), (0..50).map(names).collect()];
+    for deltas in deltas {
+        let chunks = deltas.into_iter();
+        let chunks = chunks.map(|delta| json!({ "index": 0, "delta": delta }));
+        let mut said = Said::stream(&chunks.collect::<Vec<_>>());
+        said.body = said.body.replace("data: [DONE]\n\n", "");
+        let shared = Shared::new(vec![said]).await;
+        let set = |settings: &mut Settings| settings.limits.answer_bytes = 10_000;
+        let got = shared.door(set).await.chat(&plain(true), &KEY).await;
+        let last = events(&got).pop().expect("an event");
+        let message = &last["error"]["message"];
+        assert_eq!(*message, "the upstream's answer does not end");
+    }
+}
