@@ -28,10 +28,6 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-/// The program has the same, and everybody here is measured with it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// What was asked for on the command line.
 pub(crate) struct Options {
     /// Smaller documents and fewer cuts.

@@ -4,7 +4,6 @@
 //! output, everything else to standard error, and the exit code says which of three
 //! ways a command ended (see [`ending`]).
 
-mod allocator;
 mod batch;
 mod commands;
 mod config;
@@ -24,9 +23,6 @@ use clap::Parser;
 
 use crate::commands::Cli;
 use crate::output::Notes;
-
-#[global_allocator]
-static ALLOCATOR: allocator::BySize = allocator::BySize;
 
 fn main() -> ExitCode {
     match Cli::parse().command.run() {
