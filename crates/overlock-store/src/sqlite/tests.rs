@@ -229,6 +229,22 @@ fn runs_of_the_first_version_go_on() {
 }
 
 /// Tries a file in every way, and says what it holds then: the same bytes, and nothing beside it.
+#[cfg(unix)]
+#[test]
+fn a_store_by_another_name_is_the_same_to_those_who_work_on_its_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(&at(&folder), Access::Make).expect("a store");
+    let link = folder.path().join("link.db");
+    std::os::unix::fs::symlink(folder.path().join("runs.db"), &link).expect("a link");
+    let other = Store::open(&StoreAddress::Sqlite(link), Access::Make).expect("a store");
+    let id = RunId::new(1000, 7);
+    let work = store.work_on(&id).expect("it can be marked");
+    assert!(work.is_some());
+    assert!(other.work_on(&id).expect("it can be looked for").is_none());
+    drop(work);
+    assert!(other.work_on(&id).expect("it can be marked").is_some());
+}
+
 /// What brings a file of the second version up to date from nothing.
 const VERSION_2: &str = include_str!("from-version-1.sql");
 

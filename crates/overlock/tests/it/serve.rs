@@ -86,6 +86,22 @@ fn an_open_model_is_counted_with_its_own_tokenizer_and_template() {
 }
 
 #[test]
+fn none_at_all_where_nobody_would_be_answered_is_told_at_the_start() {
+    for key in [
+        "max_total_tokens",
+        "body_bytes",
+        "concurrent",
+        "connections",
+        "answer_bytes",
+    ] {
+        let folder = TemporaryFolder::new(&format!("serve-no-{key}"));
+        folder.write("overlock.toml", format!("[serve]\n{key} = 0\n"));
+        let config = folder.path().join("overlock.toml").display().to_string();
+        check_refused(&["--config", &config], "a whole number from 1 on");
+    }
+}
+
+#[test]
 fn a_tokenizer_that_cannot_be_read_is_told_at_the_start() {
     let folder = TemporaryFolder::new("serve-no-tokenizer");
     folder.write(
