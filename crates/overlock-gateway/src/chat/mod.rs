@@ -123,7 +123,8 @@ pub(crate) async fn answer(
     };
     let dropped = fitted.plan.dropped_messages.len();
     let deadline = Instant::now() + gateway.settings.limits.run_time;
-    let mut job = Job {
+    // Boxed, as it goes from hand to hand.
+    let mut job = Box::new(Job {
         gateway,
         account,
         wish,
@@ -133,7 +134,7 @@ pub(crate) async fn answer(
         budget: CallBudget::from(&fitted.plan),
         recording: None,
         deadline,
-    };
+    });
     let mut first = None;
     match key {
         None => job.recording = job.recorded(&text).await,
@@ -155,12 +156,10 @@ pub(crate) async fn answer(
         Some(first) => Box::pin(job.resumed(first)).await,
         None => match job.asked(fitted.body).await {
             Ok(answer) if answer.status.is_success() => job.answered(answer).await,
-            Ok(refused) => {
-                job.failed().await;
-                refusal(&job.gateway.client, refused).await
-            }
+            // Boxed, or every request would carry the space for what goes wrong with few.
+            Ok(refused) => Box::pin(job.refused(refused)).await,
             Err(error) => {
-                job.failed().await;
+                Box::pin(job.failed()).await;
                 Err(error)
             }
         },
@@ -226,11 +225,11 @@ impl Job {
     }
 
     /// The reply that the upstream's answer becomes.
-    async fn answered(mut self, answer: Answer) -> Result<Reply, ApiError> {
+    async fn answered(mut self: Box<Self>, answer: Answer) -> Result<Reply, ApiError> {
         match (self.wish.streams, answer.is_event_stream()) {
-            (true, true) => Ok(stream::reply(self, answer)),
+            (true, true) => Ok(stream::reply(*self, answer)),
             (false, true) => {
-                self.failed().await;
+                Box::pin(self.failed()).await;
                 Err(ApiError::upstream(
                     "the upstream answered with a stream that nobody asked for",
                 ))
@@ -246,6 +245,12 @@ impl Job {
         }
     }
 
+    /// The reply to a request that the upstream refuses.
+    async fn refused(&mut self, answer: Answer) -> Result<Reply, ApiError> {
+        self.failed().await;
+        refusal(&self.gateway.client, answer).await
+    }
+
     /// The reply to a request that was answered before.
     fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
         let whole = WholeAnswer::replayed(answered)?;
@@ -258,9 +263,9 @@ impl Job {
     }
 
     /// The reply to a request of which a part was answered before.
-    async fn resumed(mut self, first: Value) -> Result<Reply, ApiError> {
+    async fn resumed(mut self: Box<Self>, first: Value) -> Result<Reply, ApiError> {
         if self.wish.streams {
-            return Ok(stream::resumed(self, first));
+            return Ok(stream::resumed(*self, first));
         }
         let whole = whole::resumed(&mut self, first).await?;
         Ok(whole.into_reply())
