@@ -23,9 +23,21 @@
 //! ```
 
 mod address;
+mod conversations;
+mod memories;
+mod nodes;
+mod paths;
 mod run;
 mod sqlite;
 
 pub use address::{AddressError, StoreAddress};
+pub use conversations::{Conversations, Message, NewMessage, RoomSummary};
+pub use memories::{Importance, ImportanceError, Memories, Memory, NewMemory, Recall};
+pub use nodes::{
+    Direction, Edge, EdgeKind, Filter, Hit, KeptFile, Mention, NewFile, NewNode, Node, NodeId,
+    NodeKind, Nodes, Query, Reached, RepositorySummary, Resolved, Scope, Search, UnknownName,
+    Vector, Walk,
+};
+pub use paths::PathPattern;
 pub use run::{Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary};
 pub use sqlite::{Access, Begun, Store, StoreError, Work, Writes};
