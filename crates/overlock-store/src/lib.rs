@@ -5,9 +5,9 @@
 //! are texts to it, written and read by those who know them.
 //!
 //! ```
-//! use overlock_store::{NewRun, RunId, Store};
+//! use overlock_store::{NewRun, RunId};
 //!
-//! let store = Store::in_memory()?;
+//! let store = overlock_store::in_memory()?;
 //! let id = RunId::new(1_763_251_200_000, 42);
 //! let claim = store.begin(&NewRun {
 //!     id: &id,
@@ -23,9 +23,14 @@
 //! ```
 
 mod address;
-mod run;
+mod error;
+mod runs;
 mod sqlite;
+mod store;
 
 pub use address::{AddressError, StoreAddress};
-pub use run::{Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary};
-pub use sqlite::{Access, Begun, Store, StoreError, Work, Writes};
+pub use error::{Cause, StoreError};
+pub use runs::{
+    Begun, Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary, Runs, Work, Writes,
+};
+pub use store::{Access, Store, in_memory, open};
