@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::{Access, StoreError};
+use crate::error::StoreError;
+use crate::store::Access;
 
 /// How the tables look.
-pub(super) const VERSION: i64 = 3;
+const VERSION: i64 = 3;
 
 /// Marks a file as ours, where SQLite has room for it.
 const APPLICATION: i64 = 0x4F76_6C6B;
@@ -48,26 +49,29 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
     if access == Access::Make {
         make(path)?;
     } else if !path.exists() {
-        return Err(StoreError::Missing { path: path.into() });
+        return Err(StoreError::Missing { place: place(path) });
     }
-    let wrong = |source| StoreError::Open {
-        path: path.to_owned(),
-        source,
+    let wrong = |source: rusqlite::Error| StoreError::Open {
+        place: place(path),
+        source: source.into(),
     };
     // Even a connection that writes nothing may tidy up behind another; one that cannot write
     // cannot.
     let (reader, content) = patiently(|| look_into(path)).map_err(wrong)?;
     let version = match content {
-        Content::SomethingElse => return Err(StoreError::Foreign { path: path.into() }),
+        Content::SomethingElse => return Err(StoreError::Foreign { place: place(path) }),
         Content::Store { version } if version > VERSION => {
-            return Err(StoreError::Newer { found: version });
+            return Err(StoreError::Newer {
+                found: version,
+                known: VERSION,
+            });
         }
         Content::Store { version } => version,
         Content::Nothing => 0,
     };
     if access == Access::Read {
         match version {
-            0 => return Err(StoreError::Missing { path: path.into() }),
+            0 => return Err(StoreError::Missing { place: place(path) }),
             1 => reader.execute_batch(READ_VERSION_1).map_err(wrong)?,
             _ => {}
         }
@@ -79,6 +83,11 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
         bring_up_to_date(&mut writer)?;
     }
     Ok(writer)
+}
+
+/// How the file is named to people.
+fn place(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// Tries again while somebody else has the whole file to themselves. SQLite waits for most of that
