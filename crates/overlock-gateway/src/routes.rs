@@ -241,6 +241,9 @@ impl Way {
 
 /// Whether a path is one that a pattern stands for.
 fn matches(pattern: &str, path: &str) -> bool {
+    if pattern == path {
+        return true;
+    }
     let mut segments = path.split('/');
     for part in pattern.split('/') {
         let Some(segment) = segments.next() else {

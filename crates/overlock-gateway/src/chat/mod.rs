@@ -26,7 +26,7 @@ use overlock_model::{Outcome, Reason, Usage};
 use overlock_store::RunId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::api::{CallBudget, Conditions};
@@ -35,10 +35,10 @@ use crate::body::{Reply, json_reply, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::record::{About, Recording, plain};
+use crate::record::{About, RUN, Recording, plain};
 use crate::settings::Record;
 use crate::trace::Called;
-use crate::upstream::{Answer, Client, late};
+use crate::upstream::{Answer, Client};
 use joining::Joiner;
 use keyed::{Answered, Keyed};
 use reading::{Kind, Reading};
@@ -183,7 +183,7 @@ fn of_run(replied: Result<Reply, ApiError>, id: Option<&RunId>) -> Reply {
     let mut reply = replied.unwrap_or_else(ApiError::into_reply);
     if let Some(id) = id {
         let id = HeaderValue::from_str(id.as_str()).expect("a name of a run is letters and digits");
-        reply.headers_mut().insert("x-overlock-run", id);
+        reply.headers_mut().insert(&RUN, id);
     }
     reply
 }
@@ -209,11 +209,10 @@ impl Job {
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let body = whole_body(body);
-        let sent = client.send(Method::POST, &self.base, &path, headers, body);
-        let asked = match timeout_at(self.deadline, sent).await {
-            Ok(asked) => asked.map(|answer| answer.due(self.deadline)),
-            Err(_) => Err(late()),
-        };
+        let place = (self.base.as_str(), path.as_ref());
+        let asked = client
+            .send(Method::POST, place, headers, body, Some(self.deadline))
+            .await;
         match &asked {
             Ok(answer) if answer.status.is_success() => {}
             Ok(answer) => self
@@ -437,7 +436,7 @@ pub(crate) async fn refusal(client: &Client, mut answer: Answer) -> Result<Reply
 
 /// Puts what the upstream says about an answer beside what is said here.
 pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
-    const KEPT_BACK: [HeaderName; 9] = [
+    static KEPT_BACK: [HeaderName; 9] = [
         header::CONNECTION,
         // Whatever could be read here is not packed any more.
         header::CONTENT_ENCODING,
