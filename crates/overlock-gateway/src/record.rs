@@ -530,6 +530,15 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nobody_waits_for_a_writer_that_is_gone() {
+        let (recorder, _) = recorded(Record::Off).await;
+        let write = recorder.write(|_| -> Result<(), StoreError> { panic!("a defect") });
+        assert!(matches!(write.await, Err(RecordError::Closed)));
+        let write = recorder.write(|_| Ok(()));
+        assert!(matches!(write.await, Err(RecordError::Closed)));
+    }
+
+    #[tokio::test]
     async fn nothing_is_kept_if_nothing_should_be() {
         let (_, recording) = recorded(Record::Off).await;
         assert!(recording.is_none());

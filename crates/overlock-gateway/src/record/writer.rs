@@ -124,8 +124,8 @@ impl Queue {
     fn write_to(&self, store: &dyn Store) {
         let (mut writes, mut done) = (Vec::new(), Vec::new());
         while self.take(&mut writes) {
-            let written = store.transact(&mut |store| {
-                done.extend(writes.drain(..).map(|write| write.make(store)));
+            let written = store.transact(&mut |made| {
+                done.extend(writes.drain(..).map(|write| write.make(made)));
             });
             if written.is_err() {
                 done.clear();
@@ -171,12 +171,12 @@ impl Drop for End<'_> {
 }
 
 impl Write {
-    fn make(self, store: &mut dyn Writes) -> Done {
+    fn make(self, writes: &mut dyn Writes) -> Done {
         match self {
-            Self::Other(write) => write(store),
+            Self::Other(write) => write(writes),
             Self::Story(story) => {
                 // What cannot be written is not.
-                let _ = store.tell(&EndedRun {
+                let _ = writes.tell(&EndedRun {
                     begun: story.about.begun(&story.id, story.began_at),
                     steps: &story.steps,
                     at: story.ended_at,
