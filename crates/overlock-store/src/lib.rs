@@ -26,11 +26,13 @@ mod address;
 mod conversations;
 mod error;
 mod memories;
+mod naming;
 mod nodes;
 mod paths;
 mod runs;
 mod sqlite;
 mod store;
+mod words;
 
 pub use address::{AddressError, StoreAddress};
 pub use conversations::{Conversations, Message, NewMessage, RoomSummary};
