@@ -81,6 +81,9 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
         if version < 4 {
             reader.execute_batch(&read_version_3()).map_err(wrong)?;
         }
+        // What stands in for missing tables could be written to, and would be gone.
+        let shut = reader.pragma_update(None, "query_only", true);
+        shut.map_err(wrong)?;
         return Ok(reader);
     }
     drop(reader);
