@@ -89,7 +89,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
     drop(reader);
     let mut writer = patiently(|| connect_to_write(path)).map_err(wrong)?;
     if version < VERSION {
-        bring_up_to_date(&mut writer)?;
+        bring_up_to_date(&mut writer).map_err(wrong)?;
     }
     Ok(writer)
 }
@@ -238,7 +238,7 @@ fn has_tables_of_version_1(connection: &Connection) -> rusqlite::Result<bool> {
     Ok([columns("runs")?, columns("steps")?] == COLUMNS_OF_VERSION_1)
 }
 
-fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
+fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     let version = match content(&transaction)? {
