@@ -57,6 +57,12 @@ pub enum StoreError {
         /// Where it is.
         place: String,
     },
+    /// There is a run of that name.
+    #[error("there is a run `{id}` already")]
+    Taken {
+        /// The run.
+        id: RunId,
+    },
     /// Somebody else has taken the run up since.
     #[error("another process is going on with run `{id}`")]
     Superseded {

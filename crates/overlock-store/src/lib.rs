@@ -28,11 +28,12 @@ mod error;
 mod memories;
 mod nodes;
 mod paths;
+mod postgres;
 mod runs;
 mod sqlite;
 mod store;
 
-pub use address::{AddressError, StoreAddress};
+pub use address::{AddressError, Encryption, Password, PostgresAddress, StoreAddress};
 pub use conversations::{Conversations, Message, NewMessage, RoomSummary};
 pub use error::{Cause, StoreError};
 pub use memories::{Importance, ImportanceError, Memories, Memory, NewMemory, Recall};

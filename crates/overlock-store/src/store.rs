@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::address::StoreAddress;
 use crate::error::StoreError;
+use crate::postgres::Postgres;
 use crate::runs::{Runs, Writes, transact};
 use crate::sqlite::Sqlite;
 
@@ -37,6 +38,7 @@ pub enum Access {
 pub fn open(address: &StoreAddress, access: Access) -> Result<Arc<dyn Store>, StoreError> {
     match address {
         StoreAddress::Sqlite(path) => Ok(Arc::new(Sqlite::open(path, access)?)),
+        StoreAddress::Postgres(address) => Ok(Arc::new(Postgres::open(address, access)?)),
     }
 }
 
