@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tokio::runtime;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row, Statement};
@@ -41,6 +42,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 pub(super) struct Connector {
     config: Config,
     tls: Tls,
+    timeout: Duration,
     driver: runtime::Handle,
     /// The thread that drives ends when this is dropped.
     _until: oneshot::Sender<()>,
@@ -67,18 +69,22 @@ impl Connector {
         Ok(Self {
             config: config(address, access),
             tls: Tls::new(address)?,
+            timeout: address.connect_timeout,
             driver,
             _until: until,
         })
     }
 
     pub(super) fn connect(&self) -> Result<Connection, Cause> {
-        let (config, tls, driver) = (self.config.clone(), self.tls.clone(), self.driver.clone());
+        let (config, tls, limit) = (self.config.clone(), self.tls.clone(), self.timeout);
         // Timers and sockets belong to the thread that drives them.
         let connected = self.driver.spawn(async move {
-            let (client, connection) = config.connect(tls).await?;
-            driver.spawn(connection);
-            Ok::<_, tokio_postgres::Error>(client)
+            // The client's own limit is for reaching the machine, and not for being answered.
+            let connected = timeout(limit, config.connect(tls)).await;
+            let silent = |_| format!("the server did not answer within {limit:?}");
+            let (client, connection) = connected.map_err(silent)??;
+            tokio::spawn(connection);
+            Ok::<_, Cause>(client)
         });
         let client = wait(connected)??;
         Ok(Connection {
