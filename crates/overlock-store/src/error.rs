@@ -77,6 +77,60 @@ pub enum StoreError {
         /// The number.
         number: u32,
     },
+    /// There is no room for what is to be written.
+    #[error(
+        "nothing more can be written to `{place}`, the disk is full: make room on it, or use a store elsewhere"
+    )]
+    Full {
+        /// The store.
+        place: String,
+        /// What the database says.
+        source: Cause,
+    },
+    /// It may be looked at, but not changed.
+    #[error(
+        "`{place}` can only be read: give the right to write to it and to its folder, or use a store elsewhere"
+    )]
+    ReadOnly {
+        /// The store.
+        place: String,
+        /// What the database says.
+        source: Cause,
+    },
+    /// What is in it cannot be what was written.
+    #[error(
+        "`{place}` is damaged: put a copy in its place, or move it away, after which an index has to be made anew"
+    )]
+    Damaged {
+        /// The store.
+        place: String,
+        /// What the database says.
+        source: Cause,
+    },
+    /// What is to be kept of a file contradicts itself.
+    #[error("the file `{path}` cannot be kept: {reason}")]
+    UnfitFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A vector cannot be compared with others.
+    #[error("the vector cannot be used with the model `{model}`: {reason}")]
+    UnfitVector {
+        /// The model.
+        model: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The server has nothing to keep vectors in.
+    #[error(
+        "semantic search needs pgvector, which `{place}` has not: search by keywords, or have the extension `vector` made there"
+    )]
+    NoVectors {
+        /// The store.
+        place: String,
+    },
     /// Reading or writing failed.
     #[error("the store could not be read or written")]
     Database(#[source] Cause),

@@ -25,13 +25,17 @@
 mod address;
 mod conversations;
 mod error;
+mod fusion;
 mod memories;
+mod naming;
 mod nodes;
 mod paths;
 mod postgres;
 mod runs;
 mod sqlite;
 mod store;
+mod vectors;
+mod words;
 
 pub use address::{AddressError, Encryption, Password, PostgresAddress, StoreAddress};
 pub use conversations::{Conversations, Message, NewMessage, RoomSummary};

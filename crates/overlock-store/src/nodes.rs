@@ -33,7 +33,8 @@ pub trait Nodes {
     fn remove_files(&self, repository: &str, paths: &[&str]) -> Result<(), StoreError>;
 
     /// Makes edges of mentions: of the new ones, and of those whose names have come to be or are
-    /// gone. Until then the edges are those of before, without the nodes that are gone.
+    /// gone. Until then only those edges may be missing: none is there that should not be, but for
+    /// a name that means something else by now.
     fn resolve(&self, repository: &str) -> Result<Resolved, StoreError>;
 
     /// Nodes by their ids, in that order; those that are not there are left out.
@@ -113,6 +114,12 @@ impl NodeId {
 impl From<String> for NodeId {
     fn from(text: String) -> Self {
         Self(text)
+    }
+}
+
+impl From<&str> for NodeId {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
     }
 }
 
@@ -233,6 +240,33 @@ pub struct NewFile<'a> {
 }
 
 impl NewFile<'_> {
+    /// Says what contradicts itself.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        let unfit = |reason| {
+            Err(StoreError::UnfitFile {
+                path: self.path.to_owned(),
+                reason,
+            })
+        };
+        for (place, node) in self.nodes.iter().enumerate() {
+            let name = &node.qualified;
+            if node.parent.is_some_and(|parent| parent >= place) {
+                return unfit(format!("the parent of `{name}` does not come before it"));
+            }
+            let (lines, span) = (node.lines, &node.span);
+            if lines.0 > lines.1 || span.start > span.end || i64::try_from(span.end).is_err() {
+                return unfit(format!("`{name}` ends before it begins, or never"));
+            }
+        }
+        let count = self.nodes.len();
+        match self.mentions.iter().find(|mention| mention.from >= count) {
+            Some(Mention { from, name, .. }) => unfit(format!(
+                "node {from} mentions `{name}`, but there are only {count}, counted from 0"
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// The ids of its nodes, in their order.
     pub fn ids(&self, repository: &str) -> Vec<NodeId> {
         let mut known = std::collections::HashMap::new();
@@ -421,10 +455,15 @@ pub struct Hit {
     pub semantic: Option<u32>,
 }
 
+impl Walk<'_> {
+    /// Nothing is followed over more edges than this.
+    pub const DEEPEST: u32 = 32;
+}
+
 /// How far edges are followed.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<'a> {
-    /// Over so many edges at most.
+    /// Over so many edges at most, and never over more than [`Walk::DEEPEST`].
     pub depth: u32,
     /// To so many nodes at most, those it starts from included. Which of the farthest are left out
     /// is up to the store, and the same each time.

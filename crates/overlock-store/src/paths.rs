@@ -56,6 +56,12 @@ impl PathPattern {
         self.pieces.is_empty()
     }
 
+    /// The extension that all files have whose paths look like this, if the pattern says.
+    pub(crate) fn extension(&self) -> Option<&str> {
+        let (_, end) = self.text.rsplit_once(['*', '?', '/'])?;
+        extension(end).filter(|_| !self.is_folder())
+    }
+
     /// Whether a path looks like this.
     pub fn matches(&self, path: &str) -> bool {
         if self.is_folder() {
@@ -78,6 +84,13 @@ impl Display for PathPattern {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
+}
+
+/// What the name of a file ends with, after its last dot.
+pub(crate) fn extension(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next()?;
+    let (_, extension) = name.rsplit_once('.')?;
+    Some(extension).filter(|extension| !extension.is_empty())
 }
 
 fn pieces(pattern: &str) -> Vec<Piece> {
@@ -145,9 +158,12 @@ mod tests {
         for path in others {
             assert!(!read.matches(path), "{path} does not look like {pattern}");
         }
-        // What the folder promises holds for every path that matches.
+        // What the folder and the extension promise holds for every path that matches.
         let folder = PathPattern::new(read.folder());
         assert!(matching.iter().all(|path| folder.matches(path)));
+        if let Some(wanted) = read.extension() {
+            assert!(matching.iter().all(|path| extension(path) == Some(wanted)));
+        }
     }
 
     #[test]

@@ -7,13 +7,16 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::address::StoreAddress;
+use crate::conversations::Conversations;
 use crate::error::StoreError;
+use crate::memories::Memories;
+use crate::nodes::Nodes;
 use crate::postgres::Postgres;
 use crate::runs::{Runs, Writes, transact};
 use crate::sqlite::Sqlite;
 
 /// A store, which any number of threads may use at once.
-pub trait Store: Runs + Debug + Send + Sync {}
+pub trait Store: Runs + Nodes + Conversations + Memories + Debug + Send + Sync {}
 
 impl dyn Store + '_ {
     /// Makes several writes that are on the disk together, which costs as much as one of them. One

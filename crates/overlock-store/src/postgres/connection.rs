@@ -138,7 +138,8 @@ fn config(address: &PostgresAddress, access: Access) -> Config {
         .options(format!(
             "-c search_path={},public -c statement_timeout={} -c lock_timeout={} \
              -c idle_in_transaction_session_timeout={} -c client_min_messages=error \
-             -c default_transaction_read_only={only_reads}",
+             -c default_transaction_read_only={only_reads} \
+             -c hnsw.ef_search=200 -c hnsw.iterative_scan=strict_order",
             address.schema,
             STATEMENT.as_millis(),
             LOCK.as_millis(),

@@ -4,14 +4,24 @@
 //! it returns.
 
 mod connection;
+mod conversations;
+mod graph;
 mod locks;
+mod memories;
+mod nodes;
 mod pool;
+mod resolve;
 mod runs;
 mod schema;
+mod search;
 mod text;
 mod tls;
+mod vectors;
 
+use std::str::FromStr;
 use std::sync::Arc;
+
+use tokio_postgres::Row;
 
 use crate::address::PostgresAddress;
 use crate::error::StoreError;
@@ -26,6 +36,10 @@ pub(crate) struct Postgres {
     pool: Arc<Pool>,
     locks: Arc<Locks>,
     schema: String,
+    /// How it is named to people.
+    place: String,
+    /// Whether the server has pgvector.
+    has_vectors: bool,
 }
 
 impl Store for Postgres {}
@@ -40,10 +54,33 @@ impl Postgres {
         })?;
         let pool = Arc::new(Pool::new(connector));
         schema::open(&pool, address, access)?;
+        let has_vectors = schema::find_vectors(&pool, address, access)?;
         Ok(Self {
             locks: Locks::new(Arc::clone(&pool), &address.schema),
             schema: address.schema.clone(),
+            place: address.to_string(),
+            has_vectors,
             pool,
         })
     }
+}
+
+/// A column that holds a name of ours.
+fn parsed<T>(row: &Row, column: &str) -> Result<T, StoreError>
+where
+    T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    let name: &str = row.try_get(column)?;
+    name.parse()
+        .map_err(|error: T::Err| StoreError::Database(error.into()))
+}
+
+/// A number as the database keeps it.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number as it was before the database kept it.
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
 }

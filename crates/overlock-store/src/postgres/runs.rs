@@ -6,10 +6,10 @@
 
 use tokio_postgres::Row;
 
-use super::Postgres;
 use super::connection::{Connection, Values};
 use super::locks::number as lock_number;
 use super::text::{given, kept};
+use super::{Postgres, signed, unsigned};
 use crate::error::StoreError;
 use crate::runs::{Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Work, Writes};
 
@@ -59,7 +59,7 @@ impl Writes for InTransaction<'_> {
              VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING claim",
             &[
                 &run.id.as_str(),
-                &number(run.at),
+                &signed(run.at),
                 &kept(run.model),
                 &kept(run.request),
                 &kept(run.options),
@@ -151,7 +151,7 @@ impl Writes for InTransaction<'_> {
             &[
                 &claim.id.as_str(),
                 &claim.number,
-                &number(at),
+                &signed(at),
                 &kept(outcome),
             ],
         )?;
@@ -173,12 +173,12 @@ impl Writes for InTransaction<'_> {
              SELECT count(*) AS count FROM told",
             &[
                 &begun.id.as_str(),
-                &number(begun.at),
+                &signed(begun.at),
                 &kept(begun.model),
                 &kept(begun.request),
                 &kept(begun.options),
                 &kept(begun.conditions),
-                &number(run.at),
+                &signed(run.at),
                 &kept(run.outcome),
                 &steps,
             ],
@@ -264,7 +264,6 @@ const SUMMARY: &str = "id, began_at, ended_at, model, outcome, \
                        (SELECT count(*) FROM steps WHERE run = runs.id) AS steps";
 
 fn summary(row: &Row) -> Result<RunSummary, StoreError> {
-    let unsigned = |number: i64| u64::try_from(number).unwrap_or_default();
     let ended_at: Option<i64> = row.try_get("ended_at")?;
     let outcome: Option<String> = row.try_get("outcome")?;
     Ok(RunSummary {
@@ -280,9 +279,4 @@ fn summary(row: &Row) -> Result<RunSummary, StoreError> {
 fn parsed(id: &str) -> Result<RunId, StoreError> {
     let id = id.parse();
     id.map_err(|error: crate::RunIdError| StoreError::Database(error.into()))
-}
-
-/// A time as the database keeps it.
-fn number(at: u64) -> i64 {
-    i64::try_from(at).unwrap_or(i64::MAX)
 }

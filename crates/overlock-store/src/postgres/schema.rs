@@ -3,14 +3,16 @@
 
 use super::connection::Connection;
 use super::pool::Pool;
+use super::vectors;
 use crate::address::PostgresAddress;
-use crate::error::StoreError;
+use crate::error::{Cause, StoreError};
 use crate::store::Access;
 
 /// How the tables look.
 const VERSION: i64 = 1;
 
 const TABLES: &str = include_str!("tables.sql");
+const NODES: &str = include_str!("nodes.sql");
 
 /// Whoever makes or changes tables holds this lock, with a number for the schema.
 const MAKING: i32 = 0x4F76_6C6B;
@@ -51,12 +53,65 @@ pub(super) fn open(
         // Another process may have been faster.
         if found(connection, address)?.is_none() {
             let schema = &address.schema;
-            connection.batch(&format!("CREATE SCHEMA IF NOT EXISTS {schema}"))?;
+            let is_there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+            // Whoever may only use one that is there may not even ask for it to be made.
+            if connection.query_opt(is_there, &[schema])?.is_none() {
+                connection.batch(&format!("CREATE SCHEMA {schema}"))?;
+            }
             connection.batch(TABLES)?;
+            connection.batch(NODES)?;
             connection.execute("INSERT INTO store (version) VALUES ($1)", &[&VERSION])?;
         }
         Ok(())
     })
+}
+
+/// Whether vectors can be kept, which takes an extension of the server. It is made if it can be.
+pub(super) fn find_vectors(
+    pool: &Pool,
+    address: &PostgresAddress,
+    access: Access,
+) -> Result<bool, StoreError> {
+    let table = format!("{}.vectors", address.schema);
+    let has_table = |connection: &Connection| {
+        let find = "SELECT to_regclass($1) IS NOT NULL AS is_there";
+        let row = connection.query_one(find, &[&table])?;
+        Ok(row.try_get("is_there")?)
+    };
+    if pool.read(has_table)? || access == Access::Read {
+        return pool.read(has_table);
+    }
+    // It is one for all schemas of a database.
+    let lock = "SELECT pg_advisory_xact_lock($1, 0)";
+    let made = pool.write(|connection| {
+        connection.execute(lock, &[&MAKING])?;
+        connection.batch("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")?;
+        Ok(())
+    });
+    let is_known = pool.read(|connection| {
+        let find = "SELECT to_regtype('vector') IS NOT NULL AS is_known";
+        Ok(connection
+            .query_one(find, &[])?
+            .try_get::<_, bool>("is_known")?)
+    })?;
+    match made {
+        _ if is_known => {}
+        // A server that refuses has no vectors, one that is gone has nothing.
+        Err(StoreError::Database(cause)) if is_refusal(&cause) => return Ok(false),
+        Err(error) => return Err(error),
+        Ok(()) => return Ok(false),
+    }
+    pool.write(|connection| {
+        connection.execute(lock, &[&MAKING])?;
+        Ok(connection.batch(vectors::TABLE)?)
+    })?;
+    Ok(true)
+}
+
+/// Whether a server said that it will not do something.
+fn is_refusal(cause: &Cause) -> bool {
+    let error = cause.downcast_ref::<tokio_postgres::Error>();
+    error.is_some_and(|error| error.as_db_error().is_some())
 }
 
 /// The version of the store, if there is one.

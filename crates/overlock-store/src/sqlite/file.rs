@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::store::Access;
 
 /// How the tables look.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// Marks a file as ours, where SQLite has room for it.
 const APPLICATION: i64 = 0x4F76_6C6B;
@@ -21,6 +21,9 @@ const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
 
 /// The names of runs sort by time as they are, and an index costs a write for every run.
 const FROM_VERSION_2: &str = "DROP INDEX IF EXISTS runs_by_time";
+
+/// What has been added to runs since.
+const FROM_VERSION_3: &str = include_str!("nodes.sql");
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
 const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
@@ -75,6 +78,9 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
             1 => reader.execute_batch(READ_VERSION_1).map_err(wrong)?,
             _ => {}
         }
+        if version < 4 {
+            reader.execute_batch(&read_version_3()).map_err(wrong)?;
+        }
         return Ok(reader);
     }
     drop(reader);
@@ -83,6 +89,14 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
         bring_up_to_date(&mut writer)?;
     }
     Ok(writer)
+}
+
+/// A file of the third version that may only be read has nothing in what has been added since.
+fn read_version_3() -> String {
+    FROM_VERSION_3
+        .replace("CREATE TABLE ", "CREATE TABLE temp.")
+        .replace("CREATE VIRTUAL TABLE ", "CREATE VIRTUAL TABLE temp.")
+        .replace("CREATE INDEX ", "CREATE INDEX temp.")
 }
 
 /// How the file is named to people.
@@ -228,14 +242,15 @@ fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
         Content::Store { version } => version,
         Content::Nothing | Content::SomethingElse => 0,
     };
-    match version {
-        0 => transaction.execute_batch(TABLES)?,
-        1 => {
-            transaction.execute_batch(FROM_VERSION_1)?;
-            transaction.execute_batch(FROM_VERSION_2)?;
-        }
-        2 => transaction.execute_batch(FROM_VERSION_2)?,
+    let steps: &[&str] = match version {
+        0 => &[TABLES, FROM_VERSION_3],
+        1 => &[FROM_VERSION_1, FROM_VERSION_2, FROM_VERSION_3],
+        2 => &[FROM_VERSION_2, FROM_VERSION_3],
+        3 => &[FROM_VERSION_3],
         _ => return Ok(()),
+    };
+    for step in steps {
+        transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;

@@ -3,9 +3,16 @@
 //! Every write is a transaction that is on the disk before it returns, and several processes may
 //! have the file open.
 
+mod conversations;
 mod file;
+mod graph;
 mod live;
+mod memories;
+mod nodes;
+mod resolve;
 mod runs;
+mod search;
+mod vectors;
 
 #[cfg(test)]
 mod tests;
@@ -13,10 +20,14 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::store::{Access, Store};
+use vectors::Codes;
+
+/// How many statements a connection remembers.
+const STATEMENTS: usize = 64;
 
 /// A store in a file, or in memory.
 #[derive(Debug)]
@@ -24,6 +35,8 @@ pub(crate) struct Sqlite {
     connection: Mutex<Connection>,
     /// The file, if other processes can open it too.
     path: Option<PathBuf>,
+    /// What searches by vector look through first.
+    codes: Codes,
 }
 
 impl Store for Sqlite {}
@@ -45,9 +58,70 @@ impl Sqlite {
     }
 
     fn of(connection: Connection, path: Option<PathBuf>) -> Self {
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Self {
             connection: Mutex::new(connection),
             path,
+            codes: Codes::default(),
+        }
+    }
+
+    /// Looks at the store as it is at one moment.
+    fn read<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.connection();
+        let done = connection
+            .transaction()
+            .map_err(StoreError::from)
+            .and_then(|transaction| work(&transaction));
+        done.map_err(|error| self.explained(error))
+    }
+
+    /// Changes the store: altogether or, if anything fails, not at all.
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.connection();
+        let done = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(StoreError::from)
+            .and_then(|transaction| {
+                let done = work(&transaction)?;
+                transaction.commit()?;
+                Ok(done)
+            });
+        done.map_err(|error| self.explained(error))
+    }
+
+    /// An error of the database in words that say which file it is about, and what helps.
+    fn explained(&self, error: StoreError) -> StoreError {
+        let StoreError::Database(source) = error else {
+            return error;
+        };
+        let code = source
+            .downcast_ref::<rusqlite::Error>()
+            .and_then(rusqlite::Error::sqlite_error_code);
+        let place = || {
+            let path = self.path.as_deref();
+            path.map_or_else(|| "memory".to_owned(), |path| path.display().to_string())
+        };
+        match code {
+            Some(ErrorCode::DiskFull) => StoreError::Full {
+                place: place(),
+                source,
+            },
+            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly {
+                place: place(),
+                source,
+            },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged {
+                place: place(),
+                source,
+            },
+            _ => StoreError::Database(source),
         }
     }
 
@@ -63,4 +137,14 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(Box::new(error))
     }
+}
+
+/// A number as SQLite keeps it.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number as it was before SQLite kept it.
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
 }

@@ -1,9 +1,24 @@
-//! What every store promises, whatever keeps it.
+//! A store at its door: whatever engine is behind it, the same holds.
 
-/// Where the stores of the tests are: each test has its own.
+// The engines, and every law for each of them.
 mod engines;
-/// Runs and who may write to them, the same on every engine.
+// Files become nodes, and go.
+mod indexing;
+// What personas remember.
+mod memories;
+// Mentions become edges.
+mod resolving;
+// What is said in rooms.
+mod rooms;
+// What happens in runs, and who may write to them.
 mod runs;
-
-/// What only a server can do: end a connection, refuse a certificate, be of a later version.
+// Nodes are found by words.
+mod searching;
+// What only a server does: end connections, be of a later version, be somewhere else.
 mod server;
+// Nodes for tests.
+mod sketch;
+// Nodes are found by vectors, and by both.
+mod vectors;
+// Edges are followed.
+mod walking;

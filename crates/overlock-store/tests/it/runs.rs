@@ -8,28 +8,7 @@ use overlock_store::{Access, Begun, Claim, EndedRun, NewRun, Run, RunId, Store, 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::engines::{Place, on_every_engine};
-
-on_every_engine![
-    gives_back_what_it_was_given,
-    steps_are_recorded_once_and_without_gaps,
-    who_was_taken_for_dead_cannot_write_any_more,
-    a_run_is_worked_on_by_one_at_a_time,
-    many_who_want_to_work_on_a_run_never_do_so_together,
-    nobody_takes_up_what_is_not_there,
-    lists_the_latest_first,
-    many_begin_at_once,
-    a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded,
-    a_key_begins_one_run,
-    what_is_written_together_is_there_together_and_one_failure_spoils_no_other,
-    any_text_comes_back,
-    a_name_is_taken_once,
-    a_key_that_many_begin_at_once_begins_one_run,
-    keys_begun_in_another_order_do_not_wait_for_one_another,
-    who_takes_a_run_up_sees_all_that_was_written_before,
-    what_was_acknowledged_can_be_read_by_others_at_once,
-    a_store_that_is_only_read_must_be_there_and_takes_nothing,
-];
+use crate::engines::Fresh;
 
 fn new_run(id: &RunId, at: u64) -> NewRun<'_> {
     NewRun {
@@ -57,8 +36,8 @@ fn begin_once(store: &dyn Store, at: u64, key: &str, digest: &str) -> Begun {
     begun.expect("a store").expect("it can be written")
 }
 
-fn gives_back_what_it_was_given(place: &Place) {
-    let store = place.store();
+pub(crate) fn gives_back_what_it_was_given(fresh: &Fresh) {
+    let store = fresh.again();
     let claim = begin(&*store, 1000);
     for number in 1..=3 {
         store
@@ -77,8 +56,8 @@ fn gives_back_what_it_was_given(place: &Place) {
     assert_eq!(run.summary.steps, 3);
 }
 
-fn steps_are_recorded_once_and_without_gaps(place: &Place) {
-    let store = place.store();
+pub(crate) fn steps_are_recorded_once_and_without_gaps(fresh: &Fresh) {
+    let store = fresh.again();
     let claim = begin(&*store, 1000);
     store.add_step(&claim, 1, "first").expect("a step");
     for number in [0, 1, 3] {
@@ -91,8 +70,8 @@ fn steps_are_recorded_once_and_without_gaps(place: &Place) {
     assert_eq!(read(&*store, claim.id()).steps, ["first"]);
 }
 
-fn who_was_taken_for_dead_cannot_write_any_more(place: &Place) {
-    let [one, other] = [(); 2].map(|()| place.store());
+pub(crate) fn who_was_taken_for_dead_cannot_write_any_more(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
     let late = begin(&*one, 1000);
     one.add_step(&late, 1, "step").expect("a step");
     let (run, claim) = other
@@ -117,8 +96,8 @@ fn who_was_taken_for_dead_cannot_write_any_more(place: &Place) {
     assert_eq!(run.summary.ended_at, Some(3000));
 }
 
-fn a_run_is_worked_on_by_one_at_a_time(place: &Place) {
-    let [one, other] = [(); 2].map(|()| place.store());
+pub(crate) fn a_run_is_worked_on_by_one_at_a_time(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
     let work_on = |store: &dyn Store, id| store.work_on(id).expect("it can be locked");
     let [id, another] = [1, 2].map(|at| RunId::new(at, at));
     let work = work_on(&*one, &id).expect("nobody works on it");
@@ -129,12 +108,12 @@ fn a_run_is_worked_on_by_one_at_a_time(place: &Place) {
     assert!(work_on(&*other, &id).is_some());
 }
 
-fn many_who_want_to_work_on_a_run_never_do_so_together(place: &Place) {
+pub(crate) fn many_who_want_to_work_on_a_run_never_do_so_together(fresh: &Fresh) {
     let (id, working) = (RunId::new(1, 1), AtomicU32::new(0));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let store = place.store();
+                let store = fresh.again();
                 for _ in 0..500 {
                     if let Some(work) = store.work_on(&id).expect("it can be locked") {
                         assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0);
@@ -148,36 +127,36 @@ fn many_who_want_to_work_on_a_run_never_do_so_together(place: &Place) {
     });
 }
 
-fn nobody_takes_up_what_is_not_there(place: &Place) {
-    let store = place.store();
+pub(crate) fn nobody_takes_up_what_is_not_there(fresh: &Fresh) {
+    let store = fresh.again();
     let id = RunId::new(1, 1);
     assert_eq!(store.take_up(&id).expect("it can be read"), None);
 }
 
-fn lists_the_latest_first(place: &Place) {
-    let store = place.store();
+pub(crate) fn lists_the_latest_first(fresh: &Fresh) {
+    let store = fresh.again();
     let claims = [10, 30, 20].map(|at| begin(&*store, at));
     let latest = store.latest(2).expect("a list");
     let latest: Vec<&RunId> = latest.iter().map(|run| &run.id).collect();
     assert_eq!(latest, [claims[1].id(), claims[2].id()]);
 }
 
-fn many_begin_at_once(place: &Place) {
+pub(crate) fn many_begin_at_once(fresh: &Fresh) {
     thread::scope(|scope| {
         for number in 0..8 {
             scope.spawn(move || {
-                let store = place.store();
+                let store = fresh.again();
                 let claim = begin(&*store, number);
                 store.add_step(&claim, 1, "step").expect("a step");
             });
         }
     });
-    let store = open(&place.address, Access::Read).expect("a store");
+    let store = open(&fresh.address, Access::Read).expect("a store");
     assert_eq!(store.latest(20).expect("a list").len(), 8);
 }
 
-fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(place: &Place) {
-    let store = place.store();
+pub(crate) fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(fresh: &Fresh) {
+    let store = fresh.again();
     let claim = begin(&*store, 1000);
     for (number, body) in [(1, "one"), (2, "two")] {
         store.add_step(&claim, number, body).expect("a step");
@@ -208,8 +187,8 @@ fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(place: &Place)
     assert_eq!(read, recorded);
 }
 
-fn a_key_begins_one_run(place: &Place) {
-    let store = place.store();
+pub(crate) fn a_key_begins_one_run(fresh: &Fresh) {
+    let store = fresh.again();
     let begin_once = |at, key, digest| begin_once(&*store, at, key, digest);
     let Begun::Now(claim) = begin_once(1000, "key", "this") else {
         panic!("it is the first");
@@ -223,8 +202,10 @@ fn a_key_begins_one_run(place: &Place) {
     assert_eq!(store.latest(10).expect("a list").len(), 2);
 }
 
-fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other(place: &Place) {
-    let store = place.store();
+pub(crate) fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other(
+    fresh: &Fresh,
+) {
+    let store = fresh.again();
     let [one, two] = [1000, 2000].map(|at| begin(&*store, at));
     let results = store.together(|writes| {
         [
@@ -242,8 +223,8 @@ fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other(pl
     assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
 }
 
-fn any_text_comes_back(place: &Place) {
-    let store = place.store();
+pub(crate) fn any_text_comes_back(fresh: &Fresh) {
+    let store = fresh.again();
     let mut count = 0;
     let texts = prop::collection::vec("([\0\u{1}\u{FFFE}\u{10FFFF}'\\\\%\"01]|\\PC|.){0,20}", 7);
     let law = |texts: Vec<String>| {
@@ -281,8 +262,8 @@ fn any_text_comes_back(place: &Place) {
         .expect("it holds for any texts");
 }
 
-fn a_name_is_taken_once(place: &Place) {
-    let store = place.store();
+pub(crate) fn a_name_is_taken_once(fresh: &Fresh) {
+    let store = fresh.again();
     let claim = begin(&*store, 1000);
     let run = new_run(claim.id(), 2000);
     let told = EndedRun {
@@ -319,9 +300,9 @@ fn a_name_is_taken_once(place: &Place) {
     ));
 }
 
-fn a_key_that_many_begin_at_once_begins_one_run(place: &Place) {
+pub(crate) fn a_key_that_many_begin_at_once_begins_one_run(fresh: &Fresh) {
     for round in 0..20 {
-        let stores = [(); 3].map(|()| place.store());
+        let stores = [(); 3].map(|()| fresh.again());
         let key = format!("key-{round}");
         let begun: Vec<Begun> = thread::scope(|scope| {
             let threads = stores.iter().zip(0_u64..).map(|(store, number)| {
@@ -355,9 +336,9 @@ fn a_key_that_many_begin_at_once_begins_one_run(place: &Place) {
     }
 }
 
-fn keys_begun_in_another_order_do_not_wait_for_one_another(place: &Place) {
+pub(crate) fn keys_begun_in_another_order_do_not_wait_for_one_another(fresh: &Fresh) {
     let keys: Vec<String> = (0..20).map(|number| format!("key-{number}")).collect();
-    let stores = [(); 2].map(|()| place.store());
+    let stores = [(); 2].map(|()| fresh.again());
     let barrier = std::sync::Barrier::new(2);
     let results: Vec<Vec<Begun>> = thread::scope(|scope| {
         let threads = stores
@@ -394,8 +375,8 @@ fn keys_begun_in_another_order_do_not_wait_for_one_another(place: &Place) {
     assert_eq!(now, keys.len(), "{results:?}");
 }
 
-fn who_takes_a_run_up_sees_all_that_was_written_before(place: &Place) {
-    let [one, other] = [(); 2].map(|()| place.store());
+pub(crate) fn who_takes_a_run_up_sees_all_that_was_written_before(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
     for round in 1..=5 {
         let late = begin(&*one, round);
         let written = AtomicU32::new(0);
@@ -423,8 +404,8 @@ fn who_takes_a_run_up_sees_all_that_was_written_before(place: &Place) {
     }
 }
 
-fn what_was_acknowledged_can_be_read_by_others_at_once(place: &Place) {
-    let [one, other] = [(); 2].map(|()| place.store());
+pub(crate) fn what_was_acknowledged_can_be_read_by_others_at_once(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
     let claim = begin(&*one, 1000);
     for number in 1..=50_u32 {
         one.add_step(&claim, number, "step").expect("a step");
@@ -432,17 +413,13 @@ fn what_was_acknowledged_can_be_read_by_others_at_once(place: &Place) {
     }
 }
 
-fn a_store_that_is_only_read_must_be_there_and_takes_nothing(place: &Place) {
-    for access in [Access::Read, Access::Write] {
-        let error = open(&place.address, access).expect_err("there is none");
-        assert!(matches!(error, StoreError::Missing { .. }), "{error}");
-    }
-    let claim = begin(&*place.store(), 1000);
-    let reader: Arc<dyn Store> = open(&place.address, Access::Read).expect("a store");
+pub(crate) fn who_only_reads_changes_nothing(fresh: &Fresh) {
+    let claim = begin(&*fresh.again(), 1000);
+    let reader: Arc<dyn Store> = open(&fresh.address, Access::Read).expect("a store");
     reader
         .add_step(&claim, 1, "step")
         .expect_err("it only reads");
     assert_eq!(read(&*reader, claim.id()).steps.len(), 0);
-    let writer = open(&place.address, Access::Write).expect("a store");
+    let writer = open(&fresh.address, Access::Write).expect("a store");
     writer.add_step(&claim, 1, "step").expect("a step");
 }

@@ -5,10 +5,12 @@ use std::net::TcpListener;
 use std::thread;
 
 use overlock_store::{
-    Access, Encryption, NewRun, Password, RunId, Store, StoreAddress, StoreError, open,
+    Access, Encryption, Filter, NewRun, NodeKind, Password, Query, RunId, Search, Store,
+    StoreAddress, StoreError, Vector, open,
 };
 
 use crate::engines::Schema;
+use crate::sketch::{Sketch, put};
 
 fn at(schema: &Schema) -> StoreAddress {
     StoreAddress::Postgres(Box::new(schema.address.clone()))
@@ -64,6 +66,9 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
+        if thread::panicking() {
+            return;
+        }
         self.schema.address.database = Schema::new().address.database.clone();
         let name = &self.name;
         self.schema
@@ -151,6 +156,76 @@ fn many_that_start_at_once_make_one_store() {
     let store = open(&at(&schema), Access::Read).expect("a store");
     assert_eq!(store.latest(20).expect("a list").len(), 8);
     assert_eq!(schema.admin().run("SELECT version FROM store").len(), 1);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn looking_at_a_store_makes_none() {
+    let schema = Schema::new();
+    for access in [Access::Read, Access::Write] {
+        let error = open(&at(&schema), access).expect_err("there is none");
+        assert!(matches!(error, StoreError::Missing { .. }), "{error}");
+    }
+    let find = format!(
+        "SELECT 1 FROM pg_namespace WHERE nspname = '{}'",
+        schema.address.schema
+    );
+    assert_eq!(schema.admin().run(&find), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn a_server_without_pgvector_finds_by_words_and_says_what_it_cannot() {
+    let mut database = Database::new();
+    let name = database.name.clone();
+    let admin = database.schema.admin();
+    // Whoever may not make anything in a database may not make extensions either.
+    admin.run(&format!(
+        "CREATE ROLE {name} LOGIN; CREATE SCHEMA {name} AUTHORIZATION {name}; \
+         GRANT CONNECT ON DATABASE {name} TO {name}"
+    ));
+    let owner = std::mem::replace(&mut database.schema.address.user, name.clone());
+    let store = open(&at(&database.schema), Access::Make).expect("a store");
+    let sketch = Sketch::new("a.cs").node(NodeKind::Type, "OrderService", "class OrderService");
+    put(&*store, std::slice::from_ref(&sketch));
+    let query = |search| Query {
+        search,
+        filter: Filter::default(),
+        limit: 9,
+    };
+    let found = store.search(&query(Search::Keyword("order service")));
+    assert_eq!(found.expect("hits").len(), 1);
+    let vector = Vector {
+        model: "small",
+        numbers: &[1.0],
+    };
+    for refused in [
+        store.search(&query(Search::Semantic(vector))).map(drop),
+        store
+            .search(&query(Search::Hybrid("order", vector)))
+            .map(drop),
+        store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]),
+        store.without_vector("shop", "small", None, 9).map(drop),
+    ] {
+        let error = refused.expect_err("there is no pgvector").to_string();
+        assert!(
+            error.starts_with("semantic search needs pgvector"),
+            "{error}"
+        );
+    }
+    drop(store);
+    // Once somebody has made it, it is used.
+    admin.run("CREATE EXTENSION vector SCHEMA public");
+    let store = open(&at(&database.schema), Access::Make).expect("a store");
+    let put = store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]);
+    put.expect("it is kept");
+    let found = store.search(&query(Search::Semantic(vector)));
+    assert_eq!(found.expect("hits").len(), 1);
+    drop(store);
+    database.schema.address.user = owner;
+    admin.run(&format!(
+        "DROP SCHEMA {name} CASCADE; DROP OWNED BY {name}; DROP ROLE {name}"
+    ));
 }
 
 #[test]
