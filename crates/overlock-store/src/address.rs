@@ -104,10 +104,8 @@ impl FromStr for StoreAddress {
         if let Some(file) = address.strip_prefix("sqlite://") {
             // What SQLite reads these as is gone with the process, or is another file.
             let is_file = !file.is_empty() && file != ":memory:" && !file.starts_with("file:");
-            return match is_file {
-                true => Ok(Self::Sqlite(PathBuf::from(file))),
-                false => Err(wrong(None)),
-            };
+            let file = is_file.then(|| Self::Sqlite(PathBuf::from(file)));
+            return file.ok_or_else(|| wrong(None));
         }
         let postgres = address
             .strip_prefix("postgres://")

@@ -33,7 +33,7 @@ const STATEMENT: Duration = Duration::from_secs(30);
 const LOCK: Duration = Duration::from_secs(10);
 
 /// How long a transaction may be left open: whoever does so keeps others from writing.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// How long nothing may be heard from a machine before it is taken for gone.
 const SILENCE: Duration = Duration::from_secs(30);

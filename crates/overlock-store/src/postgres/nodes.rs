@@ -425,7 +425,7 @@ impl Changes<'_> {
                     &columns.qualified,
                     &columns.languages,
                     &columns.metadata,
-                    &columns.words(nodes),
+                    &words(nodes),
                     &columns.texts,
                 ],
             )?;
@@ -443,7 +443,7 @@ impl Changes<'_> {
                 "UPDATE nodes SET words = new.words::tsvector, text = new.text \
                  FROM unnest($1::bigint[], $2::text[], $3::text[]) AS new (key, words, text) \
                  WHERE nodes.key = new.key",
-                &[&columns.keys, &columns.words(nodes), &columns.texts],
+                &[&columns.keys, &words(nodes), &columns.texts],
             )?;
             self.remove_vectors(&columns.keys)?;
         }
@@ -592,11 +592,11 @@ impl<'a> Columns<'a> {
             texts: column(nodes, |one| kept(&one.node.text)),
         }
     }
+}
 
-    /// The words that the nodes are found by.
-    fn words(&self, nodes: &[Written<'_>]) -> Vec<String> {
-        nodes.iter().map(|one| search::words(one.node)).collect()
-    }
+/// The words that nodes are found by.
+fn words(nodes: &[Written<'_>]) -> Vec<String> {
+    nodes.iter().map(|one| search::words(one.node)).collect()
 }
 
 /// Nodes in portions that one statement can take.

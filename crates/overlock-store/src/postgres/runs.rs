@@ -32,7 +32,7 @@ impl Runs for Postgres {
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
-        self.pool.read(|connection| Ok(run(connection, id)?))
+        self.pool.read(|connection| run(connection, id))
     }
 
     fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
