@@ -31,8 +31,19 @@ const QUERIES: usize = 300;
 const REPOSITORY: &str = "repository";
 const MODEL: &str = "model";
 
-/// An engine, how its answers are measured, and how to get an empty store of it.
-const ENGINES: &[(&str, Clock, fn() -> Result<Opened>)] = &[("SQLite", Clock::Cpu, sqlite)];
+const ENGINES: &[Engine] = &[Engine {
+    name: "SQLite",
+    clock: Clock::Cpu,
+    open: sqlite,
+}];
+
+struct Engine {
+    name: &'static str,
+    /// How its answers are measured.
+    clock: Clock,
+    /// An empty store of it.
+    open: fn() -> Result<Opened>,
+}
 
 /// What time is measured by.
 #[derive(Clone, Copy)]
@@ -81,13 +92,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "walk, depth 4, p50",
         "p95",
     ]);
-    for (name, clock, open) in ENGINES {
+    for engine in ENGINES {
+        let name = engine.name;
         eprintln!("   {count} nodes with {name}");
-        let opened = open().with_context(|| format!("could not open {name}"))?;
+        let opened = (engine.open)().with_context(|| format!("could not open {name}"))?;
+        let figures = measure(&opened, engine.clock, &corpus)?;
         table.row(
-            [(*name).to_owned(), count.to_string()]
+            [name.to_owned(), count.to_string()]
                 .into_iter()
-                .chain(measure(&opened, *clock, &corpus)?),
+                .chain(figures),
         );
     }
     table.print("Store");
@@ -336,11 +349,17 @@ fn words(random: &mut Random, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// A word, the common ones far more often than the others, as in all that people write.
+/// A word, each as often as its place in the list is small. So it is in real code, where the first is
+/// in half of all nodes, the thirtieth in a fifth, and the two-hundredth in a twentieth.
 fn chosen<'a>(words: &'a [String], random: &mut Random) -> &'a str {
-    let place = 1_000_000 / (1 + random.below(1_000_000));
-    let place = place * (1 + random.below(8)) + random.below(20);
-    &words[place % words.len()]
+    let exponent = random.below(1 << 20) as f64 / f64::from(1 << 20);
+    let place = (words.len() as f64).powf(exponent);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is from 1 to the number of words"
+    )]
+    &words[place as usize - 1]
 }
 
 fn identifier(words: &[String], random: &mut Random) -> String {

@@ -18,8 +18,12 @@ use crate::nodes::{
 /// what SQLite takes for itself, and written all over.
 const CACHE_TO_WRITE: i64 = 96 * 1024;
 
-/// How much of it is kept in memory afterwards.
-const CACHE: i64 = 16 * 1024;
+/// How much of it is kept in memory to search, in KiB.
+const CACHE: i64 = 32 * 1024;
+
+/// After how many pages the log is brought into the file while an index is written: every time all
+/// that changed since is written again, and most of it will change once more.
+const LOG: i64 = 10_000;
 
 impl Nodes for Sqlite {
     fn repositories(&self) -> Result<Vec<RepositorySummary>, StoreError> {
@@ -68,6 +72,7 @@ impl Nodes for Sqlite {
         }
         self.write(|transaction| {
             transaction.pragma_update(None, "cache_size", -CACHE_TO_WRITE)?;
+            transaction.pragma_update(None, "wal_autocheckpoint", LOG)?;
             let mut changes = Changes::to(transaction, repository)?;
             for file in files {
                 changes.put(file)?;

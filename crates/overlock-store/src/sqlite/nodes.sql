@@ -34,7 +34,9 @@ CREATE TABLE nodes (
 ) STRICT;
 
 CREATE INDEX nodes_by_file ON nodes (file);
-CREATE INDEX nodes_by_name ON nodes (last_name);
+
+-- With all that tells whether a node is meant: to look at each of those of a name would cost far more.
+CREATE INDEX nodes_by_name ON nodes (last_name, id, kind, qualified);
 
 -- Where a node is and what it is called and says; the texts themselves are in `nodes`.
 CREATE VIRTUAL TABLE words USING fts5 (place, name, body, content='', contentless_delete=1, tokenize='ascii');

@@ -24,6 +24,9 @@ const COMMON: u32 = 3_000;
 /// How many nodes are weighed where only common words say which.
 const WEIGHED: u32 = 1_000;
 
+/// A place that more nodes are in is wide: a node is looked at sooner than all of them are counted.
+const WIDE: u32 = 20_000;
+
 /// How many common words are weighed.
 const WEIGHED_WORDS: usize = 3;
 
@@ -126,19 +129,23 @@ impl<'a> Place<'a> {
         Ok(holds?)
     }
 
-    /// What the index is asked for: nodes with what is wanted of them, as near to this place as it
-    /// can tell.
-    fn and(&self, wanted: &str) -> String {
-        let mut places: Vec<String> = Vec::new();
-        places.extend(self.repository.map(of_repository));
-        places.extend(self.language.map(of_language));
+    /// What the index is asked for to find only nodes of this place, as far as it can tell; nothing
+    /// if that would take longer than it saves.
+    fn words(&self, transaction: &Transaction<'_>) -> Result<Option<String>, StoreError> {
+        let mut words: Vec<String> = Vec::new();
+        words.extend(self.repository.map(of_repository));
+        words.extend(self.language.map(of_language));
         if let Some(pattern) = self.path {
             let folder = Some(pattern.folder()).filter(|folder| !folder.is_empty());
-            places.extend(folder.map(of_folder));
-            places.extend(pattern.extension().map(of_extension));
+            words.extend(folder.map(of_folder));
+            words.extend(pattern.extension().map(of_extension));
         }
-        let places = places.iter().map(|word| format!("place : {word} AND "));
-        format!("{}({wanted})", places.collect::<String>())
+        if words.is_empty() {
+            return Ok(None);
+        }
+        let words = format!("place : ({})", words.join(" AND "));
+        let is_wide = count(transaction, &words, WIDE + 1)? > WIDE;
+        Ok(Some(words).filter(|_| !is_wide))
     }
 
     /// The language, as it is kept with the codes of vectors.
@@ -239,32 +246,35 @@ fn by_words(
 /// those with some.
 fn add_common(list: &mut List<'_>, counted: &[(u32, &str)]) -> Result<(), StoreError> {
     let words: Vec<&str> = counted.iter().map(|(_, word)| *word).collect();
-    let weighed = &words[..words.len().min(WEIGHED_WORDS)];
-    let (transaction, place) = (list.transaction, list.place);
     if words.is_empty() {
         return Ok(());
     }
+    let transaction = list.transaction;
+    let place = list.place.words(transaction)?;
+    let here = |wanted: String| match &place {
+        Some(place) => format!("{place} AND ({wanted})"),
+        None => wanted,
+    };
     let all = words.join(" AND ");
     list.add(weigh(
         transaction,
-        &place.and(&format!("name : ({all})")),
+        &here(format!("name : ({all})")),
         WEIGHED,
     )?)?;
     if list.is_full() {
         return Ok(());
     }
-    let complete = find(transaction, &place.and(&all), COMMON)?;
-    let mut found = weigh(transaction, &place.and(&weighed.join(" AND ")), WEIGHED)?;
-    found.retain(|(node, _)| complete.contains(node));
+    let weighed = &words[..words.len().min(WEIGHED_WORDS)];
+    let mut found = weigh(transaction, &here(weighed.join(" AND ")), WEIGHED)?;
+    if words.len() > WEIGHED_WORDS {
+        let complete = find(transaction, &here(all), COMMON)?;
+        found.retain(|(node, _)| complete.contains(node));
+    }
     list.add(found)?;
     if list.is_full() || words.len() == 1 {
         return Ok(());
     }
-    list.add(weigh(
-        transaction,
-        &place.and(&weighed.join(" OR ")),
-        WEIGHED,
-    )?)
+    list.add(weigh(transaction, &here(weighed.join(" OR ")), WEIGHED)?)
 }
 
 /// Nodes that come one after the other, each once, if it is in the right place.
@@ -322,13 +332,9 @@ fn counted<'a>(
     transaction: &Transaction<'_>,
     words: &'a [String],
 ) -> Result<Vec<(u32, &'a str)>, StoreError> {
-    let mut count = transaction.prepare_cached(
-        "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
-    )?;
     let mut counted: Vec<(u32, &str)> = Vec::new();
     for word in words {
-        let nodes = count.query_row(params![word, COMMON + 1], |row| row.get(0))?;
-        counted.push((nodes, word));
+        counted.push((count(transaction, word, COMMON + 1)?, word));
     }
     counted.retain(|(nodes, _)| *nodes > 0);
     counted.sort_by_key(|(nodes, _)| *nodes);
@@ -344,6 +350,14 @@ fn rarest<'a>(counted: &[(u32, &'a str)]) -> Vec<&'a str> {
         fits
     });
     rarest.map(|(_, word)| *word).collect()
+}
+
+/// How many nodes have what is wanted, as far as the limit.
+fn count(transaction: &Transaction<'_>, wanted: &str, limit: u32) -> Result<u32, StoreError> {
+    let mut count = transaction.prepare_cached(
+        "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
+    )?;
+    Ok(count.query_row(params![wanted, limit], |row| row.get(0))?)
 }
 
 /// The nodes with what is wanted, by weight.
