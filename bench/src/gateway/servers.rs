@@ -106,9 +106,9 @@ pub(super) fn ours(upstream: &str, store: Option<&str>) -> Result<()> {
     } else {
         Record::Off
     };
-    let store = store.map(|path| -> Result<Store> {
+    let store = store.map(|path| -> Result<Arc<dyn Store>> {
         let address: StoreAddress = format!("sqlite://{path}").parse()?;
-        Ok(Store::open(&address, Access::Make)?)
+        Ok(overlock_store::open(&address, Access::Make)?)
     });
     let gateway = Arc::new(Gateway::new(settings, store.transpose()?)?);
     runtime.block_on(async {

@@ -49,7 +49,7 @@ pub enum GatewayError {
 
 impl Gateway {
     /// A gateway with these settings that records its runs in a store.
-    pub fn new(settings: Settings, store: Option<Store>) -> Result<Self, GatewayError> {
+    pub fn new(settings: Settings, store: Option<Arc<dyn Store>>) -> Result<Self, GatewayError> {
         let http = Http::new(settings.upstream.timeouts)?;
         if let Some(base) = &settings.upstream.base {
             // A wrong address is told now, and not to the first client.
@@ -64,7 +64,7 @@ impl Gateway {
             client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
             known: KnownModels::default(),
-            recorder: store.map(|store| Arc::new(Recorder::start(Arc::new(store), record))),
+            recorder: store.map(|store| Arc::new(Recorder::start(store, record))),
             admission: Admission::new(
                 &settings.limits,
                 metrics.queued.clone(),

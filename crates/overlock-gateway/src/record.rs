@@ -30,7 +30,7 @@ const WAITING: usize = 8192;
 
 /// Writes to a store.
 pub(crate) struct Recorder {
-    store: Arc<Store>,
+    store: Arc<dyn Store>,
     writes: mpsc::Sender<Write>,
     /// Who writes, to be woken by those who wait for it.
     writer: Thread,
@@ -43,7 +43,7 @@ pub(crate) struct Recorder {
 }
 
 /// A write, and what is done once it is on the disk.
-type Write = Box<dyn FnOnce(&Writes<'_>) -> Done + Send>;
+type Write = Box<dyn FnOnce(&mut dyn Writes) -> Done + Send>;
 type Done = Box<dyn FnOnce() + Send>;
 
 /// Why something was not kept.
@@ -57,10 +57,10 @@ pub(crate) enum RecordError {
 
 impl Recorder {
     /// Starts to write to a store. Whoever listens hears what is kept of a run, and no more.
-    pub(crate) fn start(store: Arc<Store>, record: Record) -> Self {
+    pub(crate) fn start(store: Arc<dyn Store>, record: Record) -> Self {
         let (writes, waiting) = mpsc::channel(WAITING);
         let written = Arc::clone(&store);
-        let thread = thread::spawn(move || write_all(&written, waiting));
+        let thread = thread::spawn(move || write_all(&*written, waiting));
         Self {
             store,
             writes,
@@ -72,7 +72,7 @@ impl Recorder {
     }
 
     /// Where it writes to.
-    pub(crate) fn store(&self) -> &Arc<Store> {
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
@@ -84,7 +84,7 @@ impl Recorder {
     /// Writes, and waits until it is on the disk.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Writes<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut dyn Writes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, RecordError> {
         let (sender, written) = oneshot::channel();
         let write: Write = Box::new(move |writes| {
@@ -111,7 +111,7 @@ impl Recorder {
     fn note(
         &self,
         told: Later,
-        work: impl FnOnce(&Writes<'_>) -> Result<(), StoreError> + Send + 'static,
+        work: impl FnOnce(&mut dyn Writes) -> Result<(), StoreError> + Send + 'static,
     ) {
         let write: Write = Box::new(move |writes| {
             let _ = work(writes);
@@ -173,7 +173,7 @@ impl Drop for Live {
 }
 
 /// Writes what comes until nobody is left to bring more.
-fn write_all(store: &Store, mut waiting: mpsc::Receiver<Write>) {
+fn write_all(store: &dyn Store, mut waiting: mpsc::Receiver<Write>) {
     while let Some(first) = waiting.blocking_recv() {
         // Whoever waits does not let it sleep.
         if waiting.len() < MOST_TOGETHER {
@@ -250,7 +250,8 @@ impl Recording {
             Record::Metadata => Kept::Story { steps: Vec::new() },
             Record::Full => {
                 let (run, own_id) = (Arc::clone(&about), id.clone());
-                let begin = move |writes: &Writes<'_>| writes.begin(&run.begun(&own_id, began_at));
+                let begin =
+                    move |writes: &mut dyn Writes| writes.begin(&run.begun(&own_id, began_at));
                 Kept::All {
                     claim: recorder.write(begin).await?,
                     key: None,
@@ -382,7 +383,7 @@ impl Recording {
             return Ok(());
         };
         let claim = claim.clone();
-        let keep = move |writes: &Writes<'_>| writes.keep_answer(&claim, &first);
+        let keep = move |writes: &mut dyn Writes| writes.keep_answer(&claim, &first);
         self.recorder.write(keep).await
     }
 
@@ -398,7 +399,7 @@ impl Recording {
             Kept::All { claim, .. } => {
                 let (claim, number, body) = (claim.clone(), self.steps, plain(step));
                 let first = self.first.take();
-                let add = move |writes: &Writes<'_>| {
+                let add = move |writes: &mut dyn Writes| {
                     if let Some(first) = first {
                         writes.keep_answer(&claim, &first)?;
                     }
@@ -428,7 +429,7 @@ impl Recording {
         };
         let (claim, at) = (claim.clone(), now());
         let answer = answer.filter(|_| key.is_some());
-        let end = move |writes: &Writes<'_>| {
+        let end = move |writes: &mut dyn Writes| {
             if let Some(answer) = answer {
                 writes.keep_answer(&claim, &answer)?;
             }
@@ -529,8 +530,8 @@ mod tests {
     }
 
     async fn recorded(record: Record) -> (Arc<Recorder>, Option<Recording>) {
-        let store = Store::in_memory().expect("a store");
-        let recorder = Arc::new(Recorder::start(Arc::new(store), record));
+        let store = overlock_store::in_memory().expect("a store");
+        let recorder = Arc::new(Recorder::start(store, record));
         let recording = Recording::begin(&recorder, record, about()).await;
         (recorder, recording.expect("it can be written"))
     }

@@ -5,9 +5,9 @@
 //! are texts to it, written and read by those who know them.
 //!
 //! ```
-//! use overlock_store::{NewRun, RunId, Store};
+//! use overlock_store::{NewRun, RunId};
 //!
-//! let store = Store::in_memory()?;
+//! let store = overlock_store::in_memory()?;
 //! let id = RunId::new(1_763_251_200_000, 42);
 //! let claim = store.begin(&NewRun {
 //!     id: &id,
@@ -23,9 +23,28 @@
 //! ```
 
 mod address;
-mod run;
+mod conversations;
+mod error;
+mod memories;
+mod naming;
+mod nodes;
+mod paths;
+mod runs;
 mod sqlite;
+mod store;
+mod words;
 
 pub use address::{AddressError, StoreAddress};
-pub use run::{Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary};
-pub use sqlite::{Access, Begun, Store, StoreError, Work, Writes};
+pub use conversations::{Conversations, Message, NewMessage, RoomSummary};
+pub use error::{Cause, StoreError};
+pub use memories::{Importance, ImportanceError, Memories, Memory, NewMemory, Recall};
+pub use nodes::{
+    Direction, Edge, EdgeKind, Filter, Hit, KeptFile, Mention, NewFile, NewNode, Node, NodeId,
+    NodeKind, Nodes, Query, Reached, RepositorySummary, Resolved, Scope, Search, UnknownName,
+    Vector, Walk,
+};
+pub use paths::PathPattern;
+pub use runs::{
+    Begun, Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary, Runs, Work, Writes,
+};
+pub use store::{Access, Store, in_memory, open};

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use overlock_budget::ChatRequest;
@@ -16,7 +17,11 @@ use crate::ending::Failure;
 pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
 /// Opens the store that is named, else the one in the configuration, else the user's own.
-pub(crate) fn open(named: Option<&str>, config: &Config, access: Access) -> Result<Store, Failure> {
+pub(crate) fn open(
+    named: Option<&str>,
+    config: &Config,
+    access: Access,
+) -> Result<Arc<dyn Store>, Failure> {
     if let Some(address) = named.or(config.store.url.as_deref()) {
         return open_at(address, access);
     }
@@ -24,11 +29,14 @@ pub(crate) fn open(named: Option<&str>, config: &Config, access: Access) -> Resu
         message: "no folder is known to record runs in".into(),
         hint: "set HOME, or say where with --store sqlite://FILE".into(),
     })?;
-    Store::open(&StoreAddress::Sqlite(file), access).map_err(failed)
+    overlock_store::open(&StoreAddress::Sqlite(file), access).map_err(failed)
 }
 
 /// Opens the same store to look at it. Nobody has to have one of their own: there may be none yet.
-pub(crate) fn open_to_read(named: Option<&str>, config: &Config) -> Result<Option<Store>, Failure> {
+pub(crate) fn open_to_read(
+    named: Option<&str>,
+    config: &Config,
+) -> Result<Option<Arc<dyn Store>>, Failure> {
     let is_named = named.is_some() || config.store.url.is_some();
     match open(named, config, Access::Read) {
         Err(Failure::Store {
@@ -39,11 +47,11 @@ pub(crate) fn open_to_read(named: Option<&str>, config: &Config) -> Result<Optio
 }
 
 /// Opens the store at an address.
-pub(crate) fn open_at(address: &str, access: Access) -> Result<Store, Failure> {
+pub(crate) fn open_at(address: &str, access: Access) -> Result<Arc<dyn Store>, Failure> {
     let address = address
         .parse()
         .map_err(|source| Failure::StoreAddress { source })?;
-    Store::open(&address, access).map_err(failed)
+    overlock_store::open(&address, access).map_err(failed)
 }
 
 /// A name for a run that begins now.
@@ -59,7 +67,7 @@ pub(crate) fn now() -> u64 {
 }
 
 pub(crate) fn begin(
-    store: &Store,
+    store: &dyn Store,
     id: &RunId,
     model: &str,
     request: &ChatRequest,
@@ -81,7 +89,7 @@ pub(crate) fn begin(
 }
 
 /// Claims a run of which so many steps are known.
-pub(crate) fn take_up(store: &Store, id: &RunId, known: u32) -> Result<Claim, Failure> {
+pub(crate) fn take_up(store: &dyn Store, id: &RunId, known: u32) -> Result<Claim, Failure> {
     match store.take_up(id).map_err(failed)? {
         Some((run, claim)) if run.summary.steps == u64::from(known) => Ok(claim),
         Some(_) => Err(failed(StoreError::Superseded { id: id.clone() })),
@@ -90,7 +98,7 @@ pub(crate) fn take_up(store: &Store, id: &RunId, known: u32) -> Result<Claim, Fa
 }
 
 pub(crate) fn add_step(
-    store: &Store,
+    store: &dyn Store,
     claim: &Claim,
     step: &RecordedStep,
 ) -> Result<(), StoreError> {
@@ -98,13 +106,13 @@ pub(crate) fn add_step(
     store.add_step(claim, step.step.iteration, &body)
 }
 
-pub(crate) fn end(store: &Store, claim: &Claim, outcome: &Outcome) -> Result<(), StoreError> {
+pub(crate) fn end(store: &dyn Store, claim: &Claim, outcome: &Outcome) -> Result<(), StoreError> {
     let outcome = serde_json::to_string(outcome).expect("an outcome is plain data");
     store.end(claim, now(), &outcome)
 }
 
 /// Reads a run.
-pub(crate) fn read(store: &Store, id: &RunId) -> Result<RecordedRun, Failure> {
+pub(crate) fn read(store: &dyn Store, id: &RunId) -> Result<RecordedRun, Failure> {
     RecordedRun::read(store, id).map_err(unreadable)
 }
 
@@ -126,7 +134,7 @@ pub(crate) fn request(recorded: &RecordedRun) -> Result<ChatRequest, Failure> {
     })
 }
 
-pub(crate) fn latest(store: &Store, count: u32) -> Result<Vec<RunSummary>, Failure> {
+pub(crate) fn latest(store: &dyn Store, count: u32) -> Result<Vec<RunSummary>, Failure> {
     store.latest(count).map_err(failed)
 }
 

@@ -181,7 +181,7 @@ pub enum RunsError {
 
 impl RecordedRun {
     /// Reads a run.
-    pub fn read(store: &Store, id: &RunId) -> Result<Self, RunsError> {
+    pub fn read(store: &dyn Store, id: &RunId) -> Result<Self, RunsError> {
         let Some(run) = store.run(id)? else {
             return Err(RunsError::Missing { id: id.clone() });
         };

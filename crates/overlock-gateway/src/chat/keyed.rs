@@ -120,7 +120,7 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
     let begun = {
         let about = Arc::clone(&about);
         let begin =
-            move |writes: &Writes<'_>| writes.begin_once(&key, &digest, &about.begun(&id, at));
+            move |writes: &mut dyn Writes| writes.begin_once(&key, &digest, &about.begun(&id, at));
         recorder.write(begin).await
     };
     let known = match begun.map_err(|error| unkept(&error))? {

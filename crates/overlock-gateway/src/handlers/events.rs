@@ -65,7 +65,7 @@ pub(crate) async fn one(call: Call) -> Handled {
     written.map_err(|_| unreadable())?;
     let read = {
         let (recorder, id) = (Arc::clone(&recorder), id.clone());
-        let read = move || RecordedRun::read(recorder.store(), &id);
+        let read = move || RecordedRun::read(&**recorder.store(), &id);
         tokio::task::spawn_blocking(read).await
     };
     let run = match read.map_err(|_| ApiError::defect())? {

@@ -64,14 +64,14 @@ fn limit(query: Option<&str>) -> Result<u32, ApiError> {
 /// Reads the store, with all that was answered before, where nobody else has to wait for it.
 async fn from_store(
     gateway: Arc<Gateway>,
-    read: impl FnOnce(&Store) -> Result<Reply, RunsError> + Send + 'static,
+    read: impl FnOnce(&dyn Store) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
     let Some(recorder) = &gateway.recorder else {
         return Err(not_recorded());
     };
     recorder.settle().await;
     let store = Arc::clone(recorder.store());
-    let read = spawn_blocking(move || read(&store).map_err(|error| untold(&error)));
+    let read = spawn_blocking(move || read(&*store).map_err(|error| untold(&error)));
     read.await.map_err(|_| ApiError::defect())?
 }
 

@@ -1,7 +1,7 @@
 use hyper::{Method, StatusCode};
 use overlock_gateway::{Gateway, Settings, Upstream};
 use overlock_model::ContinuationOptions;
-use overlock_store::{NewRun, RunId, Store};
+use overlock_store::{NewRun, RunId};
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, serve, serve_gateway};
@@ -160,7 +160,7 @@ async fn a_long_text_is_answered_as_a_short_one() {
 
 #[tokio::test]
 async fn recorded_runs_are_listed_and_shown() {
-    let store = Store::in_memory().expect("a store");
+    let store = overlock_store::in_memory().expect("a store");
     let ids: Vec<RunId> = (0..3)
         .map(|number| RunId::new(1000 + number, number))
         .collect();

@@ -10,7 +10,6 @@ use std::process::Command;
 use hyper::StatusCode;
 use overlock_gateway::{Record, Settings};
 use overlock_model::testing::{Behaviour, ScriptedServer};
-use overlock_store::Store;
 
 use crate::door::{Door, ask, report, script, serve_with};
 
@@ -22,7 +21,7 @@ const EXAMPLES: &str = "25";
 async fn the_gateway_is_what_its_description_says() {
     let script = script(&report(3000), 1000, &Behaviour::AS_ASKED);
     let upstream = ScriptedServer::start(script, &[]).await.expect("a server");
-    let store = Store::in_memory().expect("a store");
+    let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| settings.record = Record::Full;
     let address = serve_with(&upstream.base(), Some(store), set).await;
     let door = Door { address, upstream };

@@ -108,7 +108,7 @@ pub(crate) async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> St
 /// The same, recording in a store.
 pub(crate) async fn serve_with(
     upstream: &str,
-    store: Option<Store>,
+    store: Option<Arc<dyn Store>>,
     set: impl FnOnce(&mut Settings),
 ) -> String {
     let mut settings = Settings::new(Upstream::new(upstream));

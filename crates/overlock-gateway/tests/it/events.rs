@@ -115,7 +115,7 @@ async fn door_with(
     let upstream = ScriptedServer::start(script, faults)
         .await
         .expect("a server");
-    let store = Store::in_memory().expect("a store");
+    let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| {
         settings.record = record;
         set(settings);
@@ -357,14 +357,14 @@ async fn chatter(door: &Door<Fake>, runs: usize) {
     }
 }
 
-async fn wordy() -> (Door<Fake>, Store) {
+async fn wordy() -> (Door<Fake>, Arc<dyn Store>) {
     let content = json!({ "text": "a line of text\n".repeat(40_000) }).to_string();
     let upstream = Fake::start(vec![Said::content(&content, "stop")]);
     let door = Door {
         address: String::new(),
         upstream: upstream.await,
     };
-    (door, Store::in_memory().expect("a store"))
+    (door, overlock_store::in_memory().expect("a store"))
 }
 
 #[tokio::test]
@@ -428,7 +428,7 @@ async fn the_end_of_the_last_run_is_told_before_the_end_of_the_gateway() {
     let upstream = ScriptedServer::start(model, &slowly).await;
     let upstream = upstream.expect("a server");
     let settings = Settings::new(Upstream::new(upstream.base()));
-    let store = Store::in_memory().expect("a store");
+    let store = overlock_store::in_memory().expect("a store");
     let gateway = Arc::new(Gateway::new(settings, Some(store)).expect("a gateway"));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -530,7 +530,7 @@ async fn only_runs_that_are_there_are_listened_to_and_only_with_a_key() {
 
 #[tokio::test]
 async fn a_run_of_another_process_is_told_as_far_as_it_is_recorded() {
-    let store = Store::in_memory().expect("a store");
+    let store = overlock_store::in_memory().expect("a store");
     let id = RunId::new(1000, 1);
     let options = ContinuationOptions::default();
     let run = NewRun {

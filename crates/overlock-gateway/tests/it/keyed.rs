@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use hyper::{Method, StatusCode};
 use overlock_gateway::{Gateway, Record, Settings, Upstream};
-use overlock_store::{Access, Store, StoreAddress};
+use overlock_store::{Access, Store, StoreAddress, open};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
@@ -26,9 +26,9 @@ impl Shared {
         }
     }
 
-    fn store(&self) -> Store {
+    fn store(&self) -> Arc<dyn Store> {
         let address = StoreAddress::Sqlite(self.folder.path().join("runs.db"));
-        Store::open(&address, Access::Make).expect("a store")
+        open(&address, Access::Make).expect("a store")
     }
 
     /// Another gateway.

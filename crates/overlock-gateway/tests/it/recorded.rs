@@ -3,7 +3,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use overlock_gateway::{Record, Settings};
 use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
-use overlock_store::{Access, Store, StoreAddress};
+use overlock_store::{Access, StoreAddress, open};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -32,7 +32,7 @@ impl Shared {
     /// Another gateway.
     async fn door(&self, record: Record) -> Door<()> {
         let address = StoreAddress::Sqlite(self.folder.path().join("runs.db"));
-        let store = Store::open(&address, Access::Make).expect("a store");
+        let store = open(&address, Access::Make).expect("a store");
         let set = |settings: &mut Settings| settings.record = record;
         let address = serve_with(&self.upstream.base(), Some(store), set).await;
         Door {
@@ -172,7 +172,7 @@ async fn a_key_whose_client_left_before_it_was_written_can_be_asked_for_again() 
     let door = shared.door(Record::Metadata).await;
     // Somebody else is writing, so that nothing can begin.
     let address = StoreAddress::Sqlite(shared.folder.path().join("runs.db"));
-    let other = Store::open(&address, Access::Write).expect("the store");
+    let other = open(&address, Access::Write).expect("the store");
     let (begin, has_begun) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let writing = std::thread::spawn(move || {

@@ -8,7 +8,6 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use overlock_gateway::{Gateway, Settings, Traces, Upstream};
-use overlock_store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -159,7 +158,7 @@ impl<U> Served<U> {
             service: "the-gateway".to_owned(),
             ..traces
         });
-        let store = Store::in_memory().expect("a store");
+        let store = overlock_store::in_memory().expect("a store");
         let gateway = Gateway::new(settings, Some(store)).expect("a gateway");
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::{Access, StoreError};
+use crate::error::StoreError;
+use crate::store::Access;
 
 /// How the tables look.
-pub(super) const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// Marks a file as ours, where SQLite has room for it.
 const APPLICATION: i64 = 0x4F76_6C6B;
@@ -20,6 +21,9 @@ const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
 
 /// The names of runs sort by time as they are, and an index costs a write for every run.
 const FROM_VERSION_2: &str = "DROP INDEX IF EXISTS runs_by_time";
+
+/// What has been added to runs since.
+const FROM_VERSION_3: &str = include_str!("nodes.sql");
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
 const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
@@ -48,28 +52,34 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
     if access == Access::Make {
         make(path)?;
     } else if !path.exists() {
-        return Err(StoreError::Missing { path: path.into() });
+        return Err(StoreError::Missing { place: place(path) });
     }
-    let wrong = |source| StoreError::Open {
-        path: path.to_owned(),
-        source,
+    let wrong = |source: rusqlite::Error| StoreError::Open {
+        place: place(path),
+        source: source.into(),
     };
     // Even a connection that writes nothing may tidy up behind another; one that cannot write
     // cannot.
     let (reader, content) = patiently(|| look_into(path)).map_err(wrong)?;
     let version = match content {
-        Content::SomethingElse => return Err(StoreError::Foreign { path: path.into() }),
+        Content::SomethingElse => return Err(StoreError::Foreign { place: place(path) }),
         Content::Store { version } if version > VERSION => {
-            return Err(StoreError::Newer { found: version });
+            return Err(StoreError::Newer {
+                found: version,
+                known: VERSION,
+            });
         }
         Content::Store { version } => version,
         Content::Nothing => 0,
     };
     if access == Access::Read {
         match version {
-            0 => return Err(StoreError::Missing { path: path.into() }),
+            0 => return Err(StoreError::Missing { place: place(path) }),
             1 => reader.execute_batch(READ_VERSION_1).map_err(wrong)?,
             _ => {}
+        }
+        if version < 4 {
+            reader.execute_batch(&read_version_3()).map_err(wrong)?;
         }
         return Ok(reader);
     }
@@ -79,6 +89,19 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
         bring_up_to_date(&mut writer)?;
     }
     Ok(writer)
+}
+
+/// A file of the third version that may only be read has nothing in what has been added since.
+fn read_version_3() -> String {
+    FROM_VERSION_3
+        .replace("CREATE TABLE ", "CREATE TABLE temp.")
+        .replace("CREATE VIRTUAL TABLE ", "CREATE VIRTUAL TABLE temp.")
+        .replace("CREATE INDEX ", "CREATE INDEX temp.")
+}
+
+/// How the file is named to people.
+fn place(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// Tries again while somebody else has the whole file to themselves. SQLite waits for most of that
@@ -219,14 +242,15 @@ fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
         Content::Store { version } => version,
         Content::Nothing | Content::SomethingElse => 0,
     };
-    match version {
-        0 => transaction.execute_batch(TABLES)?,
-        1 => {
-            transaction.execute_batch(FROM_VERSION_1)?;
-            transaction.execute_batch(FROM_VERSION_2)?;
-        }
-        2 => transaction.execute_batch(FROM_VERSION_2)?,
+    let steps: &[&str] = match version {
+        0 => &[TABLES, FROM_VERSION_3],
+        1 => &[FROM_VERSION_1, FROM_VERSION_2, FROM_VERSION_3],
+        2 => &[FROM_VERSION_2, FROM_VERSION_3],
+        3 => &[FROM_VERSION_3],
         _ => return Ok(()),
+    };
+    for step in steps {
+        transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;

@@ -8,39 +8,25 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::StoreError;
-use crate::run::RunId;
+use crate::error::StoreError;
+use crate::runs::RunId;
 
-/// The right to work on a run, until this is dropped. No other process has it meanwhile.
+/// A file that is locked until this is dropped.
 #[derive(Debug)]
-pub struct Work {
-    /// Nothing if no other process can know of the run.
-    _lock: Option<Lock>,
-}
-
-#[derive(Debug)]
-struct Lock {
+pub(super) struct Lock {
     path: PathBuf,
     _file: File,
 }
 
-impl Work {
-    /// On a run that no other process can know of.
-    pub(super) fn alone() -> Self {
-        Self { _lock: None }
-    }
-
-    /// On a run of the store at this path; nothing if somebody else works on it.
-    pub(super) fn begin(store: &Path, id: &RunId) -> Result<Option<Self>, StoreError> {
-        let folder = folder(store);
-        let path = folder.join(id.as_str());
-        let lock = make(&folder).and_then(|()| lock(path));
-        let lock = lock.map_err(|source| StoreError::Folder {
-            path: folder,
-            source,
-        })?;
-        Ok(lock.map(|lock| Self { _lock: Some(lock) }))
-    }
+/// Holds a run of the store at this path; nothing if somebody else does.
+pub(super) fn hold(store: &Path, id: &RunId) -> Result<Option<Lock>, StoreError> {
+    let folder = folder(store);
+    let path = folder.join(id.as_str());
+    let lock = make(&folder).and_then(|()| lock(path));
+    lock.map_err(|source| StoreError::Folder {
+        path: folder,
+        source,
+    })
 }
 
 impl Drop for Lock {

@@ -1,14 +1,16 @@
 //! A store as several processes and several versions meet it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::*;
+use rusqlite::{Connection, params};
+
+use crate::*;
 
 const VERSION_1: &str = include_str!("version-1.sql");
 
-fn begin(store: &Store, at: u64) -> Claim {
+fn begin(store: &dyn Store, at: u64) -> Claim {
     let id = RunId::new(at, at);
     let run = NewRun {
         id: &id,
@@ -21,12 +23,16 @@ fn begin(store: &Store, at: u64) -> Claim {
     store.begin(&run).expect("a run begins")
 }
 
-fn read(store: &Store, id: &RunId) -> Run {
+fn read(store: &dyn Store, id: &RunId) -> Run {
     store.run(id).expect("it can be read").expect("it is there")
 }
 
+fn path(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("runs.db")
+}
+
 fn at(folder: &tempfile::TempDir) -> StoreAddress {
-    StoreAddress::Sqlite(folder.path().join("runs.db"))
+    StoreAddress::Sqlite(path(folder))
 }
 
 /// A file of the first version, in the mode it was written in, with a run of two steps.
@@ -59,15 +65,15 @@ fn write_version_1(path: &Path) -> RunId {
 
 #[test]
 fn gives_back_what_it_was_given() {
-    let store = Store::in_memory().expect("a store");
-    let claim = begin(&store, 1000);
+    let store = in_memory().expect("a store");
+    let claim = begin(&*store, 1000);
     for number in 1..=3 {
         store
             .add_step(&claim, number, &format!("step {number}"))
             .expect("a step");
     }
     store.end(&claim, 2000, "complete").expect("an end");
-    let run = read(&store, claim.id());
+    let run = read(&*store, claim.id());
     assert_eq!(run.steps, ["step 1", "step 2", "step 3"]);
     assert_eq!(run.conditions, r#"{"upstream": "here"}"#);
     assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
@@ -80,8 +86,8 @@ fn gives_back_what_it_was_given() {
 
 #[test]
 fn steps_are_recorded_once_and_without_gaps() {
-    let store = Store::in_memory().expect("a store");
-    let claim = begin(&store, 1000);
+    let store = in_memory().expect("a store");
+    let claim = begin(&*store, 1000);
     store.add_step(&claim, 1, "first").expect("a step");
     for number in [0, 1, 3] {
         let error = store.add_step(&claim, number, "other").expect_err("no");
@@ -90,14 +96,14 @@ fn steps_are_recorded_once_and_without_gaps() {
             "{error}"
         );
     }
-    assert_eq!(read(&store, claim.id()).steps, ["first"]);
+    assert_eq!(read(&*store, claim.id()).steps, ["first"]);
 }
 
 #[test]
 fn who_was_taken_for_dead_cannot_write_any_more() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [one, other] = [(); 2].map(|()| Store::open(&at(&folder), Access::Make).expect("a store"));
-    let late = begin(&one, 1000);
+    let [one, other] = [(); 2].map(|()| open(&at(&folder), Access::Make).expect("a store"));
+    let late = begin(&*one, 1000);
     one.add_step(&late, 1, "step").expect("a step");
     let (run, claim) = other
         .take_up(late.id())
@@ -115,7 +121,7 @@ fn who_was_taken_for_dead_cannot_write_any_more() {
     other.add_step(&claim, 2, "step").expect("a step");
     other.end(&claim, 3000, "complete").expect("an end");
     one.end(&late, 4000, "partial").expect_err("no");
-    let run = read(&one, claim.id());
+    let run = read(&*one, claim.id());
     assert_eq!(run.steps.len(), 2);
     assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
     assert_eq!(run.summary.ended_at, Some(3000));
@@ -124,15 +130,15 @@ fn who_was_taken_for_dead_cannot_write_any_more() {
 #[test]
 fn a_run_is_worked_on_by_one_at_a_time() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [one, other] = [(); 2].map(|()| Store::open(&at(&folder), Access::Make).expect("a store"));
-    let work_on = |store: &Store, id| store.work_on(id).expect("it can be locked");
+    let [one, other] = [(); 2].map(|()| open(&at(&folder), Access::Make).expect("a store"));
+    let work_on = |store: &dyn Store, id| store.work_on(id).expect("it can be locked");
     let [id, another] = [1, 2].map(|at| RunId::new(at, at));
-    let work = work_on(&one, &id).expect("nobody works on it");
-    assert!(work_on(&other, &id).is_none());
-    assert!(work_on(&one, &id).is_none());
-    assert!(work_on(&other, &another).is_some());
+    let work = work_on(&*one, &id).expect("nobody works on it");
+    assert!(work_on(&*other, &id).is_none());
+    assert!(work_on(&*one, &id).is_none());
+    assert!(work_on(&*other, &another).is_some());
     drop(work);
-    assert!(work_on(&other, &id).is_some());
+    assert!(work_on(&*other, &id).is_some());
 }
 
 #[test]
@@ -144,7 +150,7 @@ fn many_who_want_to_work_on_a_run_never_do_so_together() {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let store = Store::open(&at(&folder), Access::Make).expect("a store");
+                let store = open(&at(&folder), Access::Make).expect("a store");
                 for _ in 0..500 {
                     if let Some(work) = store.work_on(&id).expect("it can be locked") {
                         assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0);
@@ -162,12 +168,12 @@ fn many_who_want_to_work_on_a_run_never_do_so_together() {
 #[test]
 fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(&at(&folder), Access::Make).expect("a store");
+    let store = open(&at(&folder), Access::Make).expect("a store");
     let [id, dead] = [1, 2].map(|at| RunId::new(at, at));
     let work = store.work_on(&id).expect("it can be locked");
     let live = folder.path().join("runs.db-live");
     fs::write(live.join(dead.as_str()), "").expect("a file");
-    Store::open(&at(&folder), Access::Make).expect("a store");
+    open(&at(&folder), Access::Make).expect("a store");
     assert!(!live.join(dead.as_str()).exists());
     assert!(live.join(id.as_str()).exists());
     drop(work);
@@ -176,15 +182,15 @@ fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
 
 #[test]
 fn nobody_takes_up_what_is_not_there() {
-    let store = Store::in_memory().expect("a store");
+    let store = in_memory().expect("a store");
     let id = RunId::new(1, 1);
     assert_eq!(store.take_up(&id).expect("it can be read"), None);
 }
 
 #[test]
 fn lists_the_latest_first() {
-    let store = Store::in_memory().expect("a store");
-    let claims = [10, 30, 20].map(|at| begin(&store, at));
+    let store = in_memory().expect("a store");
+    let claims = [10, 30, 20].map(|at| begin(&*store, at));
     let latest = store.latest(2).expect("a list");
     let latest: Vec<&RunId> = latest.iter().map(|run| &run.id).collect();
     assert_eq!(latest, [claims[1].id(), claims[2].id()]);
@@ -197,13 +203,13 @@ fn many_begin_at_once() {
         for number in 0..8 {
             let address = at(&folder);
             scope.spawn(move || {
-                let store = Store::open(&address, Access::Make).expect("a store");
-                let claim = begin(&store, number);
+                let store = open(&address, Access::Make).expect("a store");
+                let claim = begin(&*store, number);
                 store.add_step(&claim, 1, "step").expect("a step");
             });
         }
     });
-    let store = Store::open(&at(&folder), Access::Read).expect("a store");
+    let store = open(&at(&folder), Access::Read).expect("a store");
     assert_eq!(store.latest(20).expect("a list").len(), 8);
 }
 
@@ -211,20 +217,20 @@ fn many_begin_at_once() {
 fn runs_of_the_first_version_go_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let id = write_version_1(&folder.path().join("runs.db"));
-    let reader = Store::open(&at(&folder), Access::Read).expect("it can be read");
-    let run = read(&reader, &id);
+    let reader = open(&at(&folder), Access::Read).expect("it can be read");
+    let run = read(&*reader, &id);
     assert_eq!((run.steps.len(), &*run.conditions), (2, "{}"));
     assert_eq!(reader.latest(9).expect("a list").len(), 1);
     drop(reader);
 
-    let store = Store::open(&at(&folder), Access::Write).expect("it can be brought up to date");
-    assert_eq!(read(&store, &id), run);
+    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
+    assert_eq!(read(&*store, &id), run);
     let (_, claim) = store.take_up(&id).expect("read").expect("there");
     store.add_step(&claim, 3, "step").expect("it goes on");
-    begin(&store, 2000);
+    begin(&*store, 2000);
     drop(store);
-    let store = Store::open(&at(&folder), Access::Read).expect("it is there");
-    assert_eq!(read(&store, &id).steps.len(), 3);
+    let store = open(&at(&folder), Access::Read).expect("it is there");
+    assert_eq!(read(&*store, &id).steps.len(), 3);
     assert_eq!(store.latest(9).expect("a list").len(), 2);
 }
 
@@ -233,10 +239,10 @@ fn runs_of_the_first_version_go_on() {
 #[test]
 fn a_store_by_another_name_is_the_same_to_those_who_work_on_its_runs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(&at(&folder), Access::Make).expect("a store");
+    let store = open(&at(&folder), Access::Make).expect("a store");
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(folder.path().join("runs.db"), &link).expect("a link");
-    let other = Store::open(&StoreAddress::Sqlite(link), Access::Make).expect("a store");
+    let other = open(&StoreAddress::Sqlite(link), Access::Make).expect("a store");
     let id = RunId::new(1000, 7);
     let work = store.work_on(&id).expect("it can be marked");
     assert!(work.is_some());
@@ -260,12 +266,12 @@ fn runs_of_the_second_version_go_on() {
     }
     drop(connection);
     for access in [Access::Read, Access::Write] {
-        let store = Store::open(&at(&folder), access).expect("a store");
+        let store = open(&at(&folder), access).expect("a store");
         assert_eq!(store.latest(9).expect("a list")[0].id, id);
-        assert_eq!(read(&store, &id).steps.len(), 2);
+        assert_eq!(read(&*store, &id).steps.len(), 2);
     }
-    let store = Store::open(&at(&folder), Access::Make).expect("a store");
-    let later = begin(&store, 5000);
+    let store = open(&at(&folder), Access::Make).expect("a store");
+    let later = begin(&*store, 5000);
     assert_eq!(store.latest(1).expect("a list")[0].id, *later.id());
 }
 
@@ -280,7 +286,7 @@ fn check_untouched(folder: &tempfile::TempDir, is_right: fn(&StoreError) -> bool
     };
     let before = listed();
     for access in [Access::Make, Access::Write, Access::Read] {
-        let error = Store::open(&at(folder), access).expect_err("it is not ours");
+        let error = open(&at(folder), access).expect_err("it is not ours");
         assert!(is_right(&error), "{error}");
         assert!(listed() == before, "something was written to {access:?}");
     }
@@ -289,8 +295,8 @@ fn check_untouched(folder: &tempfile::TempDir, is_right: fn(&StoreError) -> bool
 #[test]
 fn a_file_of_a_later_version_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let StoreAddress::Sqlite(path) = at(&folder);
-    drop(Store::open(&at(&folder), Access::Make).expect("a store"));
+    let path = path(&folder);
+    drop(open(&at(&folder), Access::Make).expect("a store"));
     let connection = Connection::open(&path).expect("a file");
     connection
         .pragma_update(None, "journal_mode", "delete")
@@ -300,7 +306,7 @@ fn a_file_of_a_later_version_is_left_alone() {
         .expect("a version");
     drop(connection);
     check_untouched(&folder, |error| {
-        matches!(error, StoreError::Newer { found: 99 })
+        matches!(error, StoreError::Newer { found: 99, .. })
     });
 }
 
@@ -308,7 +314,7 @@ fn a_file_of_a_later_version_is_left_alone() {
 fn the_database_of_another_program_is_left_alone() {
     for version in [0, 1, 2] {
         let folder = tempfile::tempdir().expect("a folder");
-        let StoreAddress::Sqlite(path) = at(&folder);
+        let path = path(&folder);
         let connection = Connection::open(&path).expect("a file");
         connection
             .execute_batch("CREATE TABLE runs (id TEXT, distance REAL)")
@@ -324,7 +330,7 @@ fn the_database_of_another_program_is_left_alone() {
 #[test]
 fn a_file_that_is_no_store_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
-    let StoreAddress::Sqlite(path) = at(&folder);
+    let path = path(&folder);
     fs::write(&path, "hello, this is not a database at all").expect("a file");
     check_untouched(&folder, |error| error.to_string().contains("runs.db"));
 }
@@ -334,7 +340,7 @@ fn looking_at_a_store_makes_none() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = StoreAddress::Sqlite(folder.path().join("deep/runs.db"));
     for access in [Access::Read, Access::Write] {
-        let error = Store::open(&address, access).expect_err("there is none");
+        let error = open(&address, access).expect_err("there is none");
         assert!(matches!(error, StoreError::Missing { .. }), "{error}");
     }
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
@@ -344,9 +350,9 @@ fn looking_at_a_store_makes_none() {
 fn a_name_that_means_something_to_sqlite_is_a_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = StoreAddress::Sqlite(folder.path().join("a?mode=memory&b#c%20.db"));
-    let claim = begin(&Store::open(&address, Access::Make).expect("a store"), 1);
-    let store = Store::open(&address, Access::Read).expect("a file");
-    read(&store, claim.id());
+    let claim = begin(&*open(&address, Access::Make).expect("a store"), 1);
+    let store = open(&address, Access::Read).expect("a file");
+    read(&*store, claim.id());
 }
 
 #[cfg(unix)]
@@ -371,9 +377,9 @@ mod on_unix {
     fn nobody_else_can_read_what_was_said() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("deep/er/runs.db");
-        let store = Store::open(&StoreAddress::Sqlite(path.clone()), Access::Make);
+        let store = open(&StoreAddress::Sqlite(path.clone()), Access::Make);
         let store = store.expect("a store");
-        begin(&store, 1);
+        begin(&*store, 1);
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(&folder.path().join("deep/er/runs.db-wal")), 0o600);
         for made in ["deep", "deep/er"] {
@@ -384,28 +390,25 @@ mod on_unix {
     #[test]
     fn a_store_that_may_not_be_written_can_be_looked_at() {
         let folder = tempfile::tempdir().expect("a folder");
-        let StoreAddress::Sqlite(path) = at(&folder);
-        let claim = begin(
-            &Store::open(&at(&folder), Access::Make).expect("a store"),
-            1,
-        );
+        let path = path(&folder);
+        let claim = begin(&*open(&at(&folder), Access::Make).expect("a store"), 1);
         permit(&path, 0o400);
         permit(folder.path(), 0o500);
-        let store = Store::open(&at(&folder), Access::Read).expect("it can be read");
-        read(&store, claim.id());
+        let store = open(&at(&folder), Access::Read).expect("it can be read");
+        read(&*store, claim.id());
         permit(folder.path(), 0o700);
     }
 }
 
 #[test]
 fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded() {
-    let store = Store::in_memory().expect("a store");
-    let claim = begin(&store, 1000);
+    let store = in_memory().expect("a store");
+    let claim = begin(&*store, 1000);
     for (number, body) in [(1, "one"), (2, "two")] {
         store.add_step(&claim, number, body).expect("a step");
     }
     store.end(&claim, 2000, "an outcome").expect("an end");
-    let recorded = read(&store, claim.id());
+    let recorded = read(&*store, claim.id());
 
     let id = RunId::new(3000, 1);
     let told = EndedRun {
@@ -425,14 +428,14 @@ fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded() {
         .together(|writes| writes.tell(&told))
         .and_then(|told| told)
         .expect("it can be told");
-    let mut read = read(&store, &id);
+    let mut read = read(&*store, &id);
     read.summary.id = recorded.summary.id.clone();
     assert_eq!(read, recorded);
 }
 
 #[test]
 fn a_key_begins_one_run() {
-    let store = Store::in_memory().expect("a store");
+    let store = in_memory().expect("a store");
     let begin_once = |at: u64, key: &str, digest: &str| {
         let id = RunId::new(at, at);
         let run = NewRun {
@@ -460,8 +463,8 @@ fn a_key_begins_one_run() {
 
 #[test]
 fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other() {
-    let store = Store::in_memory().expect("a store");
-    let [one, two] = [1000, 2000].map(|at| begin(&store, at));
+    let store = in_memory().expect("a store");
+    let [one, two] = [1000, 2000].map(|at| begin(&*store, at));
     let results = store.together(|writes| {
         [
             writes.add_step(&one, 1, "one"),
@@ -472,7 +475,7 @@ fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other() 
         .map(|result| result.is_ok())
     });
     assert_eq!(results.expect("a commit"), [true, false, true, true]);
-    let run = read(&store, one.id());
+    let run = read(&*store, one.id());
     assert_eq!(run.steps, ["one"]);
     assert_eq!(run.answer.as_deref(), Some("the answer"));
     assert_eq!(run.summary.outcome.as_deref(), Some("complete"));

@@ -84,7 +84,7 @@ impl Demo {
         let address = self.store.as_deref();
         let recorded_in = address.map(|address| runs::open_at(address, Access::Make));
         let recorded_in = recorded_in.transpose()?;
-        let story = demo::play(document, self.seed, recorded_in.as_ref())?;
+        let story = demo::play(document, self.seed, recorded_in.as_deref())?;
         if self.json {
             Results::new().object(&Answer::from(&story))?;
         } else {

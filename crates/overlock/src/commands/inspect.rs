@@ -43,7 +43,7 @@ impl Inspect {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         let store = runs::open_to_read(self.store.as_deref(), &config)?;
-        match (&self.run, &store) {
+        match (&self.run, store.as_deref()) {
             (Some(id), Some(store)) => self.show(&runs::read(store, id)?)?,
             (Some(id), None) => return Err(Failure::NoRun { id: id.to_string() }),
             (None, Some(store)) => self.list(&runs::latest(store, self.last)?, &mut notes)?,

@@ -16,7 +16,7 @@ use crate::ending::Failure;
 use crate::runs;
 
 pub(super) struct Listener<'a> {
-    store: Option<&'a Store>,
+    store: Option<&'a dyn Store>,
     /// The run, once it has begun to be recorded.
     claim: Option<Claim>,
     calls: Vec<Call>,
@@ -26,7 +26,7 @@ pub(super) struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    pub(super) fn new(store: Option<&'a Store>) -> Self {
+    pub(super) fn new(store: Option<&'a dyn Store>) -> Self {
         Self {
             store,
             claim: None,

@@ -82,7 +82,7 @@ impl Story<'_> {
 pub(crate) fn play<'a>(
     document: &'a str,
     seed: u64,
-    store: Option<&Store>,
+    store: Option<&dyn Store>,
 ) -> Result<Story<'a>, Failure> {
     let script = script(document, seed);
     let mut run = Continuation::new(options(&script));

@@ -10,6 +10,7 @@ mod target;
 mod upstream;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -107,7 +108,7 @@ struct Task {
     run: Continuation,
     conditions: Conditions,
     /// Where it is recorded, if it is already.
-    store: Option<Store>,
+    store: Option<Arc<dyn Store>>,
 }
 
 impl Complete {
@@ -201,7 +202,7 @@ impl Complete {
     /// A recorded run, as far as it has come.
     fn resumed(&self, id: &RunId, config: &Config) -> Result<Task, Failure> {
         let store = runs::open(self.store.as_deref(), config, Access::Write)?;
-        let recorded = runs::read(&store, id)?;
+        let recorded = runs::read(&*store, id)?;
         let request = runs::request(&recorded)?;
         let mut options = config.complete.raised(recorded.options, self.max_output);
         if let Some(progress) = self.kpi {
@@ -222,15 +223,19 @@ impl Complete {
     }
 
     /// Records that the run begins, or claims it, once nothing else stands in the way.
-    fn recorded(&self, task: &mut Task, config: &Config) -> Result<(Store, Claim), Failure> {
+    fn recorded(
+        &self,
+        task: &mut Task,
+        config: &Config,
+    ) -> Result<(Arc<dyn Store>, Claim), Failure> {
         let (id, run) = (&task.id, &task.run);
         if let Some(store) = task.store.take() {
-            let claim = runs::take_up(&store, id, run.iterations())?;
+            let claim = runs::take_up(&*store, id, run.iterations())?;
             return Ok((store, claim));
         }
         let store = runs::open(self.store.as_deref(), config, Access::Make)?;
         let (model, request) = (&task.model, &task.request);
-        let claim = runs::begin(&store, id, model, request, run.options(), &task.conditions)?;
+        let claim = runs::begin(&*store, id, model, request, run.options(), &task.conditions)?;
         Ok((store, claim))
     }
 
@@ -263,7 +268,7 @@ impl Complete {
             ..
         } = task;
         let begun = std::time::Instant::now();
-        let mut recorder = Recorder::new(&store, &claim, interrupt.clone());
+        let mut recorder = Recorder::new(&*store, &claim, interrupt.clone());
         recorder.show.begin(&id, &model, &run);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -296,7 +301,7 @@ impl Complete {
         // What has come is told, whatever became of the rest.
         run.stop(Reason::Cancelled);
         if let (Some(outcome), None) = (run.outcome(), &unrecorded) {
-            let ended = runs::end(&store, &claim, outcome);
+            let ended = runs::end(&*store, &claim, outcome);
             unrecorded = ended.err().map(|error| chain(&error));
         }
         Ok(Finished {

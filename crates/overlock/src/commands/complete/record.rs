@@ -14,7 +14,7 @@ use crate::runs;
 
 /// Writes every step to the store before the next call is made.
 pub(super) struct Recorder<'a> {
-    store: &'a Store,
+    store: &'a dyn Store,
     claim: &'a Claim,
     pub(super) show: Show,
     interrupt: Interrupt,
@@ -25,7 +25,7 @@ pub(super) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(store: &'a Store, claim: &'a Claim, interrupt: Interrupt) -> Self {
+    pub(super) fn new(store: &'a dyn Store, claim: &'a Claim, interrupt: Interrupt) -> Self {
         Self {
             store,
             claim,

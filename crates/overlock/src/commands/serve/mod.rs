@@ -179,7 +179,7 @@ impl Serve {
         })
     }
 
-    fn store(&self, config: &Config) -> Result<Option<Store>, Failure> {
+    fn store(&self, config: &Config) -> Result<Option<Arc<dyn Store>>, Failure> {
         match config.serve.record {
             Record::Off => Ok(None),
             Record::Full | Record::Metadata => {

@@ -1,9 +1,117 @@
-//! What is kept of one run.
+//! What is kept of runs, and who may write to them.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Debug, Display, Formatter};
 use std::str::FromStr;
 
 use serde::Serialize;
+
+use crate::error::StoreError;
+
+/// Keeps runs.
+///
+/// Every write is there for good before it returns: what was acknowledged survives whatever happens
+/// to this process. Only the last one that claimed a run can write to it, so that two that go on
+/// with the same run, one of which was thought to be dead, cannot mix their answers.
+pub trait Runs {
+    /// Does work in one transaction, once, and commits it.
+    fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError>;
+
+    /// The right to work on a run, which nobody else has meanwhile; nothing if somebody has it.
+    /// Whoever dies has it no more.
+    fn work_on(&self, id: &RunId) -> Result<Option<Work>, StoreError>;
+
+    /// All that is kept of a run.
+    fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError>;
+
+    /// The latest runs, the last one first: their names sort by time.
+    fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError>;
+
+    /// Records that a run begins.
+    fn begin(&self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
+        transact(self, |writes| writes.begin(run))?
+    }
+
+    /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
+    fn take_up(&self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError> {
+        transact(self, |writes| writes.take_up(id))?
+    }
+
+    /// Records a step of a run, counted from 1.
+    fn add_step(&self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError> {
+        transact(self, |writes| writes.add_step(claim, step, body))?
+    }
+
+    /// Records how a run ended; one that is taken up again ends again.
+    fn end(&self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError> {
+        transact(self, |writes| writes.end(claim, at, outcome))?
+    }
+}
+
+/// Writes that are made together.
+pub trait Writes {
+    /// Records that a run begins.
+    fn begin(&mut self, run: &NewRun<'_>) -> Result<Claim, StoreError>;
+
+    /// Records that a run begins, unless one has under the same key. The digest tells whether that
+    /// one was asked the same.
+    fn begin_once(
+        &mut self,
+        key: &str,
+        digest: &str,
+        run: &NewRun<'_>,
+    ) -> Result<Begun, StoreError>;
+
+    /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
+    fn take_up(&mut self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError>;
+
+    /// Records a step of a run, counted from 1.
+    fn add_step(&mut self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError>;
+
+    /// Records how a run ended; one that is taken up again ends again.
+    fn end(&mut self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError>;
+
+    /// Records a run that is over, with all its steps, in as few writes as there can be.
+    fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError>;
+
+    /// Keeps what was answered in the end, for whoever asks the same again.
+    fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError>;
+}
+
+/// Does work in one transaction, and gives back what came of it.
+pub(crate) fn transact<T>(
+    runs: &(impl Runs + ?Sized),
+    work: impl FnOnce(&mut dyn Writes) -> T,
+) -> Result<T, StoreError> {
+    let (mut work, mut done) = (Some(work), None);
+    runs.transact(&mut |writes| done = work.take().map(|work| work(writes)))?;
+    Ok(done.expect("a transaction that was committed did its work once"))
+}
+
+/// The right to work on a run, until this is dropped. No other process has it meanwhile.
+#[derive(Debug)]
+pub struct Work {
+    _held: Box<dyn Debug + Send + Sync>,
+}
+
+impl Work {
+    /// Whoever drops what is held lets go of the run.
+    pub(crate) fn holding(held: impl Debug + Send + Sync + 'static) -> Self {
+        Self {
+            _held: Box::new(held),
+        }
+    }
+}
+
+/// Whether a run began under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It did now.
+    Now(Claim),
+    /// This one did before, and was asked the same.
+    Before(RunId),
+    /// One did before that was asked something else.
+    Otherwise,
+}
 
 /// The name of a run: thirteen letters and digits, of which the first ten tell when it began, so
 /// that names sort by time.

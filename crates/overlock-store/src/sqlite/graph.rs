@@ -1,0 +1,138 @@
+//! Follows edges in SQLite.
+//!
+//! Nodes have numbers here, their keys, which nobody outside knows.
+
+use rusqlite::{CachedStatement, OptionalExtension, Transaction, params};
+
+use crate::error::StoreError;
+use crate::nodes::{Direction, Edge, EdgeKind, NodeId, Reached, Walk};
+
+/// The number that an edge of this kind is kept with, which must stay the same.
+pub(super) fn number(kind: EdgeKind) -> i64 {
+    match kind {
+        EdgeKind::Calls => 0,
+        EdgeKind::References => 1,
+        EdgeKind::Inherits => 2,
+        EdgeKind::Implements => 3,
+        EdgeKind::ReadsTable => 4,
+        EdgeKind::WritesTable => 5,
+        EdgeKind::Contains => 6,
+    }
+}
+
+/// The kind of edge that is kept with this number.
+pub(super) fn kind(number: i64) -> Result<EdgeKind, StoreError> {
+    let mut kinds = EdgeKind::ALL.iter().copied();
+    kinds
+        .find(|kind| self::number(*kind) == number)
+        .ok_or_else(|| StoreError::Database(format!("there is no kind {number} of edges").into()))
+}
+
+/// The keys of nodes, in the order of their ids; those that are not there are left out.
+pub(super) fn keys(transaction: &Transaction<'_>, ids: &[NodeId]) -> Result<Vec<i64>, StoreError> {
+    let mut select = transaction.prepare_cached("SELECT key FROM nodes WHERE id = ?1")?;
+    let found = ids.iter().map(|id| key(&mut select, id));
+    found.filter_map(Result::transpose).collect()
+}
+
+fn key(select: &mut CachedStatement<'_>, id: &NodeId) -> Result<Option<i64>, StoreError> {
+    let found = select.query_row([id.as_str()], |row| row.get(0));
+    Ok(found.optional()?)
+}
+
+/// Keys as a statement can take any number of them.
+fn listed(keys: &[i64]) -> String {
+    let keys: Vec<String> = keys.iter().map(i64::to_string).collect();
+    format!("[{}]", keys.join(","))
+}
+
+/// The edges both ends of which are among these nodes.
+pub(super) fn edges(
+    transaction: &Transaction<'_>,
+    among: &[NodeId],
+) -> Result<Vec<Edge>, StoreError> {
+    let keys = keys(transaction, among)?;
+    let mut select = transaction.prepare_cached(
+        "WITH among AS MATERIALIZED (SELECT DISTINCT value AS key FROM json_each(?1)) \
+         SELECT DISTINCT source.id, edges.kind, target.id FROM among \
+         CROSS JOIN edges ON edges.source = among.key \
+         JOIN nodes AS source ON source.key = edges.source \
+         JOIN nodes AS target ON target.key = edges.target \
+         WHERE edges.target IN (SELECT key FROM among)",
+    )?;
+    let mut rows = select.query([listed(&keys)])?;
+    let mut edges = Vec::new();
+    while let Some(row) = rows.next()? {
+        edges.push(Edge {
+            from: NodeId::from(row.get::<_, String>(0)?),
+            kind: kind(row.get(1)?)?,
+            to: NodeId::from(row.get::<_, String>(2)?),
+        });
+    }
+    edges.sort();
+    Ok(edges)
+}
+
+/// The nodes that are reached over edges.
+pub(super) fn walk(
+    transaction: &Transaction<'_>,
+    from: &[NodeId],
+    walk: &Walk<'_>,
+) -> Result<Vec<Reached>, StoreError> {
+    let starts = keys(transaction, from)?;
+    let count = i64::from(walk.count);
+    let depth = i64::from(walk.depth.min(Walk::DEEPEST));
+    let kinds = walk
+        .kinds
+        .iter()
+        .fold(0, |set, kind| set | 1 << number(*kind));
+    let kinds: i64 = if walk.kinds.is_empty() { -1 } else { kinds };
+    let mut select = transaction.prepare_cached(&statement(walk.direction))?;
+    let mut rows = select.query(params![
+        listed(&starts),
+        kinds,
+        depth,
+        // A node comes once for every depth, so that there are `count` different ones among these.
+        count.saturating_mul(depth + 1),
+        // As many of its neighbours may have been reached before.
+        count.saturating_mul(2),
+        count,
+    ])?;
+    let mut reached = Vec::new();
+    while let Some(row) = rows.next()? {
+        reached.push(Reached {
+            id: NodeId::from(row.get::<_, String>(0)?),
+            depth: row.get(1)?,
+        });
+    }
+    Ok(reached)
+}
+
+/// One statement that goes from the nearest to the farthest. SQLite takes the rows of a recursion
+/// in the order they came, and stops when it has taken as many as the limit says; but it looks for
+/// all that follow from a row at once, so that these are limited too.
+fn statement(direction: Direction) -> String {
+    let forward = "SELECT target FROM edges WHERE source = reached.node AND (?2 >> kind) & 1";
+    let backward = "SELECT source FROM edges WHERE target = reached.node AND (?2 >> kind) & 1";
+    let next = match direction {
+        Direction::Forward => forward.replacen("SELECT", "SELECT DISTINCT", 1),
+        Direction::Backward => backward.replacen("SELECT", "SELECT DISTINCT", 1),
+        Direction::Both => format!("{forward} UNION {backward}"),
+    };
+    format!(
+        "WITH RECURSIVE \
+         start (node, place) AS MATERIALIZED (SELECT value, min(key) FROM json_each(?1) GROUP BY value), \
+         reached (node, depth) AS ( \
+             SELECT * FROM (SELECT node, 0 FROM start ORDER BY place LIMIT ?6) \
+             UNION \
+             SELECT nodes.key, reached.depth + 1 FROM reached \
+             CROSS JOIN nodes ON nodes.key IN ({next} LIMIT ?5) \
+             WHERE reached.depth < ?3 \
+             LIMIT ?4), \
+         nearest (node, depth) AS (SELECT node, min(depth) FROM reached GROUP BY node) \
+         SELECT nodes.id, nearest.depth FROM nearest \
+         JOIN nodes ON nodes.key = nearest.node \
+         LEFT JOIN start ON start.node = nearest.node \
+         ORDER BY nearest.depth, start.place, nodes.id LIMIT ?6"
+    )
+}

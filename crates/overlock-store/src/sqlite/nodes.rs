@@ -1,0 +1,444 @@
+//! Keeps nodes and what they mention in SQLite.
+
+use std::collections::{BTreeSet, HashMap};
+use std::str::FromStr;
+
+use rusqlite::types::Type;
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use super::{Sqlite, graph, resolve, search, signed, unsigned, vectors};
+use crate::error::StoreError;
+use crate::naming;
+use crate::nodes::{
+    Edge, EdgeKind, Hit, KeptFile, NewFile, NewNode, Node, NodeId, Nodes, Query, Reached,
+    RepositorySummary, Resolved, Scope, Walk,
+};
+
+/// How much of the file is kept in memory while nodes are written and read, in KiB: an index is
+/// larger than what SQLite takes for itself, and written all over.
+const CACHE: i64 = 32 * 1024;
+
+impl Nodes for Sqlite {
+    fn repositories(&self) -> Result<Vec<RepositorySummary>, StoreError> {
+        self.read(|transaction| {
+            let mut select = transaction.prepare_cached(
+                "SELECT name, \
+                 (SELECT count(*) FROM files WHERE repository = repositories.key), \
+                 (SELECT count(*) FROM files JOIN nodes ON nodes.file = files.key \
+                  WHERE repository = repositories.key), \
+                 (SELECT count(*) FROM (SELECT DISTINCT source, edges.kind, target FROM files \
+                  JOIN nodes ON nodes.file = files.key JOIN edges ON edges.source = nodes.key \
+                  WHERE repository = repositories.key)) \
+                 FROM repositories ORDER BY name",
+            )?;
+            let repositories = select.query_map([], |row| {
+                Ok(RepositorySummary {
+                    name: row.get(0)?,
+                    files: unsigned(row.get(1)?),
+                    nodes: unsigned(row.get(2)?),
+                    edges: unsigned(row.get(3)?),
+                })
+            })?;
+            Ok(repositories.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn files(&self, repository: &str) -> Result<Vec<KeptFile>, StoreError> {
+        self.read(|transaction| {
+            let mut select = transaction.prepare_cached(
+                "SELECT path, hash FROM files \
+                 WHERE repository = (SELECT key FROM repositories WHERE name = ?1) ORDER BY path",
+            )?;
+            let files = select.query_map([repository], |row| {
+                Ok(KeptFile {
+                    path: row.get(0)?,
+                    hash: row.get(1)?,
+                })
+            })?;
+            Ok(files.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn put_files(&self, repository: &str, files: &[NewFile<'_>]) -> Result<(), StoreError> {
+        for file in files {
+            file.check()?;
+        }
+        self.write(|transaction| {
+            transaction.pragma_update(None, "cache_size", -CACHE)?;
+            let mut changes = Changes::to(transaction, repository)?;
+            for file in files {
+                changes.put(file)?;
+            }
+            changes.finish()
+        })
+    }
+
+    fn remove_files(&self, repository: &str, paths: &[&str]) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            let mut changes = Changes::to(transaction, repository)?;
+            for path in paths {
+                changes.remove(path)?;
+            }
+            changes.finish()
+        })
+    }
+
+    fn resolve(&self, repository: &str) -> Result<Resolved, StoreError> {
+        self.write(|transaction| {
+            transaction.pragma_update(None, "cache_size", -CACHE)?;
+            resolve::resolve(transaction, repository)
+        })
+    }
+
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<Node>, StoreError> {
+        self.read(|transaction| {
+            let keys = graph::keys(transaction, ids)?;
+            keys.iter().map(|key| node(transaction, *key)).collect()
+        })
+    }
+
+    fn edges(&self, among: &[NodeId]) -> Result<Vec<Edge>, StoreError> {
+        self.read(|transaction| graph::edges(transaction, among))
+    }
+
+    fn without_vector(
+        &self,
+        repository: &str,
+        model: &str,
+        after: Option<&NodeId>,
+        limit: u32,
+    ) -> Result<Vec<(NodeId, String)>, StoreError> {
+        self.read(|transaction| vectors::without(transaction, repository, model, after, limit))
+    }
+
+    fn put_vectors(&self, model: &str, vectors: &[(NodeId, &[f32])]) -> Result<(), StoreError> {
+        self.write(|transaction| vectors::put(transaction, model, vectors))
+    }
+
+    fn search(&self, query: &Query<'_>) -> Result<Vec<Hit>, StoreError> {
+        self.read(|transaction| {
+            transaction.pragma_update(None, "cache_size", -CACHE)?;
+            search::search(transaction, &self.codes, query)
+        })
+    }
+
+    fn walk(&self, from: &[NodeId], walk: &Walk<'_>) -> Result<Vec<Reached>, StoreError> {
+        self.read(|transaction| graph::walk(transaction, from, walk))
+    }
+}
+
+/// The key of a repository, if something is kept of it.
+pub(super) fn repository(
+    transaction: &Transaction<'_>,
+    name: &str,
+) -> Result<Option<i64>, StoreError> {
+    let mut select = transaction.prepare_cached("SELECT key FROM repositories WHERE name = ?1")?;
+    Ok(select.query_row([name], |row| row.get(0)).optional()?)
+}
+
+/// A node by its key.
+pub(super) fn node(transaction: &Transaction<'_>, key: i64) -> Result<Node, StoreError> {
+    let mut select = transaction.prepare_cached(
+        "SELECT nodes.id, repositories.name, files.path, nodes.kind, nodes.name, nodes.qualified, \
+         parent.id, nodes.language, nodes.first_line, nodes.last_line, nodes.first_byte, \
+         nodes.last_byte, nodes.text, nodes.metadata \
+         FROM nodes JOIN files ON files.key = nodes.file \
+         JOIN repositories ON repositories.key = files.repository \
+         LEFT JOIN nodes AS parent ON parent.key = nodes.parent WHERE nodes.key = ?1",
+    )?;
+    let node = select.query_row([key], |row| {
+        Ok(Node {
+            id: NodeId::from(row.get::<_, String>(0)?),
+            repository: row.get(1)?,
+            path: row.get(2)?,
+            kind: parsed(row, 3)?,
+            name: row.get(4)?,
+            qualified: row.get(5)?,
+            parent: row.get::<_, Option<String>>(6)?.map(NodeId::from),
+            language: row.get(7)?,
+            lines: (row.get(8)?, row.get(9)?),
+            span: unsigned(row.get(10)?)..unsigned(row.get(11)?),
+            text: row.get(12)?,
+            metadata: row.get(13)?,
+        })
+    })?;
+    Ok(node)
+}
+
+/// A column that holds a name of ours.
+pub(super) fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
+where
+    T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    let name = row.get_ref(column)?.as_str()?;
+    name.parse().map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+    })
+}
+
+/// Changes to the files of a repository.
+struct Changes<'a> {
+    transaction: &'a Transaction<'a>,
+    name: &'a str,
+    key: i64,
+    models: Vec<i64>,
+    /// Models of which vectors have gone.
+    bereft: BTreeSet<i64>,
+}
+
+/// A node as it was before.
+struct Before {
+    key: i64,
+    last_name: i64,
+    name: String,
+    language: String,
+    text: String,
+}
+
+impl<'a> Changes<'a> {
+    fn to(transaction: &'a Transaction<'a>, name: &'a str) -> Result<Self, StoreError> {
+        transaction
+            .prepare_cached("INSERT INTO repositories (name) VALUES (?1) ON CONFLICT DO NOTHING")?
+            .execute([name])?;
+        let key = repository(transaction, name)?.unwrap_or_default();
+        let mut select = transaction.prepare_cached("SELECT key FROM models")?;
+        let models = select.query_map([], |row| row.get(0))?;
+        Ok(Self {
+            transaction,
+            name,
+            key,
+            models: models.collect::<Result<_, _>>()?,
+            bereft: BTreeSet::new(),
+        })
+    }
+
+    fn finish(self) -> Result<(), StoreError> {
+        for model in &self.bereft {
+            self.execute(
+                "UPDATE models SET changes = changes + 1 WHERE key = ?1",
+                [model],
+            )?;
+        }
+        // A repository without files is none.
+        self.execute(
+            "DELETE FROM repositories WHERE key = ?1 \
+             AND NOT EXISTS (SELECT 1 FROM files WHERE repository = ?1)",
+            [self.key],
+        )?;
+        Ok(())
+    }
+
+    fn put(&mut self, file: &NewFile<'_>) -> Result<(), StoreError> {
+        let (key, mut before) = self.begin(file)?;
+        let mut keys: Vec<i64> = Vec::with_capacity(file.nodes.len());
+        for (id, node) in file.ids(self.name).iter().zip(file.nodes) {
+            let parent = node.parent.map(|parent| keys[parent]);
+            let known = before.remove(id.as_str());
+            let node_key = match known {
+                Some(before) => self.update(&before, parent, node, file.path)?,
+                None => self.insert(key, id, parent, node, file.path)?,
+            };
+            if let Some(parent) = parent {
+                let contains = graph::number(EdgeKind::Contains);
+                self.execute(
+                    "INSERT INTO edges VALUES (?1, ?2, ?3, 0)",
+                    params![parent, contains, node_key],
+                )?;
+            }
+            keys.push(node_key);
+        }
+        for gone in before.values() {
+            self.remove_node(gone.key, gone.last_name)?;
+        }
+        let mentions: BTreeSet<_> = file.mentions.iter().collect();
+        for mention in mentions {
+            let last_name = naming::fingerprint(self.name, &naming::last_name(&mention.name));
+            self.execute(
+                "INSERT INTO mentions (node, kind, is_near, last_name, name) \
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![
+                    keys[mention.from],
+                    graph::number(mention.kind),
+                    mention.scope == Scope::Nearest,
+                    last_name,
+                    mention.name
+                ],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The key of a file and the nodes it had before, which speak of nothing any more.
+    fn begin(&self, file: &NewFile<'_>) -> Result<(i64, HashMap<String, Before>), StoreError> {
+        let Some(key) = self.file(file.path)? else {
+            self.execute(
+                "INSERT INTO files (repository, path, hash, is_resolved) VALUES (?1, ?2, ?3, 0)",
+                params![self.key, file.path, file.hash],
+            )?;
+            return Ok((self.transaction.last_insert_rowid(), HashMap::new()));
+        };
+        self.execute(
+            "UPDATE files SET hash = ?2, is_resolved = 0 WHERE key = ?1",
+            params![key, file.hash],
+        )?;
+        self.silence(key)?;
+        let mut select = self.transaction.prepare_cached(
+            "SELECT id, key, last_name, name, language, text FROM nodes WHERE file = ?1",
+        )?;
+        let before = select.query_map([key], |row| {
+            let before = Before {
+                key: row.get(1)?,
+                last_name: row.get(2)?,
+                name: row.get(3)?,
+                language: row.get(4)?,
+                text: row.get(5)?,
+            };
+            Ok((row.get(0)?, before))
+        })?;
+        Ok((key, before.collect::<Result<_, _>>()?))
+    }
+
+    fn file(&self, path: &str) -> Result<Option<i64>, StoreError> {
+        let mut select = self
+            .transaction
+            .prepare_cached("SELECT key FROM files WHERE repository = ?1 AND path = ?2")?;
+        let found = select.query_row(params![self.key, path], |row| row.get(0));
+        Ok(found.optional()?)
+    }
+
+    /// Takes away what the nodes of a file speak of.
+    fn silence(&self, file: i64) -> Result<(), StoreError> {
+        for statement in [
+            "DELETE FROM edges WHERE source IN (SELECT key FROM nodes WHERE file = ?1)",
+            "DELETE FROM mentions WHERE node IN (SELECT key FROM nodes WHERE file = ?1)",
+        ] {
+            self.execute(statement, [file])?;
+        }
+        Ok(())
+    }
+
+    fn insert(
+        &self,
+        file: i64,
+        id: &NodeId,
+        parent: Option<i64>,
+        node: &NewNode,
+        path: &str,
+    ) -> Result<i64, StoreError> {
+        let last_name = self.last_name(node);
+        self.execute(
+            "INSERT INTO nodes (id, file, parent, last_name, kind, name, qualified, language, \
+             first_line, last_line, first_byte, last_byte, metadata, text) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            params![
+                id.as_str(),
+                file,
+                parent,
+                last_name,
+                node.kind.as_str(),
+                node.name,
+                node.qualified,
+                node.language,
+                node.lines.0,
+                node.lines.1,
+                signed(node.span.start),
+                signed(node.span.end),
+                node.metadata,
+                node.text
+            ],
+        )?;
+        let key = self.transaction.last_insert_rowid();
+        self.name_changed(last_name)?;
+        search::add(self.transaction, key, self.key, path, node)?;
+        Ok(key)
+    }
+
+    fn update(
+        &mut self,
+        before: &Before,
+        parent: Option<i64>,
+        node: &NewNode,
+        path: &str,
+    ) -> Result<i64, StoreError> {
+        let key = before.key;
+        self.execute(
+            "UPDATE nodes SET parent = ?2, name = ?3, language = ?4, first_line = ?5, \
+             last_line = ?6, first_byte = ?7, last_byte = ?8, metadata = ?9 WHERE key = ?1",
+            params![
+                key,
+                parent,
+                node.name,
+                node.language,
+                node.lines.0,
+                node.lines.1,
+                signed(node.span.start),
+                signed(node.span.end),
+                node.metadata
+            ],
+        )?;
+        let is_same = (&before.name, &before.language, &before.text)
+            == (&node.name, &node.language, &node.text);
+        if !is_same {
+            self.execute(
+                "UPDATE nodes SET text = ?2 WHERE key = ?1",
+                params![key, node.text],
+            )?;
+            self.drop_vectors(key)?;
+            search::remove(self.transaction, key)?;
+            search::add(self.transaction, key, self.key, path, node)?;
+        }
+        Ok(key)
+    }
+
+    fn remove(&mut self, path: &str) -> Result<(), StoreError> {
+        let Some(file) = self.file(path)? else {
+            return Ok(());
+        };
+        self.silence(file)?;
+        let mut select = self
+            .transaction
+            .prepare_cached("SELECT key, last_name FROM nodes WHERE file = ?1")?;
+        let nodes = select.query_map([file], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let nodes: Vec<(i64, i64)> = nodes.collect::<Result<_, _>>()?;
+        for (key, last_name) in nodes {
+            self.remove_node(key, last_name)?;
+        }
+        self.execute("DELETE FROM files WHERE key = ?1", [file])
+    }
+
+    /// Removes a node that speaks of nothing any more.
+    fn remove_node(&mut self, key: i64, last_name: i64) -> Result<(), StoreError> {
+        self.drop_vectors(key)?;
+        search::remove(self.transaction, key)?;
+        self.execute("DELETE FROM edges WHERE target = ?1", [key])?;
+        self.execute("DELETE FROM nodes WHERE key = ?1", [key])?;
+        self.name_changed(last_name)
+    }
+
+    fn drop_vectors(&mut self, key: i64) -> Result<(), StoreError> {
+        for model in &self.models {
+            if vectors::remove(self.transaction, *model, key)? {
+                self.bereft.insert(*model);
+            }
+        }
+        Ok(())
+    }
+
+    fn name_changed(&self, last_name: i64) -> Result<(), StoreError> {
+        self.execute(
+            "INSERT INTO changed_names VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            [self.key, last_name],
+        )
+    }
+
+    fn last_name(&self, node: &NewNode) -> i64 {
+        naming::fingerprint(self.name, &naming::last_name(&node.qualified))
+    }
+
+    fn execute(&self, statement: &str, values: impl rusqlite::Params) -> Result<(), StoreError> {
+        self.transaction
+            .prepare_cached(statement)?
+            .execute(values)?;
+        Ok(())
+    }
+}

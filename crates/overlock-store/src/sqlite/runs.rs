@@ -1,0 +1,255 @@
+//! Keeps runs in SQLite.
+
+use rusqlite::{
+    CachedStatement, Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params,
+};
+
+use super::{Sqlite, live};
+use crate::error::StoreError;
+use crate::runs::{Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Work, Writes};
+
+impl Runs for Sqlite {
+    fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError> {
+        let mut connection = self.connection();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut writes = InTransaction { transaction };
+        work(&mut writes);
+        writes.transaction.commit()?;
+        Ok(())
+    }
+
+    fn work_on(&self, id: &RunId) -> Result<Option<Work>, StoreError> {
+        match &self.path {
+            Some(path) => Ok(live::hold(path, id)?.map(Work::holding)),
+            // No other process can know of it.
+            None => Ok(Some(Work::holding(()))),
+        }
+    }
+
+    fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
+        // In a transaction, or a step may come between the run and its steps.
+        let mut connection = self.connection();
+        let transaction = connection.transaction()?;
+        Ok(run(&transaction, id)?)
+    }
+
+    fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
+        let connection = self.connection();
+        let mut query = connection.prepare_cached(&format!(
+            "SELECT {SUMMARY} FROM runs ORDER BY id DESC LIMIT ?1"
+        ))?;
+        let runs = query.query_map([count], summary)?;
+        Ok(runs.collect::<Result<_, _>>()?)
+    }
+}
+
+/// Writes that are one transaction.
+struct InTransaction<'a> {
+    transaction: Transaction<'a>,
+}
+
+impl Writes for InTransaction<'_> {
+    fn begin(&mut self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
+        let number = self
+            .prepared(
+                "INSERT INTO runs (id, began_at, model, request, options, conditions) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING claim",
+            )?
+            .query_row(
+                params![
+                    run.id.as_str(),
+                    number(run.at),
+                    run.model,
+                    run.request,
+                    run.options,
+                    run.conditions
+                ],
+                |row| row.get(0),
+            )?;
+        Ok(Claim {
+            id: run.id.clone(),
+            number,
+        })
+    }
+
+    fn begin_once(
+        &mut self,
+        key: &str,
+        digest: &str,
+        run: &NewRun<'_>,
+    ) -> Result<Begun, StoreError> {
+        let known: Option<(String, String)> = self
+            .prepared("SELECT digest, run FROM keys WHERE key = ?1")?
+            .query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((known_digest, id)) = known else {
+            let claim = self.begin(run)?;
+            self.prepared("INSERT INTO keys (key, digest, run) VALUES (?1, ?2, ?3)")?
+                .execute(params![key, digest, run.id.as_str()])?;
+            return Ok(Begun::Now(claim));
+        };
+        if known_digest == digest {
+            Ok(Begun::Before(parsed(&id)?))
+        } else {
+            Ok(Begun::Otherwise)
+        }
+    }
+
+    fn take_up(&mut self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError> {
+        let number = self
+            .prepared("UPDATE runs SET claim = claim + 1 WHERE id = ?1 RETURNING claim")?
+            .query_row([id.as_str()], |row| row.get(0))
+            .optional()?;
+        let (Some(number), Some(run)) = (number, run(&self.transaction, id)?) else {
+            return Ok(None);
+        };
+        let id = id.clone();
+        Ok(Some((run, Claim { id, number })))
+    }
+
+    fn add_step(&mut self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError> {
+        let added = self
+            .prepared(
+                "INSERT INTO steps (run, number, body) SELECT id, ?3, ?4 FROM runs \
+             WHERE id = ?1 AND claim = ?2 \
+             AND ?3 = 1 + (SELECT coalesce(max(number), 0) FROM steps WHERE run = ?1)",
+            )?
+            .execute(params![claim.id.as_str(), claim.number, step, body])?;
+        if added == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)?;
+        Err(StoreError::OutOfOrder {
+            id: claim.id.clone(),
+            number: step,
+        })
+    }
+
+    fn end(&mut self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError> {
+        let ended = self
+            .prepared("UPDATE runs SET ended_at = ?3, outcome = ?4 WHERE id = ?1 AND claim = ?2")?
+            .execute(params![
+                claim.id.as_str(),
+                claim.number,
+                number(at),
+                outcome
+            ])?;
+        if ended == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)
+    }
+
+    fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
+        let begun = &run.begun;
+        self.prepared(
+            "INSERT INTO runs (id, began_at, model, request, options, conditions, ended_at, outcome) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            begun.id.as_str(),
+            number(begun.at),
+            begun.model,
+            begun.request,
+            begun.options,
+            begun.conditions,
+            number(run.at),
+            run.outcome
+        ])?;
+        for (number, body) in (1_u32..).zip(run.steps) {
+            self.prepared("INSERT INTO steps (run, number, body) VALUES (?1, ?2, ?3)")?
+                .execute(params![begun.id.as_str(), number, body])?;
+        }
+        Ok(())
+    }
+
+    fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
+        let kept = self
+            .prepared("UPDATE runs SET answer = ?3 WHERE id = ?1 AND claim = ?2")?
+            .execute(params![claim.id.as_str(), claim.number, answer])?;
+        if kept == 1 {
+            return Ok(());
+        }
+        check(&self.transaction, claim)
+    }
+}
+
+impl InTransaction<'_> {
+    /// A statement that is read by the database once, and made again and again.
+    fn prepared(&self, statement: &str) -> Result<CachedStatement<'_>, StoreError> {
+        Ok(self.transaction.prepare_cached(statement)?)
+    }
+}
+
+fn run(connection: &Connection, id: &RunId) -> rusqlite::Result<Option<Run>> {
+    let found = connection
+        .query_row(
+            &format!(
+                "SELECT {SUMMARY}, request, options, conditions, answer FROM runs WHERE id = ?1"
+            ),
+            [id.as_str()],
+            |row| {
+                Ok(Run {
+                    summary: summary(row)?,
+                    request: row.get("request")?,
+                    options: row.get("options")?,
+                    conditions: row.get("conditions")?,
+                    answer: row.get("answer")?,
+                    steps: Vec::new(),
+                })
+            },
+        )
+        .optional()?;
+    let Some(mut run) = found else {
+        return Ok(None);
+    };
+    let mut query =
+        connection.prepare_cached("SELECT body FROM steps WHERE run = ?1 ORDER BY number")?;
+    let steps = query.query_map([id.as_str()], |row| row.get(0))?;
+    run.steps = steps.collect::<Result<_, _>>()?;
+    Ok(Some(run))
+}
+
+/// Whether a claim still holds.
+fn check(connection: &Connection, claim: &Claim) -> Result<(), StoreError> {
+    let holds = connection.query_row(
+        "SELECT count(*) FROM runs WHERE id = ?1 AND claim = ?2",
+        params![claim.id.as_str(), claim.number],
+        |row| row.get::<_, i64>(0),
+    )?;
+    if holds == 1 {
+        return Ok(());
+    }
+    Err(StoreError::Superseded {
+        id: claim.id.clone(),
+    })
+}
+
+/// The columns of a [`RunSummary`].
+const SUMMARY: &str = "id, began_at, ended_at, model, outcome, \
+                       (SELECT count(*) FROM steps WHERE run = runs.id) AS steps";
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+    let id: String = row.get("id")?;
+    let unsigned = |number: i64| u64::try_from(number).unwrap_or_default();
+    let ended_at: Option<i64> = row.get("ended_at")?;
+    Ok(RunSummary {
+        id: parsed(&id)?,
+        began_at: unsigned(row.get("began_at")?),
+        ended_at: ended_at.map(unsigned),
+        model: row.get("model")?,
+        outcome: row.get("outcome")?,
+        steps: unsigned(row.get("steps")?),
+    })
+}
+
+fn parsed(id: &str) -> rusqlite::Result<RunId> {
+    id.parse().map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
+/// A time as SQLite keeps it.
+fn number(at: u64) -> i64 {
+    i64::try_from(at).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,167 @@
+//! Files become nodes, and go.
+
+use overlock_store::{EdgeKind, NewFile, NodeKind, StoreError};
+
+use crate::engines::Fresh;
+use crate::sketch::{Sketch, edges, node, put};
+
+fn order() -> Sketch {
+    Sketch::new("src/Order.cs")
+        .node(NodeKind::Type, "Shop.Order", "class Order { }")
+        .node(
+            NodeKind::Method,
+            "Shop.Order.Total",
+            "decimal Total() => 0;",
+        )
+        .inside(0)
+}
+
+pub(crate) fn gives_back_what_it_was_given(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let mut sketch = order();
+    sketch.hash = String::from("abc");
+    let method = &mut sketch.nodes[1];
+    method.lines = (3, 7);
+    method.span = 10..90;
+    method.metadata = String::from(r#"{"static": true}"#);
+    put(store, std::slice::from_ref(&sketch));
+    let ids = sketch.ids();
+    let found = node(store, &ids[1]);
+    assert_eq!(found.repository, "shop");
+    assert_eq!(found.path, "src/Order.cs");
+    assert_eq!(found.parent.as_ref(), Some(&ids[0]));
+    let kept = &sketch.nodes[1];
+    assert_eq!(
+        (found.kind, &found.name, &found.qualified, &found.language),
+        (kept.kind, &kept.name, &kept.qualified, &kept.language)
+    );
+    assert_eq!((found.lines, &found.span), (kept.lines, &kept.span));
+    assert_eq!((&found.text, &found.metadata), (&kept.text, &kept.metadata));
+    let asked = [ids[1].clone(), "nobody".into(), ids[0].clone()];
+    let nodes = store.nodes(&asked).expect("nodes");
+    let nodes: Vec<_> = nodes.into_iter().map(|node| node.id).collect();
+    assert_eq!(nodes, [ids[1].clone(), ids[0].clone()]);
+    let files = store.files("shop").expect("files");
+    assert_eq!((files.len(), &*files[0].hash), (1, "abc"));
+    let repositories = store.repositories().expect("a list");
+    let shop = &repositories[0];
+    assert_eq!((repositories.len(), &*shop.name), (1, "shop"));
+    assert_eq!((shop.files, shop.nodes, shop.edges), (1, 2, 1));
+}
+
+pub(crate) fn a_file_that_is_put_again_is_replaced(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let before = order();
+    put(store, std::slice::from_ref(&before));
+    let mut after = Sketch::new("src/Order.cs").node(NodeKind::Type, "Shop.Order", "record Order");
+    after.hash = String::from("2");
+    put(store, std::slice::from_ref(&after));
+    assert_eq!(node(store, &after.ids()[0]).text, "record Order");
+    assert_eq!(before.ids()[0], after.ids()[0]);
+    assert!(store.nodes(&before.ids()[1..]).expect("nodes").is_empty());
+    assert_eq!(store.files("shop").expect("files")[0].hash, "2");
+    assert_eq!(edges(store, &before.ids()), Vec::<String>::new());
+}
+
+pub(crate) fn removing_a_file_leaves_nothing_of_it(fresh: &Fresh) {
+    let store = &*fresh.store;
+    put(store, &[order()]);
+    let gone = store.remove_files("shop", &["src/Order.cs", "src/Nothing.cs"]);
+    gone.expect("it can be removed");
+    store
+        .remove_files("nowhere", &["x"])
+        .expect("nothing to do");
+    assert!(store.nodes(&order().ids()).expect("nodes").is_empty());
+    assert!(store.files("shop").expect("files").is_empty());
+    assert!(store.repositories().expect("a list").is_empty());
+}
+
+pub(crate) fn all_files_of_a_call_are_kept_or_none(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let mut wrong = Sketch::new("b.cs").node(NodeKind::Type, "B", "class B");
+    wrong.nodes[0].parent = Some(0);
+    let refused = store.put_files("shop", &[order().file(), wrong.file()]);
+    refused.expect_err("it is its own parent");
+    assert!(store.files("shop").expect("files").is_empty());
+    assert!(store.repositories().expect("a list").is_empty());
+}
+
+pub(crate) fn contradictions_are_refused_with_words(fresh: &Fresh) {
+    #[track_caller]
+    fn check(fresh: &Fresh, change: impl Fn(&mut Sketch), words: &str) {
+        let mut sketch = order().mentions(EdgeKind::Calls, "Sum");
+        change(&mut sketch);
+        let error = fresh.store.put_files("shop", &[sketch.file()]);
+        let error = error.expect_err("it contradicts itself");
+        assert!(matches!(error, StoreError::UnfitFile { .. }), "{error:?}");
+        let error = error.to_string();
+        assert!(
+            error.contains("src/Order.cs") && error.contains(words),
+            "{error}"
+        );
+    }
+    check(fresh, |sketch| sketch.nodes[0].parent = Some(1), "parent");
+    check(
+        fresh,
+        |sketch| sketch.nodes[1].lines = (5, 4),
+        "Shop.Order.Total",
+    );
+    check(fresh, |sketch| sketch.nodes[1].span.end = u64::MAX, "never");
+    check(
+        fresh,
+        |sketch| sketch.mentions[0].from = 2,
+        "there are only 2",
+    );
+}
+
+pub(crate) fn repositories_do_not_mix(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let sketch = order().mentions(EdgeKind::References, "Customer");
+    let other = Sketch::new("src/Order.cs").node(NodeKind::Type, "Customer", "class Customer");
+    put(store, std::slice::from_ref(&sketch));
+    store
+        .put_files("other", &[other.file()])
+        .expect("it is kept");
+    store.resolve("other").expect("it is resolved");
+    store.resolve("shop").expect("it is resolved");
+    let ids = [sketch.ids(), other.file().ids("other")].concat();
+    assert_eq!(edges(store, &ids), ["Shop.Order contains Shop.Order.Total"]);
+    store
+        .remove_files("other", &["src/Order.cs"])
+        .expect("it goes");
+    assert_eq!(store.nodes(&ids).expect("nodes").len(), 2);
+}
+
+pub(crate) fn hostile_texts_are_kept_as_they_are(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let texts = [
+        "'; DROP TABLE nodes; --",
+        "\u{feff}\u{202e}x",
+        "👍",
+        "",
+        "\"",
+        "%_\\",
+    ];
+    for (number, text) in texts.iter().enumerate() {
+        let path = format!("{number}/{text}");
+        let sketch = Sketch::new(&path)
+            .node(NodeKind::Section, text, text)
+            .mentions(EdgeKind::References, text);
+        put(store, std::slice::from_ref(&sketch));
+        let found = node(store, &sketch.ids()[0]);
+        assert_eq!((&*found.text, &*found.path), (*text, &*path));
+    }
+    let long = "x y ".repeat(500_000);
+    let sketch = Sketch::new("long").node(NodeKind::Section, "long", &long);
+    put(store, std::slice::from_ref(&sketch));
+    assert!(node(store, &sketch.ids()[0]).text == long);
+}
+
+pub(crate) fn what_was_written_is_there_for_the_next(fresh: &Fresh) {
+    put(&*fresh.store, &[order()]);
+    let again = fresh.again();
+    assert_eq!(again.nodes(&order().ids()).expect("nodes").len(), 2);
+    let nothing: &[NewFile<'_>] = &[];
+    again.put_files("shop", nothing).expect("nothing to do");
+    assert_eq!(fresh.store.files("shop").expect("files").len(), 1);
+}

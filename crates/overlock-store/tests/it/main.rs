@@ -1,0 +1,20 @@
+//! A store at its door: whatever engine is behind it, the same holds.
+
+// The engines, and every law for each of them.
+mod engines;
+// Files become nodes, and go.
+mod indexing;
+// What personas remember.
+mod memories;
+// Mentions become edges.
+mod resolving;
+// What is said in rooms.
+mod rooms;
+// Nodes are found by words.
+mod searching;
+// Nodes for tests.
+mod sketch;
+// Nodes are found by vectors, and by both.
+mod vectors;
+// Edges are followed.
+mod walking;

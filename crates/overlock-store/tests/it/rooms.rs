@@ -1,0 +1,75 @@
+//! What is said in rooms.
+
+use std::thread;
+
+use overlock_store::{Message, NewMessage, Store};
+
+use crate::engines::Fresh;
+
+fn say(text: &str, at: u64) -> NewMessage<'_> {
+    NewMessage {
+        sender: "ann",
+        role: "user",
+        text,
+        at,
+    }
+}
+
+fn texts(store: &dyn Store, room: &str, last: u32) -> Vec<String> {
+    let messages = store.messages(room, last).expect("messages");
+    messages.into_iter().map(|message| message.text).collect()
+}
+
+pub(crate) fn the_last_messages_come_in_their_order(fresh: &Fresh) {
+    let store = &*fresh.store;
+    // Clocks may go back, what was said does not.
+    store
+        .post("hall", &[say("one", 5), say("two", 3)])
+        .expect("said");
+    store.post("hall", &[say("three", 4)]).expect("said");
+    store.post("attic", &[say("boo", 9)]).expect("said");
+    assert_eq!(texts(store, "hall", 2), ["two", "three"]);
+    assert_eq!(texts(store, "hall", 9), ["one", "two", "three"]);
+    assert_eq!(texts(store, "hall", 0), [""; 0]);
+    assert_eq!(texts(store, "cellar", 9), [""; 0]);
+    let expected = Message {
+        number: 2,
+        sender: "ann".to_owned(),
+        role: "user".to_owned(),
+        text: "two".to_owned(),
+        at: 3,
+    };
+    assert_eq!(store.messages("hall", 2).expect("messages")[0], expected);
+}
+
+pub(crate) fn messages_of_several_at_once_do_not_come_between(fresh: &Fresh) {
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let store = fresh.again();
+                for _ in 0..10 {
+                    let turn = [say("question", 1), say("answer", 2)];
+                    store.post("hall", &turn).expect("said");
+                }
+            });
+        }
+    });
+    let said = texts(&*fresh.store, "hall", 100);
+    assert_eq!(said.len(), 80);
+    assert!(said.chunks(2).all(|turn| turn == ["question", "answer"]));
+}
+
+pub(crate) fn rooms_are_listed(fresh: &Fresh) {
+    let store = &*fresh.store;
+    assert!(store.rooms().expect("rooms").is_empty());
+    store
+        .post("hall", &[say("one", 5), say("two", 3)])
+        .expect("said");
+    store.post("attic", &[say("boo", 9)]).expect("said");
+    let rooms = store.rooms().expect("rooms");
+    let rooms: Vec<_> = rooms
+        .iter()
+        .map(|room| (&*room.name, room.messages, room.last_at))
+        .collect();
+    assert_eq!(rooms, [("attic", 1, 9), ("hall", 2, 3)]);
+}
