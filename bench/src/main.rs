@@ -19,6 +19,7 @@ mod random;
 mod repairing;
 mod scanning;
 mod stitching;
+mod store;
 mod suites;
 mod table;
 mod tokens;
@@ -56,6 +57,7 @@ const TABLES: &[(&str, Table)] = &[
     ("files", files::run),
     ("fitting", fitting::run),
     ("code", code::run),
+    ("store", store::run),
     ("gateway", gateway::run),
 ];
 
@@ -63,7 +65,7 @@ const HELP: &str = "\
 usage: cargo xtask bench [--quick] [--data DIR] [--corpus DIR] [--differences] [TABLE …]
 
 tables: scan, fragments, closing, nesting, stitching, repair, suites, counting,
-        files, fitting, code, gateway (all of them if none is named)
+        files, fitting, code, store, gateway (all of them if none is named)
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)

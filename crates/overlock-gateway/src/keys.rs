@@ -3,7 +3,7 @@
 use std::fmt;
 
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use subtle::ConstantTimeEq;
 
 use crate::error::ApiError;
@@ -18,7 +18,7 @@ pub struct Keys {
 pub(crate) const API_KEY: &str = "x-api-key";
 
 /// Where a client names a request that it may send again.
-pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 impl Keys {
     /// These keys; without any, nobody is asked for one.
@@ -80,7 +80,7 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::header::HeaderValue;
 
     use super::*;
 

@@ -3,6 +3,8 @@
 //! What goes on to the upstream must stay below its address, however the upstream reads it. A path
 //! that steps up, in whatever spelling, is refused and not put right.
 
+use std::borrow::Cow;
+
 /// Whether a path names one place, with every server.
 pub(crate) fn is_plain(path: &str) -> bool {
     if !path.starts_with('/') {
@@ -26,14 +28,14 @@ pub(crate) fn is_plain(path: &str) -> bool {
 
 /// The path as the last of several servers in a row reads it; nothing if an escape is none, or if
 /// there are escapes within escapes that nobody means.
-fn fully_decoded(path: &str) -> Option<Vec<u8>> {
+fn fully_decoded(path: &str) -> Option<Cow<'_, [u8]>> {
     const SERVERS: usize = 4;
-    let mut bytes = path.as_bytes().to_vec();
+    let mut bytes = Cow::Borrowed(path.as_bytes());
     for _ in 0..SERVERS {
         if !bytes.contains(&b'%') {
             return Some(bytes);
         }
-        bytes = decoded(&bytes)?;
+        bytes = Cow::Owned(decoded(&bytes)?);
     }
     None
 }

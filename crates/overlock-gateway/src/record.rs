@@ -1,39 +1,34 @@
 //! Keeps what happens in runs, many of them at once.
 //!
-//! One thread writes to the store. What waits while it writes goes to the disk together, so that a
-//! thousand runs cost little more than one. What must not be lost is waited for; the rest is not.
+//! One thread writes to the store, so that a thousand runs cost little more than one. What must not
+//! be lost is waited for; the rest is not.
+
+mod writer;
 
 use std::collections::HashSet;
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Thread};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use hyper::header::HeaderName;
 use overlock_json::Cut;
 use overlock_model::{ContinuationOptions, Outcome, Reason};
-use overlock_store::{Claim, EndedRun, NewRun, RunId, Store, StoreError, Work, Writes};
-use tokio::sync::{mpsc, oneshot};
+use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work, Writes};
+use tokio::sync::oneshot;
 
 use crate::api::{CallBudget, ListedRun, Part, RecordedStep};
 use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
+use writer::{Closed, Done, Story, Write, Writer};
 
-/// So many writes go to the disk together at most.
-const MOST_TOGETHER: usize = 1024;
-
-/// So long it is waited for more to write, if nobody waits for what there is: the pages that many
-/// runs share go to the disk once for all of them.
-const GATHERING: Duration = Duration::from_millis(50);
-
-/// So many writes wait before those who bring more have to.
-const WAITING: usize = 8192;
+/// Says which run a reply belongs to.
+pub(crate) static RUN: HeaderName = HeaderName::from_static("x-overlock-run");
 
 /// Writes to a store.
 pub(crate) struct Recorder {
     store: Arc<dyn Store>,
-    writes: mpsc::Sender<Write>,
-    /// Who writes, to be woken by those who wait for it.
-    writer: Thread,
+    writer: Writer,
     /// The runs with a key that somebody is working on.
     live: Mutex<HashSet<RunId>>,
     /// Tells runs apart that begin in the same millisecond.
@@ -41,10 +36,6 @@ pub(crate) struct Recorder {
     /// Hears of what happens.
     pub(crate) events: Arc<Events>,
 }
-
-/// A write, and what is done once it is on the disk.
-type Write = Box<dyn FnOnce(&mut dyn Writes) -> Done + Send>;
-type Done = Box<dyn FnOnce() + Send>;
 
 /// Why something was not kept.
 #[derive(Debug, thiserror::Error)]
@@ -58,13 +49,9 @@ pub(crate) enum RecordError {
 impl Recorder {
     /// Starts to write to a store. Whoever listens hears what is kept of a run, and no more.
     pub(crate) fn start(store: Arc<dyn Store>, record: Record) -> Self {
-        let (writes, waiting) = mpsc::channel(WAITING);
-        let written = Arc::clone(&store);
-        let thread = thread::spawn(move || write_all(&*written, waiting));
         Self {
+            writer: Writer::start(Arc::clone(&store)),
             store,
-            writes,
-            writer: thread.thread().clone(),
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
             events: Arc::new(Events::new(now(), record == Record::Full)),
@@ -87,16 +74,14 @@ impl Recorder {
         work: impl FnOnce(&mut dyn Writes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, RecordError> {
         let (sender, written) = oneshot::channel();
-        let write: Write = Box::new(move |writes| {
+        let added = self.writer.add(Box::new(move |writes| {
             let result = work(writes);
-            Box::new(move || {
+            Done::Other(Box::new(move || {
                 // Who does not wait any more does not want to know.
                 let _ = sender.send(result);
-            })
-        });
-        let sent = self.writes.send(write).await;
-        sent.map_err(|_| RecordError::Closed)?;
-        self.writer.unpark();
+            }))
+        }));
+        added.map_err(|Closed| RecordError::Closed)?;
         // A commit that fails leaves nobody to say how it went.
         Ok(written.await.map_err(|_| RecordError::Closed)??)
     }
@@ -113,11 +98,10 @@ impl Recorder {
         told: Later,
         work: impl FnOnce(&mut dyn Writes) -> Result<(), StoreError> + Send + 'static,
     ) {
-        let write: Write = Box::new(move |writes| {
+        self.writer.note(Write::Other(Box::new(move |writes| {
             let _ = work(writes);
-            Box::new(move || drop(told))
-        });
-        let _ = self.writes.try_send(write);
+            Done::Tell(told)
+        })));
     }
 
     /// Marks a run as being worked on, unless somebody works on it, here or in another process.
@@ -169,29 +153,6 @@ impl Drop for Live {
         // Who finds it free here finds it free everywhere.
         drop(self.work.take());
         self.recorder.live().remove(&self.id);
-    }
-}
-
-/// Writes what comes until nobody is left to bring more.
-fn write_all(store: &dyn Store, mut waiting: mpsc::Receiver<Write>) {
-    while let Some(first) = waiting.blocking_recv() {
-        // Whoever waits does not let it sleep.
-        if waiting.len() < MOST_TOGETHER {
-            thread::park_timeout(GATHERING);
-        }
-        let mut writes = vec![first];
-        while writes.len() < MOST_TOGETHER
-            && let Ok(next) = waiting.try_recv()
-        {
-            writes.push(next);
-        }
-        let done = store.together(|store| {
-            let done = writes.into_iter().map(|write| write(store));
-            done.collect::<Vec<Done>>()
-        });
-        for done in done.into_iter().flatten() {
-            done();
-        }
     }
 }
 
@@ -422,12 +383,11 @@ impl Recording {
         self.is_ended = true;
         let events = &self.recorder.events;
         let told = events.tell_later(|| self.event(EventKind::Ended, Some(outcome)));
-        let outcome = plain(outcome);
         let Kept::All { claim, key } = &self.kept else {
-            self.tell(outcome, told);
+            self.tell(outcome.clone(), told);
             return Ok(());
         };
-        let (claim, at) = (claim.clone(), now());
+        let (claim, at, outcome) = (claim.clone(), now(), plain(outcome));
         let answer = answer.filter(|_| key.is_some());
         let end = move |writes: &mut dyn Writes| {
             if let Some(answer) = answer {
@@ -441,20 +401,19 @@ impl Recording {
     }
 
     /// Writes down the story of a run.
-    fn tell(&mut self, outcome: String, told: Later) {
+    fn tell(&mut self, outcome: Outcome, told: Later) {
         let Kept::Story { steps } = &mut self.kept else {
             return;
         };
-        let (about, steps) = (Arc::clone(&self.about), std::mem::take(steps));
-        let (id, began_at, at) = (self.id.clone(), self.began_at, now());
-        self.recorder.note(told, move |writes| {
-            writes.tell(&EndedRun {
-                begun: about.begun(&id, began_at),
-                steps: &steps,
-                at,
-                outcome: &outcome,
-            })
-        });
+        self.recorder.writer.note(Write::Story(Story {
+            id: self.id.clone(),
+            about: Arc::clone(&self.about),
+            began_at: self.began_at,
+            ended_at: now(),
+            steps: mem::take(steps),
+            outcome,
+            told,
+        }));
     }
 }
 
@@ -479,11 +438,10 @@ impl Drop for Recording {
             None => Outcome::Failed { reason },
         };
         let told = events.tell_later(|| self.event(EventKind::Ended, Some(&outcome)));
-        let outcome = plain(&outcome);
         match &self.kept {
             Kept::Story { .. } => self.tell(outcome, told),
             Kept::All { claim, .. } => {
-                let (claim, at) = (claim.clone(), now());
+                let (claim, at, outcome) = (claim.clone(), now(), plain(&outcome));
                 self.recorder
                     .note(told, move |writes| writes.end(&claim, at, &outcome));
             }
@@ -569,6 +527,15 @@ mod tests {
         assert!(work_on().is_none());
         drop(live);
         assert!(work_on().is_some());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_writer_that_is_gone() {
+        let (recorder, _) = recorded(Record::Off).await;
+        let write = recorder.write(|_| -> Result<(), StoreError> { panic!("a defect") });
+        assert!(matches!(write.await, Err(RecordError::Closed)));
+        let write = recorder.write(|_| Ok(()));
+        assert!(matches!(write.await, Err(RecordError::Closed)));
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use overlock_model::{BackendError, HttpsClient, Timeouts, below, https_client};
 use serde_json::Value;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::body::Body;
 use crate::error::ApiError;
@@ -39,7 +39,7 @@ pub(crate) struct Answer {
 }
 
 /// What belongs to one connection and goes no further, besides what a message itself names.
-const OF_THE_CONNECTION: [HeaderName; 9] = [
+static OF_THE_CONNECTION: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -53,7 +53,7 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
 
 /// What a client says to the gateway and not to the upstream. How long the body is follows from
 /// the body.
-const OF_THE_GATEWAY: [HeaderName; 4] = [
+static OF_THE_GATEWAY: [HeaderName; 4] = [
     header::HOST,
     header::CONTENT_LENGTH,
     header::EXPECT,
@@ -96,7 +96,7 @@ impl Client {
         let identity = HeaderValue::from_static("identity");
         headers.insert(header::ACCEPT_ENCODING, identity);
         // It is heeded here, and for the upstream the calls for one answer are not one request.
-        headers.remove(IDEMPOTENCY_KEY);
+        headers.remove(&IDEMPOTENCY_KEY);
         headers
     }
 
@@ -120,14 +120,15 @@ impl Client {
         headers
     }
 
-    /// Sends a request to a path below a base address, such as `/chat/completions`.
+    /// Sends a request to a path below a base address, such as `/chat/completions`. If there is a
+    /// deadline, the answer has to be done by then.
     pub(crate) async fn send(
         &self,
         method: Method,
-        base: &str,
-        path: &str,
+        (base, path): (&str, &str),
         headers: HeaderMap,
         body: Body,
+        deadline: Option<Instant>,
     ) -> Result<Answer, ApiError> {
         let uri: Uri = below(base, path)
             .parse()
@@ -137,7 +138,10 @@ impl Client {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let wait = self.timeouts.first_byte;
-        let response: Response<Incoming> = match timeout(wait, self.http.request(request)).await {
+        let patience = Instant::now() + wait;
+        let until = deadline.map_or(patience, |deadline| deadline.min(patience));
+        let sent = self.http.request(request);
+        let response: Response<Incoming> = match timeout_at(until, sent).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
                 self.errors.add(UpstreamError::Unreachable);
@@ -147,6 +151,7 @@ impl Client {
                 self.errors.add(UpstreamError::Broken);
                 return Err(ApiError::upstream("the upstream broke off"));
             }
+            Err(_) if until < patience => return Err(late()),
             Err(_) => {
                 self.errors.add(UpstreamError::Late);
                 let message = format!("the upstream did not answer in {} s", wait.as_secs());
@@ -162,7 +167,7 @@ impl Client {
             headers: parts.headers,
             body,
             timeouts: self.timeouts,
-            deadline: None,
+            deadline,
         })
     }
 
@@ -211,14 +216,6 @@ impl Client {
 }
 
 impl Answer {
-    /// The same answer, which has to be done in time.
-    pub(crate) fn due(self, deadline: Instant) -> Self {
-        Self {
-            deadline: Some(deadline),
-            ..self
-        }
-    }
-
     /// How it is packed, if it is. Nobody asks for that here, and nobody unpacks it.
     pub(crate) fn packing(&self) -> Option<&str> {
         let packing = self.headers.get(header::CONTENT_ENCODING)?;
@@ -300,7 +297,7 @@ impl Answer {
 }
 
 /// The upstream had all the time that there is.
-pub(crate) fn late() -> ApiError {
+fn late() -> ApiError {
     ApiError::upstream_is_late("the upstream was not done in the time that a request may take")
 }
 
@@ -309,7 +306,7 @@ pub(crate) fn without_connection(headers: &mut HeaderMap) {
     for name in named_by_connection(headers) {
         headers.remove(name);
     }
-    for name in OF_THE_CONNECTION {
+    for name in &OF_THE_CONNECTION {
         headers.remove(name);
     }
 }

@@ -17,6 +17,7 @@ use crate::body::{Body, BodyError, Reply};
 use crate::error::ErrorName;
 use crate::gateway::Gateway;
 use crate::log::{LogEntry, method_name, now};
+use crate::record::RUN;
 use crate::trace::Done;
 
 /// A request that is worked on. Whatever becomes of it is told when this is dropped.
@@ -71,7 +72,7 @@ impl Watch {
     pub(crate) fn follow(mut self, reply: Reply) -> Reply {
         self.status = Some(reply.status());
         self.error = reply.extensions().get().copied();
-        let run = reply.headers().get("x-overlock-run");
+        let run = reply.headers().get(&RUN);
         self.run = run.and_then(|run| Some(run.to_str().ok()?.to_owned()));
         reply.map(|body| {
             Watched {

@@ -1,8 +1,11 @@
-//! What is kept of runs.
+//! What is kept of runs, of source text, of rooms and of memories.
 //!
 //! A run is recorded after every step, so that another process can go on where one was killed. The
 //! store keeps what it is given and does not look into it: requests, options, conditions and steps
 //! are texts to it, written and read by those who know them.
+//!
+//! Source text is kept as [`Nodes`], which are found by words and by vectors, and walked over by
+//! their edges; what was said as [`Conversations`], what personas know as [`Memories`].
 //!
 //! ```
 //! use overlock_store::{NewRun, RunId};

@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Display, Formatter};
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::error::StoreError;
 
@@ -115,9 +115,8 @@ pub enum Begun {
 
 /// The name of a run: thirteen letters and digits, of which the first ten tell when it began, so
 /// that names sort by time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct RunId(String);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId([u8; LEN]);
 
 /// A text that is the name of no run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -126,31 +125,48 @@ pub struct RunIdError(pub String);
 
 /// Digits and letters without those that look like others.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-const TIME_LEN: u32 = 10;
-const CHANCE_LEN: u32 = 3;
+const TIME_LEN: usize = 10;
+const LEN: usize = 13;
 
 impl RunId {
     /// A name for a run that began so many milliseconds after 1970; of two that began together
     /// the number drawn at random tells them apart.
     pub fn new(at: u64, random: u64) -> Self {
-        let digit = |number: u64, place: u32| {
-            let index = (number >> (5 * place)) & 31;
-            char::from(ALPHABET[usize::try_from(index).unwrap_or_default()])
+        // Five bits each, the last of a number in its last place.
+        let digits = |places: &mut [u8], mut number: u64| {
+            for place in places.iter_mut().rev() {
+                *place = ALPHABET[usize::try_from(number & 31).unwrap_or_default()];
+                number >>= 5;
+            }
         };
-        let time = (0..TIME_LEN).rev().map(|place| digit(at, place));
-        let chance = (0..CHANCE_LEN).rev().map(|place| digit(random, place));
-        Self(time.chain(chance).collect())
+        let mut id = [0; LEN];
+        let (time, chance) = id.split_at_mut(TIME_LEN);
+        digits(time, at);
+        digits(chance, random);
+        Self(id)
     }
 
     /// The name as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl Display for RunId {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl Debug for RunId {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        Debug::fmt(self.as_str(), formatter)
+    }
+}
+
+impl Serialize for RunId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -159,13 +175,10 @@ impl FromStr for RunId {
 
     fn from_str(text: &str) -> Result<Self, RunIdError> {
         let id = text.trim().to_ascii_lowercase();
-        let is_id = id.len() == (TIME_LEN + CHANCE_LEN) as usize
-            && id.bytes().all(|byte| ALPHABET.contains(&byte));
-        if is_id {
-            Ok(Self(id))
-        } else {
-            Err(RunIdError(text.to_owned()))
-        }
+        let id = <[u8; LEN]>::try_from(id.as_bytes()).ok();
+        id.filter(|id| id.iter().all(|byte| ALPHABET.contains(byte)))
+            .map(Self)
+            .ok_or_else(|| RunIdError(text.to_owned()))
     }
 }
 

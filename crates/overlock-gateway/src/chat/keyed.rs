@@ -80,7 +80,7 @@ const WHO_ASKS: [&str; 5] = [
 
 /// The key of a request, if it has one, with whose it is. What they show cannot be read from it.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
+    let Some(key) = headers.get(&IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
     if key.is_empty() || key.len() > LONGEST {

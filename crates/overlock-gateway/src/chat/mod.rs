@@ -26,7 +26,7 @@ use overlock_model::{Outcome, Reason, Usage};
 use overlock_store::RunId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::api::{CallBudget, Conditions};
@@ -35,10 +35,10 @@ use crate::body::{Reply, json_reply, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::record::{About, Recording, plain};
+use crate::record::{About, RUN, Recording, plain};
 use crate::settings::Record;
 use crate::trace::Called;
-use crate::upstream::{Answer, Client, late};
+use crate::upstream::{Answer, Client};
 use joining::Joiner;
 use keyed::{Answered, Keyed};
 use reading::{Kind, Reading};
@@ -123,7 +123,8 @@ pub(crate) async fn answer(
     };
     let dropped = fitted.plan.dropped_messages.len();
     let deadline = Instant::now() + gateway.settings.limits.run_time;
-    let mut job = Job {
+    // Boxed, as it goes from hand to hand.
+    let mut job = Box::new(Job {
         gateway,
         account,
         wish,
@@ -133,7 +134,7 @@ pub(crate) async fn answer(
         budget: CallBudget::from(&fitted.plan),
         recording: None,
         deadline,
-    };
+    });
     let mut first = None;
     match key {
         None => job.recording = job.recorded(&text).await,
@@ -155,12 +156,10 @@ pub(crate) async fn answer(
         Some(first) => Box::pin(job.resumed(first)).await,
         None => match job.asked(fitted.body).await {
             Ok(answer) if answer.status.is_success() => job.answered(answer).await,
-            Ok(refused) => {
-                job.failed().await;
-                refusal(&job.gateway.client, refused).await
-            }
+            // Boxed, or every request would carry the space for what goes wrong with few.
+            Ok(refused) => Box::pin(job.refused(refused)).await,
             Err(error) => {
-                job.failed().await;
+                Box::pin(job.failed()).await;
                 Err(error)
             }
         },
@@ -184,7 +183,7 @@ fn of_run(replied: Result<Reply, ApiError>, id: Option<&RunId>) -> Reply {
     let mut reply = replied.unwrap_or_else(ApiError::into_reply);
     if let Some(id) = id {
         let id = HeaderValue::from_str(id.as_str()).expect("a name of a run is letters and digits");
-        reply.headers_mut().insert("x-overlock-run", id);
+        reply.headers_mut().insert(&RUN, id);
     }
     reply
 }
@@ -210,11 +209,10 @@ impl Job {
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let body = whole_body(body);
-        let sent = client.send(Method::POST, &self.base, &path, headers, body);
-        let asked = match timeout_at(self.deadline, sent).await {
-            Ok(asked) => asked.map(|answer| answer.due(self.deadline)),
-            Err(_) => Err(late()),
-        };
+        let place = (self.base.as_str(), path.as_ref());
+        let asked = client
+            .send(Method::POST, place, headers, body, Some(self.deadline))
+            .await;
         match &asked {
             Ok(answer) if answer.status.is_success() => {}
             Ok(answer) => self
@@ -226,11 +224,11 @@ impl Job {
     }
 
     /// The reply that the upstream's answer becomes.
-    async fn answered(mut self, answer: Answer) -> Result<Reply, ApiError> {
+    async fn answered(mut self: Box<Self>, answer: Answer) -> Result<Reply, ApiError> {
         match (self.wish.streams, answer.is_event_stream()) {
-            (true, true) => Ok(stream::reply(self, answer)),
+            (true, true) => Ok(stream::reply(*self, answer)),
             (false, true) => {
-                self.failed().await;
+                Box::pin(self.failed()).await;
                 Err(ApiError::upstream(
                     "the upstream answered with a stream that nobody asked for",
                 ))
@@ -246,6 +244,12 @@ impl Job {
         }
     }
 
+    /// The reply to a request that the upstream refuses.
+    async fn refused(&mut self, answer: Answer) -> Result<Reply, ApiError> {
+        self.failed().await;
+        refusal(&self.gateway.client, answer).await
+    }
+
     /// The reply to a request that was answered before.
     fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
         let whole = WholeAnswer::replayed(answered)?;
@@ -258,9 +262,9 @@ impl Job {
     }
 
     /// The reply to a request of which a part was answered before.
-    async fn resumed(mut self, first: Value) -> Result<Reply, ApiError> {
+    async fn resumed(mut self: Box<Self>, first: Value) -> Result<Reply, ApiError> {
         if self.wish.streams {
-            return Ok(stream::resumed(self, first));
+            return Ok(stream::resumed(*self, first));
         }
         let whole = whole::resumed(&mut self, first).await?;
         Ok(whole.into_reply())
@@ -432,7 +436,7 @@ pub(crate) async fn refusal(client: &Client, mut answer: Answer) -> Result<Reply
 
 /// Puts what the upstream says about an answer beside what is said here.
 pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
-    const KEPT_BACK: [HeaderName; 9] = [
+    static KEPT_BACK: [HeaderName; 9] = [
         header::CONNECTION,
         // Whatever could be read here is not packed any more.
         header::CONTENT_ENCODING,

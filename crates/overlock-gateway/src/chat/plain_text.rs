@@ -56,7 +56,9 @@ pub(crate) fn usage_of(job: &Job, answer: &[u8]) -> Option<Usage> {
 }
 
 fn glance(answer: &[u8]) -> Option<Usage> {
-    let completion: Completion<'_> = serde_json::from_slice(answer).ok()?;
+    // Read as text, its strings need not be looked at once more.
+    let answer = str::from_utf8(answer).ok()?;
+    let completion: Completion<'_> = serde_json::from_str(answer).ok()?;
     let is_plain = completion.error.is_none() && completion.choices.iter().all(is_plain);
     let told = completion.usage.unwrap_or_default();
     is_plain.then_some(Usage {

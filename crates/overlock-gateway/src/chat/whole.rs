@@ -70,7 +70,7 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
     let most = job.gateway.settings.limits.answer_bytes;
     let bytes = match answer.read_whole(most).await {
         Ok(bytes) => bytes,
-        Err(error) => return Err(job.fails(error).await),
+        Err(error) => return Err(Box::pin(job.fails(error)).await),
     };
     if let Some(usage) = plain_text::usage_of(job, &bytes) {
         job.ended_plainly(usage).await;
@@ -85,7 +85,7 @@ pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswe
     }
     let value = match completion(job, &answer, &bytes) {
         Ok(value) => value,
-        Err(error) => return Err(job.fails(error).await),
+        Err(error) => return Err(Box::pin(job.fails(error)).await),
     };
     job.account.called(|| Called {
         answered: Answered::of(&value),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use hyper::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName};
 use overlock_budget::{
     ChatRequest, Extras, FlexError, Plan, PlanError, PlanOptions, RequestError, Trim, plan,
 };
@@ -166,7 +166,8 @@ fn does_not_fit(options: &PlanOptions, error: &PlanError) -> ApiError {
 }
 
 fn continues(headers: &HeaderMap) -> Result<Continues, ApiError> {
-    match header(headers, "x-overlock-continue")? {
+    static CONTINUE: HeaderName = HeaderName::from_static("x-overlock-continue");
+    match header(headers, &CONTINUE)? {
         None | Some("json") => Ok(Continues::Json),
         Some("text") => Ok(Continues::Text),
         Some("off") => Ok(Continues::Nothing),
@@ -177,7 +178,8 @@ fn continues(headers: &HeaderMap) -> Result<Continues, ApiError> {
 }
 
 fn max_total_tokens(headers: &HeaderMap, most: u64) -> Result<u64, ApiError> {
-    let Some(given) = header(headers, "x-overlock-max-total-tokens")? else {
+    static MOST: HeaderName = HeaderName::from_static("x-overlock-max-total-tokens");
+    let Some(given) = header(headers, &MOST)? else {
         return Ok(most);
     };
     match given.parse::<u64>() {
@@ -190,7 +192,7 @@ fn max_total_tokens(headers: &HeaderMap, most: u64) -> Result<u64, ApiError> {
 }
 
 /// A header as text.
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ApiError> {
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
     let Some(value) = headers.get(name) else {
         return Ok(None);
     };

@@ -52,7 +52,7 @@ async fn ask(
     };
     gateway
         .client
-        .send(Method::GET, upstream, &path, headers, whole(""))
+        .send(Method::GET, (upstream, &path), headers, whole(""), None)
         .await
 }
 

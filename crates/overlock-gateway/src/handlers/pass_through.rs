@@ -25,7 +25,13 @@ pub(crate) async fn answer(call: Call) -> Handled {
     let headers = client.untouched_headers(&head.headers, key_is_ours);
     let (body, passed) = Passing::new(body, &settings.limits)?;
     let answer = client
-        .send(head.method, upstream, path, headers, body.boxed_unsync())
+        .send(
+            head.method,
+            (upstream, path),
+            headers,
+            body.boxed_unsync(),
+            None,
+        )
         .await
         // What looks like a fault of the upstream may be one of the client.
         .map_err(|error| passed.fault().unwrap_or(error))?;

@@ -81,12 +81,15 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
         if version < 4 {
             reader.execute_batch(&read_version_3()).map_err(wrong)?;
         }
+        // What stands in for missing tables could be written to, and would be gone.
+        let shut = reader.pragma_update(None, "query_only", true);
+        shut.map_err(wrong)?;
         return Ok(reader);
     }
     drop(reader);
     let mut writer = patiently(|| connect_to_write(path)).map_err(wrong)?;
     if version < VERSION {
-        bring_up_to_date(&mut writer)?;
+        bring_up_to_date(&mut writer).map_err(wrong)?;
     }
     Ok(writer)
 }
@@ -235,7 +238,7 @@ fn has_tables_of_version_1(connection: &Connection) -> rusqlite::Result<bool> {
     Ok([columns("runs")?, columns("steps")?] == COLUMNS_OF_VERSION_1)
 }
 
-fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
+fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     let version = match content(&transaction)? {

@@ -2,6 +2,8 @@
 //!
 //! Nodes have numbers here, their keys, which nobody outside knows.
 
+use std::collections::HashSet;
+
 use rusqlite::{CachedStatement, OptionalExtension, Transaction, params};
 
 use crate::error::StoreError;
@@ -79,38 +81,53 @@ pub(super) fn walk(
     from: &[NodeId],
     walk: &Walk<'_>,
 ) -> Result<Vec<Reached>, StoreError> {
-    let starts = keys(transaction, from)?;
-    let count = i64::from(walk.count);
-    let depth = i64::from(walk.depth.min(Walk::DEEPEST));
+    let count = usize::try_from(walk.count).unwrap_or(usize::MAX);
+    let mut known = HashSet::new();
+    let mut starts = keys(transaction, from)?;
+    starts.retain(|key| known.insert(*key));
+    starts.truncate(count);
+    starts.push(MARK);
     let kinds = walk
         .kinds
         .iter()
         .fold(0, |set, kind| set | 1 << number(*kind));
     let kinds: i64 = if walk.kinds.is_empty() { -1 } else { kinds };
     let mut select = transaction.prepare_cached(&statement(walk.direction))?;
-    let mut rows = select.query(params![
-        listed(&starts),
-        kinds,
-        depth,
-        // A node comes once for every depth, so that there are `count` different ones among these.
-        count.saturating_mul(depth + 1),
-        // As many of its neighbours may have been reached before.
-        count.saturating_mul(2),
-        count,
-    ])?;
+    // As many of the neighbours of a node may have been reached before.
+    let neighbours = i64::from(walk.count).saturating_mul(2);
+    let mut rows = select.query(params![listed(&starts), kinds, neighbours])?;
+    let deepest = walk.depth.min(Walk::DEEPEST);
     let mut reached = Vec::new();
-    while let Some(row) = rows.next()? {
-        reached.push(Reached {
-            id: NodeId::from(row.get::<_, String>(0)?),
-            depth: row.get(1)?,
-        });
+    let mut depth = 0;
+    while reached.len() < count
+        && let Some(row) = rows.next()?
+    {
+        match row
+            .get_ref(0)?
+            .as_str_or_null()
+            .map_err(rusqlite::Error::from)?
+        {
+            Some(id) => reached.push(Reached {
+                id: NodeId::from(String::from(id)),
+                depth,
+            }),
+            None if depth == deepest => break,
+            None => depth += 1,
+        }
     }
     Ok(reached)
 }
 
-/// One statement that goes from the nearest to the farthest. SQLite takes the rows of a recursion
-/// in the order they came, and stops when it has taken as many as the limit says; but it looks for
-/// all that follow from a row at once, so that these are limited too.
+/// What stands between nodes that are so far away and those that are farther. No node has this key.
+const MARK: i64 = -1;
+
+/// One statement that goes from the nearest to the farthest.
+///
+/// SQLite takes the rows of a recursion in the order they came and gives out each before it looks
+/// for what follows from it, so that whoever has enough only stops asking. Rows that were there
+/// before are left out, and so the depth cannot be a part of them: a mark, which is followed by the
+/// next one, tells where it grows. All that follows from a row is looked for at once, and limited,
+/// since everybody may call the same node.
 fn statement(direction: Direction) -> String {
     let forward = "SELECT target FROM edges WHERE source = reached.node AND (?2 >> kind) & 1";
     let backward = "SELECT source FROM edges WHERE target = reached.node AND (?2 >> kind) & 1";
@@ -120,19 +137,12 @@ fn statement(direction: Direction) -> String {
         Direction::Both => format!("{forward} UNION {backward}"),
     };
     format!(
-        "WITH RECURSIVE \
-         start (node, place) AS MATERIALIZED (SELECT value, min(key) FROM json_each(?1) GROUP BY value), \
-         reached (node, depth) AS ( \
-             SELECT * FROM (SELECT node, 0 FROM start ORDER BY place LIMIT ?6) \
+        "WITH RECURSIVE reached (node) AS ( \
+             SELECT value FROM json_each(?1) \
              UNION \
-             SELECT nodes.key, reached.depth + 1 FROM reached \
-             CROSS JOIN nodes ON nodes.key IN ({next} LIMIT ?5) \
-             WHERE reached.depth < ?3 \
-             LIMIT ?4), \
-         nearest (node, depth) AS (SELECT node, min(depth) FROM reached GROUP BY node) \
-         SELECT nodes.id, nearest.depth FROM nearest \
-         JOIN nodes ON nodes.key = nearest.node \
-         LEFT JOIN start ON start.node = nearest.node \
-         ORDER BY nearest.depth, start.place, nodes.id LIMIT ?6"
+             SELECT nodes.key FROM reached CROSS JOIN nodes ON nodes.key IN ({next} LIMIT ?3) \
+             UNION \
+             SELECT node - 1 FROM reached WHERE node < 0) \
+         SELECT nodes.id FROM reached LEFT JOIN nodes ON nodes.key = reached.node"
     )
 }

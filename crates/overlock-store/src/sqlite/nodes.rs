@@ -14,9 +14,16 @@ use crate::nodes::{
     RepositorySummary, Resolved, Scope, Walk,
 };
 
-/// How much of the file is kept in memory while nodes are written and read, in KiB: an index is
-/// larger than what SQLite takes for itself, and written all over.
+/// How much of the file is kept in memory while nodes are written, in KiB: an index is larger than
+/// what SQLite takes for itself, and written all over.
+const CACHE_TO_WRITE: i64 = 96 * 1024;
+
+/// How much of it is kept in memory to search, in KiB.
 const CACHE: i64 = 32 * 1024;
+
+/// After how many pages the log is brought into the file while an index is written: every time all
+/// that changed since is written again, and most of it will change once more.
+const LOG: i64 = 10_000;
 
 impl Nodes for Sqlite {
     fn repositories(&self) -> Result<Vec<RepositorySummary>, StoreError> {
@@ -64,7 +71,8 @@ impl Nodes for Sqlite {
             file.check()?;
         }
         self.write(|transaction| {
-            transaction.pragma_update(None, "cache_size", -CACHE)?;
+            transaction.pragma_update(None, "cache_size", -CACHE_TO_WRITE)?;
+            transaction.pragma_update(None, "wal_autocheckpoint", LOG)?;
             let mut changes = Changes::to(transaction, repository)?;
             for file in files {
                 changes.put(file)?;
@@ -85,7 +93,7 @@ impl Nodes for Sqlite {
 
     fn resolve(&self, repository: &str) -> Result<Resolved, StoreError> {
         self.write(|transaction| {
-            transaction.pragma_update(None, "cache_size", -CACHE)?;
+            transaction.pragma_update(None, "cache_size", -CACHE_TO_WRITE)?;
             resolve::resolve(transaction, repository)
         })
     }
@@ -251,13 +259,14 @@ impl<'a> Changes<'a> {
             self.remove_node(gone.key, gone.last_name)?;
         }
         let mentions: BTreeSet<_> = file.mentions.iter().collect();
-        for mention in mentions {
+        for (number, mention) in (1_i64..).zip(mentions) {
             let last_name = naming::fingerprint(self.name, &naming::last_name(&mention.name));
             self.execute(
-                "INSERT INTO mentions (node, kind, is_near, last_name, name) \
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO mentions (node, number, kind, is_near, last_name, name) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 params![
                     keys[mention.from],
+                    number,
                     graph::number(mention.kind),
                     mention.scope == Scope::Nearest,
                     last_name,

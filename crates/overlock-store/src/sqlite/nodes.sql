@@ -34,21 +34,24 @@ CREATE TABLE nodes (
 ) STRICT;
 
 CREATE INDEX nodes_by_file ON nodes (file);
-CREATE INDEX nodes_by_name ON nodes (last_name);
+
+-- With all that tells whether a node is meant: to look at each of those of a name would cost far more.
+CREATE INDEX nodes_by_name ON nodes (last_name, id, kind, qualified);
 
 -- Where a node is and what it is called and says; the texts themselves are in `nodes`.
 CREATE VIRTUAL TABLE words USING fts5 (place, name, body, content='', contentless_delete=1, tokenize='ascii');
 
+-- Mentions are numbered within their file, from 1.
 CREATE TABLE mentions (
-    key       INTEGER PRIMARY KEY,
     node      INTEGER NOT NULL,
+    number    INTEGER NOT NULL,
     kind      INTEGER NOT NULL,
     is_near   INTEGER NOT NULL,
     last_name INTEGER NOT NULL,
-    name      TEXT NOT NULL
-) STRICT;
+    name      TEXT NOT NULL,
+    PRIMARY KEY (node, number)
+) STRICT, WITHOUT ROWID;
 
-CREATE INDEX mentions_by_node ON mentions (node);
 CREATE INDEX mentions_by_name ON mentions (last_name);
 
 -- Names that have come to be or are gone since mentions of them were resolved.
@@ -58,8 +61,8 @@ CREATE TABLE changed_names (
     PRIMARY KEY (repository, last_name)
 ) STRICT, WITHOUT ROWID;
 
--- Two mentions may come to the same edge, which is gone when both are. What contains something has
--- no mention of it.
+-- Two mentions of the source may come to the same edge, which is gone when both are. What contains
+-- something mentions nothing: number 0.
 CREATE TABLE edges (
     source  INTEGER NOT NULL,
     kind    INTEGER NOT NULL,

@@ -10,13 +10,13 @@ use crate::naming::{self, Candidate, Wanted};
 use crate::nodes::{Resolved, Scope};
 
 /// Mentions of files that came or changed, which have no edges yet.
-const NEW: &str = "SELECT mentions.key, mentions.node, nodes.qualified, mentions.kind, \
+const NEW: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
      mentions.is_near, mentions.name, mentions.last_name, 0 \
      FROM files JOIN nodes ON nodes.file = files.key JOIN mentions ON mentions.node = nodes.key \
      WHERE files.repository = ?1 AND NOT files.is_resolved";
 
 /// Mentions of names that have come to be or are gone, in files that have not changed.
-const CHANGED: &str = "SELECT mentions.key, mentions.node, nodes.qualified, mentions.kind, \
+const CHANGED: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
      mentions.is_near, mentions.name, mentions.last_name, 1 \
      FROM changed_names JOIN mentions ON mentions.last_name = changed_names.last_name \
      JOIN nodes ON nodes.key = mentions.node JOIN files ON files.key = nodes.file \

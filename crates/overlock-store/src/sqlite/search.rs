@@ -1,11 +1,11 @@
 //! Finds nodes in SQLite, by words, by vectors and by both.
 //!
 //! The words of a node are in an index of FTS5, which has columns for its name, its text, and for
-//! where it is, so that a filter costs no more than another word. Words that are everywhere would
-//! make a search slow without making it better: no more than so many nodes are weighed, and those
-//! are taken first that are called as the query says.
+//! where it is. To weigh a word, FTS5 counts all nodes that have it, so that a common one would make
+//! a search slow without making it better: only rare words are weighed, and of nodes that have but
+//! common words no more than so many, those first that are called so.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rusqlite::{Transaction, params};
 
@@ -17,11 +17,17 @@ use crate::nodes::{Filter, Hit, NewNode, Query, Search, Vector};
 use crate::paths::{self, PathPattern};
 use crate::words;
 
-/// How many nodes are weighed against one another.
-const WEIGHED: u32 = 3_000;
+/// A word that more nodes have is common: it tells hardly anything, and would be counted for long.
+const COMMON: u32 = 3_000;
 
-/// How many nodes are looked at for those in the right files, if the index cannot tell.
-const LOOKED_AT: u32 = 20_000;
+/// How many nodes are weighed where only common words say which.
+const WEIGHED: u32 = 1_000;
+
+/// A place that more nodes are in is wide: a node is looked at sooner than all of them are counted.
+const WIDE: u32 = 20_000;
+
+/// How many common words are weighed.
+const WEIGHED_WORDS: usize = 3;
 
 /// How many of each list come into the common one, at least.
 const FUSED: usize = 60;
@@ -81,85 +87,97 @@ fn of_folder(path: &str) -> String {
     format!("f{:x}", number(path))
 }
 
-/// Where nodes are looked for.
-pub(super) struct Place {
-    /// The words of the index that say so.
-    words: Vec<String>,
-    language: Option<i64>,
-    /// The files, if words cannot say which.
-    files: Option<HashSet<i64>>,
+/// Where nodes are looked for, by the keys of what the filter names.
+pub(super) struct Place<'a> {
+    repository: Option<i64>,
+    language: Option<&'a str>,
+    path: Option<&'a PathPattern>,
 }
 
-impl Place {
-    /// Reads a filter; nothing if it lets nothing through.
-    fn of(
-        transaction: &Transaction<'_>,
-        filter: &Filter<'_>,
-        needs_files: bool,
-    ) -> Result<Option<Self>, StoreError> {
-        let mut place = Self {
-            words: Vec::new(),
-            language: filter.language.map(number),
-            files: None,
-        };
+impl<'a> Place<'a> {
+    /// Reads a filter; nothing if there is no such place.
+    fn of(transaction: &Transaction<'_>, filter: &Filter<'a>) -> Result<Option<Self>, StoreError> {
         let mut repository = None;
         if let Some(name) = filter.repository {
             repository = nodes::repository(transaction, name)?;
-            let Some(key) = repository else {
-                return Ok(None);
-            };
-            place.words.push(of_repository(key));
-        }
-        place.words.extend(filter.language.map(of_language));
-        if let Some(pattern) = filter.path {
-            if !pattern.folder().is_empty() {
-                place.words.push(of_folder(pattern.folder()));
-            }
-            place.words.extend(pattern.extension().map(of_extension));
-        }
-        let is_plain = filter.path.is_none_or(PathPattern::is_folder);
-        if !is_plain || needs_files && (filter.path.is_some() || repository.is_some()) {
-            let files = files(transaction, repository, filter.path)?;
-            if files.is_empty() {
+            if repository.is_none() {
                 return Ok(None);
             }
-            place.files = Some(files);
         }
-        Ok(Some(place))
+        Ok(Some(Self {
+            repository,
+            language: filter.language,
+            path: filter.path,
+        }))
     }
 
-    /// Whether a node of this file and language is looked for.
-    pub(super) fn holds(&self, file: i64, language: i64) -> bool {
-        self.language.is_none_or(|wanted| wanted == language)
-            && self
-                .files
-                .as_ref()
-                .is_none_or(|files| files.contains(&file))
+    fn is_everywhere(&self) -> bool {
+        (self.repository, self.language).eq(&(None, None)) && self.path.is_none()
     }
 
-    /// What the index is asked for: nodes in this place with what is wanted of them.
-    fn and(&self, wanted: &str) -> String {
-        let places = self.words.iter().map(|word| format!("place : {word} AND "));
-        format!("{}({wanted})", places.collect::<String>())
-    }
-}
-
-fn files(
-    transaction: &Transaction<'_>,
-    repository: Option<i64>,
-    pattern: Option<&PathPattern>,
-) -> Result<HashSet<i64>, StoreError> {
-    let mut select = transaction
-        .prepare_cached("SELECT key, path FROM files WHERE ?1 IS NULL OR repository = ?1")?;
-    let mut rows = select.query([repository])?;
-    let mut files = HashSet::new();
-    while let Some(row) = rows.next()? {
-        let path = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
-        if pattern.is_none_or(|pattern| pattern.matches(path)) {
-            files.insert(row.get(0)?);
+    /// Whether a node is here.
+    fn holds(&self, transaction: &Transaction<'_>, node: i64) -> Result<bool, StoreError> {
+        if self.is_everywhere() {
+            return Ok(true);
         }
+        let mut select = transaction.prepare_cached(
+            "SELECT files.repository, nodes.language, files.path \
+             FROM nodes JOIN files ON files.key = nodes.file WHERE nodes.key = ?1",
+        )?;
+        let holds = select.query_row([node], |row| {
+            let repository: i64 = row.get(0)?;
+            let (language, path) = (row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?);
+            Ok(self.repository.is_none_or(|wanted| wanted == repository)
+                && self.language.is_none_or(|wanted| wanted == language)
+                && self.path.is_none_or(|pattern| pattern.matches(path)))
+        });
+        Ok(holds?)
     }
-    Ok(files)
+
+    /// What the index is asked for to find only nodes of this place, as far as it can tell; nothing
+    /// if that would take longer than it saves.
+    fn words(&self, transaction: &Transaction<'_>) -> Result<Option<String>, StoreError> {
+        let mut words: Vec<String> = Vec::new();
+        words.extend(self.repository.map(of_repository));
+        words.extend(self.language.map(of_language));
+        if let Some(pattern) = self.path {
+            let folder = Some(pattern.folder()).filter(|folder| !folder.is_empty());
+            words.extend(folder.map(of_folder));
+            words.extend(pattern.extension().map(of_extension));
+        }
+        if words.is_empty() {
+            return Ok(None);
+        }
+        let words = format!("place : ({})", words.join(" AND "));
+        let is_wide = count(transaction, &words, WIDE + 1)? > WIDE;
+        Ok(Some(words).filter(|_| !is_wide))
+    }
+
+    /// The language, as it is kept with the codes of vectors.
+    pub(super) fn language(&self) -> Option<i64> {
+        self.language.map(number)
+    }
+
+    /// The files, if not all of them.
+    pub(super) fn files(
+        &self,
+        transaction: &Transaction<'_>,
+    ) -> Result<Option<HashSet<i64>>, StoreError> {
+        if self.repository.is_none() && self.path.is_none() {
+            return Ok(None);
+        }
+        let mut select = transaction
+            .prepare_cached("SELECT key, path FROM files WHERE ?1 IS NULL OR repository = ?1")?;
+        let mut rows = select.query([self.repository])?;
+        let mut files = HashSet::new();
+        while let Some(row) = rows.next()? {
+            let path = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
+            if self.path.is_none_or(|pattern| pattern.matches(path)) {
+                files.insert(row.get(0)?);
+            }
+        }
+        Ok(Some(files))
+    }
 }
 
 /// The nodes that answer a query best.
@@ -169,18 +187,12 @@ pub(super) fn search(
     query: &Query<'_>,
 ) -> Result<Vec<Hit>, StoreError> {
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let keyword = |text: &str, count| {
-        let place = Place::of(transaction, &query.filter, false)?;
-        place.map_or(Ok(Vec::new()), |place| {
-            by_words(transaction, text, &place, &query.filter, count)
-        })
+    let Some(place) = Place::of(transaction, &query.filter)? else {
+        return Ok(Vec::new());
     };
-    let semantic = |vector: Vector<'_>, count| {
-        let place = Place::of(transaction, &query.filter, true)?;
-        place.map_or(Ok(Vec::new()), |place| {
-            vectors::nearest(transaction, codes, vector, &place, count)
-        })
-    };
+    let keyword = |text: &str, count| by_words(transaction, text, &place, count);
+    let semantic =
+        |vector: Vector<'_>, count| vectors::nearest(transaction, codes, vector, &place, count);
     let mut found = match query.search {
         Search::Keyword(text) => ranked(&keyword(text, limit)?, &[], |_, score| score),
         Search::Semantic(vector) => ranked(&[], &semantic(vector, limit)?, |_, score| score),
@@ -252,181 +264,184 @@ fn ranked(
 fn by_words(
     transaction: &Transaction<'_>,
     query: &str,
-    place: &Place,
-    filter: &Filter<'_>,
+    place: &Place<'_>,
     limit: usize,
 ) -> Result<Vec<(i64, f64)>, StoreError> {
     let words = words::of_query(query);
     if words.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
-    let index = Index { transaction, place };
-    let mut list = List::new(limit);
-    list.add(3.0, called(transaction, query, place, filter, limit)?);
-    let all = quoted(&words).join(" AND ");
-    let is_everywhere = index.count(&all)? > WEIGHED;
-    if is_everywhere {
-        list.add(2.0, index.weigh(&format!("name : ({all})"))?);
+    let mut list = List {
+        transaction,
+        place,
+        nodes: Vec::new(),
+        known: HashSet::new(),
+        limit,
+        tier: 4.0,
+    };
+    list.add(called(transaction, query)?)?;
+    if list.is_full() {
+        return Ok(list.nodes);
     }
-    if !list.is_full() {
-        list.add(1.0, index.weigh(&all)?);
+    let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    let counted = counted(transaction, &words)?;
+    let rarest = rarest(&counted);
+    if rarest.is_empty() {
+        add_common(&mut list, &counted)?;
+        return Ok(list.nodes);
     }
-    if !list.is_full() && words.len() > 1 {
-        let rarest = index.rarest(&words)?;
-        if !rarest.is_empty() {
-            list.add(0.0, index.weigh(&rarest.join(" OR "))?);
-        }
-    }
+    // All that have every word have the rare ones.
+    let found = weigh(transaction, &rarest.join(" OR "), COMMON)?;
+    let complete = find(transaction, &words.join(" AND "), COMMON)?;
+    let (all, any): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|(node, _)| complete.contains(node));
+    list.add(all)?;
+    list.add(any)?;
     Ok(list.nodes)
 }
 
-/// Words as the index takes them for nothing else.
-fn quoted(words: &[String]) -> Vec<String> {
-    words.iter().map(|word| format!("\"{word}\"")).collect()
+/// Adds nodes with words that are all common: those that are called so, those with all of them, and
+/// those with some.
+fn add_common(list: &mut List<'_>, counted: &[(u32, &str)]) -> Result<(), StoreError> {
+    let words: Vec<&str> = counted.iter().map(|(_, word)| *word).collect();
+    if words.is_empty() {
+        return Ok(());
+    }
+    let transaction = list.transaction;
+    let place = list.place.words(transaction)?;
+    let here = |wanted: String| match &place {
+        Some(place) => format!("{place} AND ({wanted})"),
+        None => wanted,
+    };
+    let all = words.join(" AND ");
+    list.add(weigh(
+        transaction,
+        &here(format!("name : ({all})")),
+        WEIGHED,
+    )?)?;
+    if list.is_full() {
+        return Ok(());
+    }
+    let weighed = &words[..words.len().min(WEIGHED_WORDS)];
+    let mut found = weigh(transaction, &here(weighed.join(" AND ")), WEIGHED)?;
+    if words.len() > WEIGHED_WORDS {
+        let complete = find(transaction, &here(all), COMMON)?;
+        found.retain(|(node, _)| complete.contains(node));
+    }
+    list.add(found)?;
+    if list.is_full() || words.len() == 1 {
+        return Ok(());
+    }
+    list.add(weigh(transaction, &here(weighed.join(" OR ")), WEIGHED)?)
 }
 
-/// Nodes that come one after the other, each once.
-struct List {
+/// Nodes that come one after the other, each once, if it is in the right place.
+struct List<'a> {
+    transaction: &'a Transaction<'a>,
+    place: &'a Place<'a>,
     nodes: Vec<(i64, f64)>,
     known: HashSet<i64>,
     limit: usize,
+    tier: f64,
 }
 
-impl List {
-    fn new(limit: usize) -> Self {
-        Self {
-            nodes: Vec::new(),
-            known: HashSet::new(),
-            limit,
-        }
-    }
-
+impl List<'_> {
     fn is_full(&self) -> bool {
         self.nodes.len() >= self.limit
     }
 
-    /// Adds those that are not there yet behind those that are. Their scores are brought to less
-    /// than 1 above the base, so that the order of the list is that of its scores.
-    fn add(&mut self, base: f64, nodes: Vec<(i64, f64)>) {
+    /// Adds those that are not there yet behind those that are. Their scores are brought into a tier
+    /// below that of the others, so that the order of the list is that of its scores.
+    fn add(&mut self, nodes: Vec<(i64, f64)>) -> Result<(), StoreError> {
         for (node, score) in nodes {
             if self.is_full() {
-                return;
+                break;
             }
-            if self.known.insert(node) {
-                self.nodes.push((node, base + score / (1.0 + score)));
+            if self.known.insert(node) && self.place.holds(self.transaction, node)? {
+                self.nodes.push((node, self.tier + score / (1.0 + score)));
             }
         }
+        self.tier -= 1.0;
+        Ok(())
     }
 }
 
 /// The nodes that are called just as the query says.
-fn called(
-    transaction: &Transaction<'_>,
-    query: &str,
-    place: &Place,
-    filter: &Filter<'_>,
-    limit: usize,
-) -> Result<Vec<(i64, f64)>, StoreError> {
-    let mut select = transaction.prepare_cached("SELECT name FROM repositories")?;
-    let all = select.query_map([], |row| row.get(0))?;
-    let repositories: Vec<String> = match filter.repository {
-        Some(repository) => vec![repository.to_owned()],
-        None => all.collect::<Result<_, _>>()?,
-    };
-    let names = HashSet::from([naming::last_name(query.trim()), words::joined(query)]);
+fn called(transaction: &Transaction<'_>, query: &str) -> Result<Vec<(i64, f64)>, StoreError> {
+    let mut select = transaction.prepare_cached("SELECT name FROM repositories ORDER BY key")?;
+    let repositories = select.query_map([], |row| row.get(0))?;
+    let repositories: Vec<String> = repositories.collect::<Result<_, _>>()?;
+    let names = BTreeSet::from([naming::last_name(query.trim()), words::joined(query)]);
+    let mut select = transaction
+        .prepare_cached("SELECT key FROM nodes WHERE last_name = ?1 ORDER BY key LIMIT ?2")?;
     let mut found = Vec::new();
-    let mut select = transaction.prepare_cached(
-        "SELECT nodes.key, nodes.file, nodes.language, files.path FROM nodes \
-         JOIN files ON files.key = nodes.file WHERE last_name = ?1 ORDER BY nodes.key LIMIT ?2",
-    )?;
     for repository in &repositories {
         for name in &names {
             let name = naming::fingerprint(repository, name);
-            let mut rows = select.query(params![name, WEIGHED])?;
-            while let Some(row) = rows.next()? {
-                let language = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
-                let path = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
-                let is_there = place.holds(row.get(1)?, number(language))
-                    && filter.path.is_none_or(|pattern| pattern.matches(path));
-                if is_there && found.len() < limit {
-                    found.push((row.get(0)?, 0.0));
-                }
-            }
+            let nodes = select.query_map(params![name, WEIGHED], |row| Ok((row.get(0)?, 0.0)))?;
+            found.extend(nodes.collect::<Result<Vec<_>, _>>()?);
         }
     }
     Ok(found)
 }
 
-/// The index of words, as far as it is about a place.
-struct Index<'a> {
-    transaction: &'a Transaction<'a>,
-    place: &'a Place,
+/// The words that some node has, with how many have them as far as that matters, the rarest first.
+fn counted<'a>(
+    transaction: &Transaction<'_>,
+    words: &'a [String],
+) -> Result<Vec<(u32, &'a str)>, StoreError> {
+    let mut counted: Vec<(u32, &str)> = Vec::new();
+    for word in words {
+        counted.push((count(transaction, word, COMMON + 1)?, word));
+    }
+    counted.retain(|(nodes, _)| *nodes > 0);
+    counted.sort_by_key(|(nodes, _)| *nodes);
+    Ok(counted)
 }
 
-impl Index<'_> {
-    /// How many nodes are found, as far as that matters.
-    fn count(&self, wanted: &str) -> Result<u32, StoreError> {
-        let mut count = self.transaction.prepare_cached(
-            "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
-        )?;
-        let wanted = self.place.and(wanted);
-        Ok(count.query_row(params![wanted, WEIGHED + 1], |row| row.get(0))?)
-    }
+/// The words that are not common, as many of the rarest as can be weighed together.
+fn rarest<'a>(counted: &[(u32, &'a str)]) -> Vec<&'a str> {
+    let mut room = COMMON;
+    let rarest = counted.iter().take_while(|(nodes, _)| {
+        let fits = *nodes <= room;
+        room = room.saturating_sub(*nodes);
+        fits
+    });
+    rarest.map(|(_, word)| *word).collect()
+}
 
-    /// As many of the rarest words as can be weighed.
-    fn rarest(&self, words: &[String]) -> Result<Vec<String>, StoreError> {
-        let mut counted = Vec::new();
-        for word in quoted(words) {
-            counted.push((self.count(&word)?, word));
-        }
-        counted.retain(|(count, _)| *count > 0);
-        counted.sort();
-        let mut room = WEIGHED;
-        let mut rarest = Vec::new();
-        for (count, word) in counted {
-            if count > room && !rarest.is_empty() {
-                break;
-            }
-            room = room.saturating_sub(count);
-            rarest.push(word);
-        }
-        Ok(rarest)
-    }
+/// How many nodes have what is wanted, as far as the limit.
+fn count(transaction: &Transaction<'_>, wanted: &str, limit: u32) -> Result<u32, StoreError> {
+    let mut count = transaction.prepare_cached(
+        "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
+    )?;
+    Ok(count.query_row(params![wanted, limit], |row| row.get(0))?)
+}
 
-    /// The nodes that are found, by weight.
-    fn weigh(&self, wanted: &str) -> Result<Vec<(i64, f64)>, StoreError> {
-        let wanted = self.place.and(wanted);
-        let mut found: Vec<(i64, f64)> = match &self.place.files {
-            None => {
-                let mut select = self.transaction.prepare_cached(&format!(
-                    "SELECT rowid, -bm25(words, {WEIGHTS}) FROM words WHERE words MATCH ?1 LIMIT ?2"
-                ))?;
-                let found = select.query_map(params![wanted, WEIGHED], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })?;
-                found.collect::<Result<_, _>>()?
-            }
-            Some(files) => self.weigh_in(files, &wanted)?,
-        };
-        found.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-        Ok(found)
-    }
+/// The nodes with what is wanted, by weight.
+fn weigh(
+    transaction: &Transaction<'_>,
+    wanted: &str,
+    limit: u32,
+) -> Result<Vec<(i64, f64)>, StoreError> {
+    let mut select = transaction.prepare_cached(&format!(
+        "SELECT rowid, -bm25(words, {WEIGHTS}) FROM words WHERE words MATCH ?1 LIMIT ?2"
+    ))?;
+    let found = select.query_map(params![wanted, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut found: Vec<(i64, f64)> = found.collect::<Result<_, _>>()?;
+    found.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    Ok(found)
+}
 
-    fn weigh_in(&self, files: &HashSet<i64>, wanted: &str) -> Result<Vec<(i64, f64)>, StoreError> {
-        let mut select = self.transaction.prepare_cached(&format!(
-            "SELECT words.rowid, nodes.file, -bm25(words, {WEIGHTS}) FROM words \
-             CROSS JOIN nodes ON nodes.key = words.rowid WHERE words MATCH ?1 LIMIT ?2"
-        ))?;
-        let mut rows = select.query(params![wanted, LOOKED_AT])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            if files.contains(&row.get(1)?) {
-                found.push((row.get(0)?, row.get(2)?));
-                if found.len() == WEIGHED as usize {
-                    break;
-                }
-            }
-        }
-        Ok(found)
-    }
+/// The nodes with what is wanted.
+fn find(
+    transaction: &Transaction<'_>,
+    wanted: &str,
+    limit: u32,
+) -> Result<HashSet<i64>, StoreError> {
+    let mut select =
+        transaction.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2")?;
+    let found = select.query_map(params![wanted, limit], |row| row.get(0))?;
+    Ok(found.collect::<Result<_, _>>()?)
 }

@@ -6,6 +6,7 @@ use std::thread;
 
 use rusqlite::{Connection, params};
 
+use super::Sqlite;
 use crate::*;
 
 const VERSION_1: &str = include_str!("version-1.sql");
@@ -479,4 +480,134 @@ fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other() 
     assert_eq!(run.steps, ["one"]);
     assert_eq!(run.answer.as_deref(), Some("the answer"));
     assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
+}
+
+/// The tables of a file of the third version, which knew runs alone.
+const VERSION_3: &str = include_str!("tables.sql");
+
+#[test]
+fn a_store_of_the_third_version_has_no_nodes_until_it_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("runs.db");
+    let connection = Connection::open(&path).expect("a file");
+    connection.execute_batch(VERSION_3).expect("its tables");
+    for (name, value) in [("application_id", 0x4F76_6C6B), ("user_version", 3)] {
+        connection.pragma_update(None, name, value).expect("a mark");
+    }
+    drop(connection);
+    let reader = open(&at(&folder), Access::Read).expect("it can be read");
+    assert!(reader.files("shop").expect("files").is_empty());
+    assert!(found(&*reader, "order").is_empty());
+    assert!(reader.rooms().expect("rooms").is_empty());
+    let refused = put_order(&*reader).expect_err("it can only be read");
+    assert!(
+        matches!(refused, StoreError::ReadOnly { .. }),
+        "{refused:?}"
+    );
+    drop(reader);
+
+    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
+    let claim = begin(&*store, 1);
+    put_order(&*store).expect("it is kept");
+    drop(store);
+    let reader = open(&at(&folder), Access::Read).expect("it can be read");
+    assert_eq!(found(&*reader, "order"), ["Order"]);
+    read(&*reader, claim.id());
+}
+
+fn put_order(store: &dyn Store) -> Result<(), StoreError> {
+    let node = NewNode {
+        kind: NodeKind::Type,
+        name: "Order".to_owned(),
+        qualified: "Order".to_owned(),
+        parent: None,
+        language: "csharp".to_owned(),
+        lines: (1, 1),
+        span: 0..5,
+        text: "class Order".repeat(100),
+        metadata: "{}".to_owned(),
+    };
+    let file = NewFile {
+        path: "Order.cs",
+        hash: "1",
+        nodes: &[node],
+        mentions: &[],
+    };
+    store.put_files("shop", &[file])
+}
+
+fn found(store: &dyn Store, text: &str) -> Vec<String> {
+    let query = Query {
+        search: Search::Keyword(text),
+        filter: Filter::default(),
+        limit: 9,
+    };
+    let hits = store.search(&query).expect("hits");
+    hits.into_iter().map(|hit| hit.node.name).collect()
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_file_and_what_helps_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Sqlite::open(&folder.path().join("runs.db"), Access::Make).expect("a store");
+    put_order(&store).expect("it is kept");
+    let pages: i64 = store
+        .connection()
+        .pragma_query_value(None, "page_count", |row| row.get(0))
+        .expect("a number");
+    store
+        .connection()
+        .pragma_update_and_check(None, "max_page_count", pages + 4, |_| Ok(()))
+        .expect("a limit");
+    let text = "many words ".repeat(1_000);
+    let said = NewMessage {
+        sender: "ann",
+        role: "user",
+        text: &text,
+        at: 1,
+    };
+    let error = (0..100)
+        .find_map(|_| store.post("hall", &[said]).err())
+        .expect("there is not so much room");
+    assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
+    let error = error.to_string();
+    assert!(
+        error.contains("runs.db") && error.contains("make room"),
+        "{error}"
+    );
+    assert_eq!(found(&store, "order"), ["Order"]);
+    let kept = store.messages("hall", 100).expect("messages");
+    assert!(kept.iter().all(|message| message.text == text));
+}
+
+#[test]
+fn a_store_that_can_only_be_read_says_which_one_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(open(&at(&folder), Access::Make).expect("a store"));
+    let store = open(&at(&folder), Access::Read).expect("it can be read");
+    let error = put_order(&*store).expect_err("it can only be read");
+    assert!(matches!(error, StoreError::ReadOnly { .. }), "{error:?}");
+    let error = error.to_string();
+    assert!(
+        error.contains("runs.db") && error.contains("right to write"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_damaged_store_says_which_one_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = path(&folder);
+    let store = open(&at(&folder), Access::Make).expect("a store");
+    put_order(&*store).expect("it is kept");
+    drop(store);
+    let mut bytes = fs::read(&path).expect("bytes");
+    for page in bytes.chunks_mut(4096).skip(1) {
+        page.fill(0x55);
+    }
+    fs::write(&path, bytes).expect("a file");
+    let store = open(&at(&folder), Access::Read).expect("its first page is whole");
+    let error = store.files("shop").expect_err("it is damaged");
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+    assert!(error.to_string().contains("runs.db"), "{error}");
 }

@@ -163,7 +163,7 @@ pub(super) fn nearest(
     transaction: &Transaction<'_>,
     codes: &Codes,
     vector: Vector<'_>,
-    place: &Place,
+    place: &Place<'_>,
     limit: usize,
 ) -> Result<Vec<(i64, f64)>, StoreError> {
     let Some(model) = model(transaction, vector.model)? else {
@@ -174,7 +174,15 @@ pub(super) fn nearest(
     let mut select =
         transaction.prepare_cached("SELECT vector FROM vectors WHERE model = ?1 AND node = ?2")?;
     let mut best: BinaryHeap<Near> = BinaryHeap::new();
-    for (bound, node) in known.by_bound(&code(&unit), place) {
+    let files = place.files(transaction)?;
+    let language = place.language();
+    let is_wanted = |known: &Known| {
+        language.is_none_or(|wanted| wanted == known.language)
+            && files
+                .as_ref()
+                .is_none_or(|files| files.contains(&known.file))
+    };
+    for (bound, node) in known.by_bound(&code(&unit), is_wanted) {
         let is_full = best.len() >= limit;
         if is_full && best.peek().is_none_or(|farthest| bound < farthest.cosine) {
             break;
@@ -268,11 +276,15 @@ impl Coded {
     }
 
     /// The nodes in the order of how near their vectors can be at most, with that.
-    fn by_bound(&self, code: &[u64], place: &Place) -> impl Iterator<Item = (f32, i64)> {
+    fn by_bound(
+        &self,
+        code: &[u64],
+        is_wanted: impl Fn(&Known) -> bool,
+    ) -> impl Iterator<Item = (f32, i64)> {
         let bits = code.len() * 64;
         let mut by_difference: Vec<Vec<i64>> = vec![Vec::new(); bits + 1];
         for (known, words) in self.nodes.iter().zip(self.words.chunks_exact(code.len())) {
-            if place.holds(known.file, known.language) {
+            if is_wanted(known) {
                 by_difference[difference(code, words)].push(known.key);
             }
         }

@@ -6,6 +6,8 @@ mod engines;
 mod indexing;
 // What personas remember.
 mod memories;
+// The processes that read and write one file, and what becomes of it when one is killed.
+mod processes;
 // Mentions become edges.
 mod resolving;
 // What is said in rooms.

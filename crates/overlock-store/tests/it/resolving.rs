@@ -153,7 +153,7 @@ pub(crate) fn a_change_costs_what_speaks_of_it(fresh: &Fresh) {
 /// in a repository in which nothing else ever was.
 pub(crate) fn edges_are_those_of_an_index_made_anew(fresh: &Fresh) {
     let store = &*fresh.store;
-    for seed in 0..60 {
+    for seed in 0..150 {
         let mut random = Random(seed);
         let repository = format!("changed {seed}");
         let mut left: BTreeMap<String, Sketch> = BTreeMap::new();
