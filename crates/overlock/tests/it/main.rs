@@ -9,6 +9,7 @@ mod code;
 mod complete;
 mod cut;
 mod fit;
+mod index;
 mod models;
 mod render;
 mod repair;
