@@ -285,7 +285,10 @@ impl<'a> Reader<'a> {
             return true;
         };
         // An expression goes on after these, on whatever line.
-        if b",=<>+-|".iter().any(|mark| before.is_mark(self.text, *mark)) {
+        if b",=<>+-|"
+            .iter()
+            .any(|mark| before.is_mark(self.text, *mark))
+        {
             return false;
         }
         let token = self.tokens[index];

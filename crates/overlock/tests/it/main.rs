@@ -4,6 +4,7 @@
 mod program;
 
 // One file each: what a command answers, to people and to machines.
+mod chat;
 mod close;
 mod code;
 mod complete;
