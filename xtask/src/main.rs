@@ -12,6 +12,7 @@ mod judges;
 mod load;
 mod models;
 mod packages;
+mod postgres;
 mod shell;
 mod steps;
 mod test;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
 use crate::steps::{self, Step};
-use crate::{clients, count, described, documents, fuzz, judges, load, tools};
+use crate::{clients, count, described, documents, fuzz, judges, load, postgres, tools};
 
 const STEPS: &[Step] = &[
     Step {
@@ -106,8 +106,9 @@ fn install() -> Result<String> {
     judges::verdicts()?;
     clients::install()?;
     described::install()?;
+    postgres::install()?;
     Ok(format!(
-        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis"
+        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis, PostgreSQL with pgvector"
     ))
 }
 
@@ -122,6 +123,8 @@ fn tests() -> Result<String> {
     }
     command.env(tools::JSON_TEST_SUITE_VARIABLE, tools::json_test_suite()?);
     command.env(judges::VARIABLE, judges::verdicts()?);
+    let server = postgres::Server::start()?;
+    command.env(postgres::VARIABLE, &server.address);
     // A change must not pass or fail by luck: the same documents every time. A plain `cargo test`
     // draws others, and `cargo xtask fuzz` looks further.
     command.env("PROPTEST_RNG_SEED", "1");

@@ -16,6 +16,7 @@ use overlock_json::Cut;
 use overlock_model::{ContinuationOptions, Outcome, Reason};
 use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work, Writes};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 use crate::api::{CallBudget, ListedRun, Part, RecordedStep};
 use crate::events::{Event, EventKind, Events, Later};
@@ -105,7 +106,7 @@ impl Recorder {
     }
 
     /// Marks a run as being worked on, unless somebody works on it, here or in another process.
-    pub(crate) fn work_on(self: &Arc<Self>, id: &RunId) -> Result<Option<Live>, RecordError> {
+    pub(crate) async fn work_on(self: &Arc<Self>, id: &RunId) -> Result<Option<Live>, RecordError> {
         if !self.live().insert(id.clone()) {
             return Ok(None);
         }
@@ -114,7 +115,10 @@ impl Recorder {
             id: id.clone(),
             work: None,
         };
-        live.work = self.store.work_on(id)?;
+        let (store, id) = (Arc::clone(&self.store), id.clone());
+        // The store may be on another machine.
+        let work = spawn_blocking(move || store.work_on(&id)).await;
+        live.work = work.map_err(|_| RecordError::Closed)??;
         Ok(live.work.is_some().then_some(live))
     }
 
@@ -522,11 +526,11 @@ mod tests {
     async fn a_run_is_worked_on_by_one_until_they_let_go() {
         let (recorder, _) = recorded(Record::Off).await;
         let id = recorder.new_id();
-        let work_on = || recorder.work_on(&id).expect("a store");
-        let live = work_on().expect("nobody works on it");
-        assert!(work_on().is_none());
+        let work_on = async || recorder.work_on(&id).await.expect("a store");
+        let live = work_on().await.expect("nobody works on it");
+        assert!(work_on().await.is_none());
         drop(live);
-        assert!(work_on().is_some());
+        assert!(work_on().await.is_some());
     }
 
     #[tokio::test]

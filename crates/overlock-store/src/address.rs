@@ -1,52 +1,342 @@
 //! Where is the store?
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Debug, Display, Formatter, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// The address of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreAddress {
     /// A file, `sqlite://FILE`.
     Sqlite(PathBuf),
+    /// A database, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
+    Postgres(Box<PostgresAddress>),
 }
+
+/// The address of a store in `PostgreSQL`. However it is shown, the password is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostgresAddress {
+    /// Who connects.
+    pub user: String,
+    /// What they show; without one it is looked for in the variable `PGPASSWORD`.
+    pub password: Option<Password>,
+    /// The machine: a name or an address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The database.
+    pub database: String,
+    /// The schema with the tables, `?schema=NAME`. Only lower case letters, digits and underscores.
+    pub schema: String,
+    /// Whether the way there is encrypted, `?sslmode=…`.
+    pub encryption: Encryption,
+    /// Who vouches for the server besides those whom the system trusts, `?sslrootcert=FILE`.
+    pub root_certificate: Option<PathBuf>,
+    /// How long it may take to connect, `?connect_timeout=SECONDS`.
+    pub connect_timeout: Duration,
+}
+
+/// Whether the way to a server is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// It is not.
+    Disable,
+    /// It is if the server can; whose the server is is not looked at.
+    Prefer,
+    /// It is, and the server must show a certificate for its name.
+    Require,
+}
+
+impl Encryption {
+    const ALL: [Self; 3] = [Self::Disable, Self::Prefer, Self::Require];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+        }
+    }
+}
+
+/// A password, which no message shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(pub String);
+
+impl Debug for Password {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(HIDDEN)
+    }
+}
+
+/// What stands for a password.
+const HIDDEN: &str = "…";
+
+const PORT: u16 = 5432;
+const SCHEMA: &str = "overlock";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest name that `PostgreSQL` keeps whole.
+const LONGEST_NAME: usize = 63;
 
 /// An address that names no store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{address}` is not the address of a store: it should look like `sqlite://runs.db` or `sqlite:///var/lib/overlock/runs.db`"
+    "`{address}` is not the address of a store: {}it should look like `sqlite://runs.db`, `sqlite:///var/lib/overlock/runs.db` or `postgres://user:password@host:5432/database`",
+    reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default()
 )]
 pub struct AddressError {
-    /// The address.
+    /// The address, without what may be a password.
     pub address: String,
+    /// What is wrong with it, if it is nearly one.
+    pub reason: Option<String>,
 }
 
 impl FromStr for StoreAddress {
     type Err = AddressError;
 
     fn from_str(address: &str) -> Result<Self, AddressError> {
-        match address.strip_prefix("sqlite://") {
+        let wrong = |reason| AddressError {
+            address: without_password(address),
+            reason,
+        };
+        if let Some(file) = address.strip_prefix("sqlite://") {
             // What SQLite reads these as is gone with the process, or is another file.
-            Some(file) if !file.is_empty() && file != ":memory:" && !file.starts_with("file:") => {
-                Ok(Self::Sqlite(PathBuf::from(file)))
-            }
-            _ => Err(AddressError {
-                address: address.to_owned(),
-            }),
+            let is_file = !file.is_empty() && file != ":memory:" && !file.starts_with("file:");
+            let file = is_file.then(|| Self::Sqlite(PathBuf::from(file)));
+            return file.ok_or_else(|| wrong(None));
         }
+        let postgres = address
+            .strip_prefix("postgres://")
+            .or_else(|| address.strip_prefix("postgresql://"));
+        let Some(rest) = postgres else {
+            return Err(wrong(None));
+        };
+        let read = PostgresAddress::read(rest).map_err(|reason| wrong(Some(reason)))?;
+        Ok(Self::Postgres(Box::new(read)))
     }
+}
+
+impl PostgresAddress {
+    /// Reads what follows the scheme; what is wrong with it, without its password.
+    fn read(rest: &str) -> Result<Self, String> {
+        // Whatever is before the last `@` that can be one is who connects: a password with a `/` or
+        // a `?` that is not encoded must not become part of anything that is shown.
+        let (who, place) = rest.rsplit_once('@').ok_or("it names no user")?;
+        let (user, password) = match who.split_once(':') {
+            Some((user, password)) => (user, Some(decoded(password)?)),
+            None => (who, None),
+        };
+        let (place, parameters) = place.split_once('?').unwrap_or((place, ""));
+        let (server, database) = place.split_once('/').ok_or("it names no database")?;
+        let (host, port) = host_and_port(server)?;
+        let mut address = Self {
+            user: decoded(user)?,
+            password: password.map(Password),
+            host,
+            port,
+            database: decoded(database)?,
+            schema: SCHEMA.to_owned(),
+            encryption: Encryption::Prefer,
+            root_certificate: None,
+            connect_timeout: CONNECT_TIMEOUT,
+        };
+        if address.user.is_empty() {
+            return Err("it names no user".into());
+        }
+        if address.database.is_empty() {
+            return Err("it names no database".into());
+        }
+        for parameter in parameters.split('&').filter(|one| !one.is_empty()) {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            address.set(name, decoded(value)?)?;
+        }
+        Ok(address)
+    }
+
+    fn set(&mut self, name: &str, value: String) -> Result<(), String> {
+        match name {
+            "schema" if is_schema(&value) => self.schema = value,
+            "schema" => {
+                return Err(format!(
+                    "`schema` must have from 1 to {LONGEST_NAME} lower case letters, digits and underscores"
+                ));
+            }
+            "sslmode" => {
+                let mut known = Encryption::ALL.into_iter();
+                let known = known.find(|encryption| encryption.as_str() == value);
+                self.encryption =
+                    known.ok_or("`sslmode` must be `disable`, `prefer` or `require`")?;
+            }
+            "sslrootcert" => self.root_certificate = Some(PathBuf::from(value)),
+            "connect_timeout" => {
+                let seconds = value
+                    .parse()
+                    .ok()
+                    .filter(|seconds| (1..=3600).contains(seconds));
+                let seconds = seconds.ok_or("`connect_timeout` must be from 1 to 3600 seconds")?;
+                self.connect_timeout = Duration::from_secs(seconds);
+            }
+            _ => {
+                return Err(
+                    "after `?` there may be `schema`, `sslmode`, `sslrootcert` and `connect_timeout`"
+                        .into(),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn host_and_port(server: &str) -> Result<(String, u16), String> {
+    let (host, port) = match server.strip_prefix('[') {
+        // An address of version 6, which is full of colons.
+        Some(bracketed) => {
+            let (host, rest) = bracketed.split_once(']').ok_or("a `]` is missing")?;
+            (host, rest.strip_prefix(':'))
+        }
+        None => match server.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (server, None),
+        },
+    };
+    if host.is_empty() {
+        return Err("it names no host".into());
+    }
+    let port = match port {
+        None | Some("") => PORT,
+        Some(port) => port
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or("the port must be a number from 1 to 65535")?,
+    };
+    Ok((decoded(host)?, port))
+}
+
+fn is_schema(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    let starts = name.bytes().next().is_some_and(is_letter);
+    // The names that begin so are the server's own.
+    starts
+        && name.len() <= LONGEST_NAME
+        && !name.starts_with("pg_")
+        && name
+            .bytes()
+            .all(|byte| is_letter(byte) || byte.is_ascii_digit())
+}
+
+/// A part of an address without its percent signs.
+fn decoded(text: &str) -> Result<String, String> {
+    let wrong = "a `%` must be followed by two hexadecimal digits, and make a text with them";
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || {
+            let digit = char::from(rest.next()?).to_digit(16)?;
+            u8::try_from(digit).ok()
+        };
+        let (Some(high), Some(low)) = (digit(), digit()) else {
+            return Err(wrong.into());
+        };
+        bytes.push(high << 4 | low);
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text),
+        _ => Err(wrong.into()),
+    }
+}
+
+/// A part of an address with percent signs for what means something there.
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}"); // a string takes everything
+        }
+        encoded
+    })
+}
+
+/// An address to be shown, whatever is wrong with it.
+fn without_password(address: &str) -> String {
+    if address.starts_with("sqlite:") {
+        return address.to_owned();
+    }
+    let scheme = address.split("://").next().unwrap_or_default();
+    let is_scheme = scheme != address && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let (scheme, rest) = address.split_at(if is_scheme { scheme.len() + 3 } else { 0 });
+    // What follows the last `@` can be shown, but for parameters, which may hold a password too.
+    let (who, place) = match rest.rsplit_once('@') {
+        Some((who, place)) => (who, format!("@{place}")),
+        None => (rest, String::new()),
+    };
+    let place = place.split('?').next().unwrap_or_default();
+    let who = match who.split_once(':') {
+        Some((user, _)) => format!("{user}:{HIDDEN}"),
+        None => who.split('?').next().unwrap_or_default().to_owned(),
+    };
+    format!("{scheme}{who}{place}")
 }
 
 impl Display for StoreAddress {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(file) => write!(formatter, "sqlite://{}", file.display()),
+            Self::Postgres(address) => Display::fmt(address, formatter),
         }
+    }
+}
+
+/// The address without the password.
+impl Display for PostgresAddress {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            encoded(&self.host)
+        };
+        let (user, database) = (encoded(&self.user), encoded(&self.database));
+        write!(
+            formatter,
+            "postgres://{user}@{host}:{}/{database}",
+            self.port
+        )?;
+        let mut sign = '?';
+        let mut parameter = |name, value: &str| {
+            write!(formatter, "{sign}{name}={}", encoded(value))?;
+            sign = '&';
+            Ok(())
+        };
+        if self.schema != SCHEMA {
+            parameter("schema", &self.schema)?;
+        }
+        if self.encryption != Encryption::Prefer {
+            parameter("sslmode", self.encryption.as_str())?;
+        }
+        if let Some(file) = &self.root_certificate {
+            parameter("sslrootcert", &file.to_string_lossy())?;
+        }
+        if self.connect_timeout != CONNECT_TIMEOUT {
+            parameter(
+                "connect_timeout",
+                &self.connect_timeout.as_secs().to_string(),
+            )?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -55,10 +345,31 @@ mod tests {
             "sqlite://runs.db",
             "sqlite:///var/lib/runs.db",
             "sqlite://a b/ü.db",
+            "postgres://me@db.example:5433/runs",
+            "postgres://me@[::1]:5432/a%20b",
+            "postgres://a%40b@127.0.0.1:5432/runs?schema=mine&sslmode=require&sslrootcert=%2Fetc%2Fca.pem&connect_timeout=3",
         ] {
             let read: StoreAddress = address.parse().expect("it is an address");
             assert_eq!(read.to_string(), address);
         }
+    }
+
+    #[test]
+    fn reads_all_that_an_address_says() {
+        let address = "postgresql://me:p%2Fq%3A@db/runs?sslmode=disable";
+        let read: StoreAddress = address.parse().expect("it is an address");
+        let expected = PostgresAddress {
+            user: "me".into(),
+            password: Some(Password("p/q:".into())),
+            host: "db".into(),
+            port: 5432,
+            database: "runs".into(),
+            schema: "overlock".into(),
+            encryption: Encryption::Disable,
+            root_certificate: None,
+            connect_timeout: Duration::from_secs(10),
+        };
+        assert_eq!(read, StoreAddress::Postgres(Box::new(expected)));
     }
 
     #[test]
@@ -70,11 +381,59 @@ mod tests {
             "mysql://x",
             "sqlite://:memory:",
             "sqlite://file:x?mode=memory",
+            "postgres://",
+            "postgres://db/runs",
+            "postgres://me@db",
+            "postgres://me@db/",
+            "postgres://@db/runs",
+            "postgres://me@:5432/runs",
+            "postgres://me@db:0/runs",
+            "postgres://me@db:many/runs",
+            "postgres://me@[::1/runs",
+            "postgres://me%4@db/runs",
+            "postgres://me@db/runs?sslmode=maybe",
+            "postgres://me@db/runs?schema=A%22B",
+            "postgres://me@db/runs?schema=pg_catalog",
+            "postgres://me@db/runs?connect_timeout=0",
+            "postgres://me@db/runs?host=elsewhere",
         ] {
             let error = address
                 .parse::<StoreAddress>()
                 .expect_err("it is no address");
-            assert!(error.to_string().contains("sqlite://"), "{error}");
+            let told = error.to_string();
+            assert!(told.contains("sqlite://"), "{told}");
+            assert!(told.contains("postgres://user:password@host"), "{told}");
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_an_address_that_is_nearly_one() {
+        let error = "postgres://me:secret@db".parse::<StoreAddress>();
+        let told = error.expect_err("it is none").to_string();
+        assert!(
+            told.starts_with(
+                "`postgres://me:…@db` is not the address of a store: it names no database; "
+            ),
+            "{told}"
+        );
+    }
+
+    proptest! {
+        /// However a password is written, and whatever is wrong around it, nothing shows it.
+        #[test]
+        fn a_password_is_never_shown(
+            scheme in "postgres(ql)?://|mysql://|postgres:|",
+            password in "[ -~]{0,8}KoZ8w[ -~é]{0,8}",
+            place in "(@[a-z]{1,5}(:[0-9]{1,6})?)?(/[a-z]{0,5})?(\\?(sslmode|password)=[a-z]{1,5})?",
+        ) {
+            // Else the end of it is where the host should be, and nobody can tell.
+            prop_assume!(place.starts_with('@') || !password.contains('@'));
+            let address = format!("{scheme}me:{password}{place}");
+            let shown = match address.parse::<StoreAddress>() {
+                Ok(read) => format!("{read} {read:?}"),
+                Err(error) => format!("{error} {error:?}"),
+            };
+            prop_assert!(!shown.contains("KoZ8w"), "{shown}");
         }
     }
 }

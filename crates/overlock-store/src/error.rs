@@ -57,6 +57,12 @@ pub enum StoreError {
         /// Where it is.
         place: String,
     },
+    /// There is a run of that name.
+    #[error("there is a run `{id}` already")]
+    Taken {
+        /// The run.
+        id: RunId,
+    },
     /// Somebody else has taken the run up since.
     #[error("another process is going on with run `{id}`")]
     Superseded {
@@ -116,6 +122,14 @@ pub enum StoreError {
         model: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The server has nothing to keep vectors in.
+    #[error(
+        "semantic search needs pgvector, which `{place}` has not: search by keywords, or have the extension `vector` made there"
+    )]
+    NoVectors {
+        /// The store.
+        place: String,
     },
     /// Reading or writing failed.
     #[error("the store could not be read or written")]

@@ -28,16 +28,19 @@
 mod address;
 mod conversations;
 mod error;
+mod fusion;
 mod memories;
 mod naming;
 mod nodes;
 mod paths;
+mod postgres;
 mod runs;
 mod sqlite;
 mod store;
+mod vectors;
 mod words;
 
-pub use address::{AddressError, StoreAddress};
+pub use address::{AddressError, Encryption, Password, PostgresAddress, StoreAddress};
 pub use conversations::{Conversations, Message, NewMessage, RoomSummary};
 pub use error::{Cause, StoreError};
 pub use memories::{Importance, ImportanceError, Memories, Memory, NewMemory, Recall};

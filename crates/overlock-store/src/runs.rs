@@ -111,6 +111,8 @@ pub enum Begun {
     Before(RunId),
     /// One did before that was asked something else.
     Otherwise,
+    /// Somebody else is just about to begin one.
+    Meanwhile,
 }
 
 /// The name of a run: thirteen letters and digits, of which the first ten tell when it began, so

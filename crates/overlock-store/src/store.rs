@@ -11,6 +11,7 @@ use crate::conversations::Conversations;
 use crate::error::StoreError;
 use crate::memories::Memories;
 use crate::nodes::Nodes;
+use crate::postgres::Postgres;
 use crate::runs::{Runs, Writes, transact};
 use crate::sqlite::Sqlite;
 
@@ -40,6 +41,7 @@ pub enum Access {
 pub fn open(address: &StoreAddress, access: Access) -> Result<Arc<dyn Store>, StoreError> {
     match address {
         StoreAddress::Sqlite(path) => Ok(Arc::new(Sqlite::open(path, access)?)),
+        StoreAddress::Postgres(address) => Ok(Arc::new(Postgres::open(address, access)?)),
     }
 }
 

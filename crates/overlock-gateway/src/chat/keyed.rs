@@ -112,11 +112,11 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
     let about = Arc::new(job.about(text, true));
     let (id, at, digest) = (recorder.new_id(), now(), digest(&[text.as_bytes()]));
     // It is marked before anybody else can find it.
-    let work_on = |id: &RunId| {
-        let live = recorder.work_on(id).map_err(|error| unkept(&error))?;
-        live.ok_or_else(in_use)
+    let work_on = async |id: &RunId| {
+        let live = recorder.work_on(id).await;
+        live.map_err(|error| unkept(&error))?.ok_or_else(in_use)
     };
-    let live = work_on(&id)?;
+    let live = work_on(&id).await?;
     let begun = {
         let about = Arc::clone(&about);
         let begin =
@@ -128,6 +128,7 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
             return Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)));
         }
         Begun::Before(known) => known,
+        Begun::Meanwhile => return Err(in_use()),
         Begun::Otherwise => {
             return Err(ApiError::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -137,7 +138,7 @@ pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, A
             .with_code("idempotency_key_reused"));
         }
     };
-    let live = work_on(&known)?;
+    let live = work_on(&known).await?;
     let taken = {
         let known = known.clone();
         recorder.write(move |writes| writes.take_up(&known)).await

@@ -128,6 +128,8 @@ impl Queue {
                 done.extend(writes.drain(..).map(|write| write.make(made)));
             });
             if written.is_err() {
+                // Whoever waits hears of it now, even if nothing could be begun.
+                writes.clear();
                 done.clear();
                 continue;
             }

@@ -53,7 +53,7 @@ impl Writes for InTransaction<'_> {
         let number = self
             .prepared(
                 "INSERT INTO runs (id, began_at, model, request, options, conditions) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING claim",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING RETURNING claim",
             )?
             .query_row(
                 params![
@@ -65,11 +65,13 @@ impl Writes for InTransaction<'_> {
                     run.conditions
                 ],
                 |row| row.get(0),
-            )?;
-        Ok(Claim {
-            id: run.id.clone(),
-            number,
-        })
+            )
+            .optional()?;
+        let id = run.id.clone();
+        match number {
+            Some(number) => Ok(Claim { id, number }),
+            None => Err(StoreError::Taken { id }),
+        }
     }
 
     fn begin_once(
@@ -142,9 +144,9 @@ impl Writes for InTransaction<'_> {
 
     fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
         let begun = &run.begun;
-        self.prepared(
+        let told = self.prepared(
             "INSERT INTO runs (id, began_at, model, request, options, conditions, ended_at, outcome) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
         )?
         .execute(params![
             begun.id.as_str(),
@@ -156,6 +158,10 @@ impl Writes for InTransaction<'_> {
             number(run.at),
             run.outcome
         ])?;
+        if told == 0 {
+            let id = begun.id.clone();
+            return Err(StoreError::Taken { id });
+        }
         for (number, body) in (1_u32..).zip(run.steps) {
             self.prepared("INSERT INTO steps (run, number, body) VALUES (?1, ?2, ?3)")?
                 .execute(params![begun.id.as_str(), number, body])?;

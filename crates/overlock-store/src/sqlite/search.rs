@@ -5,15 +5,16 @@
 //! a search slow without making it better: only rare words are weighed, and of nodes that have but
 //! common words no more than so many, those first that are called so.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::{Transaction, params};
 
 use super::nodes;
 use super::vectors::{self, Codes};
 use crate::error::StoreError;
+use crate::fusion::ranked;
 use crate::naming;
-use crate::nodes::{Filter, Hit, NewNode, Query, Search, Vector};
+use crate::nodes::{Filter, Hit, NewNode, Query};
 use crate::paths::{self, PathPattern};
 use crate::words;
 
@@ -28,12 +29,6 @@ const WIDE: u32 = 20_000;
 
 /// How many common words are weighed.
 const WEIGHED_WORDS: usize = 3;
-
-/// How many of each list come into the common one, at least.
-const FUSED: usize = 60;
-
-/// How much less the first places of a list mean (reciprocal rank fusion).
-const DAMPING: f64 = 60.0;
 
 /// A word in the name of a node counts as much as so many in its text.
 const WEIGHTS: &str = "0.0, 8.0, 1.0";
@@ -186,26 +181,14 @@ pub(super) fn search(
     codes: &Codes,
     query: &Query<'_>,
 ) -> Result<Vec<Hit>, StoreError> {
-    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let Some(place) = Place::of(transaction, &query.filter)? else {
         return Ok(Vec::new());
     };
-    let keyword = |text: &str, count| by_words(transaction, text, &place, count);
-    let semantic =
-        |vector: Vector<'_>, count| vectors::nearest(transaction, codes, vector, &place, count);
-    let mut found = match query.search {
-        Search::Keyword(text) => ranked(&keyword(text, limit)?, &[], |_, score| score),
-        Search::Semantic(vector) => ranked(&[], &semantic(vector, limit)?, |_, score| score),
-        Search::Hybrid(text, vector) => {
-            let count = limit.max(FUSED);
-            ranked(
-                &keyword(text, count)?,
-                &semantic(vector, count)?,
-                |rank, _| 1.0 / (DAMPING + f64::from(rank)),
-            )
-        }
-    };
-    found.truncate(limit);
+    let found = ranked(
+        query,
+        |text, count| by_words(transaction, text, &place, count),
+        |vector, count| vectors::nearest(transaction, codes, vector, &place, count),
+    )?;
     let hits = found.into_iter().map(|found| {
         Ok(Hit {
             node: nodes::node(transaction, found.node)?,
@@ -215,48 +198,6 @@ pub(super) fn search(
         })
     });
     hits.collect()
-}
-
-/// A node that was found by one list or by both.
-struct Found {
-    node: i64,
-    score: f64,
-    keyword: Option<u32>,
-    semantic: Option<u32>,
-}
-
-/// One list of two, by the sum of what each place and its score are worth.
-fn ranked(
-    by_words: &[(i64, f64)],
-    by_vectors: &[(i64, f64)],
-    worth: impl Fn(u32, f64) -> f64,
-) -> Vec<Found> {
-    let mut places: HashMap<i64, usize> = HashMap::new();
-    let mut found: Vec<Found> = Vec::new();
-    for (is_by_words, list) in [(true, by_words), (false, by_vectors)] {
-        for (rank, (node, score)) in (1..).zip(list) {
-            let place = *places.entry(*node).or_insert(found.len());
-            if place == found.len() {
-                found.push(Found {
-                    node: *node,
-                    score: 0.0,
-                    keyword: None,
-                    semantic: None,
-                });
-            }
-            let found = &mut found[place];
-            found.score += worth(rank, *score);
-            let list = if is_by_words {
-                &mut found.keyword
-            } else {
-                &mut found.semantic
-            };
-            *list = Some(rank);
-        }
-    }
-    // Equals stay in the order they were found in.
-    found.sort_by(|one, other| other.score.total_cmp(&one.score));
-    found
 }
 
 /// The nodes with the words of a query: those that are called so, those with all of its words, and

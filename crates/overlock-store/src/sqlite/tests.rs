@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use rusqlite::{Connection, params};
 
@@ -64,107 +63,6 @@ fn write_version_1(path: &Path) -> RunId {
     id
 }
 
-#[test]
-fn gives_back_what_it_was_given() {
-    let store = in_memory().expect("a store");
-    let claim = begin(&*store, 1000);
-    for number in 1..=3 {
-        store
-            .add_step(&claim, number, &format!("step {number}"))
-            .expect("a step");
-    }
-    store.end(&claim, 2000, "complete").expect("an end");
-    let run = read(&*store, claim.id());
-    assert_eq!(run.steps, ["step 1", "step 2", "step 3"]);
-    assert_eq!(run.conditions, r#"{"upstream": "here"}"#);
-    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
-    assert_eq!(
-        (run.summary.began_at, run.summary.ended_at),
-        (1000, Some(2000))
-    );
-    assert_eq!(run.summary.steps, 3);
-}
-
-#[test]
-fn steps_are_recorded_once_and_without_gaps() {
-    let store = in_memory().expect("a store");
-    let claim = begin(&*store, 1000);
-    store.add_step(&claim, 1, "first").expect("a step");
-    for number in [0, 1, 3] {
-        let error = store.add_step(&claim, number, "other").expect_err("no");
-        assert!(
-            matches!(error, StoreError::OutOfOrder { number: found, .. } if found == number),
-            "{error}"
-        );
-    }
-    assert_eq!(read(&*store, claim.id()).steps, ["first"]);
-}
-
-#[test]
-fn who_was_taken_for_dead_cannot_write_any_more() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let [one, other] = [(); 2].map(|()| open(&at(&folder), Access::Make).expect("a store"));
-    let late = begin(&*one, 1000);
-    one.add_step(&late, 1, "step").expect("a step");
-    let (run, claim) = other
-        .take_up(late.id())
-        .expect("it can be claimed")
-        .expect("it is there");
-    assert_eq!(run.steps, ["step"]);
-
-    let refused = [
-        one.add_step(&late, 2, "late").expect_err("no"),
-        one.end(&late, 2000, "partial").expect_err("no"),
-    ];
-    for error in refused {
-        assert!(matches!(error, StoreError::Superseded { .. }), "{error}");
-    }
-    other.add_step(&claim, 2, "step").expect("a step");
-    other.end(&claim, 3000, "complete").expect("an end");
-    one.end(&late, 4000, "partial").expect_err("no");
-    let run = read(&*one, claim.id());
-    assert_eq!(run.steps.len(), 2);
-    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
-    assert_eq!(run.summary.ended_at, Some(3000));
-}
-
-#[test]
-fn a_run_is_worked_on_by_one_at_a_time() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let [one, other] = [(); 2].map(|()| open(&at(&folder), Access::Make).expect("a store"));
-    let work_on = |store: &dyn Store, id| store.work_on(id).expect("it can be locked");
-    let [id, another] = [1, 2].map(|at| RunId::new(at, at));
-    let work = work_on(&*one, &id).expect("nobody works on it");
-    assert!(work_on(&*other, &id).is_none());
-    assert!(work_on(&*one, &id).is_none());
-    assert!(work_on(&*other, &another).is_some());
-    drop(work);
-    assert!(work_on(&*other, &id).is_some());
-}
-
-#[test]
-fn many_who_want_to_work_on_a_run_never_do_so_together() {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    let folder = tempfile::tempdir().expect("a folder");
-    let (id, working) = (RunId::new(1, 1), AtomicU32::new(0));
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let store = open(&at(&folder), Access::Make).expect("a store");
-                for _ in 0..500 {
-                    if let Some(work) = store.work_on(&id).expect("it can be locked") {
-                        assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0);
-                        thread::yield_now();
-                        working.fetch_sub(1, Ordering::SeqCst);
-                        drop(work);
-                    }
-                }
-            });
-        }
-    });
-}
-
 #[cfg(unix)]
 #[test]
 fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
@@ -179,39 +77,6 @@ fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
     assert!(live.join(id.as_str()).exists());
     drop(work);
     assert_eq!(fs::read_dir(&live).expect("a folder").count(), 0);
-}
-
-#[test]
-fn nobody_takes_up_what_is_not_there() {
-    let store = in_memory().expect("a store");
-    let id = RunId::new(1, 1);
-    assert_eq!(store.take_up(&id).expect("it can be read"), None);
-}
-
-#[test]
-fn lists_the_latest_first() {
-    let store = in_memory().expect("a store");
-    let claims = [10, 30, 20].map(|at| begin(&*store, at));
-    let latest = store.latest(2).expect("a list");
-    let latest: Vec<&RunId> = latest.iter().map(|run| &run.id).collect();
-    assert_eq!(latest, [claims[1].id(), claims[2].id()]);
-}
-
-#[test]
-fn many_begin_at_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    thread::scope(|scope| {
-        for number in 0..8 {
-            let address = at(&folder);
-            scope.spawn(move || {
-                let store = open(&address, Access::Make).expect("a store");
-                let claim = begin(&*store, number);
-                store.add_step(&claim, 1, "step").expect("a step");
-            });
-        }
-    });
-    let store = open(&at(&folder), Access::Read).expect("a store");
-    assert_eq!(store.latest(20).expect("a list").len(), 8);
 }
 
 #[test]
@@ -399,87 +264,6 @@ mod on_unix {
         read(&*store, claim.id());
         permit(folder.path(), 0o700);
     }
-}
-
-#[test]
-fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded() {
-    let store = in_memory().expect("a store");
-    let claim = begin(&*store, 1000);
-    for (number, body) in [(1, "one"), (2, "two")] {
-        store.add_step(&claim, number, body).expect("a step");
-    }
-    store.end(&claim, 2000, "an outcome").expect("an end");
-    let recorded = read(&*store, claim.id());
-
-    let id = RunId::new(3000, 1);
-    let told = EndedRun {
-        begun: NewRun {
-            id: &id,
-            at: recorded.summary.began_at,
-            model: &recorded.summary.model,
-            request: &recorded.request,
-            options: &recorded.options,
-            conditions: &recorded.conditions,
-        },
-        steps: &recorded.steps,
-        at: 2000,
-        outcome: "an outcome",
-    };
-    store
-        .together(|writes| writes.tell(&told))
-        .and_then(|told| told)
-        .expect("it can be told");
-    let mut read = read(&*store, &id);
-    read.summary.id = recorded.summary.id.clone();
-    assert_eq!(read, recorded);
-}
-
-#[test]
-fn a_key_begins_one_run() {
-    let store = in_memory().expect("a store");
-    let begin_once = |at: u64, key: &str, digest: &str| {
-        let id = RunId::new(at, at);
-        let run = NewRun {
-            id: &id,
-            at,
-            model: "a-model",
-            request: "{}",
-            options: "{}",
-            conditions: "{}",
-        };
-        let begun = store.together(|writes| writes.begin_once(key, digest, &run));
-        begun.expect("a store").expect("it can be written")
-    };
-    let Begun::Now(claim) = begin_once(1000, "key", "this") else {
-        panic!("it is the first");
-    };
-    assert_eq!(
-        begin_once(2000, "key", "this"),
-        Begun::Before(claim.id().clone())
-    );
-    assert_eq!(begin_once(3000, "key", "that"), Begun::Otherwise);
-    assert!(matches!(begin_once(4000, "other", "that"), Begun::Now(_)));
-    assert_eq!(store.latest(10).expect("a list").len(), 2);
-}
-
-#[test]
-fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other() {
-    let store = in_memory().expect("a store");
-    let [one, two] = [1000, 2000].map(|at| begin(&*store, at));
-    let results = store.together(|writes| {
-        [
-            writes.add_step(&one, 1, "one"),
-            writes.add_step(&two, 5, "out of order"),
-            writes.keep_answer(&one, "the answer"),
-            writes.end(&one, 3000, "complete"),
-        ]
-        .map(|result| result.is_ok())
-    });
-    assert_eq!(results.expect("a commit"), [true, false, true, true]);
-    let run = read(&*store, one.id());
-    assert_eq!(run.steps, ["one"]);
-    assert_eq!(run.answer.as_deref(), Some("the answer"));
-    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
 }
 
 /// The tables of a file of the third version, which knew runs alone.

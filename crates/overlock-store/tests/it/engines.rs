@@ -1,14 +1,21 @@
 //! Which engines are there? Every law of the suite is a test for each of them.
 
 use std::any::Any;
+use std::env;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use overlock_store::{Access, Store, StoreAddress, open};
+use overlock_store::{Access, PostgresAddress, Store, StoreAddress, open};
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+/// Where `cargo xtask test` says that `PostgreSQL` is.
+const VARIABLE: &str = "OVERLOCK_POSTGRES";
 
 /// A store that nobody has written to yet.
 pub(crate) struct Fresh {
     pub(crate) store: Arc<dyn Store>,
-    address: StoreAddress,
+    pub(crate) address: StoreAddress,
     /// What is taken away with it.
     _around: Box<dyn Any + Send + Sync>,
 }
@@ -35,17 +42,114 @@ fn sqlite() -> Fresh {
     Fresh::at(address, folder)
 }
 
+fn postgres() -> Fresh {
+    let schema = Schema::new();
+    let address = StoreAddress::Postgres(Box::new(schema.address.clone()));
+    Fresh::at(address, schema)
+}
+
+/// A schema for one test.
+pub(crate) struct Schema {
+    pub(crate) address: PostgresAddress,
+}
+
+impl Schema {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+
+        let given = env::var(VARIABLE).unwrap_or_else(|_| {
+            panic!("{VARIABLE} does not say where PostgreSQL is: run cargo xtask test")
+        });
+        let given: StoreAddress = given.parse().expect("an address");
+        let StoreAddress::Postgres(mut address) = given else {
+            panic!("{VARIABLE} names another store");
+        };
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        address.schema = format!("test_{}_{number}", std::process::id());
+        Self { address: *address }
+    }
+
+    /// Somebody who may do everything.
+    pub(crate) fn admin(&self) -> Admin {
+        Admin::connect(&self.address)
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        // A test that failed leaves what it found to be looked at.
+        if std::thread::panicking() {
+            return;
+        }
+        let schema = &self.address.schema;
+        self.admin()
+            .run(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"));
+    }
+}
+
+/// A connection that the store knows nothing of.
+pub(crate) struct Admin {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Admin {
+    fn connect(address: &PostgresAddress) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let mut config = tokio_postgres::Config::new();
+        config
+            .user(&address.user)
+            .host(&address.host)
+            .port(address.port)
+            .dbname(&address.database)
+            .options(format!("-c search_path={},public", address.schema));
+        if let Some(password) = &address.password {
+            config.password(&password.0);
+        }
+        let client = runtime.block_on(async {
+            let (client, connection) = config.connect(NoTls).await.expect("a server");
+            tokio::spawn(connection);
+            client
+        });
+        Self { runtime, client }
+    }
+
+    /// The first column of every row that statements give.
+    pub(crate) fn run(&self, statements: &str) -> Vec<String> {
+        let rows = self.runtime.block_on(self.client.simple_query(statements));
+        let rows = rows.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+        let rows = rows.into_iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        rows.collect()
+    }
+}
+
+/// Makes a test of a law, for one engine.
+macro_rules! law {
+    (sqlite $theme:ident $law:ident) => {
+        #[test]
+        fn $law() {
+            crate::$theme::$law(&crate::engines::sqlite());
+        }
+    };
+    (postgres $theme:ident $law:ident) => {
+        #[test]
+        #[ignore = "needs PostgreSQL: run cargo xtask test"]
+        fn $law() {
+            crate::$theme::$law(&crate::engines::postgres());
+        }
+    };
+}
+
 /// Makes a test of every law, for one engine.
 macro_rules! hold_for {
     ($engine:ident: $($theme:ident { $($law:ident)+ })+) => {
         mod $engine {
             $(mod $theme {
-                $(
-                    #[test]
-                    fn $law() {
-                        crate::$theme::$law(&crate::engines::$engine());
-                    }
-                )+
+                $(law! { $engine $theme $law })+
             })+
         }
     };
@@ -56,6 +160,26 @@ macro_rules! laws_hold_for {
     ($($engine:ident)+) => {
         $(hold_for! {
             $engine:
+            runs {
+                gives_back_what_it_was_given
+                steps_are_recorded_once_and_without_gaps
+                who_was_taken_for_dead_cannot_write_any_more
+                a_run_is_worked_on_by_one_at_a_time
+                many_who_want_to_work_on_a_run_never_do_so_together
+                nobody_takes_up_what_is_not_there
+                lists_the_latest_first
+                many_begin_at_once
+                a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded
+                a_key_begins_one_run
+                what_is_written_together_is_there_together_and_one_failure_spoils_no_other
+                any_text_comes_back
+                a_name_is_taken_once
+                a_key_that_many_begin_at_once_begins_one_run
+                keys_begun_in_another_order_do_not_wait_for_one_another
+                who_takes_a_run_up_sees_all_that_was_written_before
+                what_was_acknowledged_can_be_read_by_others_at_once
+                who_only_reads_changes_nothing
+            }
             indexing {
                 gives_back_what_it_was_given
                 a_file_that_is_put_again_is_replaced
@@ -117,4 +241,4 @@ macro_rules! laws_hold_for {
     };
 }
 
-laws_hold_for! { sqlite }
+laws_hold_for! { sqlite postgres }

@@ -12,8 +12,12 @@ mod processes;
 mod resolving;
 // What is said in rooms.
 mod rooms;
+// What happens in runs, and who may write to them.
+mod runs;
 // Nodes are found by words.
 mod searching;
+// What only a server does: end connections, be of a later version, be somewhere else.
+mod server;
 // Nodes for tests.
 mod sketch;
 // Nodes are found by vectors, and by both.

@@ -8,10 +8,12 @@ mod completions;
 mod cut;
 mod demo;
 mod fit;
+mod index;
 mod inspect;
 mod models;
 mod render;
 mod repair;
+mod search;
 mod serve;
 mod stitch;
 mod tokens;
@@ -29,7 +31,7 @@ use crate::output::Results;
 /// Finds where JSON was cut, closes and repairs it, shows it under a budget, and
 /// stitches the pieces of a long answer into one document. Counts tokens, knows what
 /// models can take, and fits requests into their windows. Tells SQL and .NET from other
-/// text, and makes them smaller for a prompt.
+/// text, makes them smaller for a prompt, and searches folders of them.
 #[derive(Debug, Parser)]
 #[command(
     name = "overlock",
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Fit(fit::Fit),
     Classify(classify::Classify),
     Compact(compact::Compact),
+    Index(index::Index),
+    Search(search::Search),
     Inspect(inspect::Inspect),
     Serve(serve::Serve),
     Demo(demo::Demo),
@@ -75,6 +79,8 @@ impl Command {
             Self::Fit(fit) => fit.run(),
             Self::Classify(classify) => classify.run(),
             Self::Compact(compact) => compact.run(),
+            Self::Index(index) => index.run(),
+            Self::Search(search) => search.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Serve(serve) => serve.run(),
             Self::Demo(demo) => demo.run(),

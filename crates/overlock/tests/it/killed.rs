@@ -2,7 +2,6 @@
 //! and what was given is given again.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use tokio::task::JoinHandle;
 use crate::crowd::{Broken, Crowd, Question, Seen, cutting, model, report};
 use crate::program::{TemporaryFolder, overlock};
 use crate::serving::Serving;
+use crate::shared::shared_store;
 
 /// So many keys are asked for at once, every second one as a stream.
 const KEYS: usize = 16;
@@ -26,7 +26,9 @@ const BREATH: usize = 800;
 /// A gateway that lives several times on one store, and what is known of each key.
 struct Lives {
     runtime: Runtime,
-    folder: TemporaryFolder,
+    store: String,
+    /// Where the store is, if it is a file.
+    folder: Option<TemporaryFolder>,
     keys: Vec<Key>,
     /// What is drawn depends on this alone.
     state: u64,
@@ -67,28 +69,22 @@ type Left = (Seen, Result<(), Broken>);
 #[test]
 fn a_gateway_that_is_killed_loses_nothing_that_was_stored_or_given() {
     for seed in 1..=3 {
-        let mut lives = Lives::new(seed);
-        for most in [KEYS, 3 * KEYS] {
-            let moment = Moment::Calls(1 + lives.below(most));
-            lives.live(moment);
-        }
-        // Whoever was told the end a moment ago has hardly been told all of it.
-        for _ in 0..2 {
-            let given = lives.keys.iter().filter(|key| key.given.is_some()).count();
-            let moment = Moment::Ends(given + 1 + lives.below(KEYS / 3));
-            lives.live(moment);
-        }
-        lives.live(Moment::Never);
-        for key in &lives.keys {
-            assert!(key.given.is_some(), "{:?}", key.question);
-        }
-        // Now all of it is known, and nobody is asked again.
-        assert_eq!(lives.live(Moment::Never), 0);
+        let folder = TemporaryFolder::new(&format!("killed-{seed}"));
+        let store = format!("sqlite://{}", folder.path().join("runs.db").display());
+        Lives::new(seed, store, Some(folder)).go_by();
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn a_gateway_that_is_killed_loses_nothing_that_was_stored_in_postgresql() {
+    for seed in 1..=3 {
+        Lives::new(seed, shared_store(&format!("killed_{seed}")), None).go_by();
     }
 }
 
 impl Lives {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, store: String, folder: Option<TemporaryFolder>) -> Self {
         let keys = (0..KEYS).map(|number| Key {
             question: Question {
                 model: model(number),
@@ -102,10 +98,30 @@ impl Lives {
         });
         Self {
             runtime: Runtime::new().expect("a runtime"),
-            folder: TemporaryFolder::new(&format!("killed-{seed}")),
+            store,
+            folder,
             keys: keys.collect(),
             state: seed,
         }
+    }
+
+    fn go_by(&mut self) {
+        for most in [KEYS, 3 * KEYS] {
+            let moment = Moment::Calls(1 + self.below(most));
+            self.live(moment);
+        }
+        // Whoever was told the end a moment ago has hardly been told all of it.
+        for _ in 0..2 {
+            let given = self.keys.iter().filter(|key| key.given.is_some()).count();
+            let moment = Moment::Ends(given + 1 + self.below(KEYS / 3));
+            self.live(moment);
+        }
+        self.live(Moment::Never);
+        for key in &self.keys {
+            assert!(key.given.is_some(), "{:?}", key.question);
+        }
+        // Now all of it is known, and nobody is asked again.
+        assert_eq!(self.live(Moment::Never), 0);
     }
 
     /// A number below another, by chance.
@@ -117,10 +133,6 @@ impl Lives {
         usize::try_from(self.state >> 33).expect("31 bits") % most
     }
 
-    fn store(&self) -> PathBuf {
-        self.folder.path().join("runs.db")
-    }
-
     /// Has a gateway asked for every key, until it is killed or all have their answers; how many
     /// calls it made.
     fn live(&mut self, moment: Moment) -> usize {
@@ -129,8 +141,7 @@ impl Lives {
         // A server of its own, so that what a dead gateway has sent is not taken for the next one's.
         let upstream = ScriptedServer::start_named(scripts, 2);
         let upstream = self.runtime.block_on(upstream).expect("a server");
-        let store = format!("sqlite://{}", self.store().display());
-        let arguments = ["--upstream", &upstream.base(), "--store", &store];
+        let arguments = ["--upstream", &upstream.base(), "--store", &self.store];
         let mut serving = Serving::start("killed", &arguments, &[]);
         let crowd = Crowd::new(&serving.address);
         let clients = self.clients(&crowd);
@@ -171,33 +182,46 @@ impl Lives {
     }
 
     fn clients(&self, crowd: &Crowd) -> Vec<JoinHandle<Left>> {
+        // A server has to notice first that who held a run is dead.
+        let may_be_held = self.folder.is_none();
         let clients = self.keys.iter().map(|key| {
             let (crowd, question) = (crowd.clone(), key.question.clone());
             self.runtime.spawn(async move {
-                let mut seen = Seen::default();
-                let end = crowd.ask(&question, usize::MAX, &mut seen).await;
-                (seen, end)
+                loop {
+                    let mut seen = Seen::default();
+                    let end = crowd.ask(&question, usize::MAX, &mut seen).await;
+                    let is_held = matches!(&end, Err(broken) if broken.starts_with("409"));
+                    if !(may_be_held && is_held) {
+                        return (seen, end);
+                    }
+                    tokio::task::yield_now().await;
+                }
             })
         });
         clients.collect()
     }
 
-    /// What the store has of the key with each model, by the program's own account. The file is
+    /// What the store has of the key with each model, by the program's own account. A file is
     /// whole, and each key has one run.
     fn read_store(&self) -> BTreeMap<String, Kept> {
-        let connection = Connection::open(self.store()).expect("the store");
-        let check = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0));
-        let check: String = check.expect("an answer");
-        assert_eq!(check, "ok");
-        let mut query = connection.prepare("SELECT id FROM runs").expect("a query");
-        let ids = query.query_map([], |row| row.get(0)).expect("the runs");
-        let ids: Vec<String> = ids.collect::<Result<_, _>>().expect("names");
-        let store = format!("sqlite://{}", self.store().display());
+        if let Some(folder) = &self.folder {
+            let connection = Connection::open(folder.path().join("runs.db")).expect("the store");
+            let check = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0));
+            let check: String = check.expect("an answer");
+            assert_eq!(check, "ok");
+        }
+        let inspect = |arguments: &[&str]| {
+            let arguments = [&["inspect", "--json", "--store", &self.store], arguments].concat();
+            let said = overlock(&arguments, "");
+            assert_eq!(said.code, 0, "{}", said.stderr);
+            said.json()
+        };
+        let runs = inspect(&["--last", "1000"]);
+        let ids = runs.as_array().expect("a list").iter();
+        let ids = ids.map(|run| run["id"].as_str().expect("a name"));
         let mut kept = BTreeMap::new();
         for id in ids {
-            let run = overlock(&["inspect", &id, "--store", &store, "--json"], "");
-            assert_eq!(run.code, 0, "{}", run.stderr);
-            let run = run.json();
+            let run = inspect(&[id]);
             let number = |name: &str| usize::try_from(run[name].as_u64().expect("a number"));
             let one = Kept {
                 steps: number("iterations").expect("it is small"),

@@ -9,6 +9,7 @@ mod code;
 mod complete;
 mod cut;
 mod fit;
+mod index;
 mod models;
 mod render;
 mod repair;
@@ -26,13 +27,15 @@ mod serve;
 mod serving;
 
 // Many clients of the gateway at once: one that is killed loses nothing, one that is not never
-// tires.
+// tires, and several on one store are as one.
 #[cfg(unix)]
 mod crowd;
 #[cfg(unix)]
 mod killed;
 #[cfg(target_os = "linux")]
 mod load;
+#[cfg(unix)]
+mod shared;
 
 // Where settings come from, and what is said of those that are wrong.
 mod config;

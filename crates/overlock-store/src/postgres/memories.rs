@@ -1,0 +1,48 @@
+//! Keeps memories in `PostgreSQL`.
+
+use super::text::{given, kept};
+use super::{Postgres, signed, unsigned};
+use crate::error::StoreError;
+use crate::memories::{Importance, Memories, Memory, NewMemory, Recall};
+
+impl Memories for Postgres {
+    fn remember(&self, memory: &NewMemory<'_>) -> Result<(), StoreError> {
+        self.pool.write(|connection| {
+            connection.execute(
+                "INSERT INTO memories (persona, importance, at, text) VALUES ($1, $2, $3, $4)",
+                &[
+                    &kept(memory.persona),
+                    &memory.importance.get(),
+                    &signed(memory.at),
+                    &kept(memory.text),
+                ],
+            )?;
+            Ok(())
+        })
+    }
+
+    fn memories(&self, recall: &Recall<'_>) -> Result<Vec<Memory>, StoreError> {
+        self.pool.read(|connection| {
+            let rows = connection.query(
+                "SELECT text, importance, at FROM memories \
+                 WHERE persona = $1 AND importance >= $2 AND at >= $3 \
+                 ORDER BY importance DESC, at DESC, key DESC LIMIT $4",
+                &[
+                    &kept(recall.persona),
+                    &recall.importance.get(),
+                    &signed(recall.since),
+                    &i64::from(recall.limit),
+                ],
+            )?;
+            let memories = rows.iter().map(|row| {
+                let importance = Importance::new(row.try_get("importance")?);
+                Ok(Memory {
+                    text: given(row.try_get("text")?),
+                    importance: importance.map_err(|error| StoreError::Database(error.into()))?,
+                    at: unsigned(row.try_get("at")?),
+                })
+            });
+            memories.collect()
+        })
+    }
+}

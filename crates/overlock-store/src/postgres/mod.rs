@@ -1,0 +1,86 @@
+//! Keeps everything in `PostgreSQL`, for any number of machines.
+//!
+//! All tables are in one schema of a database. Every write is a transaction that is committed before
+//! it returns.
+
+mod connection;
+mod conversations;
+mod graph;
+mod locks;
+mod memories;
+mod nodes;
+mod pool;
+mod resolve;
+mod runs;
+mod schema;
+mod search;
+mod text;
+mod tls;
+mod vectors;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tokio_postgres::Row;
+
+use crate::address::PostgresAddress;
+use crate::error::StoreError;
+use crate::store::{Access, Store};
+use connection::Connector;
+use locks::Locks;
+use pool::Pool;
+
+/// A store in a database.
+#[derive(Debug)]
+pub(crate) struct Postgres {
+    pool: Arc<Pool>,
+    locks: Arc<Locks>,
+    schema: String,
+    /// How it is named to people.
+    place: String,
+    /// Whether the server has pgvector.
+    has_vectors: bool,
+}
+
+impl Store for Postgres {}
+
+impl Postgres {
+    /// Opens the store at an address.
+    pub(crate) fn open(address: &PostgresAddress, access: Access) -> Result<Self, StoreError> {
+        let connector = Connector::new(address, access);
+        let connector = connector.map_err(|source| StoreError::Open {
+            place: address.to_string(),
+            source,
+        })?;
+        let pool = Arc::new(Pool::new(connector));
+        schema::open(&pool, address, access)?;
+        let has_vectors = schema::find_vectors(&pool, address, access)?;
+        Ok(Self {
+            locks: Locks::new(Arc::clone(&pool), &address.schema),
+            schema: address.schema.clone(),
+            place: address.to_string(),
+            has_vectors,
+            pool,
+        })
+    }
+}
+
+/// A column that holds a name of ours.
+fn parsed<T>(row: &Row, column: &str) -> Result<T, StoreError>
+where
+    T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    let name: &str = row.try_get(column)?;
+    name.parse()
+        .map_err(|error: T::Err| StoreError::Database(error.into()))
+}
+
+/// A number as the database keeps it.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number as it was before the database kept it.
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}

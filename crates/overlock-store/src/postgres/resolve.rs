@@ -1,0 +1,149 @@
+//! Makes edges of mentions in `PostgreSQL`, as many as have changed.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tokio_postgres::Row;
+
+use super::connection::Connection;
+use super::nodes;
+use super::parsed;
+use super::text::given;
+use crate::error::StoreError;
+use crate::naming::{self, Candidate, Wanted};
+use crate::nodes::{Resolved, Scope};
+
+/// So many mentions are looked at together.
+const TOGETHER: i64 = 10_000;
+
+/// Mentions of files that came or changed, which have no edges yet.
+const NEW: &str = "SELECT mentions.key, mentions.node, nodes.qualified, mentions.kind, \
+     mentions.is_near, mentions.name, mentions.last_name \
+     FROM files JOIN nodes ON nodes.file = files.key JOIN mentions ON mentions.node = nodes.key \
+     WHERE files.repository = $1 AND NOT files.is_resolved \
+     AND mentions.key > $2 ORDER BY mentions.key LIMIT $3";
+
+/// Mentions of names that have come to be or are gone, in files that have not changed.
+const CHANGED: &str = "SELECT mentions.key, mentions.node, nodes.qualified, mentions.kind, \
+     mentions.is_near, mentions.name, mentions.last_name \
+     FROM changed_names JOIN mentions ON mentions.last_name = changed_names.last_name \
+     JOIN nodes ON nodes.key = mentions.node JOIN files ON files.key = nodes.file \
+     WHERE changed_names.repository = $1 AND files.repository = $1 AND files.is_resolved \
+     AND mentions.key > $2 ORDER BY mentions.key LIMIT $3";
+
+/// Makes edges of mentions.
+pub(super) fn resolve(connection: &Connection, repository: &str) -> Result<Resolved, StoreError> {
+    let mut resolved = Resolved::default();
+    let Some(repository) = nodes::repository(connection, repository)? else {
+        return Ok(resolved);
+    };
+    let mut bearers = HashMap::new();
+    for (statement, has_edges) in [(NEW, false), (CHANGED, true)] {
+        let mut last = i64::MIN;
+        loop {
+            let rows = connection.query(statement, &[&repository, &last, &TOGETHER])?;
+            let Some(row) = rows.last() else {
+                break;
+            };
+            last = row.try_get("key")?;
+            if has_edges {
+                remove(connection, &rows)?;
+            }
+            look_up(connection, &rows, &mut bearers)?;
+            resolved.mentions += rows.len() as u64;
+            resolved.edges += add(connection, &rows, &bearers)?;
+        }
+    }
+    for statement in [
+        "UPDATE files SET is_resolved = true WHERE repository = $1 AND NOT is_resolved",
+        "DELETE FROM changed_names WHERE repository = $1",
+    ] {
+        connection.execute(statement, &[&repository])?;
+    }
+    Ok(resolved)
+}
+
+/// Takes away what these mentions came to before.
+fn remove(connection: &Connection, rows: &[Row]) -> Result<(), StoreError> {
+    let sources: Vec<i64> = rows.iter().map(|row| row.get("node")).collect();
+    let mentions: Vec<i64> = rows.iter().map(|row| row.get("key")).collect();
+    connection.execute(
+        "DELETE FROM edges USING unnest($1::bigint[], $2::bigint[]) AS gone (source, mention) \
+         WHERE edges.source = gone.source AND edges.mention = gone.mention",
+        &[&sources, &mentions],
+    )?;
+    Ok(())
+}
+
+/// Finds the nodes that bear the names of these mentions, each name once.
+fn look_up(
+    connection: &Connection,
+    rows: &[Row],
+    known: &mut HashMap<i64, Vec<Candidate>>,
+) -> Result<(), StoreError> {
+    let names = rows.iter().map(|row| row.get("last_name"));
+    let wanted: BTreeSet<i64> = names.filter(|name| !known.contains_key(name)).collect();
+    let wanted: Vec<i64> = wanted.into_iter().collect();
+    known.extend(wanted.iter().map(|name| (*name, Vec::new())));
+    let most = i64::from(naming::MOST_BEARERS) + 1;
+    let rows = connection.query(
+        "SELECT wanted.name AS last_name, bearer.key, bearer.id, bearer.kind, bearer.qualified \
+         FROM unnest($1::bigint[]) AS wanted (name) CROSS JOIN LATERAL ( \
+         SELECT key, id, kind, qualified FROM nodes WHERE last_name = wanted.name LIMIT $2) AS bearer",
+        &[&wanted, &most],
+    )?;
+    for row in &rows {
+        let bearers = known.entry(row.try_get("last_name")?).or_default();
+        bearers.push(Candidate {
+            key: row.try_get("key")?,
+            id: row.try_get("id")?,
+            kind: parsed(row, "kind")?,
+            qualified: given(row.try_get("qualified")?),
+        });
+    }
+    Ok(())
+}
+
+/// Adds the edges that mentions come to; how many.
+fn add(
+    connection: &Connection,
+    rows: &[Row],
+    bearers: &HashMap<i64, Vec<Candidate>>,
+) -> Result<u64, StoreError> {
+    let (mut sources, mut targets, mut mentions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut kinds: Vec<&str> = Vec::new();
+    for row in rows {
+        let source: i64 = row.try_get("node")?;
+        let (from, name) = (
+            given(row.try_get("qualified")?),
+            given(row.try_get("name")?),
+        );
+        let is_near: bool = row.try_get("is_near")?;
+        let wanted = Wanted {
+            from: &from,
+            kind: parsed(row, "kind")?,
+            name: &name,
+            scope: if is_near {
+                Scope::Nearest
+            } else {
+                Scope::Anywhere
+            },
+        };
+        let last_name: i64 = row.try_get("last_name")?;
+        let candidates = bearers.get(&last_name).map_or(&[][..], Vec::as_slice);
+        for target in naming::meant(&wanted, candidates) {
+            // Whoever speaks of itself leads nowhere.
+            if target.key != source {
+                sources.push(source);
+                targets.push(target.key);
+                mentions.push(row.try_get::<_, i64>("key")?);
+                kinds.push(wanted.kind.as_str());
+            }
+        }
+    }
+    let added = connection.execute(
+        "INSERT INTO edges (source, target, mention, kind) \
+         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])",
+        &[&sources, &targets, &mentions, &kinds],
+    )?;
+    Ok(added)
+}

@@ -1,0 +1,425 @@
+//! A run as those who write to it, and those who read it, meet it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use overlock_store::{Access, Begun, Claim, EndedRun, NewRun, Run, RunId, Store, StoreError, open};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::engines::Fresh;
+
+fn new_run(id: &RunId, at: u64) -> NewRun<'_> {
+    NewRun {
+        id,
+        at,
+        model: "a-model",
+        request: r#"{"messages": []}"#,
+        options: "{}",
+        conditions: r#"{"upstream": "here"}"#,
+    }
+}
+
+fn begin(store: &dyn Store, at: u64) -> Claim {
+    let id = RunId::new(at, at);
+    store.begin(&new_run(&id, at)).expect("a run begins")
+}
+
+fn read(store: &dyn Store, id: &RunId) -> Run {
+    store.run(id).expect("it can be read").expect("it is there")
+}
+
+fn begin_once(store: &dyn Store, at: u64, key: &str, digest: &str) -> Begun {
+    let id = RunId::new(at, at);
+    let begun = store.together(|writes| writes.begin_once(key, digest, &new_run(&id, at)));
+    begun.expect("a store").expect("it can be written")
+}
+
+pub(crate) fn gives_back_what_it_was_given(fresh: &Fresh) {
+    let store = fresh.again();
+    let claim = begin(&*store, 1000);
+    for number in 1..=3 {
+        store
+            .add_step(&claim, number, &format!("step {number}"))
+            .expect("a step");
+    }
+    store.end(&claim, 2000, "complete").expect("an end");
+    let run = read(&*store, claim.id());
+    assert_eq!(run.steps, ["step 1", "step 2", "step 3"]);
+    assert_eq!(run.conditions, r#"{"upstream": "here"}"#);
+    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
+    assert_eq!(
+        (run.summary.began_at, run.summary.ended_at),
+        (1000, Some(2000))
+    );
+    assert_eq!(run.summary.steps, 3);
+}
+
+pub(crate) fn steps_are_recorded_once_and_without_gaps(fresh: &Fresh) {
+    let store = fresh.again();
+    let claim = begin(&*store, 1000);
+    store.add_step(&claim, 1, "first").expect("a step");
+    for number in [0, 1, 3] {
+        let error = store.add_step(&claim, number, "other").expect_err("no");
+        assert!(
+            matches!(error, StoreError::OutOfOrder { number: found, .. } if found == number),
+            "{error}"
+        );
+    }
+    assert_eq!(read(&*store, claim.id()).steps, ["first"]);
+}
+
+pub(crate) fn who_was_taken_for_dead_cannot_write_any_more(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
+    let late = begin(&*one, 1000);
+    one.add_step(&late, 1, "step").expect("a step");
+    let (run, claim) = other
+        .take_up(late.id())
+        .expect("it can be claimed")
+        .expect("it is there");
+    assert_eq!(run.steps, ["step"]);
+
+    let refused = [
+        one.add_step(&late, 2, "late").expect_err("no"),
+        one.end(&late, 2000, "partial").expect_err("no"),
+    ];
+    for error in refused {
+        assert!(matches!(error, StoreError::Superseded { .. }), "{error}");
+    }
+    other.add_step(&claim, 2, "step").expect("a step");
+    other.end(&claim, 3000, "complete").expect("an end");
+    one.end(&late, 4000, "partial").expect_err("no");
+    let run = read(&*one, claim.id());
+    assert_eq!(run.steps.len(), 2);
+    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
+    assert_eq!(run.summary.ended_at, Some(3000));
+}
+
+pub(crate) fn a_run_is_worked_on_by_one_at_a_time(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
+    let work_on = |store: &dyn Store, id| store.work_on(id).expect("it can be locked");
+    let [id, another] = [1, 2].map(|at| RunId::new(at, at));
+    let work = work_on(&*one, &id).expect("nobody works on it");
+    assert!(work_on(&*other, &id).is_none());
+    assert!(work_on(&*one, &id).is_none());
+    assert!(work_on(&*other, &another).is_some());
+    drop(work);
+    assert!(work_on(&*other, &id).is_some());
+}
+
+pub(crate) fn many_who_want_to_work_on_a_run_never_do_so_together(fresh: &Fresh) {
+    let (id, working) = (RunId::new(1, 1), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let store = fresh.again();
+                for _ in 0..500 {
+                    if let Some(work) = store.work_on(&id).expect("it can be locked") {
+                        assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0);
+                        thread::yield_now();
+                        working.fetch_sub(1, Ordering::SeqCst);
+                        drop(work);
+                    }
+                }
+            });
+        }
+    });
+}
+
+pub(crate) fn nobody_takes_up_what_is_not_there(fresh: &Fresh) {
+    let store = fresh.again();
+    let id = RunId::new(1, 1);
+    assert_eq!(store.take_up(&id).expect("it can be read"), None);
+}
+
+pub(crate) fn lists_the_latest_first(fresh: &Fresh) {
+    let store = fresh.again();
+    let claims = [10, 30, 20].map(|at| begin(&*store, at));
+    let latest = store.latest(2).expect("a list");
+    let latest: Vec<&RunId> = latest.iter().map(|run| &run.id).collect();
+    assert_eq!(latest, [claims[1].id(), claims[2].id()]);
+}
+
+pub(crate) fn many_begin_at_once(fresh: &Fresh) {
+    thread::scope(|scope| {
+        for number in 0..8 {
+            scope.spawn(move || {
+                let store = fresh.again();
+                let claim = begin(&*store, number);
+                store.add_step(&claim, 1, "step").expect("a step");
+            });
+        }
+    });
+    let store = open(&fresh.address, Access::Read).expect("a store");
+    assert_eq!(store.latest(20).expect("a list").len(), 8);
+}
+
+pub(crate) fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(fresh: &Fresh) {
+    let store = fresh.again();
+    let claim = begin(&*store, 1000);
+    for (number, body) in [(1, "one"), (2, "two")] {
+        store.add_step(&claim, number, body).expect("a step");
+    }
+    store.end(&claim, 2000, "an outcome").expect("an end");
+    let recorded = read(&*store, claim.id());
+
+    let id = RunId::new(3000, 1);
+    let told = EndedRun {
+        begun: NewRun {
+            id: &id,
+            at: recorded.summary.began_at,
+            model: &recorded.summary.model,
+            request: &recorded.request,
+            options: &recorded.options,
+            conditions: &recorded.conditions,
+        },
+        steps: &recorded.steps,
+        at: 2000,
+        outcome: "an outcome",
+    };
+    store
+        .together(|writes| writes.tell(&told))
+        .and_then(|told| told)
+        .expect("it can be told");
+    let mut read = read(&*store, &id);
+    read.summary.id = recorded.summary.id.clone();
+    assert_eq!(read, recorded);
+}
+
+pub(crate) fn a_key_begins_one_run(fresh: &Fresh) {
+    let store = fresh.again();
+    let begin_once = |at, key, digest| begin_once(&*store, at, key, digest);
+    let Begun::Now(claim) = begin_once(1000, "key", "this") else {
+        panic!("it is the first");
+    };
+    assert_eq!(
+        begin_once(2000, "key", "this"),
+        Begun::Before(claim.id().clone())
+    );
+    assert_eq!(begin_once(3000, "key", "that"), Begun::Otherwise);
+    assert!(matches!(begin_once(4000, "other", "that"), Begun::Now(_)));
+    assert_eq!(store.latest(10).expect("a list").len(), 2);
+}
+
+pub(crate) fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other(
+    fresh: &Fresh,
+) {
+    let store = fresh.again();
+    let [one, two] = [1000, 2000].map(|at| begin(&*store, at));
+    let results = store.together(|writes| {
+        [
+            writes.add_step(&one, 1, "one"),
+            writes.add_step(&two, 5, "out of order"),
+            writes.keep_answer(&one, "the answer"),
+            writes.end(&one, 3000, "complete"),
+        ]
+        .map(|result| result.is_ok())
+    });
+    assert_eq!(results.expect("a commit"), [true, false, true, true]);
+    let run = read(&*store, one.id());
+    assert_eq!(run.steps, ["one"]);
+    assert_eq!(run.answer.as_deref(), Some("the answer"));
+    assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
+}
+
+pub(crate) fn any_text_comes_back(fresh: &Fresh) {
+    let store = fresh.again();
+    let mut count = 0;
+    let texts = prop::collection::vec("([\0\u{1}\u{FFFE}\u{10FFFF}'\\\\%\"01]|\\PC|.){0,20}", 7);
+    let law = |texts: Vec<String>| {
+        count += 1;
+        let id = RunId::new(count, 1);
+        let run = NewRun {
+            model: &texts[0],
+            request: &texts[1],
+            options: &texts[2],
+            conditions: &texts[3],
+            ..new_run(&id, count)
+        };
+        let claim = store.begin(&run).expect("a run begins");
+        store.add_step(&claim, 1, &texts[4]).expect("a step");
+        store.end(&claim, count, &texts[5]).expect("an end");
+        let kept = store.together(|writes| writes.keep_answer(&claim, &texts[6]));
+        kept.expect("a commit").expect("an answer");
+        let read = read(&*store, &id);
+        let read = [
+            read.summary.model,
+            read.request,
+            read.options,
+            read.conditions,
+            read.steps[0].clone(),
+            read.summary.outcome.expect("an outcome"),
+            read.answer.expect("an answer"),
+        ];
+        assert_eq!(read, *texts);
+        Ok(())
+    };
+    let law = std::cell::RefCell::new(law);
+    let mut runner = TestRunner::new(Config::with_cases(64));
+    runner
+        .run(&texts, |texts| (law.borrow_mut())(texts))
+        .expect("it holds for any texts");
+}
+
+pub(crate) fn a_name_is_taken_once(fresh: &Fresh) {
+    let store = fresh.again();
+    let claim = begin(&*store, 1000);
+    let run = new_run(claim.id(), 2000);
+    let told = EndedRun {
+        begun: run,
+        steps: &["step".to_owned()],
+        at: 3000,
+        outcome: "complete",
+    };
+    let other = RunId::new(5000, 5000);
+    let results = store.together(|writes| {
+        [
+            writes.begin(&run).map(drop),
+            writes.begin_once("key", "digest", &run).map(drop),
+            writes.tell(&told),
+            // What is refused changes nothing, and keeps nothing else from being done.
+            writes.begin(&new_run(&other, 5000)).map(drop),
+        ]
+    });
+    let [begun, once, told, other_begun] = results.expect("a commit");
+    for result in [begun, once, told] {
+        let error = result.expect_err("it is taken");
+        assert!(
+            matches!(&error, StoreError::Taken { id } if id == claim.id()),
+            "{error}"
+        );
+    }
+    other_begun.expect("another run begins");
+    assert_eq!(read(&*store, claim.id()).summary.began_at, 1000);
+    assert_eq!(read(&*store, claim.id()).steps.len(), 0);
+    read(&*store, &other);
+    assert!(matches!(
+        begin_once(&*store, 9000, "key", "digest"),
+        Begun::Now(_)
+    ));
+}
+
+pub(crate) fn a_key_that_many_begin_at_once_begins_one_run(fresh: &Fresh) {
+    for round in 0..20 {
+        let stores = [(); 3].map(|()| fresh.again());
+        let key = format!("key-{round}");
+        let begun: Vec<Begun> = thread::scope(|scope| {
+            let threads = stores.iter().zip(0_u64..).map(|(store, number)| {
+                let (key, at) = (&key, 1 + 10 * round + number);
+                scope.spawn(move || begin_once(&**store, at, key, "digest"))
+            });
+            let threads: Vec<_> = threads.collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect()
+        });
+        let now: Vec<&Claim> = begun
+            .iter()
+            .filter_map(|begun| match begun {
+                Begun::Now(claim) => Some(claim),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(now.len(), 1, "{begun:?}");
+        for begun in &begun {
+            match begun {
+                Begun::Now(_) | Begun::Meanwhile => {}
+                Begun::Before(id) => assert_eq!(id, now[0].id()),
+                Begun::Otherwise => panic!("they ask the same"),
+            }
+        }
+        // Afterwards everybody knows it.
+        let again = begin_once(&*stores[0], 900_000 + round, &key, "digest");
+        assert_eq!(again, Begun::Before(now[0].id().clone()));
+    }
+}
+
+pub(crate) fn keys_begun_in_another_order_do_not_wait_for_one_another(fresh: &Fresh) {
+    let keys: Vec<String> = (0..20).map(|number| format!("key-{number}")).collect();
+    let stores = [(); 2].map(|()| fresh.again());
+    let barrier = std::sync::Barrier::new(2);
+    let results: Vec<Vec<Begun>> = thread::scope(|scope| {
+        let threads = stores
+            .iter()
+            .zip([false, true])
+            .map(|(store, is_reversed)| {
+                let (keys, barrier) = (&keys, &barrier);
+                scope.spawn(move || {
+                    let mut keys: Vec<&String> = keys.iter().collect();
+                    if is_reversed {
+                        keys.reverse();
+                    }
+                    barrier.wait();
+                    let begun = store.together(|writes| {
+                        let begun = keys.iter().zip(1_u64..).map(|(key, number)| {
+                            let at = number + 1000 * u64::from(is_reversed);
+                            let id = RunId::new(at, at);
+                            let begun = writes.begin_once(key, "digest", &new_run(&id, at));
+                            begun.expect("it can be written")
+                        });
+                        begun.collect()
+                    });
+                    begun.expect("a commit")
+                })
+            });
+        let threads: Vec<_> = threads.collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect()
+    });
+    let now = results.iter().flatten();
+    let now = now.filter(|begun| matches!(begun, Begun::Now(_))).count();
+    assert_eq!(now, keys.len(), "{results:?}");
+}
+
+pub(crate) fn who_takes_a_run_up_sees_all_that_was_written_before(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
+    for round in 1..=5 {
+        let late = begin(&*one, round);
+        let written = AtomicU32::new(0);
+        let (run, claim) = thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 1..=100 {
+                    match one.add_step(&late, number, "step") {
+                        Ok(()) => written.store(number, Ordering::SeqCst),
+                        Err(error) => {
+                            assert!(matches!(error, StoreError::Superseded { .. }), "{error}");
+                            return;
+                        }
+                    }
+                }
+            });
+            while written.load(Ordering::SeqCst) < 3 {
+                thread::yield_now();
+            }
+            let taken = other.take_up(late.id()).expect("it can be claimed");
+            taken.expect("it is there")
+        });
+        assert_eq!(run.steps.len(), written.into_inner() as usize);
+        let next = u32::try_from(run.steps.len()).expect("a few") + 1;
+        other.add_step(&claim, next, "step").expect("it follows");
+    }
+}
+
+pub(crate) fn what_was_acknowledged_can_be_read_by_others_at_once(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
+    let claim = begin(&*one, 1000);
+    for number in 1..=50_u32 {
+        one.add_step(&claim, number, "step").expect("a step");
+        assert_eq!(read(&*other, claim.id()).steps.len(), number as usize);
+    }
+}
+
+pub(crate) fn who_only_reads_changes_nothing(fresh: &Fresh) {
+    let claim = begin(&*fresh.again(), 1000);
+    let reader: Arc<dyn Store> = open(&fresh.address, Access::Read).expect("a store");
+    reader
+        .add_step(&claim, 1, "step")
+        .expect_err("it only reads");
+    assert_eq!(read(&*reader, claim.id()).steps.len(), 0);
+    let writer = open(&fresh.address, Access::Write).expect("a store");
+    writer.add_step(&claim, 1, "step").expect("a step");
+}

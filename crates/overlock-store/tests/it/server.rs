@@ -1,0 +1,346 @@
+//! A server that ends connections, refuses statements, is of a later version, or is not there.
+
+use std::error::Error;
+use std::net::TcpListener;
+use std::thread;
+
+use overlock_store::{
+    Access, Encryption, Filter, NewRun, NodeKind, Password, Query, RunId, Search, Store,
+    StoreAddress, StoreError, Vector, open,
+};
+
+use crate::engines::Schema;
+use crate::sketch::{Sketch, put};
+
+fn at(schema: &Schema) -> StoreAddress {
+    StoreAddress::Postgres(Box::new(schema.address.clone()))
+}
+
+fn begin(store: &dyn Store, at: u64, model: &str) -> Result<RunId, StoreError> {
+    let id = RunId::new(at, at);
+    store.begin(&NewRun {
+        id: &id,
+        at,
+        model,
+        request: "{}",
+        options: "{}",
+        conditions: "{}",
+    })?;
+    Ok(id)
+}
+
+/// An error with everything that made it.
+fn told(error: &dyn Error) -> String {
+    let source = error.source().map(told);
+    [error.to_string()]
+        .into_iter()
+        .chain(source)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+/// Ends all connections of the stores in a schema, as a server does that is started again.
+fn end_connections(schema: &Schema) {
+    let ended = schema.admin().run(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity \
+         WHERE application_name = 'overlock' AND datname = current_database()",
+    );
+    assert!(!ended.is_empty());
+}
+
+/// A database of its own: whoever ends connections ends only those to it.
+struct Database {
+    schema: Schema,
+    name: String,
+}
+
+impl Database {
+    fn new() -> Self {
+        let mut schema = Schema::new();
+        let name = schema.address.schema.clone();
+        schema.admin().run(&format!("CREATE DATABASE {name}"));
+        schema.address.database.clone_from(&name);
+        Self { schema, name }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            return;
+        }
+        self.schema.address.database = Schema::new().address.database.clone();
+        let name = &self.name;
+        self.schema
+            .admin()
+            .run(&format!("DROP DATABASE {name} WITH (FORCE)"));
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn a_store_goes_on_after_the_server_ended_its_connections() {
+    let database = Database::new();
+    let store = open(&at(&database.schema), Access::Make).expect("a store");
+    // Several connections, all of them old then.
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let store = &store;
+            scope.spawn(move || begin(&**store, number, "a-model").expect("a run begins"));
+        }
+    });
+    let id = RunId::new(1, 1);
+    let work = store.work_on(&id).expect("it can be locked");
+    end_connections(&database.schema);
+    assert_eq!(store.latest(9).expect("it can be read").len(), 4);
+    begin(&*store, 9, "a-model").expect("it can be written");
+    // What was held is free, and can be held again.
+    let other = open(&at(&database.schema), Access::Make).expect("a store");
+    let taken = other.work_on(&id).expect("it can be locked");
+    assert!(taken.is_some());
+    drop(work);
+    assert!(store.work_on(&id).expect("it can be asked for").is_none());
+    drop(taken);
+    assert!(store.work_on(&id).expect("it can be locked").is_some());
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn what_fails_together_is_acknowledged_to_nobody() {
+    let schema = Schema::new();
+    let store = open(&at(&schema), Access::Make).expect("a store");
+    let admin = schema.admin();
+    admin.run("ALTER TABLE runs ADD CHECK (model <> 'forbidden')");
+    let [one, two, three] = [1, 2, 3].map(|at| RunId::new(at, at));
+    let run = |id| NewRun {
+        id,
+        at: 1,
+        model: "a-model",
+        request: "{}",
+        options: "{}",
+        conditions: "{}",
+    };
+    let committed = store.together(|writes| {
+        writes.begin(&run(&one)).expect("nothing is wrong with it");
+        let forbidden = NewRun {
+            model: "forbidden",
+            ..run(&two)
+        };
+        writes.begin(&forbidden).expect_err("the server refuses it");
+        writes.begin(&run(&three)).expect_err("nothing can follow");
+    });
+    let error = committed.expect_err("nothing is committed");
+    assert!(
+        told(&error).contains("check constraint"),
+        "{}",
+        told(&error)
+    );
+    assert_eq!(store.latest(9).expect("a list").len(), 0);
+    // And the store is as good as before.
+    begin(&*store, 4, "a-model").expect("it can be written");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn many_that_start_at_once_make_one_store() {
+    let schema = Schema::new();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let address = at(&schema);
+            scope.spawn(move || {
+                let store = open(&address, Access::Make).expect("a store");
+                begin(&*store, number, "a-model").expect("a run begins");
+            });
+        }
+    });
+    let store = open(&at(&schema), Access::Read).expect("a store");
+    assert_eq!(store.latest(20).expect("a list").len(), 8);
+    assert_eq!(schema.admin().run("SELECT version FROM store").len(), 1);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn looking_at_a_store_makes_none() {
+    let schema = Schema::new();
+    for access in [Access::Read, Access::Write] {
+        let error = open(&at(&schema), access).expect_err("there is none");
+        assert!(matches!(error, StoreError::Missing { .. }), "{error}");
+    }
+    let find = format!(
+        "SELECT 1 FROM pg_namespace WHERE nspname = '{}'",
+        schema.address.schema
+    );
+    assert_eq!(schema.admin().run(&find), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn a_server_without_pgvector_finds_by_words_and_says_what_it_cannot() {
+    let mut database = Database::new();
+    let name = database.name.clone();
+    let admin = database.schema.admin();
+    // Whoever may not make anything in a database may not make extensions either.
+    admin.run(&format!(
+        "CREATE ROLE {name} LOGIN; CREATE SCHEMA {name} AUTHORIZATION {name}; \
+         GRANT CONNECT ON DATABASE {name} TO {name}"
+    ));
+    let owner = std::mem::replace(&mut database.schema.address.user, name.clone());
+    let store = open(&at(&database.schema), Access::Make).expect("a store");
+    let sketch = Sketch::new("a.cs").node(NodeKind::Type, "OrderService", "class OrderService");
+    put(&*store, std::slice::from_ref(&sketch));
+    let query = |search| Query {
+        search,
+        filter: Filter::default(),
+        limit: 9,
+    };
+    let found = store.search(&query(Search::Keyword("order service")));
+    assert_eq!(found.expect("hits").len(), 1);
+    let vector = Vector {
+        model: "small",
+        numbers: &[1.0],
+    };
+    for refused in [
+        store.search(&query(Search::Semantic(vector))).map(drop),
+        store
+            .search(&query(Search::Hybrid("order", vector)))
+            .map(drop),
+        store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]),
+        store.without_vector("shop", "small", None, 9).map(drop),
+    ] {
+        let error = refused.expect_err("there is no pgvector").to_string();
+        assert!(
+            error.starts_with("semantic search needs pgvector"),
+            "{error}"
+        );
+    }
+    drop(store);
+    // Once somebody has made it, it is used.
+    admin.run("CREATE EXTENSION vector SCHEMA public");
+    let store = open(&at(&database.schema), Access::Make).expect("a store");
+    let put = store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]);
+    put.expect("it is kept");
+    let found = store.search(&query(Search::Semantic(vector)));
+    assert_eq!(found.expect("hits").len(), 1);
+    drop(store);
+    database.schema.address.user = owner;
+    admin.run(&format!(
+        "DROP SCHEMA {name} CASCADE; DROP OWNED BY {name}; DROP ROLE {name}"
+    ));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn tables_of_a_later_version_are_left_alone() {
+    let schema = Schema::new();
+    drop(open(&at(&schema), Access::Make).expect("a store"));
+    schema.admin().run("UPDATE store SET version = 99");
+    for access in [Access::Make, Access::Write, Access::Read] {
+        let error = open(&at(&schema), access).expect_err("it is newer");
+        assert!(
+            matches!(error, StoreError::Newer { found: 99, .. }),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn tables_of_another_program_are_left_alone() {
+    for table in [
+        "CREATE TABLE runs (id text, distance real)",
+        "CREATE TABLE runs (id text); CREATE TABLE steps (id text); CREATE TABLE store (id text)",
+    ] {
+        let schema = Schema::new();
+        let admin = schema.admin();
+        admin.run(&format!("CREATE SCHEMA {}", schema.address.schema));
+        admin.run(table);
+        for access in [Access::Make, Access::Write, Access::Read] {
+            let error = open(&at(&schema), access).expect_err("it is not ours");
+            assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+        }
+        let columns = "SELECT count(*) FROM information_schema.columns \
+                       WHERE table_schema = current_schema()";
+        assert!(["2", "3"].contains(&&*admin.run(columns)[0]));
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn nothing_shows_a_password_that_was_wrong_or_right() {
+    let schema = Schema::new();
+    let admin = schema.admin();
+    let user = &schema.address.schema;
+    // No limit to what a user with this may do matters: it may not connect.
+    admin.run(&format!("CREATE ROLE {user} PASSWORD 'KoZ8w' NOLOGIN"));
+    let mut address = schema.address.clone();
+    address.user.clone_from(user);
+    address.password = Some(Password("KoZ8w".into()));
+    let address = StoreAddress::Postgres(Box::new(address));
+    let error = open(&address, Access::Make).expect_err("it may not connect");
+    assert!(told(&error).contains(user), "{}", told(&error));
+    for shown in [
+        told(&error),
+        format!("{error:?}"),
+        format!("{address:?} {address}"),
+    ] {
+        assert!(!shown.contains("KoZ8w"), "{shown}");
+    }
+    admin.run(&format!("DROP ROLE {user}"));
+
+    let mut address = schema.address.clone();
+    address.password = Some(Password("KoZ8w".into()));
+    let address = StoreAddress::Postgres(Box::new(address));
+    let store = open(&address, Access::Make).expect("a store");
+    let shown = format!("{store:?}");
+    assert!(!shown.contains("KoZ8w"), "{shown}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn a_server_that_does_not_encrypt_is_refused_if_it_must() {
+    let schema = Schema::new();
+    for (encryption, is_right) in [
+        (Encryption::Disable, true),
+        (Encryption::Prefer, true),
+        (Encryption::Require, false),
+    ] {
+        let mut address = schema.address.clone();
+        address.encryption = encryption;
+        let opened = open(&StoreAddress::Postgres(Box::new(address)), Access::Make);
+        assert_eq!(opened.is_ok(), is_right, "{encryption:?}: {opened:?}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_with_its_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let address = format!("postgres://me:KoZ8w@127.0.0.1:{port}/runs");
+    let error = open(&address.parse().expect("an address"), Access::Make);
+    let error = told(&error.expect_err("nobody is there"));
+    let place = format!("could not open the store `postgres://me@127.0.0.1:{port}/runs`: ");
+    assert!(error.starts_with(&place), "{error}");
+    assert!(!error.contains("KoZ8w"), "{error}");
+}
+
+#[test]
+fn a_server_that_says_nothing_is_not_waited_for_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let address = format!("postgres://me@127.0.0.1:{port}/runs?connect_timeout=1");
+    let error = open(&address.parse().expect("an address"), Access::Make);
+    let error = told(&error.expect_err("nobody answers"));
+    assert!(
+        error.ends_with("the server did not answer within 1s"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_certificate_that_cannot_be_read_is_told_with_its_file() {
+    let address = "postgres://me@127.0.0.1/runs?sslmode=require&sslrootcert=no-such-file.pem";
+    let error = open(&address.parse().expect("an address"), Access::Make);
+    let error = told(&error.expect_err("there is no such file"));
+    assert!(error.contains("no-such-file.pem"), "{error}");
+}

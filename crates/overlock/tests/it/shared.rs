@@ -1,0 +1,226 @@
+//! Several gateways on one store in `PostgreSQL`: whichever a client asks, it is the same.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use overlock_model::testing::ScriptedServer;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::crowd::{Crowd, Question, Seen, cutting, model, report};
+use crate::program::overlock;
+use crate::serving::Serving;
+
+/// So many keys are asked for at once.
+const KEYS: usize = 12;
+
+const REPORT: usize = 6000;
+const BREATH: usize = 800;
+
+/// No longer is any answer waited for.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A store that nobody has used, at the server that `cargo xtask test` started.
+pub(crate) fn shared_store(name: &str) -> String {
+    let server = env::var("OVERLOCK_POSTGRES").unwrap_or_else(|_| {
+        panic!("OVERLOCK_POSTGRES does not say where PostgreSQL is: run cargo xtask test")
+    });
+    let process = std::process::id();
+    format!("{server}?schema=test_{process}_{name}")
+}
+
+/// An answer under a key, from whichever gateway gives it: each is asked in turn for as long as the
+/// one before is gone, or says that somebody else is answering.
+async fn answer(crowds: Vec<Crowd>, question: Question) -> Seen {
+    let until = Instant::now() + PATIENCE;
+    let mut last = String::new();
+    for crowd in crowds.iter().cycle() {
+        assert!(Instant::now() < until, "{question:?}: {last}");
+        let mut seen = Seen::default();
+        match crowd.ask(&question, usize::MAX, &mut seen).await {
+            Ok(()) => return seen,
+            Err(broken) => last = broken,
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    unreachable!("the gateways are asked again and again")
+}
+
+fn questions() -> Vec<(Question, String)> {
+    let questions = (0..KEYS).map(|number| {
+        let question = Question {
+            model: model(number),
+            streams: number % 2 == 0,
+            key: Some(format!("key-{number}")),
+        };
+        (question, report(number, REPORT))
+    });
+    questions.collect()
+}
+
+async fn upstream(questions: &[(Question, String)]) -> ScriptedServer {
+    let scripts = questions.iter().enumerate();
+    let scripts = scripts.map(|(number, (_, document))| cutting(number, document, BREATH));
+    let upstream = ScriptedServer::start_named(scripts, 2).await;
+    upstream.expect("a server")
+}
+
+/// How often each call was made.
+fn calls(upstream: &ScriptedServer) -> BTreeMap<String, usize> {
+    let mut calls = BTreeMap::new();
+    for call in upstream.asked() {
+        *calls.entry(call.to_string()).or_default() += 1;
+    }
+    calls
+}
+
+fn listed(serving: &Serving) -> Value {
+    let (status, runs) = serving.ask("GET /api/runs?limit=1000", "");
+    assert_eq!(status, 200, "{runs}");
+    serde_json::from_str(&runs).expect("JSON")
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn a_key_at_two_gateways_is_answered_once() {
+    let runtime = Runtime::new().expect("a runtime");
+    let store = shared_store("once");
+    let questions = questions();
+    let upstream = runtime.block_on(upstream(&questions));
+    let arguments = ["--upstream", &upstream.base(), "--store", &store];
+    let gateways = [(); 2].map(|()| Serving::start("shared", &arguments, &[]));
+    let crowds = gateways.each_ref().map(|one| Crowd::new(&one.address));
+    // Each key at both at once.
+    let asked = questions.iter().flat_map(|(question, document)| {
+        crowds.clone().map(|crowd| {
+            let asked = runtime.spawn(answer(vec![crowd], question.clone()));
+            (asked, document)
+        })
+    });
+    let asked: Vec<(JoinHandle<Seen>, &String)> = asked.collect();
+    let mut answers: BTreeMap<&String, Vec<Seen>> = BTreeMap::new();
+    for (asked, document) in asked {
+        let seen = runtime.block_on(asked).expect("no panic");
+        assert_eq!(seen.fault(document), None);
+        answers.entry(document).or_default().push(seen);
+    }
+    for seen in answers.values() {
+        // One answer, by its own name, whoever gave it.
+        assert_eq!(seen.len(), 2);
+        assert_eq!(seen[0].ids, seen[1].ids);
+        assert_eq!(seen[0].usages, seen[1].usages);
+    }
+    for (call, count) in calls(&upstream) {
+        assert_eq!(count, 1, "{call}");
+    }
+    let [one, other] = gateways.each_ref().map(listed);
+    assert_eq!(one.as_array().expect("a list").len(), KEYS);
+    assert_eq!(one, other);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn what_a_gateway_leaves_when_it_is_killed_another_one_finishes() {
+    let runtime = Runtime::new().expect("a runtime");
+    let store = shared_store("finishes");
+    let questions = questions();
+    let upstream = runtime.block_on(upstream(&questions));
+    let arguments = ["--upstream", &upstream.base(), "--store", &store];
+    let [mut dying, living] = [(); 2].map(|()| Serving::start("shared", &arguments, &[]));
+    let crowds = [&dying, &living].map(|one| Crowd::new(&one.address));
+    let asked = questions.iter().map(|(question, document)| {
+        let asked = runtime.spawn(answer(crowds.to_vec(), question.clone()));
+        (asked, document)
+    });
+    let asked: Vec<(JoinHandle<Seen>, &String)> = asked.collect();
+    let until = Instant::now() + PATIENCE;
+    // In the middle: some have had several calls, and none could have all.
+    while upstream.calls() < 3 * KEYS && Instant::now() < until {
+        thread::sleep(Duration::from_micros(100));
+    }
+    dying.kill();
+    for (asked, document) in asked {
+        let seen = runtime.block_on(asked).expect("no panic");
+        assert_eq!(seen.fault(document), None);
+    }
+    // Only a call whose answer was not stored when its gateway died was made again: one of each key.
+    let mut again: BTreeMap<String, usize> = BTreeMap::new();
+    for (call, count) in calls(&upstream) {
+        assert!(count <= 2, "{count} times: {call}");
+        let call: Value = serde_json::from_str(&call).expect("JSON");
+        let model = call["model"].as_str().expect("a name").to_owned();
+        *again.entry(model).or_default() += count - 1;
+    }
+    for (model, count) in again {
+        assert!(count <= 1, "{count} calls for {model} were made again");
+    }
+    let runs = listed(&living);
+    let runs = runs.as_array().expect("a list");
+    assert_eq!(runs.len(), KEYS);
+    assert!(
+        runs.iter().all(|run| run["outcome"] == "complete"),
+        "{runs:?}"
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn commands_record_in_a_shared_store_and_find_it_again() {
+    let runtime = Runtime::new().expect("a runtime");
+    let store = shared_store("commands");
+    let document = report(0, REPORT);
+    let script = cutting(0, &document, BREATH);
+    let upstream = ScriptedServer::start_named([script], 2);
+    let upstream = runtime.block_on(upstream).expect("a server");
+    let asked = overlock(
+        &[
+            "complete",
+            "--model",
+            &model(0),
+            "--upstream",
+            &upstream.base(),
+            "--store",
+            &store,
+            "Write the report as JSON.",
+        ],
+        "",
+    );
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    let list = overlock(&["inspect", "--json", "--store", &store], "").json();
+    assert_eq!(list[0]["outcome"], "complete");
+    let id = list[0]["id"].as_str().expect("a name");
+    let run = overlock(&["inspect", id, "--json", "--store", &store], "").json();
+    assert_eq!(run["bytes"], document.len());
+}
+
+/// What is said of an address with a password, whatever is done with it.
+#[test]
+fn no_command_shows_the_password_of_a_store() {
+    let nobody = "postgres://me:KoZ8w@127.0.0.1:1/runs";
+    let misspelt = "postgress://me:KoZ8w@127.0.0.1:1/runs";
+    for store in [nobody, misspelt] {
+        for command in [
+            &["inspect", "--store", store][..],
+            &["inspect", "--json", "--store", store],
+            &["serve", "--listen", "127.0.0.1:0", "--store", store],
+            &[
+                "complete",
+                "--model",
+                "overlock-demo",
+                "--store",
+                store,
+                "Hello",
+            ],
+            &["demo", "--store", store],
+        ] {
+            let said = overlock(command, "");
+            assert_ne!(said.code, 0, "{command:?}");
+            let all = format!("{}{}", said.stdout, said.stderr);
+            assert!(all.contains("me"), "{command:?}: {all}");
+            assert!(!all.contains("KoZ8w"), "{command:?}: {all}");
+        }
+    }
+}
