@@ -53,6 +53,8 @@ fn end_connections(schema: &Schema) {
 struct Database {
     schema: Schema,
     name: String,
+    /// The database that is there anyway.
+    server: String,
 }
 
 impl Database {
@@ -60,8 +62,12 @@ impl Database {
         let mut schema = Schema::new();
         let name = schema.address.schema.clone();
         schema.admin().run(&format!("CREATE DATABASE {name}"));
-        schema.address.database.clone_from(&name);
-        Self { schema, name }
+        let server = std::mem::replace(&mut schema.address.database, name.clone());
+        Self {
+            schema,
+            name,
+            server,
+        }
     }
 }
 
@@ -70,7 +76,7 @@ impl Drop for Database {
         if thread::panicking() {
             return;
         }
-        self.schema.address.database = Schema::new().address.database.clone();
+        self.schema.address.database.clone_from(&self.server);
         let name = &self.name;
         self.schema
             .admin()

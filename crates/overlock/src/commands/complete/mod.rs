@@ -84,7 +84,7 @@ pub(crate) struct Complete {
     kpi: Option<Progress>,
     #[command(flatten)]
     named: Named,
-    /// Where to record the run as sqlite://FILE or postgres://… [default: `store.url`, else
+    /// Where to record the run, `sqlite://FILE` or `postgres://…` [default: `store.url`, else
     /// runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
