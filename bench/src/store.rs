@@ -32,11 +32,21 @@ const QUERIES: usize = 300;
 const REPOSITORY: &str = "repository";
 const MODEL: &str = "model";
 
-const ENGINES: &[Engine] = &[Engine {
-    name: "SQLite",
-    clock: Clock::Cpu,
-    open: sqlite,
-}];
+const ENGINES: &[Engine] = &[
+    Engine {
+        name: "SQLite",
+        clock: Clock::Cpu,
+        open: sqlite,
+    },
+    Engine {
+        name: "PostgreSQL",
+        clock: Clock::Wall,
+        open: postgres,
+    },
+];
+
+/// Where `cargo xtask bench` says that `PostgreSQL` is.
+const VARIABLE: &str = "OVERLOCK_POSTGRES";
 
 struct Engine {
     name: &'static str,
@@ -50,12 +60,14 @@ struct Engine {
 #[derive(Clone, Copy)]
 enum Clock {
     Cpu,
+    Wall,
 }
 
 impl Clock {
     fn time<T>(self, work: impl FnOnce() -> T) -> (Duration, T) {
         match self {
             Self::Cpu => once(work),
+            Self::Wall => timed(work),
         }
     }
 }
@@ -63,13 +75,25 @@ impl Clock {
 /// A store, and what is taken away with it.
 struct Opened {
     store: Arc<dyn Store>,
-    folder: TempDir,
+    /// Where its files are, if they are here.
+    folder: Option<TempDir>,
 }
 
 fn sqlite() -> Result<Opened> {
     let folder = tempfile::tempdir()?;
     let address = StoreAddress::Sqlite(folder.path().join("store.db"));
     let store = overlock_store::open(&address, Access::Make)?;
+    let folder = Some(folder);
+    Ok(Opened { store, folder })
+}
+
+fn postgres() -> Result<Opened> {
+    let server = std::env::var(VARIABLE)
+        .with_context(|| format!("{VARIABLE} does not say where it is: cargo xtask bench does"))?;
+    let process = std::process::id();
+    let address = format!("{server}?schema=bench_{process}").parse()?;
+    let store = overlock_store::open(&address, Access::Make)?;
+    let folder = None;
     Ok(Opened { store, folder })
 }
 
@@ -122,7 +146,7 @@ fn measure(opened: &Opened, clock: Clock, corpus: &Corpus) -> Result<Vec<String>
     let passed = begun.elapsed();
     let (resolving, done) = clock.time(|| store.resolve(REPOSITORY));
     done?;
-    let size = size(&opened.folder)?;
+    let size = opened.folder.as_ref().map(size).transpose()?;
     let (resolving_one, done) = clock.time(|| {
         store.remove_files(REPOSITORY, &[files[7].path])?;
         store.put_files(REPOSITORY, &files[7..8])?;
@@ -177,7 +201,7 @@ fn measure(opened: &Opened, clock: Clock, corpus: &Corpus) -> Result<Vec<String>
         rate(writing),
         rate(passed),
         edges.to_string(),
-        format!("{} MB", size / 1_000_000),
+        size.map_or_else(|| "–".to_owned(), |size| format!("{} MB", size / 1_000_000)),
         shown_time(resolving),
         shown_time(resolving_one),
         shown_time(keyword.0),

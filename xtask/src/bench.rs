@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::postgres::{self, Disk, Server};
 use crate::shell::{self, cargo};
 
 /// Passes all arguments on: the benchmark says itself what it understands.
@@ -13,5 +14,26 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "--manifest-path",
         "bench/Cargo.toml",
     ]);
-    shell::run(command.arg("--").args(arguments))
+    command.arg("--").args(arguments);
+    // It is there for as long as it is measured.
+    let server = has_store(arguments).then(|| Server::start(Disk::Kept));
+    let server = server.transpose()?;
+    if let Some(server) = &server {
+        command.env(postgres::VARIABLE, &server.address);
+    }
+    shell::run(&mut command)
+}
+
+/// Whether the store is to be measured.
+fn has_store(arguments: &[String]) -> bool {
+    // What follows these is no table.
+    let mut before = None;
+    let mut tables = Vec::new();
+    for word in arguments {
+        if !word.starts_with('-') && !matches!(before, Some("--data" | "--corpus")) {
+            tables.push(word.as_str());
+        }
+        before = Some(word.as_str());
+    }
+    tables.is_empty() || tables.contains(&"store")
 }

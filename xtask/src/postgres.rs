@@ -39,6 +39,24 @@ rm -rf "$FOLDER"
 /// The user that a server is run as where everything else is run as root, which it refuses.
 const NOBODY: u32 = 65534;
 
+/// Whether what is written has to be on the disk.
+#[derive(Clone, Copy)]
+pub(crate) enum Disk {
+    /// It has, as everywhere else.
+    Kept,
+    /// It has not: what a machine loses that loses its power is lost with the folder anyway.
+    Lost,
+}
+
+impl Disk {
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Kept => "fsync=on",
+            Self::Lost => "fsync=off",
+        }
+    }
+}
+
 /// A server that is stopped when this is dropped.
 pub(crate) struct Server {
     pub(crate) address: String,
@@ -66,7 +84,7 @@ pub(crate) fn install() -> Result<PathBuf> {
 }
 
 impl Server {
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(disk: Disk) -> Result<Self> {
         let installed = install()?;
         let folder = std::env::temp_dir().join(format!("overlock-postgres-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
@@ -92,8 +110,7 @@ impl Server {
             &format!("port={port}"),
             "unix_socket_directories=",
             "max_connections=400",
-            // What a machine loses that loses its power is lost with the folder anyway.
-            "fsync=off",
+            disk.setting(),
             "logging_collector=off",
         ] {
             supervise.args(["-c", setting]);
@@ -207,7 +224,7 @@ mod tests {
     #[test]
     #[ignore = "needs PostgreSQL from PyPI: run cargo xtask test"]
     fn a_server_is_there_while_it_is_needed_and_leaves_nothing() {
-        let server = Server::start().expect("a server");
+        let server = Server::start(Disk::Lost).expect("a server");
         let place = server
             .address
             .split(['@', '/'])

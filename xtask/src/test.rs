@@ -123,7 +123,7 @@ fn tests() -> Result<String> {
     }
     command.env(tools::JSON_TEST_SUITE_VARIABLE, tools::json_test_suite()?);
     command.env(judges::VARIABLE, judges::verdicts()?);
-    let server = postgres::Server::start()?;
+    let server = postgres::Server::start(postgres::Disk::Lost)?;
     command.env(postgres::VARIABLE, &server.address);
     // A change must not pass or fail by luck: the same documents every time. A plain `cargo test`
     // draws others, and `cargo xtask fuzz` looks further.

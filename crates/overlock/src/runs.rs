@@ -27,7 +27,7 @@ pub(crate) fn open(
     }
     let file = default_file().ok_or_else(|| Failure::Usage {
         message: "no folder is known to record runs in".into(),
-        hint: "set HOME, or say where with --store sqlite://FILE".into(),
+        hint: "set HOME, or say where with --store sqlite://FILE or --store postgres://…".into(),
     })?;
     overlock_store::open(&StoreAddress::Sqlite(file), access).map_err(failed)
 }
@@ -52,6 +52,12 @@ pub(crate) fn open_at(address: &str, access: Access) -> Result<Arc<dyn Store>, F
         .parse()
         .map_err(|source| Failure::StoreAddress { source })?;
     overlock_store::open(&address, access).map_err(failed)
+}
+
+/// An address as it may be shown: without a password.
+pub(crate) fn shown_address(address: &str) -> String {
+    let read: Result<StoreAddress, _> = address.parse();
+    read.map_or_else(|error| error.address, |address| address.to_string())
 }
 
 /// A name for a run that begins now.

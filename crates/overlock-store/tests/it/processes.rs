@@ -103,7 +103,10 @@ fn two_processes_write_while_a_third_one_looks() {
 #[test]
 #[ignore = "it is the other process of the tests above"]
 fn writes_again_and_again() {
-    let path = env::var_os(FILE).expect("a file");
+    // Run with all the others it is nobody's other process.
+    let Some(path) = env::var_os(FILE) else {
+        return;
+    };
     let repository = env::var(REPOSITORY).expect("a repository");
     let times: usize = env::var(TIMES)
         .expect("a number")

@@ -10,7 +10,8 @@ use overlock_store::{
 };
 
 use crate::engines::Schema;
-use crate::sketch::{Sketch, put};
+use crate::sketch::{Random, Sketch, put};
+use crate::vectors::check_recall;
 
 fn at(schema: &Schema) -> StoreAddress {
     StoreAddress::Postgres(Box::new(schema.address.clone()))
@@ -52,6 +53,8 @@ fn end_connections(schema: &Schema) {
 struct Database {
     schema: Schema,
     name: String,
+    /// The database that is there anyway.
+    server: String,
 }
 
 impl Database {
@@ -59,8 +62,12 @@ impl Database {
         let mut schema = Schema::new();
         let name = schema.address.schema.clone();
         schema.admin().run(&format!("CREATE DATABASE {name}"));
-        schema.address.database.clone_from(&name);
-        Self { schema, name }
+        let server = std::mem::replace(&mut schema.address.database, name.clone());
+        Self {
+            schema,
+            name,
+            server,
+        }
     }
 }
 
@@ -69,7 +76,7 @@ impl Drop for Database {
         if thread::panicking() {
             return;
         }
-        self.schema.address.database = Schema::new().address.database.clone();
+        self.schema.address.database.clone_from(&self.server);
         let name = &self.name;
         self.schema
             .admin()
@@ -226,6 +233,35 @@ fn a_server_without_pgvector_finds_by_words_and_says_what_it_cannot() {
     admin.run(&format!(
         "DROP SCHEMA {name} CASCADE; DROP OWNED BY {name}; DROP ROLE {name}"
     ));
+}
+
+/// From ten thousand vectors on a model has an index.
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn almost_nothing_is_missed_among_very_many_vectors() {
+    let schema = Schema::new();
+    let store = open(&at(&schema), Access::Make).expect("a store");
+    let mut random = Random(7);
+    let mut near = |centre: &[f32], spread: f32| -> Vec<f32> {
+        let numbers = centre
+            .iter()
+            .map(|number| number + spread * random.normal());
+        numbers.collect()
+    };
+    let centres: Vec<Vec<f32>> = (0..100).map(|_| near(&[0.0; 64], 1.0)).collect();
+    let vectors: Vec<Vec<f32>> = (0..12_000)
+        .map(|place| near(&centres[place % 100], 0.5))
+        .collect();
+    let queries: Vec<Vec<f32>> = (0..40).map(|place| near(&centres[place], 0.5)).collect();
+    check_recall(&*store, &vectors, &queries);
+    let find = "SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema() \
+                AND indexdef LIKE '%hnsw%'";
+    assert_eq!(schema.admin().run(find).len(), 1);
+    let plan = schema.admin().run(
+        "SET enable_seqscan = off; EXPLAIN SELECT node FROM vectors WHERE model = 1 \
+         ORDER BY vector::vector(64) <#> array_fill(1::real, ARRAY[64])::vector(64) LIMIT 20",
+    );
+    assert!(plan.join(" ").contains("vectors_of_1"), "{plan:?}");
 }
 
 #[test]

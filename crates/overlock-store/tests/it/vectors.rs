@@ -275,8 +275,7 @@ pub(crate) fn vectors_that_cannot_be_compared_are_refused(fresh: &Fresh) {
 }
 
 /// Of the twenty nearest at least 98 of a hundred are found, over many queries.
-fn check_recall(fresh: &Fresh, vectors: &[Vec<f32>], queries: &[Vec<f32>]) {
-    let store = &*fresh.store;
+pub(crate) fn check_recall(store: &dyn Store, vectors: &[Vec<f32>], queries: &[Vec<f32>]) {
     let mut sketch = Sketch::new("a.cs");
     for number in 0..vectors.len() {
         sketch = sketch.node(NodeKind::Method, &format!("M{number}"), "");
@@ -326,7 +325,7 @@ pub(crate) fn almost_nothing_is_missed_among_vectors_by_chance(fresh: &Fresh) {
             .map(|_| (0..384).map(|_| random.normal()).collect())
             .collect()
     };
-    check_recall(fresh, &any(5_000), &any(40));
+    check_recall(&*fresh.store, &any(5_000), &any(40));
 }
 
 pub(crate) fn almost_nothing_is_missed_among_vectors_in_clusters(fresh: &Fresh) {
@@ -346,5 +345,5 @@ pub(crate) fn almost_nothing_is_missed_among_vectors_in_clusters(fresh: &Fresh) 
         .map(|place| near(&centres[place % 50], 0.1))
         .collect();
     let queries: Vec<Vec<f32>> = (0..40).map(|place| near(&centres[place], 0.1)).collect();
-    check_recall(fresh, &vectors, &queries);
+    check_recall(&*fresh.store, &vectors, &queries);
 }

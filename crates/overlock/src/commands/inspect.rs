@@ -28,7 +28,8 @@ pub(crate) struct Inspect {
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "run",
           value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
-    /// Where the runs are recorded [default: `store.url`, else runs.db in the user's data folder]
+    /// Where the runs are recorded, `sqlite://FILE` or `postgres://…` [default: `store.url`, else
+    /// runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// Answer with JSON: an array of runs, or one run

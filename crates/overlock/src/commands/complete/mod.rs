@@ -84,7 +84,8 @@ pub(crate) struct Complete {
     kpi: Option<Progress>,
     #[command(flatten)]
     named: Named,
-    /// Where to record the run [default: `store.url`, else runs.db in the user's data folder]
+    /// Where to record the run, `sqlite://FILE` or `postgres://…` [default: `store.url`, else
+    /// runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// Go on with a run that has not ended well; `overlock inspect` lists them
@@ -122,7 +123,7 @@ impl Complete {
             ("--key-variable", self.key_variable.clone()),
             ("--encoding", self.named.encoding.clone()),
             ("--tokenizer", text(&self.named.tokenizer)),
-            ("--store", self.store.clone()),
+            ("--store", self.store.as_deref().map(runs::shown_address)),
             ("--config", text(&self.config.config)),
             ("--output", text(&self.output)),
         ];

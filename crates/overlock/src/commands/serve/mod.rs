@@ -58,7 +58,8 @@ pub(crate) struct Serve {
     /// The file that holds the keys clients must show, one a line [default: `serve.keys_file`]
     #[arg(long, value_name = "FILE")]
     keys_file: Option<PathBuf>,
-    /// Where to record runs [default: `store.url`, else runs.db in the user's data folder]
+    /// Where to record runs, `sqlite://FILE` or `postgres://…` [default: `store.url`, else
+    /// runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// How to tell of each request on standard error [default: `serve.log`, else text]
