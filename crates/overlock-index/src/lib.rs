@@ -3,7 +3,8 @@
 //! [`index`] finds the files of a folder that are not ignored, takes those apart that have changed,
 //! keeps what they define, and removes what is gone. Every batch of files is on the disk as a whole,
 //! so that an index that is stopped, or killed, goes on where it was. [`fill_vectors`] gives nodes
-//! the vectors of an embedding model, whoever computes them.
+//! the vectors of an embedding model, whoever computes them. Spans of nodes are those of the text,
+//! which is not always what the bytes of the file are.
 //!
 //! ```
 //! use overlock_index::{Ignored, IndexOptions, index};

@@ -289,6 +289,34 @@ fn sql_in_a_string_is_said_by_the_method_that_holds_it() {
     );
 }
 
+#[test]
+fn a_stored_procedure_is_called_by_the_name_in_a_string() {
+    let text = r#"class Carts
+{
+    void Close(SqlConnection c)
+    {
+        var command = new SqlCommand("dbo.[CloseCart]", c) { CommandType = CommandType.StoredProcedure };
+        command.Parameters.AddWithValue("@id", 1);
+        var name = command.ExecuteReader()["Cart"];
+    }
+    void Show() { Print("CloseCart"); }
+}
+"#;
+    let parts = nodes(text, Reading::CSharp);
+    let close = said(&parts, "Carts.Close");
+    assert!(
+        close.contains(&"calls dbo.CloseCart".to_owned()),
+        "{close:?}"
+    );
+    assert!(
+        !close
+            .iter()
+            .any(|said| said.ends_with("Cart") && !said.ends_with("CloseCart")),
+        "{close:?}"
+    );
+    assert_eq!(said(&parts, "Carts.Show"), ["calls Print"]);
+}
+
 const BATCHES: &str = "\
 SET ANSI_NULLS ON
 GO

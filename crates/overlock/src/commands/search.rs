@@ -250,6 +250,8 @@ fn words(query: &str) -> Vec<String> {
 
 /// The lines of a text that hold some of the words, those with the most of them first.
 fn matches<'a>(text: &'a str, first: u32, words: &[String]) -> Vec<Match<'a>> {
+    /// More are no longer about what was looked for.
+    const MOST: usize = 20;
     let mut number = Some(first);
     let mut found = Vec::new();
     for line in text.lines() {
@@ -274,7 +276,11 @@ fn matches<'a>(text: &'a str, first: u32, words: &[String]) -> Vec<Match<'a>> {
             .and_then(|number| number.checked_add(1));
     }
     found.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    found.into_iter().map(|(_, found)| found).collect()
+    found
+        .into_iter()
+        .take(MOST)
+        .map(|(_, found)| found)
+        .collect()
 }
 
 /// A line in which the words stand out.

@@ -1,6 +1,7 @@
 //! Finds the SQL in the strings of C#.
 //!
-//! A statement may be put together from several strings with `+`. What is put in between is not
+//! Where a member says that it calls a stored procedure, a string that is given to a call may be its
+//! name. A statement may be put together from several strings with `+`. What is put in between is not
 //! known, and becomes a variable.
 
 use std::ops::Range;
@@ -15,6 +16,8 @@ use crate::classify::embedded::opens_statement;
 #[derive(Debug)]
 struct Run {
     span: Range<usize>,
+    /// Whether it is the first thing that is given to a call.
+    is_first_argument: bool,
     content: String,
 }
 
@@ -22,6 +25,8 @@ struct Run {
 #[derive(Debug, Default)]
 pub(super) struct Strings {
     runs: Vec<Run>,
+    /// The members that call a stored procedure.
+    callers: Vec<Range<usize>>,
 }
 
 /// What stands for a value that is not known.
@@ -47,16 +52,39 @@ impl Strings {
             run.span.end = span.end;
             return;
         }
-        self.runs.push(Run { span, content });
+        let is_first_argument = text[..span.start].trim_end().ends_with('(');
+        self.runs.push(Run {
+            span,
+            is_first_argument,
+            content,
+        });
     }
 
-    pub(super) fn report(self, findings: &mut Findings) {
+    /// Notes that a member says `CommandType.StoredProcedure`.
+    pub(super) fn calls_procedure(&mut self, member: Range<usize>) {
+        if self.callers.last() != Some(&member) {
+            self.callers.push(member);
+        }
+    }
+
+    pub(super) fn report(mut self, findings: &mut Findings) {
+        self.callers.sort_by_key(|member| member.start);
         for run in self.runs {
             if opens_statement(&run.content) {
                 sql::mentions_in(&run.content, run.span.start, findings);
+            } else if run.is_first_argument && is_within(&self.callers, run.span.start) {
+                sql::call_in(&run.content, run.span.start, findings);
             }
         }
     }
+}
+
+/// Whether a place is in the last range that begins before it.
+fn is_within(ranges: &[Range<usize>], at: usize) -> bool {
+    let before = ranges.partition_point(|range| range.start <= at);
+    before
+        .checked_sub(1)
+        .is_some_and(|last| at < ranges[last].end)
 }
 
 /// What stands between two strings that are added up, if they are.

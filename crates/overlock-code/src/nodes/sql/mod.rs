@@ -9,8 +9,8 @@ mod words;
 
 use std::ops::Range;
 
-use super::NodeKind;
 use super::tree::{Findings, Found};
+use super::{MentionKind, NodeKind};
 use crate::lex::dialect::Dialect;
 use crate::lex::sql::Sql;
 use crate::lex::{Gap, Kind, Lexer, Token};
@@ -46,6 +46,20 @@ pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
 /// Reports what a statement in a string speaks of, all of it at one place of the text around it.
 pub(super) fn mentions_in(statement: &str, at: usize, findings: &mut Findings) {
     mentions_at(statement, None, at, DEPTH, findings);
+}
+
+/// Reports that a procedure is called whose name is all that a string holds.
+pub(super) fn call_in(name: &str, at: usize, findings: &mut Findings) {
+    let read = Read::of(name);
+    let words = Words {
+        text: name,
+        tokens: &read.tokens,
+    };
+    if let Some(name) = words.name(0)
+        && name.end == read.tokens.len()
+    {
+        findings.mention(at, MentionKind::Calls, name.simple(), name.of());
+    }
 }
 
 fn mentions_at(
