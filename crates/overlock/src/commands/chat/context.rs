@@ -117,13 +117,13 @@ impl Context {
         let mut options = config.budget.plan_options(&found.model);
         options.requested = self.max_tokens.unwrap_or(options.requested);
         let system = self.system.as_deref().map(input::text).transpose()?;
-        let counted = system.as_deref().map(|text| counter.tokens.count(text));
+        let system_tokens = system.as_deref().map(|text| counter.tokens.count(text));
         let default = MessageCountOptions::default();
         let most = safe_message_count(&MessageCountOptions {
             max_messages: self.max_messages,
             window: Some(options.window),
             requested: options.requested,
-            system: counted.unwrap_or(default.system),
+            system: system_tokens.unwrap_or(default.system),
         });
         let Some(store) = runs::open_to_read(self.place.store.as_deref(), &config)? else {
             return self.nothing(&mut notes);
