@@ -196,6 +196,22 @@ fn a_view_keeps_its_columns() {
 }
 
 #[test]
+fn conditions_in_a_list_end_no_statement() {
+    check(
+        "CREATE PROCEDURE p AS\nBEGIN\n  SELECT TOP (5) o.Id,\n    CASE WHEN o.Paid = 1 THEN 'paid'\n         ELSE 'open'\n    END AS State,\n    IF(o.Late, 1,\n       0) AS Late\n  FROM dbo.Orders o\n  JOIN dbo.Customers c ON c.Id = o.Customer;\n  DELETE FROM dbo.Queue;\nEND",
+        Language::Sql,
+        "CREATE PROCEDURE p AS\nBEGIN\nSELECT … 6 lines\nFROM dbo.Orders o\nJOIN dbo.Customers c ON c.Id=o.Customer;\nDELETE FROM dbo.Queue;\nEND",
+        Reason::Outlined,
+    );
+    check(
+        "CREATE VIEW v AS\nSELECT a,\n  CASE b\n    WHEN 1 THEN 2\n    ELSE 3\n  END AS c\nFROM t -- x\nJOIN u ON u.a = t.a",
+        Language::Sql,
+        "CREATE VIEW v AS\nSELECT a,CASE b\nWHEN 1 THEN 2\nELSE 3\nEND AS c\nFROM t\nJOIN u ON u.a=t.a",
+        Reason::Outlined,
+    );
+}
+
+#[test]
 fn rows_are_counted_not_shown() {
     let rows = "INSERT INTO dbo.City (Id, Name) VALUES (1, N'Bonn');\n".repeat(5);
     check(
