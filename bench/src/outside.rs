@@ -186,7 +186,7 @@ pub(crate) fn tokenizer_file(package: &str) -> Result<PathBuf> {
 }
 
 /// The folder of a package for JavaScript, installed first if it is not there.
-fn node_package(folder: &Path, package: &str, version: &str) -> Result<PathBuf> {
+pub(crate) fn node_package(folder: &Path, package: &str, version: &str) -> Result<PathBuf> {
     let name = package.rsplit('/').next().unwrap_or_default();
     let prefix = folder.join(format!("{name}-{version}"));
     if !prefix.join("done").exists() {

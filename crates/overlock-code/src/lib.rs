@@ -2,7 +2,8 @@
 //!
 //! Code that is retrieved for a model takes room that its answer needs. This crate says what
 //! language a text is written in, from the text alone; takes out what no compiler reads, without
-//! changing one token; draws the outline of what is left; and makes a text fit so many tokens.
+//! changing one token; draws the outline of what is left; makes a text fit so many tokens; and takes a file apart into
+//! what can be found by itself.
 //!
 //! It is pure computation: no I/O, no clock, no tasks, no panic on any text. It knows no
 //! tokenizer: who counts is passed in. What it cannot read with certainty it leaves as it is, and
@@ -47,6 +48,7 @@ mod language;
 // What can be made of it.
 mod compact;
 mod fit;
+mod nodes;
 mod outline;
 
 // What all of these read with.
@@ -57,3 +59,4 @@ pub use compact::layout::Docs;
 pub use compact::{CompactOptions, Compacted, Level, Reason, compact};
 pub use fit::{FitOptions, Fitted, Form, fit};
 pub use language::{Language, Syntax};
+pub use nodes::{Mention, MentionKind, Node, NodeKind, Nodes, Owner, Reading, nodes};

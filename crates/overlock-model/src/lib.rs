@@ -38,9 +38,9 @@ pub mod testing;
 
 pub use arriving::HELD_BACK;
 pub use backend::{
-    Anthropic, Backend, BackendError, Call, Event, Events, Half, Halves, Http, HttpsClient, OpenAi,
-    Phase, PrefillStyle, ReadEvent, RetryPolicy, Retrying, SseEvent, SseReader, Timeouts,
-    TooLongEvent, Usage, below, https_client,
+    Anthropic, Backend, BackendError, Call, Embeddings, Event, Events, Half, Halves, Http,
+    HttpsClient, OpenAi, Phase, PrefillStyle, ReadEvent, RetryPolicy, Retrying, SseEvent,
+    SseReader, Timeouts, TooLongEvent, Usage, below, https_client,
 };
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{

@@ -48,6 +48,8 @@ pub(crate) enum Failure {
     NoJson { name: String, source: NoJson },
     #[error("there is no file `{}`", path.display())]
     Missing { path: PathBuf },
+    #[error("there is no folder `{}`", path.display())]
+    NoFolder { path: PathBuf },
     #[error("`{}` is a directory", path.display())]
     Directory { path: PathBuf },
     #[error("could not read {name}: {source}")]
@@ -132,6 +134,7 @@ impl Failure {
             Self::Missing { .. } | Self::Directory { .. } => {
                 "give the path of a file, or `-` to read standard input".into()
             }
+            Self::NoFolder { .. } => "give the path of a folder with sources".into(),
             Self::Unreadable { .. } => "check that the file may be read, and try again".into(),
             Self::Request { .. } => {
                 "give a chat request as OpenAI has it: {\"model\": …, \"messages\": [{\"role\": \

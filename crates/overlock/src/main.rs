@@ -10,6 +10,7 @@ mod config;
 mod counter;
 mod demo;
 mod draw;
+mod embedding;
 mod ending;
 mod input;
 mod output;

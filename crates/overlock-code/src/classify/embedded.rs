@@ -28,7 +28,7 @@ fn any_string<'a>(lexer: &mut impl Lexer<'a>) -> bool {
 const LOOKED_AT: usize = 4096;
 
 /// Whether a literal begins like a statement and goes on like one.
-fn opens_statement(literal: &str) -> bool {
+pub(crate) fn opens_statement(literal: &str) -> bool {
     let end = literal.floor_char_boundary(LOOKED_AT.min(literal.len()));
     let content = literal[..end]
         .trim_start_matches(['$', '@', '"', '\''])

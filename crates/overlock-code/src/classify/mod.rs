@@ -5,7 +5,7 @@
 //! C#, and C# in a comment of SQL leaves that SQL. XML is told by its elements, JSON by its first
 //! characters. A long text is read in three places, so that the work is bounded.
 
-mod embedded;
+pub(crate) mod embedded;
 mod lines;
 mod markup;
 mod votes;

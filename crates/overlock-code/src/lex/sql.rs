@@ -61,7 +61,6 @@ impl<'a> Sql<'a> {
     }
 
     /// Reads a text as one of a known dialect, or of none.
-    #[cfg(test)]
     pub(crate) fn speaking(text: &'a str, dialect: Option<Dialect>) -> Self {
         Self {
             dialect: std::cell::OnceCell::from(dialect),
@@ -69,7 +68,8 @@ impl<'a> Sql<'a> {
         }
     }
 
-    fn dialect(&self) -> Option<Dialect> {
+    /// The dialect of the whole text, if its words tell.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
         *self.dialect.get_or_init(|| dialect(self.text))
     }
 

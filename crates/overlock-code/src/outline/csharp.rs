@@ -35,9 +35,6 @@ const LONGEST: usize = 4 << 20;
 
 /// The bodies of a text, or nothing if it cannot be parsed at all.
 pub(crate) fn bodies(text: &str) -> Option<Bodies> {
-    if text.len() > LONGEST {
-        return None;
-    }
     let tree = parse(text)?;
     let mut finder = Finder {
         text,
@@ -55,12 +52,16 @@ pub(crate) fn bodies(text: &str) -> Option<Bodies> {
     })
 }
 
-fn parse(text: &str) -> Option<Tree> {
+/// The tree of a text, unless it is too long or takes too many steps.
+pub(crate) fn parse(text: &str) -> Option<Tree> {
     /// Real code takes a call of the callback for 40 bytes at most, and for 90 on the whole.
     const BYTES_PER_CALL: usize = 32;
     const CALLS_AT_LEAST: usize = 1_500;
     /// Three times what a megabyte of real code takes. A call in the midst of errors is slow.
     const CALLS_AT_MOST: usize = 30_000;
+    if text.len() > LONGEST {
+        return None;
+    }
     let mut parser = Parser::new();
     parser
         .set_language(&tree_sitter_c_sharp::LANGUAGE.into())

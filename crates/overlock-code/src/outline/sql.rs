@@ -74,6 +74,8 @@ struct Frame {
     selects: bool,
     /// Whether the parenthesis that opened it stays.
     opened: bool,
+    /// So many `CASE` are open in it, whose words begin no statement.
+    cases: usize,
 }
 
 impl Frame {
@@ -82,6 +84,7 @@ impl Frame {
             mode,
             selects: false,
             opened: false,
+            cases: 0,
         }
     }
 }
@@ -159,6 +162,7 @@ impl<'a> Reader<'a> {
                 let mut frame = *self.frame();
                 frame.opened = self.stays() || queries;
                 frame.selects = false;
+                frame.cases = 0;
                 if frame.mode == Mode::Call {
                     self.frame().mode = Mode::Arguments;
                     frame.mode = Mode::Arguments;
@@ -215,6 +219,13 @@ impl<'a> Reader<'a> {
                 Mode::Assignments
             };
             return true;
+        }
+        if mode != Mode::Skip && is("case") {
+            self.frame().cases += 1;
+        }
+        if self.frame().cases > 0 {
+            self.frame().cases -= usize::from(is("end"));
+            return self.stays();
         }
         let begins = !nested && self.begins(index);
         if begins && let Some(mode) = self.statement(index, word) {
@@ -273,6 +284,13 @@ impl<'a> Reader<'a> {
         let Some(before) = index.checked_sub(1).map(|before| self.tokens[before]) else {
             return true;
         };
+        // An expression goes on after these, on whatever line.
+        if b",=<>+-|"
+            .iter()
+            .any(|mark| before.is_mark(self.text, *mark))
+        {
+            return false;
+        }
         let token = self.tokens[index];
         let opens = ["begin", "then", "else", "as", "is", "loop", "go", "do"];
         token.gap == Gap::Line

@@ -1,7 +1,7 @@
 //! What holds for every text, through the public functions.
 
 use overlock_code::{
-    CompactOptions, Docs, FitOptions, Form, Language, Level, classify, compact, fit,
+    CompactOptions, Docs, FitOptions, Form, Language, Level, Reading, classify, compact, fit, nodes,
 };
 use proptest::prelude::*;
 
@@ -35,6 +35,15 @@ fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![4 => cut, 1 => any::<String>(), 1 => "[-'\"/*{}()#$@`\\\\\n ]{0,30}"];
     prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
 }
+
+const READINGS: [Reading; 6] = [
+    Reading::CSharp,
+    Reading::VisualBasic,
+    Reading::Sql,
+    Reading::Markdown,
+    Reading::Dotnet,
+    Reading::Plain,
+];
 
 fn options() -> impl Strategy<Value = CompactOptions> {
     let level = prop_oneof![Just(Level::Lossless), Just(Level::Outline)];
@@ -72,6 +81,44 @@ proptest! {
             prop_assert!(fitted.text.len() <= text.len());
             prop_assert_eq!(fitted.text.is_empty(), text.is_empty());
             prop_assert_eq!(fitted.form == Form::Full, words(&text) <= tokens);
+        }
+    }
+
+    #[test]
+    fn nodes_lie_in_their_parents_and_lose_nothing(text in text(), times in 1_usize..4) {
+        // Long texts have sections as well.
+        let text = text.repeat(times * times * times);
+        for reading in READINGS {
+            let parts = nodes(&text, reading);
+            let all = &parts.nodes;
+            prop_assert_eq!((all[0].span.clone(), all[0].parent), (0..text.len(), None));
+            // How far the children of each node have come.
+            let mut reached: Vec<usize> = all.iter().map(|node| node.span.start).collect();
+            for (index, node) in all.iter().enumerate().skip(1) {
+                let parent = node.parent.expect("only the file has no parent");
+                prop_assert!(parent < index && text.get(node.span.clone()).is_some_and(|of| !of.is_empty()));
+                prop_assert!(reached[parent] <= node.span.start && node.span.end <= all[parent].span.end);
+                reached[parent] = node.span.end;
+                let before = text[..node.span.start].matches('\n').count() + 1;
+                let own = &text[node.span.clone()];
+                let within = own.strip_suffix('\n').unwrap_or(own).matches('\n').count();
+                prop_assert_eq!((node.first_line, node.last_line), (before, before + within));
+                let mut at = node.span.start;
+                for inside in &node.inside {
+                    prop_assert!(at <= inside.start && inside.end <= node.span.end);
+                    prop_assert!(text.get(inside.clone()).is_some());
+                    at = inside.end;
+                }
+            }
+            // What a node does not show is shown by a node inside of it.
+            let mut shown = String::new();
+            for index in 0..all.len() {
+                shown.push_str(&parts.text_of(&text, index));
+                shown.push('\n');
+            }
+            for word in text.split_whitespace().filter(|word| word.chars().all(char::is_alphanumeric)) {
+                prop_assert!(shown.contains(word), "{:?} lost {word:?} of {text:?}", reading);
+            }
         }
     }
 
@@ -127,6 +174,19 @@ fn hostile_texts_end_in_reasonable_time() {
         "<a>",
         "@{",
         "\u{2028}",
+        "WITH a AS (",
+        "MERGE INTO a USING ",
+        "UPDATE a SET b FROM c a,",
+        "N'SELECT a FROM b ''",
+        "CREATE PACKAGE BODY a AS\nPROCEDURE b IS\n",
+        "Class A\n",
+        "End Class\n",
+        "# a\n",
+        "###### a\n# a\n",
+        "int a;",
+        "/**/",
+        "a.b().",
+        "\"SELECT\"+",
     ];
     for piece in pieces {
         let text = piece.repeat(60_000 / piece.len());
@@ -144,5 +204,8 @@ fn hostile_texts_end_in_reasonable_time() {
             }
         }
         assert!(classify(&text).confidence <= 1.0);
+        for reading in READINGS {
+            assert!(!nodes(&text, reading).nodes.is_empty());
+        }
     }
 }

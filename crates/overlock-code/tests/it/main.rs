@@ -12,3 +12,5 @@ mod classify;
 mod outline;
 // What fits into so many tokens.
 mod fit;
+// What a file is taken apart into.
+mod nodes;

@@ -61,7 +61,7 @@ pub enum BackendError {
         retry_after: Option<Duration>,
     },
     /// The answer is none of this protocol.
-    #[error("{host} answered with something that is no chat completion: {reason}")]
+    #[error("{host} answered with something else than was asked for: {reason}")]
     Malformed {
         /// Where.
         host: String,

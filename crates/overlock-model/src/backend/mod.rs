@@ -5,6 +5,7 @@
 //! chat completions, which most servers speak; a backend that speaks another language translates.
 
 mod anthropic;
+mod embeddings;
 mod error;
 mod events;
 mod halves;
@@ -14,6 +15,7 @@ mod retry;
 mod sse;
 
 pub use anthropic::Anthropic;
+pub use embeddings::Embeddings;
 pub use error::{BackendError, Phase};
 pub use halves::{Half, Halves, ReadEvent};
 pub use http::{Http, HttpsClient, Timeouts, below, https_client};

@@ -137,7 +137,7 @@ impl<B: Backend> Backend for Retrying<B> {
 }
 
 /// A number between 0 and 1, from the randomness that every hash map begins with.
-fn random_share() -> f64 {
+pub(super) fn random_share() -> f64 {
     use std::hash::{BuildHasher, RandomState};
     let drawn = RandomState::new().hash_one(0);
     f64::from((drawn >> 32) as u32) / f64::from(u32::MAX)

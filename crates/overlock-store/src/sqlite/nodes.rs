@@ -92,10 +92,15 @@ impl Nodes for Sqlite {
     }
 
     fn resolve(&self, repository: &str) -> Result<Resolved, StoreError> {
-        self.write(|transaction| {
+        let mut resolved = Resolved::default();
+        while let Some(some) = self.write(|transaction| {
             transaction.pragma_update(None, "cache_size", -CACHE_TO_WRITE)?;
-            resolve::resolve(transaction, repository)
-        })
+            resolve::resolve_some(transaction, repository)
+        })? {
+            resolved.mentions += some.mentions;
+            resolved.edges += some.edges;
+        }
+        Ok(resolved)
     }
 
     fn nodes(&self, ids: &[NodeId]) -> Result<Vec<Node>, StoreError> {

@@ -9,28 +9,64 @@ use crate::error::StoreError;
 use crate::naming::{self, Candidate, Wanted};
 use crate::nodes::{Resolved, Scope};
 
+/// How many files, or names, are looked at in one transaction: nobody else can write meanwhile.
+const AT_ONCE: i64 = 500;
+
+/// Mentions of names that have come to be or are gone, in files that were resolved before.
+const CHANGED: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
+     mentions.is_near, mentions.name, mentions.last_name, 1 \
+     FROM (SELECT last_name FROM changed_names WHERE repository = ?1 LIMIT ?2) AS changed \
+     JOIN mentions ON mentions.last_name = changed.last_name \
+     JOIN nodes ON nodes.key = mentions.node JOIN files ON files.key = nodes.file \
+     WHERE files.repository = ?1 AND files.is_resolved";
+
+const CHANGED_DONE: &str = "DELETE FROM changed_names WHERE repository = ?1 AND last_name IN \
+     (SELECT last_name FROM changed_names WHERE repository = ?1 LIMIT ?2)";
+
+/// Before anything of a repository was resolved every name is a new one, and nobody waits for it.
+const CHANGED_FIRST: &str = "DELETE FROM changed_names WHERE repository = ?1 \
+     AND NOT EXISTS (SELECT 1 FROM files WHERE repository = ?1 AND is_resolved)";
+
 /// Mentions of files that came or changed, which have no edges yet.
 const NEW: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
      mentions.is_near, mentions.name, mentions.last_name, 0 \
-     FROM files JOIN nodes ON nodes.file = files.key JOIN mentions ON mentions.node = nodes.key \
-     WHERE files.repository = ?1 AND NOT files.is_resolved";
+     FROM (SELECT key FROM files WHERE repository = ?1 AND NOT is_resolved LIMIT ?2) AS new \
+     JOIN nodes ON nodes.file = new.key JOIN mentions ON mentions.node = nodes.key";
 
-/// Mentions of names that have come to be or are gone, in files that have not changed.
-const CHANGED: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
-     mentions.is_near, mentions.name, mentions.last_name, 1 \
-     FROM changed_names JOIN mentions ON mentions.last_name = changed_names.last_name \
-     JOIN nodes ON nodes.key = mentions.node JOIN files ON files.key = nodes.file \
-     WHERE changed_names.repository = ?1 AND files.repository = ?1 AND files.is_resolved";
+const NEW_DONE: &str = "UPDATE files SET is_resolved = 1 WHERE key IN \
+     (SELECT key FROM files WHERE repository = ?1 AND NOT is_resolved LIMIT ?2)";
 
-/// Makes edges of mentions.
-pub(super) fn resolve(
+/// Makes edges of some mentions; nothing if there was nothing left to do. Every mention is resolved
+/// among the nodes that are there, and again if these change: the names that have changed come
+/// first, since of a file that is resolved after that there is nothing to be done again.
+pub(super) fn resolve_some(
     transaction: &Transaction<'_>,
     repository: &str,
+) -> Result<Option<Resolved>, StoreError> {
+    let Some(repository) = nodes::repository(transaction, repository)? else {
+        return Ok(None);
+    };
+    let execute = |statement: &str, values: &[i64]| {
+        let values = rusqlite::params_from_iter(values);
+        transaction.prepare_cached(statement)?.execute(values)
+    };
+    execute(CHANGED_FIRST, &[repository])?;
+    for (select, done) in [(CHANGED, CHANGED_DONE), (NEW, NEW_DONE)] {
+        let resolved = resolve_each(transaction, select, repository)?;
+        if execute(done, &[repository, AT_ONCE])? > 0 {
+            return Ok(Some(resolved));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes edges of the mentions that a statement selects.
+fn resolve_each(
+    transaction: &Transaction<'_>,
+    statement: &str,
+    repository: i64,
 ) -> Result<Resolved, StoreError> {
     let mut resolved = Resolved::default();
-    let Some(repository) = nodes::repository(transaction, repository)? else {
-        return Ok(resolved);
-    };
     let mut bearers = Bearers {
         transaction,
         known: HashMap::new(),
@@ -38,44 +74,35 @@ pub(super) fn resolve(
     let mut remove = transaction
         .prepare_cached("DELETE FROM edges WHERE source = ?1 AND kind = ?2 AND mention = ?3")?;
     let mut insert = transaction.prepare_cached("INSERT INTO edges VALUES (?1, ?2, ?3, ?4)")?;
-    for statement in [NEW, CHANGED] {
-        let mut select = transaction.prepare_cached(statement)?;
-        let mut rows = select.query([repository])?;
-        while let Some(row) = rows.next()? {
-            let (mention, source): (i64, i64) = (row.get(0)?, row.get(1)?);
-            let kind: i64 = row.get(3)?;
-            if row.get(7)? {
-                remove.execute(params![source, kind, mention])?;
-            }
-            let is_near: bool = row.get(4)?;
-            let wanted = Wanted {
-                from: row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?,
-                kind: graph::kind(kind)?,
-                name: row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?,
-                scope: if is_near {
-                    Scope::Nearest
-                } else {
-                    Scope::Anywhere
-                },
-            };
-            let candidates = bearers.of(row.get(6)?)?;
-            for target in naming::meant(&wanted, candidates) {
-                // Whoever speaks of itself leads nowhere.
-                if target.key != source {
-                    insert.execute(params![source, kind, target.key, mention])?;
-                    resolved.edges += 1;
-                }
-            }
-            resolved.mentions += 1;
+    let mut select = transaction.prepare_cached(statement)?;
+    let mut rows = select.query([repository, AT_ONCE])?;
+    while let Some(row) = rows.next()? {
+        let (mention, source): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let kind: i64 = row.get(3)?;
+        let has_edges = row.get(7)?;
+        if has_edges {
+            remove.execute(params![source, kind, mention])?;
         }
-    }
-    for statement in [
-        "UPDATE files SET is_resolved = 1 WHERE repository = ?1 AND NOT is_resolved",
-        "DELETE FROM changed_names WHERE repository = ?1",
-    ] {
-        transaction
-            .prepare_cached(statement)?
-            .execute([repository])?;
+        let is_near: bool = row.get(4)?;
+        let wanted = Wanted {
+            from: row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?,
+            kind: graph::kind(kind)?,
+            name: row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?,
+            scope: if is_near {
+                Scope::Nearest
+            } else {
+                Scope::Anywhere
+            },
+        };
+        let candidates = bearers.of(row.get(6)?)?;
+        for target in naming::meant(&wanted, candidates) {
+            // Whoever speaks of itself leads nowhere.
+            if target.key != source {
+                insert.execute(params![source, kind, target.key, mention])?;
+                resolved.edges += 1;
+            }
+        }
+        resolved.mentions += 1;
     }
     Ok(resolved)
 }

@@ -1,5 +1,6 @@
 //! The commands: what can be asked, one file for each.
 
+mod chat;
 mod classify;
 mod close;
 mod compact;
@@ -8,10 +9,12 @@ mod completions;
 mod cut;
 mod demo;
 mod fit;
+mod index;
 mod inspect;
 mod models;
 mod render;
 mod repair;
+mod search;
 mod serve;
 mod stitch;
 mod tokens;
@@ -29,7 +32,8 @@ use crate::output::Results;
 /// Finds where JSON was cut, closes and repairs it, shows it under a budget, and
 /// stitches the pieces of a long answer into one document. Counts tokens, knows what
 /// models can take, and fits requests into their windows. Tells SQL and .NET from other
-/// text, and makes them smaller for a prompt.
+/// text, makes them smaller for a prompt, and searches folders of them. Keeps conversations
+/// and memories, and builds the context of an answer from them.
 #[derive(Debug, Parser)]
 #[command(
     name = "overlock",
@@ -55,6 +59,9 @@ pub(crate) enum Command {
     Fit(fit::Fit),
     Classify(classify::Classify),
     Compact(compact::Compact),
+    Index(index::Index),
+    Search(search::Search),
+    Chat(chat::Chat),
     Inspect(inspect::Inspect),
     Serve(serve::Serve),
     Demo(demo::Demo),
@@ -75,6 +82,9 @@ impl Command {
             Self::Fit(fit) => fit.run(),
             Self::Classify(classify) => classify.run(),
             Self::Compact(compact) => compact.run(),
+            Self::Index(index) => index.run(),
+            Self::Search(search) => search.run(),
+            Self::Chat(chat) => chat.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Serve(serve) => serve.run(),
             Self::Demo(demo) => demo.run(),

@@ -103,9 +103,22 @@ pub(crate) fn grouped_tokens(number: u64) -> String {
     grouped
 }
 
+/// So many of something: `1 file`, `2,000 files`.
+pub(crate) fn amount(number: u64, what: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {what}{s}", grouped_tokens(number))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::grouped;
+    use super::{amount, grouped};
+
+    #[test]
+    fn says_how_many_there_are() {
+        assert_eq!(amount(1, "file"), "1 file");
+        assert_eq!(amount(0, "file"), "0 files");
+        assert_eq!(amount(2000, "file"), "2,000 files");
+    }
 
     #[test]
     fn sets_thousands_apart() {

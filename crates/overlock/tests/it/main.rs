@@ -4,11 +4,13 @@
 mod program;
 
 // One file each: what a command answers, to people and to machines.
+mod chat;
 mod close;
 mod code;
 mod complete;
 mod cut;
 mod fit;
+mod index;
 mod models;
 mod render;
 mod repair;

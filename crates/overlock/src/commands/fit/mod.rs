@@ -2,7 +2,7 @@
 
 mod estimate;
 mod extras;
-mod refusal;
+pub(super) mod refusal;
 mod request;
 
 use std::path::PathBuf;
@@ -111,7 +111,7 @@ fn trim_parser() -> impl TypedValueParser<Value = Trim> {
         .map(|name| Trim::from_name(&name).expect("only these names are possible"))
 }
 
-fn no_model() -> Failure {
+pub(super) fn no_model() -> Failure {
     Failure::Usage {
         message: "no model is named".into(),
         hint: "give one with --model NAME, or set `budget.model` in overlock.toml".into(),

@@ -3,14 +3,17 @@
 use overlock_budget::Sharing;
 use overlock_gateway::api::Refused;
 
-use super::Fit;
 use crate::draw::{self, PartDrawing, Verdict, WindowDrawing, counted};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 
-pub(super) fn tell(fit: &Fit, refused: Refused, notes: &mut Notes) -> Result<Ending, Failure> {
+pub(in crate::commands) fn tell(
+    json: bool,
+    refused: Refused,
+    notes: &mut Notes,
+) -> Result<Ending, Failure> {
     let help = refused.help("let the oldest turns go with --trim oldest");
-    if fit.json {
+    if json {
         Results::new().object(&refused.told(help.clone()))?;
     } else {
         for line in drawing(&refused).lines(draw::terminal_width()) {

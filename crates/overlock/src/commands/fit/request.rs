@@ -53,7 +53,7 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
     options.requested = fit.max_tokens.unwrap_or(options.requested);
     match asked.fit(options) {
         Ok(Ok(fitted)) => answer(fit, &fitted, notes),
-        Ok(Err(refused)) => refusal::tell(fit, *refused, notes),
+        Ok(Err(refused)) => refusal::tell(fit.json, *refused, notes),
         // Only the configuration can ask for what contradicts itself.
         Err(error) => Err(Failure::Usage {
             message: error.to_string(),

@@ -4,6 +4,10 @@
 //! the judges from others: the leaves of tree-sitter for C#, the tokenizer of `sqlparser` for SQL.
 //! Where a judge fails on the original there is nothing to compare, and that is counted.
 
+mod declarations;
+mod repomix;
+mod statements;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,6 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 struct Repository {
+    root: PathBuf,
     name: String,
     files: Vec<File>,
 }
@@ -87,7 +92,8 @@ impl Repository {
         let name = root
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Self { name, files }
+        let root = root.to_owned();
+        Self { root, name, files }
     }
 
     fn of(&self, language: &str) -> impl Iterator<Item = &File> {
@@ -190,19 +196,12 @@ impl Sums {
         language: &str,
         differences: bool,
     ) {
-        let spoken = if language == "C#" {
-            Language::Dotnet
-        } else {
-            Language::Sql
-        };
         let options = CompactOptions::default();
-        let (time, compacted) = once(|| compact(&file.text, spoken, &options));
-        self.files += 1;
+        let (time, compacted) = once(|| compact(&file.text, spoken(language), &options));
         self.bytes += file.text.len();
         self.time += time;
         self.untouched += usize::from(!compacted.compacted);
-        self.before += Encoding::O200kBase.count(&file.text);
-        self.after += Encoding::O200kBase.count(&compacted.text);
+        self.count(&file.text, &compacted.text);
         let judged = if language == "C#" {
             let (before, parsed) = leaves(&file.text);
             let same = before == leaves(&compacted.text).0;
@@ -223,6 +222,12 @@ impl Sums {
                 }
             }
         }
+    }
+
+    fn count(&mut self, before: &str, after: &str) {
+        self.files += 1;
+        self.before += Encoding::O200kBase.count(before);
+        self.after += Encoding::O200kBase.count(after);
     }
 
     fn add(&mut self, other: &Self) {
@@ -258,102 +263,105 @@ impl Sums {
 
 fn outlines(repositories: &[Repository], differences: bool) {
     for language in ["C#", "SQL"] {
-        let mut table = Table::new(["repository", "files", "saved"]);
-        let mut all = Sums::default();
-        let mut kept: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
+        let mut table = Table::new(["repository", "files", "ours saves", "Repomix saves"]);
+        let (mut all, mut of_peer) = (Sums::default(), Sums::default());
+        let (mut kept, mut kept_by_peer) = (Kept::default(), Kept::default());
         for repository in repositories {
-            let mut sums = Sums::default();
+            let (mut sums, mut peer) = (Sums::default(), Sums::default());
+            let compressed = match repository.of(language).next() {
+                Some(_) => repomix::compressed(repository, language),
+                None => continue,
+            };
             for file in repository.of(language) {
-                let spoken = if language == "C#" {
-                    Language::Dotnet
-                } else {
-                    Language::Sql
-                };
                 let options = CompactOptions {
                     level: Level::Outline,
                     ..CompactOptions::default()
                 };
-                let outline = compact(&file.text, spoken, &options);
-                sums.files += 1;
-                sums.before += Encoding::O200kBase.count(&file.text);
-                sums.after += Encoding::O200kBase.count(&outline.text);
+                let outline = compact(&file.text, spoken(language), &options);
+                sums.count(&file.text, &outline.text);
+                let theirs = compressed
+                    .as_ref()
+                    .ok()
+                    .and_then(|files| files.get(&file.path));
+                if let Some(theirs) = theirs {
+                    peer.count(&file.text, theirs);
+                }
                 if language == "C#" {
-                    compare_declarations(file, &outline.text, &mut kept, differences);
+                    let theirs = theirs.map(String::as_str);
+                    declarations::compare(file, &outline.text, &mut kept, differences);
+                    declarations::look_for(file, theirs, &mut kept_by_peer);
+                } else {
+                    let dialect = repository.dialect();
+                    statements::compare(
+                        file,
+                        &outline.text,
+                        dialect.as_ref(),
+                        &mut kept,
+                        differences,
+                    );
                 }
             }
-            if sums.files > 0 {
-                table.row([
-                    repository.name.clone(),
-                    sums.files.to_string(),
-                    sums.saved(),
-                ]);
-                all.add(&sums);
-            }
+            let saved_by_peer = match compressed {
+                Ok(_) => peer.saved(),
+                Err(error) => format!("{error:#}"),
+            };
+            table.row([
+                repository.name.clone(),
+                sums.files.to_string(),
+                sums.saved(),
+                saved_by_peer,
+            ]);
+            all.add(&sums);
+            of_peer.add(&peer);
         }
-        table.row(["all".to_owned(), all.files.to_string(), all.saved()]);
-        table.print(&format!("Outline of {language}, documentation dropped"));
-        if language == "C#" {
-            let mut table = Table::new(["declarations of C#", "in the files", "in the outlines"]);
-            for (kind, (all, lost)) in kept {
-                table.row([kind.to_owned(), all.to_string(), share(all - lost, all)]);
-            }
-            table.print("What the outline keeps");
-        }
+        table.row([
+            "all".to_owned(),
+            all.files.to_string(),
+            all.saved(),
+            of_peer.saved(),
+        ]);
+        table.print(&format!(
+            "Outline of {language}, documentation dropped, beside Repomix {} --compress",
+            repomix::VERSION
+        ));
+        kept.print(language, &kept_by_peer);
     }
 }
 
-/// Notes which declarations of a file are in its outline, if the file parses.
-fn compare_declarations(
-    file: &File,
-    outline: &str,
-    kept: &mut BTreeMap<&'static str, (usize, usize)>,
-    differences: bool,
-) {
-    let tree = parse(&file.text);
-    if tree.root_node().has_error() {
-        return;
-    }
-    let outline = without_marks(outline);
-    let mut left: BTreeMap<Declaration, usize> = BTreeMap::new();
-    for declaration in declarations(&parse(&outline), &outline) {
-        *left.entry(declaration).or_default() += 1;
-    }
-    for declaration in declarations(&tree, &file.text) {
-        let (all, lost) = kept.entry(declaration.0).or_default();
+/// How much there is of each kind in the files, and how much of it is gone.
+#[derive(Default)]
+struct Kept(BTreeMap<&'static str, (usize, usize)>);
+
+impl Kept {
+    fn note(&mut self, kind: &'static str, is_kept: bool) {
+        let (all, lost) = self.0.entry(kind).or_default();
         *all += 1;
-        if let Some(left) = left.get_mut(&declaration).filter(|left| **left > 0) {
-            *left -= 1;
-            continue;
+        *lost += usize::from(!is_kept);
+    }
+
+    fn print(&self, language: &str, peer: &Self) {
+        let mut table = Table::new(["kept", "in the files", "in our outlines", "by Repomix"]);
+        for (kind, (all, lost)) in &self.0 {
+            let by_peer = peer.0.get(kind);
+            table.row([
+                (*kind).to_owned(),
+                all.to_string(),
+                share(all - lost, *all),
+                by_peer.map_or_else(|| "–".to_owned(), |(all, lost)| share(all - lost, *all)),
+            ]);
         }
-        *lost += 1;
-        if differences {
-            println!("lost: {declaration:?} of {}", file.path.display());
-        }
+        table.print(&format!(
+            "What is kept of {language}: ours parsed again, of Repomix what is anywhere in the text"
+        ));
     }
 }
 
-/// An outline that parses: a mark is no code, but a body without one is.
-fn without_marks(outline: &str) -> String {
-    let mut out = String::new();
-    let mut rest = outline;
-    while let Some((before, after)) = rest.split_once("… ") {
-        out.push_str(before);
-        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-        let unit = &after[digits..];
-        match unit
-            .strip_prefix(" lines")
-            .or_else(|| unit.strip_prefix(" line"))
-        {
-            Some(after) if digits > 0 => {
-                if !out.ends_with('{') {
-                    out.push('x');
-                }
-                rest = after;
-            }
-            _ => rest = after,
-        }
+fn spoken(language: &str) -> Language {
+    if language == "C#" {
+        Language::Dotnet
+    } else {
+        Language::Sql
     }
-    out + rest
 }
 
 fn parse(text: &str) -> Tree {
@@ -403,84 +411,6 @@ fn leaves(text: &str) -> (Vec<(u16, &str)>, bool) {
         true
     });
     (leaves, !tree.root_node().has_error())
-}
-
-/// A kind of declaration, and what is declared.
-type Declaration = (&'static str, String);
-
-fn declarations(tree: &Tree, text: &str) -> Vec<Declaration> {
-    let mut found = Vec::new();
-    walk(tree, |node| {
-        let name = || {
-            node.child_by_field_name("name")
-                .map_or("", |name| &text[name.byte_range()])
-                .to_owned()
-        };
-        match node.kind() {
-            "class_declaration"
-            | "struct_declaration"
-            | "interface_declaration"
-            | "record_declaration"
-            | "enum_declaration"
-            | "delegate_declaration" => found.push(("types", name())),
-            "method_declaration"
-            | "constructor_declaration"
-            | "destructor_declaration"
-            | "operator_declaration"
-            | "conversion_operator_declaration" => found.push(("methods", name())),
-            "property_declaration" | "indexer_declaration" | "event_declaration" => {
-                found.push(("properties", name()));
-            }
-            "enum_member_declaration" => found.push(("enum members", name())),
-            "variable_declarator" => found.push(("fields", name())),
-            "parameter_list" | "bracketed_parameter_list" => {
-                found.push(("parameter lists", flat(node, text)));
-            }
-            "type_parameter_list" | "type_parameter_constraints_clause" | "base_list" => {
-                found.push(("type parameters and bases", flat(node, text)));
-            }
-            "attribute_list" => found.push(("attributes", flat(node, text))),
-            _ => {}
-        }
-        let is_value = node.parent().is_some_and(|parent| {
-            parent.kind() == "property_declaration"
-                && parent.child_by_field_name("value") == Some(node)
-        });
-        let inside = matches!(
-            node.kind(),
-            "block"
-                | "arrow_expression_clause"
-                | "variable_declarator"
-                | "parameter_list"
-                | "bracketed_parameter_list"
-                | "attribute_list"
-                | "global_statement"
-                | "comment"
-                | "base_list"
-                | "constructor_initializer"
-        );
-        !inside && !is_value
-    });
-    found
-}
-
-/// The tokens of a node on one line.
-fn flat(node: Node<'_>, text: &str) -> String {
-    let mut line = String::new();
-    let mut nodes = vec![node];
-    while let Some(node) = nodes.pop() {
-        if node.kind() == "comment" {
-            continue;
-        }
-        if node.child_count() == 0 {
-            line.push_str(&text[node.byte_range()]);
-            line.push(' ');
-        }
-        let mut cursor = node.walk();
-        let children: Vec<_> = node.children(&mut cursor).collect();
-        nodes.extend(children.into_iter().rev());
-    }
-    line
 }
 
 fn sql_tokens(text: &str, dialect: &dyn Dialect) -> Option<Vec<Token>> {

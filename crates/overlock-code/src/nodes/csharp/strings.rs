@@ -1,0 +1,154 @@
+//! Finds the SQL in the strings of C#.
+//!
+//! Where a member says that it calls a stored procedure, a string that is given to a call may be its
+//! name. A statement may be put together from several strings with `+`. What is put in between is not
+//! known, and becomes a variable.
+
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::super::sql;
+use super::super::tree::Findings;
+use crate::classify::embedded::opens_statement;
+
+/// Strings that make one text.
+#[derive(Debug)]
+struct Run {
+    span: Range<usize>,
+    /// Whether it is the first thing that is given to a call.
+    is_first_argument: bool,
+    content: String,
+}
+
+/// The strings of a file.
+#[derive(Debug, Default)]
+pub(super) struct Strings {
+    runs: Vec<Run>,
+    /// The members that call a stored procedure.
+    callers: Vec<Range<usize>>,
+}
+
+/// What stands for a value that is not known.
+const HOLE: &str = "@x";
+
+impl Strings {
+    pub(super) fn add(&mut self, text: &str, node: Node<'_>) {
+        let span = node.byte_range();
+        let content = content(text, node);
+        // A string in a hole of another one is a part of what is not known there.
+        if self
+            .runs
+            .last()
+            .is_some_and(|run| span.start < run.span.end)
+        {
+            return;
+        }
+        if let Some(run) = self.runs.last_mut()
+            && let Some(between) = joined(text, run.span.end, span.start)
+        {
+            run.content.push_str(between);
+            run.content.push_str(&content);
+            run.span.end = span.end;
+            return;
+        }
+        let is_first_argument = text[..span.start].trim_end().ends_with('(');
+        self.runs.push(Run {
+            span,
+            is_first_argument,
+            content,
+        });
+    }
+
+    /// Notes that a member says `CommandType.StoredProcedure`.
+    pub(super) fn calls_procedure(&mut self, member: Range<usize>) {
+        if self.callers.last() != Some(&member) {
+            self.callers.push(member);
+        }
+    }
+
+    pub(super) fn report(mut self, findings: &mut Findings) {
+        self.callers.sort_by_key(|member| member.start);
+        for run in self.runs {
+            if opens_statement(&run.content) {
+                sql::mentions_in(&run.content, run.span.start, findings);
+            } else if run.is_first_argument && is_within(&self.callers, run.span.start) {
+                sql::call_in(&run.content, run.span.start, findings);
+            }
+        }
+    }
+}
+
+/// Whether a place is in the last range that begins before it.
+fn is_within(ranges: &[Range<usize>], at: usize) -> bool {
+    let before = ranges.partition_point(|range| range.start <= at);
+    before
+        .checked_sub(1)
+        .is_some_and(|last| at < ranges[last].end)
+}
+
+/// What stands between two strings that are added up, if they are.
+fn joined(text: &str, end: usize, start: usize) -> Option<&'static str> {
+    /// Longer is no expression that is put into a statement.
+    const LONGEST: usize = 200;
+    let between = text
+        .get(end..start)
+        .filter(|between| between.len() <= LONGEST)?;
+    let between = between.trim();
+    if between == "+" {
+        return Some("");
+    }
+    let value = between.strip_prefix('+')?.strip_suffix('+')?;
+    (!value.contains([';', '{', '}'])).then_some(HOLE)
+}
+
+/// What a string says, as far as SQL has to know.
+fn content(text: &str, node: Node<'_>) -> String {
+    let literal = text.get(node.byte_range()).unwrap_or_default();
+    match node.kind() {
+        "string_literal" => unescaped(literal.trim_matches('"')),
+        "verbatim_string_literal" => {
+            let inside = literal.trim_start_matches('@');
+            let inside = inside.strip_prefix('"').unwrap_or(inside);
+            inside
+                .strip_suffix('"')
+                .unwrap_or(inside)
+                .replace("\"\"", "\"")
+        }
+        "raw_string_literal" => literal.trim_matches('"').to_owned(),
+        _ => {
+            let mut content = String::new();
+            let mut cursor = node.walk();
+            let verbatim = literal[..literal.find('"').unwrap_or(0)].contains('@');
+            let raw = literal.trim_start_matches(['$', '@']).starts_with("\"\"\"");
+            for part in node.named_children(&mut cursor) {
+                let piece = text.get(part.byte_range()).unwrap_or_default();
+                match part.kind() {
+                    "interpolation" => content.push_str(HOLE),
+                    "string_content" if verbatim => content.push_str(&piece.replace("\"\"", "\"")),
+                    "string_content" if raw => content.push_str(piece),
+                    "string_content" => content.push_str(&unescaped(piece)),
+                    _ => {}
+                }
+            }
+            content
+        }
+    }
+}
+
+fn unescaped(piece: &str) -> String {
+    let mut out = String::with_capacity(piece.len());
+    let mut characters = piece.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some('n' | 'r') => out.push('\n'),
+                Some('t') => out.push(' '),
+                Some(other) => out.push(other),
+                None => {}
+            },
+            other => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,187 @@
+//! Finds the sections of Markdown, and the names in its code spans.
+//!
+//! A section goes from its heading to the next one that is not below it.
+
+use std::ops::Range;
+
+use super::tree::{Findings, Found};
+use super::{MentionKind, NodeKind};
+
+/// A heading whose section has not ended.
+struct Open {
+    level: usize,
+    /// Its place in what was found.
+    found: usize,
+}
+
+pub(super) fn find(text: &str, findings: &mut Findings) {
+    let mut open: Vec<Open> = Vec::new();
+    let mut fence: Option<Fence> = None;
+    // The line before, if an underline would make a heading of it.
+    let mut paragraph: Option<Range<usize>> = None;
+    let mut at = front_matter_end(text);
+    for line in text[at..].split_inclusive('\n') {
+        let span = at..at + line.len();
+        at = span.end;
+        if let Some(opened) = &fence {
+            if opened.is_closed_by(line) {
+                fence = None;
+            }
+            continue;
+        }
+        fence = Fence::opened_by(line);
+        if fence.is_some() {
+            paragraph = None;
+            continue;
+        }
+        let underlined = paragraph.take();
+        let heading = match (atx(line), underline(line), underlined) {
+            (Some((level, title)), ..) => Some((level, title, span.clone())),
+            (None, Some(level), Some(above)) => {
+                Some((level, text[above.clone()].trim(), above.start..span.end))
+            }
+            _ => None,
+        };
+        match heading {
+            Some((level, title, lines)) => section(text, level, title, lines, &mut open, findings),
+            None if !line.trim().is_empty()
+                && !line.starts_with(['>', '-', '*', '|', ' ', '\t']) =>
+            {
+                paragraph = Some(span.clone());
+            }
+            None => {}
+        }
+        code_spans(line, span.start, findings);
+    }
+}
+
+fn section(
+    text: &str,
+    level: usize,
+    title: &str,
+    lines: Range<usize>,
+    open: &mut Vec<Open>,
+    findings: &mut Findings,
+) {
+    while let Some(last) = open.pop_if(|last| last.level >= level) {
+        findings.found[last.found].end_at(lines.start);
+    }
+    // As many as there are levels of headings at most.
+    let mut qualified = String::new();
+    for above in open.iter() {
+        qualified.push_str(&findings.found[above.found].name);
+        qualified.push_str(" > ");
+    }
+    let title = &title[..title.floor_char_boundary(200)];
+    qualified.push_str(title);
+    open.push(Open {
+        level,
+        found: findings.found.len(),
+    });
+    let inside = lines.end..text.len();
+    findings.found.push(Found {
+        kind: NodeKind::Section,
+        detail: "section",
+        name: title.to_owned(),
+        qualified,
+        span: lines.start..text.len(),
+        inside: vec![inside],
+    });
+}
+
+impl Found {
+    fn end_at(&mut self, end: usize) {
+        self.span.end = end;
+        self.inside.retain_mut(|inside| {
+            inside.end = end;
+            inside.start < end
+        });
+    }
+}
+
+/// A heading such as `## Usage`: its level and its title.
+fn atx(line: &str) -> Option<(usize, &str)> {
+    let indented = line.len() - line.trim_start_matches(' ').len();
+    let line = line.trim();
+    let level = line.bytes().take_while(|&byte| byte == b'#').count();
+    let rest = &line[level..];
+    let is_heading = indented < 4
+        && (1..=6).contains(&level)
+        && (rest.is_empty() || rest.starts_with([' ', '\t']));
+    is_heading.then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
+}
+
+/// The level of the heading that the line above is, if this one underlines it.
+fn underline(line: &str) -> Option<usize> {
+    let line = line.trim_end();
+    let all = |mark: u8| !line.is_empty() && line.bytes().all(|byte| byte == mark);
+    match () {
+        () if all(b'=') => Some(1),
+        () if all(b'-') => Some(2),
+        () => None,
+    }
+}
+
+/// A block of code: nothing in it is a heading.
+struct Fence {
+    mark: u8,
+    length: usize,
+}
+
+impl Fence {
+    fn opened_by(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let mark = *line
+            .as_bytes()
+            .first()
+            .filter(|mark| b"`~".contains(mark))?;
+        let length = line.bytes().take_while(|&byte| byte == mark).count();
+        let opens = length >= 3 && (mark == b'~' || !line[length..].contains('`'));
+        opens.then_some(Self { mark, length })
+    }
+
+    fn is_closed_by(&self, line: &str) -> bool {
+        let line = line.trim();
+        line.len() >= self.length && line.bytes().all(|byte| byte == self.mark)
+    }
+}
+
+/// Where the settings before a document end, if it has any.
+fn front_matter_end(text: &str) -> usize {
+    let begins = text.starts_with("---\n") || text.starts_with("---\r\n");
+    let ends = begins
+        .then(|| text.find("\n---"))
+        .flatten()
+        .map(|at| at + 4);
+    ends.map_or(0, |end| {
+        text[end..]
+            .find('\n')
+            .map_or(text.len(), |feed| end + feed + 1)
+    })
+}
+
+/// Names in code spans speak of what has that name.
+fn code_spans(line: &str, start: usize, findings: &mut Findings) {
+    let mut rest = line;
+    let mut at = start;
+    while let Some((before, after)) = rest.split_once('`') {
+        let Some((code, behind)) = after.split_once('`') else {
+            return;
+        };
+        let code_at = at + before.len() + 1;
+        let name = code.trim().trim_end_matches("()");
+        let is_name = name.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        if is_name {
+            let (of, simple) = match name.rsplit_once('.') {
+                Some((of, simple)) => (of.rsplit('.').next(), simple),
+                None => (None, name),
+            };
+            findings.mention(code_at, MentionKind::References, simple, of);
+        }
+        at = code_at + code.len() + 1;
+        rest = behind;
+    }
+}

@@ -1,0 +1,252 @@
+//! Puts what was found in a text into one tree, whatever found it.
+//!
+//! The laws of nodes are kept here and nowhere else: a finder may report anything. What lies half
+//! in something else is no node; what it speaks of is said by the node around it.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use memchr::memchr_iter;
+
+use super::{Mention, MentionKind, Node, NodeKind, Owner};
+
+/// A part of the text that could become a node.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) kind: NodeKind,
+    pub(super) detail: &'static str,
+    pub(super) name: String,
+    pub(super) qualified: String,
+    pub(super) span: Range<usize>,
+    pub(super) inside: Vec<Range<usize>>,
+}
+
+/// Everything that was found in a text, in any order.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) found: Vec<Found>,
+    mentions: Vec<(usize, Mention)>,
+}
+
+impl Findings {
+    /// Notes that the text speaks at this byte of something, of which it says what it is of or not.
+    pub(super) fn mention(&mut self, at: usize, kind: MentionKind, name: &str, of: Option<&str>) {
+        let owner = of.filter(|of| !of.is_empty() && of.len() <= LONGEST_NAME);
+        let owner = owner.map_or(Owner::Nearest, |of| Owner::Named(of.to_owned()));
+        self.push(at, kind, name, owner);
+    }
+
+    /// Notes that the text calls at this byte a member of something unknown.
+    pub(super) fn call_of_unknown(&mut self, at: usize, name: &str) {
+        self.push(at, MentionKind::Calls, name, Owner::Unknown);
+    }
+
+    fn push(&mut self, at: usize, kind: MentionKind, name: &str, owner: Owner) {
+        if !name.is_empty() && name.len() <= LONGEST_NAME {
+            let name = name.to_owned();
+            self.mentions.push((at, Mention { kind, name, owner }));
+        }
+    }
+}
+
+/// No language has longer names; a text without end is no name.
+const LONGEST_NAME: usize = 256;
+
+/// The nodes of a text, from all that was found in it.
+pub(super) fn nodes(text: &str, findings: Findings) -> Vec<Node> {
+    let lines = Lines::of(text);
+    let mut nodes = vec![Node {
+        kind: NodeKind::File,
+        detail: "file",
+        name: String::new(),
+        qualified: String::new(),
+        span: 0..text.len(),
+        first_line: 1,
+        last_line: lines.last_of(&(0..text.len())),
+        parent: None,
+        inside: Vec::new(),
+        mentions: Vec::new(),
+    }];
+    let mut found = findings.found;
+    for part in &mut found {
+        part.span = on_characters(text, &part.span);
+    }
+    found.sort_by_key(|part| (part.span.start, Reverse(part.span.end)));
+    let mut open = vec![0];
+    for part in found {
+        while let [.., _, last] = open[..]
+            && nodes[last].span.end <= part.span.start
+        {
+            open.pop();
+        }
+        let parent = open.last().copied().unwrap_or(0);
+        if part.span.is_empty() || part.span.end > nodes[parent].span.end {
+            continue;
+        }
+        open.push(nodes.len());
+        nodes.push(Node {
+            kind: part.kind,
+            detail: part.detail,
+            name: part.name,
+            qualified: part.qualified,
+            first_line: lines.first_of(&part.span),
+            last_line: lines.last_of(&part.span),
+            parent: Some(parent),
+            inside: within(text, part.inside, &part.span),
+            mentions: Vec::new(),
+            span: part.span,
+        });
+    }
+    let mut nodes = with_sections(text, nodes, &lines);
+    attach(&mut nodes, findings.mentions);
+    nodes
+}
+
+/// The borders of characters around a range, inside the text.
+fn on_characters(text: &str, range: &Range<usize>) -> Range<usize> {
+    let start = text.floor_char_boundary(range.start.min(text.len()));
+    start..text.ceil_char_boundary(range.end.clamp(start, text.len()))
+}
+
+/// The pieces that lie in the node one after the other.
+fn within(text: &str, mut pieces: Vec<Range<usize>>, span: &Range<usize>) -> Vec<Range<usize>> {
+    pieces.sort_by_key(|piece| piece.start);
+    let mut at = span.start;
+    pieces.retain_mut(|piece| {
+        *piece = on_characters(text, piece);
+        let fits = piece.start >= at && piece.end <= span.end && piece.start < piece.end;
+        if fits {
+            at = piece.end;
+        }
+        fits
+    });
+    pieces
+}
+
+/// What is left of a file beside its nodes becomes sections of its own if it is long: a text that
+/// is longer than what a model is shown at once would never be shown at all.
+fn with_sections(text: &str, nodes: Vec<Node>, lines: &Lines) -> Vec<Node> {
+    const LONG: usize = 12 * 1024;
+    let mut gaps = Vec::new();
+    let mut at = 0;
+    for child in nodes.iter().filter(|node| node.parent == Some(0)) {
+        gaps.push(at..child.span.start);
+        at = child.span.end;
+    }
+    gaps.push(at..text.len());
+    if gaps.iter().map(ExactSizeIterator::len).sum::<usize>() <= LONG {
+        return nodes;
+    }
+    let pieces = gaps.into_iter().flat_map(|gap| pieces(text, gap));
+    let mut sections = pieces.map(|span| section(span, lines)).peekable();
+    // Parents are told by index, which sections before them move.
+    let mut moved = Vec::with_capacity(nodes.len());
+    let mut all: Vec<Node> = Vec::with_capacity(nodes.len());
+    for mut node in nodes {
+        while !moved.is_empty()
+            && let Some(section) = sections.next_if(|next| next.span.start < node.span.start)
+        {
+            all.push(section);
+        }
+        node.parent = node.parent.and_then(|parent| moved.get(parent).copied());
+        moved.push(all.len());
+        all.push(node);
+    }
+    all.extend(sections);
+    all
+}
+
+fn section(span: Range<usize>, lines: &Lines) -> Node {
+    let (first_line, last_line) = (lines.first_of(&span), lines.last_of(&span));
+    let name = format!("lines {first_line}-{last_line}");
+    Node {
+        kind: NodeKind::Section,
+        detail: "lines",
+        qualified: name.clone(),
+        name,
+        first_line,
+        last_line,
+        parent: Some(0),
+        inside: vec![span.clone()],
+        mentions: Vec::new(),
+        span,
+    }
+}
+
+/// Cuts a long piece at its lines, if possible where one is blank.
+fn pieces(text: &str, gap: Range<usize>) -> Vec<Range<usize>> {
+    const LENGTH: usize = 4 * 1024;
+    /// As far back from there a blank line is looked for.
+    const LOOK_BACK: usize = 1024;
+    let mut pieces = Vec::new();
+    let mut at = gap.start;
+    while at < gap.end {
+        let rest = &text[at..gap.end];
+        let mut end = rest.len();
+        if end > LENGTH + LOOK_BACK {
+            let limit = rest.floor_char_boundary(LENGTH);
+            let from = rest.floor_char_boundary(LENGTH - LOOK_BACK);
+            let near = &rest[from..limit];
+            let cut = near.rfind("\n\n").map(|found| from + found + 2);
+            let cut = cut.or_else(|| near.rfind('\n').map(|found| from + found + 1));
+            end = cut.unwrap_or(limit);
+        }
+        let piece = &rest[..end];
+        let blank = piece.len() - piece.trim_start().len();
+        let kept = piece.trim();
+        if !kept.is_empty() {
+            pieces.push(at + blank..at + blank + kept.len());
+        }
+        at += end;
+    }
+    pieces
+}
+
+/// Gives every mention to the innermost node around it.
+fn attach(nodes: &mut [Node], mut mentions: Vec<(usize, Mention)>) {
+    mentions.sort_by_key(|(at, _)| *at);
+    let mut said = HashSet::new();
+    let mut open = vec![0];
+    let mut next = 1;
+    for (at, mention) in mentions {
+        while next < nodes.len() && nodes[next].span.start <= at {
+            while let [.., _, last] = open[..]
+                && nodes[last].span.end <= nodes[next].span.start
+            {
+                open.pop();
+            }
+            open.push(next);
+            next += 1;
+        }
+        while let [.., _, last] = open[..]
+            && nodes[last].span.end <= at
+        {
+            open.pop();
+        }
+        let node = open.last().copied().unwrap_or(0);
+        if said.insert((node, mention.clone())) {
+            nodes[node].mentions.push(mention);
+        }
+    }
+}
+
+/// Where the lines of a text begin.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let after_feeds = memchr_iter(b'\n', text.as_bytes()).map(|feed| feed + 1);
+        Self(std::iter::once(0).chain(after_feeds).collect())
+    }
+
+    fn first_of(&self, span: &Range<usize>) -> usize {
+        self.0.partition_point(|&start| start <= span.start)
+    }
+
+    /// A line feed belongs to the line it ends.
+    fn last_of(&self, span: &Range<usize>) -> usize {
+        let last = span.end.saturating_sub(1).max(span.start);
+        self.0.partition_point(|&start| start <= last)
+    }
+}

@@ -1,0 +1,81 @@
+//! What a file says, whatever it is encoded in.
+
+/// What became of the bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decoded {
+    Text(String),
+    /// It was no UTF-8 and was read as Windows-1252, which has a character for every byte.
+    Guessed(String),
+    /// It holds no text.
+    Binary,
+}
+
+/// As much of a file as is looked at to tell whether it is text.
+const LOOKED_AT: usize = 8 * 1024;
+
+pub(crate) fn decode(bytes: Vec<u8>) -> Decoded {
+    match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => return Decoded::Text(utf16(rest, u16::from_le_bytes)),
+        [0xfe, 0xff, rest @ ..] => return Decoded::Text(utf16(rest, u16::from_be_bytes)),
+        _ => {}
+    }
+    if bytes[..bytes.len().min(LOOKED_AT)].contains(&0) {
+        return Decoded::Binary;
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Decoded::Text(match text.strip_prefix('\u{feff}') {
+            Some(text) => text.to_owned(),
+            None => text,
+        }),
+        Err(error) => Decoded::Guessed(
+            error
+                .as_bytes()
+                .iter()
+                .map(|&byte| windows_1252(byte))
+                .collect(),
+        ),
+    }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    char::decode_utf16(units)
+        .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
+}
+
+/// The character of a byte in the encoding that Windows used in the west.
+fn windows_1252(byte: u8) -> char {
+    const FROM_80: [char; 32] = [
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
+        '\u{8f}', '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}',
+        'ž', 'Ÿ',
+    ];
+    match byte {
+        0x80..=0x9f => FROM_80[usize::from(byte - 0x80)],
+        _ => char::from(byte),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Decoded, decode};
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &Decoded) {
+        assert_eq!(&decode(bytes.to_vec()), expected, "{bytes:?}");
+    }
+
+    #[test]
+    fn text_is_read_in_the_encodings_that_sources_have() {
+        let text = |text: &str| Decoded::Text(text.to_owned());
+        check("é".as_bytes(), &text("é"));
+        check(b"\xef\xbb\xbfa", &text("a"));
+        check(b"\xff\xfea\0\xe9\0", &text("aé"));
+        check(b"\xfe\xff\0a\xd8\0", &text("a\u{fffd}"));
+        check(b"\xff\xfea", &text(""));
+        check(b"M\xfcller \x80", &Decoded::Guessed("Müller €".to_owned()));
+        check(b"\x89PNG\0\0", &Decoded::Binary);
+        check(b"", &text(""));
+    }
+}

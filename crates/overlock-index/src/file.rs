@@ -1,0 +1,137 @@
+//! What is kept of one file.
+
+use std::fmt::Write;
+
+use overlock_code::{MentionKind, Node, NodeKind as CodeKind, Owner, Reading, nodes};
+use overlock_store::{EdgeKind, Mention, NewFile, NewNode, NodeKind, Scope};
+use sha2::{Digest, Sha256};
+
+/// What makes nodes of files. It is part of what a file comes to, so that files are indexed again
+/// once they would be taken apart in another way.
+pub const VERSION: u32 = 1;
+
+/// What a file comes to: its content, and how it is taken apart.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    let mut digest = Sha256::new();
+    digest.update(VERSION.to_le_bytes());
+    digest.update(bytes);
+    let mut hex = String::with_capacity(64);
+    for byte in digest.finalize() {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// A file that has been taken apart.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    path: String,
+    hash: String,
+    nodes: Vec<NewNode>,
+    mentions: Vec<Mention>,
+}
+
+impl Prepared {
+    pub(crate) fn new(path: String, hash: String, text: &str) -> Self {
+        let reading = Reading::of_file(&path, text);
+        let parts = nodes(text, reading);
+        let kept = parts.nodes.iter().enumerate();
+        let kept =
+            kept.map(|(index, node)| new_node(&path, reading, node, parts.text_of(text, index)));
+        let mentions = parts.nodes.iter().enumerate().flat_map(|(from, node)| {
+            node.mentions
+                .iter()
+                .map(move |mention| new_mention(from, mention))
+        });
+        Self {
+            nodes: kept.collect(),
+            mentions: mentions.collect(),
+            path,
+            hash,
+        }
+    }
+
+    pub(crate) fn as_new_file(&self) -> NewFile<'_> {
+        NewFile {
+            path: &self.path,
+            hash: &self.hash,
+            nodes: &self.nodes,
+            mentions: &self.mentions,
+        }
+    }
+
+    pub(crate) fn node_count(&self) -> u64 {
+        self.nodes.len() as u64
+    }
+
+    /// About how much there is to write.
+    pub(crate) fn length(&self) -> usize {
+        self.nodes
+            .iter()
+            .map(|node| node.text.len() + 200)
+            .sum::<usize>()
+            + self.mentions.len() * 40
+    }
+}
+
+fn new_node(path: &str, reading: Reading, node: &Node, text: String) -> NewNode {
+    let line = |line: usize| u32::try_from(line).unwrap_or(u32::MAX);
+    // Only the file's own name is not in its text.
+    let (name, qualified) = match node.kind {
+        CodeKind::File => (path.rsplit('/').next().unwrap_or(path), path),
+        _ => (node.name.as_str(), node.qualified.as_str()),
+    };
+    NewNode {
+        kind: kind(node),
+        name: name.to_owned(),
+        qualified: qualified.to_owned(),
+        parent: node.parent,
+        language: reading.language().rule_name().to_owned(),
+        lines: (line(node.first_line), line(node.last_line)),
+        span: node.span.start as u64..node.span.end as u64,
+        text,
+        // Both are words of ours, without anything that JSON would escape.
+        metadata: format!(
+            r#"{{"syntax":"{}","detail":"{}"}}"#,
+            reading.name(),
+            node.detail
+        ),
+    }
+}
+
+fn kind(node: &Node) -> NodeKind {
+    match (node.kind, node.detail) {
+        (CodeKind::File, _) => NodeKind::File,
+        (CodeKind::Type, _) => NodeKind::Type,
+        (CodeKind::Method, _) => NodeKind::Method,
+        (CodeKind::PropertyGroup, _) => NodeKind::PropertyGroup,
+        (CodeKind::Procedure, "function") => NodeKind::Function,
+        (CodeKind::Procedure, "trigger") => NodeKind::Trigger,
+        (CodeKind::Procedure, _) => NodeKind::Procedure,
+        (CodeKind::View, _) => NodeKind::View,
+        (CodeKind::Table, _) => NodeKind::Table,
+        (CodeKind::Section, _) => NodeKind::Section,
+    }
+}
+
+fn new_mention(from: usize, mention: &overlock_code::Mention) -> Mention {
+    let kind = match mention.kind {
+        MentionKind::Calls => EdgeKind::Calls,
+        MentionKind::References => EdgeKind::References,
+        MentionKind::Inherits => EdgeKind::Inherits,
+        MentionKind::Implements => EdgeKind::Implements,
+        MentionKind::ReadsTable => EdgeKind::ReadsTable,
+        MentionKind::WritesTable => EdgeKind::WritesTable,
+    };
+    let (name, scope) = match &mention.owner {
+        Owner::Named(of) => (format!("{of}.{}", mention.name), Scope::Nearest),
+        Owner::Nearest => (mention.name.clone(), Scope::Nearest),
+        Owner::Unknown => (mention.name.clone(), Scope::Anywhere),
+    };
+    Mention {
+        from,
+        kind,
+        name,
+        scope,
+    }
+}

@@ -1,0 +1,322 @@
+//! Brings a store up to date with a folder.
+//!
+//! Every core takes files apart, one thread writes. Files are read in the order of their paths and
+//! written in batches as they come; a batch is on the disk as a whole or not at all.
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::{fs, io, thread};
+
+use overlock_store::{Store, StoreError};
+
+use crate::decode::{Decoded, decode};
+use crate::file::{Prepared, hash};
+use crate::folder::{Folder, Source};
+
+/// How a folder is indexed.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexOptions {
+    /// Files with more bytes are skipped: they are data, or written by a program.
+    pub largest: u64,
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        Self { largest: 4 << 20 }
+    }
+}
+
+/// Somebody who is told how far an index has come, and can stop it.
+pub trait Observe {
+    /// So many files are to be looked at.
+    fn found(&mut self, files: u64) {
+        let _ = files;
+    }
+
+    /// So many files have been looked at, and so many nodes were made of those that changed.
+    fn advanced(&mut self, files: u64, nodes: u64) {
+        let _ = (files, nodes);
+    }
+
+    /// All files are written, and names are looked up in them.
+    fn resolving(&mut self) {}
+
+    /// Whether to stop. What has been read is still written.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Ignored;
+
+impl Observe for Ignored {}
+
+/// A file of which nothing is kept, or not as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its path in the repository; empty if not even that is known.
+    pub path: String,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why a file was not indexed as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    /// It cannot be read. What was kept of it stays.
+    #[error("could not be read: {0}")]
+    Unreadable(String),
+    /// It has more bytes than are wanted.
+    #[error("too large: {0} bytes")]
+    TooLarge(u64),
+    /// It holds no text.
+    #[error("no text")]
+    Binary,
+    /// It was indexed, but its encoding was a guess.
+    #[error("no UTF-8, read as Windows-1252")]
+    Guessed,
+}
+
+impl Why {
+    /// Whether nothing is kept of such a file.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::TooLarge(_) | Self::Binary)
+    }
+}
+
+/// What came of an index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// How many files were looked at.
+    pub files: u64,
+    /// How many of them were new or had changed.
+    pub changed: u64,
+    /// How many had not.
+    pub unchanged: u64,
+    /// How many files that were kept are gone.
+    pub removed: u64,
+    /// What was not indexed as it is, by path.
+    pub skipped: Vec<Skipped>,
+    /// How many nodes were written.
+    pub nodes: u64,
+    /// How many edges came of names.
+    pub edges: u64,
+    /// Whether it was stopped before its end.
+    pub is_stopped: bool,
+}
+
+/// Why a folder could not be indexed.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// There is no such folder, or it cannot be looked into.
+    #[error("could not read the folder `{}`", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Brings what is kept of a repository up to date with a folder.
+pub fn index(
+    store: &dyn Store,
+    repository: &str,
+    root: &Path,
+    options: IndexOptions,
+    observer: &mut dyn Observe,
+) -> Result<Indexed, IndexError> {
+    fs::read_dir(root).map_err(|source| IndexError::Folder {
+        path: root.to_owned(),
+        source,
+    })?;
+    let kept = store.files(repository)?;
+    let known: HashMap<&str, &str> = kept.iter().map(|file| (&*file.path, &*file.hash)).collect();
+    let folder = Folder::of(root);
+    observer.found(folder.files.len() as u64);
+    let mut writer = Writer {
+        store,
+        repository,
+        batch: Vec::new(),
+        waiting: 0,
+        done: Indexed::default(),
+    };
+    for (path, reason) in &folder.unseen {
+        writer.skip(path, Why::Unreadable(reason.clone()));
+    }
+    writer.files(&folder.files, &known, options, observer)?;
+    writer.write()?;
+    let mut done = writer.done;
+    if !done.is_stopped {
+        // What is too large or no text by now is as good as gone.
+        let refused = done
+            .skipped
+            .iter()
+            .filter(|skipped| skipped.why.is_refusal());
+        let refused: HashSet<&str> = refused.map(|skipped| &*skipped.path).collect();
+        let is_there = |path: &str| {
+            let found = folder
+                .files
+                .binary_search_by(|file| file.path.as_str().cmp(path));
+            found.is_ok() && !refused.contains(path)
+        };
+        let gone: Vec<&str> = known
+            .keys()
+            .copied()
+            .filter(|path| !is_there(path) && !folder.may_hide(path))
+            .collect();
+        store.remove_files(repository, &gone)?;
+        done.removed = gone.len() as u64;
+        observer.resolving();
+        done.edges = store.resolve(repository)?.edges;
+    }
+    done.skipped.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(done)
+}
+
+/// What became of one file.
+enum Read {
+    Unchanged,
+    Changed(Box<Prepared>),
+    Guessed(Box<Prepared>),
+    Skipped(Why),
+}
+
+/// The one who writes.
+struct Writer<'a> {
+    store: &'a dyn Store,
+    repository: &'a str,
+    batch: Vec<Prepared>,
+    /// About how much is in the batch.
+    waiting: usize,
+    done: Indexed,
+}
+
+impl Writer<'_> {
+    fn files(
+        &mut self,
+        files: &[Source],
+        known: &HashMap<&str, &str>,
+        options: IndexOptions,
+        observer: &mut dyn Observe,
+    ) -> Result<(), IndexError> {
+        let workers = thread::available_parallelism().map_or(2, NonZero::get);
+        let queue = Mutex::new(files.iter());
+        let is_over = AtomicBool::new(false);
+        // Bounded, so that memory does not grow when writing is slower than reading.
+        let (sender, receiver) = sync_channel(workers * 16);
+        thread::scope(|scope| {
+            for _ in 0..workers {
+                let (sender, queue, is_over) = (sender.clone(), &queue, &is_over);
+                scope.spawn(move || work(queue, is_over, known, options, &sender));
+            }
+            drop(sender);
+            let mut result = Ok(());
+            // Read to its end in any case: a worker that cannot hand over would wait for ever.
+            for (source, read) in &receiver {
+                if result.is_ok() {
+                    result = self.take(source, read);
+                }
+                observer.advanced(self.done.files, self.done.nodes);
+                if result.is_err() || observer.is_stopped() {
+                    is_over.store(true, Ordering::Relaxed);
+                    self.done.is_stopped = true;
+                }
+            }
+            result
+        })
+    }
+
+    fn take(&mut self, source: &Source, read: Read) -> Result<(), IndexError> {
+        /// As much as is written at once: a transaction costs as much as a thousand nodes.
+        const BATCH: usize = 4 << 20;
+        self.done.files += 1;
+        match read {
+            Read::Unchanged => self.done.unchanged += 1,
+            Read::Skipped(why) => self.skip(&source.path, why),
+            Read::Changed(prepared) => self.add(*prepared),
+            Read::Guessed(prepared) => {
+                self.skip(&source.path, Why::Guessed);
+                self.add(*prepared);
+            }
+        }
+        if self.waiting >= BATCH {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, path: &str, why: Why) {
+        self.done.skipped.push(Skipped {
+            path: path.to_owned(),
+            why,
+        });
+    }
+
+    fn add(&mut self, prepared: Prepared) {
+        self.done.changed += 1;
+        self.done.nodes += prepared.node_count();
+        self.waiting += prepared.length();
+        self.batch.push(prepared);
+    }
+
+    fn write(&mut self) -> Result<(), IndexError> {
+        let files: Vec<_> = self.batch.iter().map(Prepared::as_new_file).collect();
+        if !files.is_empty() {
+            self.store.put_files(self.repository, &files)?;
+        }
+        self.batch.clear();
+        self.waiting = 0;
+        Ok(())
+    }
+}
+
+/// Reads files until there is none left.
+fn work<'a>(
+    queue: &Mutex<std::slice::Iter<'a, Source>>,
+    is_over: &AtomicBool,
+    known: &HashMap<&str, &str>,
+    options: IndexOptions,
+    sender: &SyncSender<(&'a Source, Read)>,
+) {
+    while !is_over.load(Ordering::Relaxed) {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let Some(source) = next else {
+            return;
+        };
+        let read = read(source, known.get(&*source.path).copied(), options);
+        if sender.send((source, read)).is_err() {
+            return;
+        }
+    }
+}
+
+fn read(source: &Source, known: Option<&str>, options: IndexOptions) -> Read {
+    if source.length > options.largest {
+        return Read::Skipped(Why::TooLarge(source.length));
+    }
+    let bytes = match fs::read(&source.file) {
+        Ok(bytes) => bytes,
+        Err(error) => return Read::Skipped(Why::Unreadable(error.to_string())),
+    };
+    let hash = hash(&bytes);
+    if known == Some(&*hash) {
+        return Read::Unchanged;
+    }
+    let path = source.path.clone();
+    match decode(bytes) {
+        Decoded::Text(text) => Read::Changed(Box::new(Prepared::new(path, hash, &text))),
+        Decoded::Guessed(text) => Read::Guessed(Box::new(Prepared::new(path, hash, &text))),
+        Decoded::Binary => Read::Skipped(Why::Binary),
+    }
+}

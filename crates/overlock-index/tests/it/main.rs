@@ -1,0 +1,333 @@
+//! The crate at its door: folders that come, change and go, and what is kept of them.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use overlock_index::{
+    Filled, Ignored, IndexError, IndexOptions, Indexed, Observe, VectorsError, Why, fill_vectors,
+    index,
+};
+use overlock_store::{Direction, EdgeKind, Filter, Hit, NodeKind, Query, Search, Store, Walk};
+use tempfile::TempDir;
+
+struct Shop {
+    folder: TempDir,
+    store: Arc<dyn Store>,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let shop = Self {
+            folder: TempDir::new().expect("a folder can be made"),
+            store: overlock_store::in_memory().expect("it needs nothing"),
+        };
+        shop.write(
+            "src/Orders.cs",
+            "namespace Shop;\nclass Orders(Log log) : IOrders\n{\n    public void Close(int id)\n    {\n        log.Note(id);\n        Run(\"UPDATE dbo.Orders SET Closed = 1\");\n    }\n}\n",
+        );
+        shop.write(
+            "src/Log.cs",
+            "namespace Shop;\nclass Log\n{\n    public void Note(int id) { }\n}\n",
+        );
+        shop.write(
+            "db/orders.sql",
+            "CREATE TABLE dbo.Orders (Id int PRIMARY KEY)\nGO\n",
+        );
+        shop
+    }
+
+    fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let file = self.folder.path().join(path);
+        let folder = file.parent().expect("it is below the folder");
+        fs::create_dir_all(folder).expect("the folder is ours");
+        fs::write(file, content).expect("the folder is ours");
+    }
+
+    fn index(&self) -> Indexed {
+        self.index_with(IndexOptions::default(), &mut Ignored)
+    }
+
+    fn index_with(&self, options: IndexOptions, observer: &mut dyn Observe) -> Indexed {
+        index(&*self.store, "shop", self.folder.path(), options, observer)
+            .expect("the folder is there")
+    }
+
+    fn paths(&self) -> BTreeSet<String> {
+        let files = self.store.files("shop").expect("it can be read");
+        files.into_iter().map(|file| file.path).collect()
+    }
+
+    fn find(&self, words: &str) -> Vec<Hit> {
+        let query = Query {
+            search: Search::Keyword(words),
+            filter: Filter::default(),
+            limit: 10,
+        };
+        self.store.search(&query).expect("it can be searched")
+    }
+
+    /// Where edges of a kind lead from the first node that words find.
+    fn reached(&self, words: &str, kind: EdgeKind) -> Vec<String> {
+        let from = self.find(words).swap_remove(0).node;
+        let walk = Walk {
+            depth: 1,
+            count: 20,
+            kinds: &[kind],
+            direction: Direction::Forward,
+        };
+        let reached = self
+            .store
+            .walk(&[from.id], &walk)
+            .expect("it can be walked");
+        let ids: Vec<_> = reached
+            .into_iter()
+            .skip(1)
+            .map(|reached| reached.id)
+            .collect();
+        let nodes = self.store.nodes(&ids).expect("they are there");
+        nodes.into_iter().map(|node| node.qualified).collect()
+    }
+}
+
+#[test]
+fn nodes_and_edges_lead_across_files_and_languages() {
+    let shop = Shop::new();
+    let done = shop.index();
+    assert_eq!(
+        (done.files, done.changed, done.unchanged, done.removed),
+        (3, 3, 0, 0)
+    );
+    assert_eq!(
+        shop.reached("Shop.Orders.Close", EdgeKind::Calls),
+        ["Shop.Log.Note"]
+    );
+    assert_eq!(
+        shop.reached("Shop.Orders.Close", EdgeKind::WritesTable),
+        ["dbo.Orders"]
+    );
+    let hit = shop.find("Close").swap_remove(0).node;
+    assert_eq!(
+        (hit.kind, hit.lines, &*hit.path),
+        (NodeKind::Method, (4, 8), "src/Orders.cs")
+    );
+    assert_eq!(
+        (&*hit.language, &*hit.metadata),
+        ("dotnet", r#"{"syntax":"csharp","detail":"method"}"#)
+    );
+}
+
+#[test]
+fn unchanged_files_are_skipped_and_those_that_are_gone_removed() {
+    let shop = Shop::new();
+    shop.index();
+    let again = shop.index();
+    assert_eq!((again.changed, again.unchanged, again.nodes), (0, 3, 0));
+
+    shop.write(
+        "src/Log.cs",
+        "namespace Shop;\nclass Log { public void Other() { } }\n",
+    );
+    fs::remove_file(shop.folder.path().join("db/orders.sql")).expect("it is there");
+    let changed = shop.index();
+    assert_eq!(
+        (changed.changed, changed.unchanged, changed.removed),
+        (1, 1, 1)
+    );
+    assert!(
+        shop.reached("Shop.Orders.Close", EdgeKind::Calls)
+            .is_empty()
+    );
+    assert!(
+        shop.reached("Shop.Orders.Close", EdgeKind::WritesTable)
+            .is_empty()
+    );
+
+    // What comes back is found by those who spoke of it all along.
+    shop.write("db/orders.sql", "CREATE TABLE dbo.Orders (Id int)\nGO\n");
+    shop.index();
+    assert_eq!(
+        shop.reached("Shop.Orders.Close", EdgeKind::WritesTable),
+        ["dbo.Orders"]
+    );
+}
+
+#[test]
+fn ignored_hidden_and_linked_files_are_left_out() {
+    let shop = Shop::new();
+    shop.write(".gitignore", "bin/\n");
+    shop.write("bin/Made.cs", "class Made { }");
+    shop.write(".git/config", "[core]");
+    shop.write(".hidden.cs", "class Hidden { }");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(shop.folder.path(), shop.folder.path().join("src/round"))
+        .expect("it can be linked");
+    shop.index();
+    let expected = ["db/orders.sql", "src/Log.cs", "src/Orders.cs"];
+    assert_eq!(shop.paths(), expected.map(str::to_owned).into());
+}
+
+#[test]
+fn what_is_no_text_too_large_or_in_another_encoding_is_told() {
+    let shop = Shop::new();
+    shop.write("logo.png", b"\x89PNG\0\0");
+    shop.write("data.sql", "SELECT 1;\n".repeat(500));
+    shop.write(
+        "old.sql",
+        b"-- M\xfcller\nCREATE VIEW old_view AS SELECT 1 AS a;\n",
+    );
+    let wide = "CREATE TABLE dbo.Wide (Id int)"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes);
+    shop.write(
+        "wide.sql",
+        [0xff, 0xfe].into_iter().chain(wide).collect::<Vec<u8>>(),
+    );
+    let done = shop.index_with(IndexOptions { largest: 1000 }, &mut Ignored);
+    let told: Vec<_> = done
+        .skipped
+        .iter()
+        .map(|skipped| (&*skipped.path, &skipped.why))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("data.sql", &Why::TooLarge(5000)),
+            ("logo.png", &Why::Binary),
+            ("old.sql", &Why::Guessed),
+        ]
+    );
+    assert_eq!(shop.find("dbo.Wide")[0].node.kind, NodeKind::Table);
+    assert!(shop.find("old_view")[0].node.text.contains("Müller"));
+
+    // A file that has become too large is gone from the index.
+    let done = shop.index_with(IndexOptions { largest: 60 }, &mut Ignored);
+    assert!(
+        done.removed >= 2 && shop.paths().contains("db/orders.sql"),
+        "{done:?}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_whose_name_is_no_text_is_told() {
+    use std::os::unix::ffi::OsStrExt;
+    let shop = Shop::new();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.cs");
+    fs::write(shop.folder.path().join(name), "class Cafe { }").expect("the folder is ours");
+    let done = shop.index();
+    let told: Vec<_> = done
+        .skipped
+        .iter()
+        .map(|skipped| skipped.why.to_string())
+        .collect();
+    assert_eq!(told, ["could not be read: its name is no UTF-8"]);
+    assert_eq!(shop.paths().len(), 3);
+}
+
+#[test]
+fn one_that_is_stopped_goes_on_where_it_was() {
+    struct Stop;
+    impl Observe for Stop {
+        fn is_stopped(&self) -> bool {
+            true
+        }
+    }
+    let shop = Shop::new();
+    for number in 0..200 {
+        shop.write(
+            &format!("many/{number}.cs"),
+            format!("class Many{number} {{ }}"),
+        );
+    }
+    let stopped = shop.index_with(IndexOptions::default(), &mut Stop);
+    assert!(
+        stopped.is_stopped && stopped.changed > 0 && stopped.changed < 203,
+        "{stopped:?}"
+    );
+    assert_eq!(shop.paths().len() as u64, stopped.changed);
+    let rest = shop.index();
+    assert_eq!(
+        (rest.unchanged, rest.files, rest.is_stopped),
+        (stopped.changed, 203, false)
+    );
+    assert_eq!(
+        shop.reached("Shop.Orders.Close", EdgeKind::Calls),
+        ["Shop.Log.Note"]
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error() {
+    let store = overlock_store::in_memory().expect("it needs nothing");
+    let failed = index(
+        &*store,
+        "shop",
+        Path::new("/no/such/folder"),
+        IndexOptions::default(),
+        &mut Ignored,
+    );
+    assert!(
+        matches!(failed, Err(IndexError::Folder { .. })),
+        "{failed:?}"
+    );
+}
+
+#[test]
+fn every_node_gets_a_vector_once() {
+    let shop = Shop::new();
+    shop.index();
+    let embed = |texts: &[&str]| -> Result<Vec<Vec<f32>>, Infallible> {
+        Ok(texts
+            .iter()
+            .map(|text| vec![1.0, f32::from(u8::try_from(text.len() % 200).unwrap_or(0))])
+            .collect())
+    };
+    let filled =
+        fill_vectors(&*shop.store, "shop", "tiny", embed, |_| true).expect("nothing can fail");
+    let nodes = shop.store.repositories().expect("it can be read")[0].nodes;
+    assert_eq!(
+        filled,
+        Filled {
+            vectors: nodes,
+            shortened: 0,
+            is_stopped: false
+        }
+    );
+    let again =
+        fill_vectors(&*shop.store, "shop", "tiny", embed, |_| true).expect("nothing can fail");
+    assert_eq!(again.vectors, 0);
+}
+
+#[test]
+fn a_model_that_fails_leaves_what_was_done() {
+    let shop = Shop::new();
+    shop.write(
+        "many.md",
+        (0..100).fold(String::new(), |text, number| {
+            format!("{text}# Part {number}\n")
+        }),
+    );
+    shop.index();
+    let mut calls = 0;
+    let failing = |texts: &[&str]| {
+        calls += 1;
+        match calls {
+            1 => Ok(vec![vec![1.0, 2.0]; texts.len()]),
+            _ => Err(std::io::Error::other("gone")),
+        }
+    };
+    let failed = fill_vectors(&*shop.store, "shop", "tiny", failing, |_| true);
+    assert!(matches!(failed, Err(VectorsError::Embed(_))));
+    let rest = fill_vectors(
+        &*shop.store,
+        "shop",
+        "tiny",
+        |texts| Ok::<_, Infallible>(vec![vec![1.0, 2.0]; texts.len()]),
+        |_| true,
+    );
+    let nodes = shop.store.repositories().expect("it can be read")[0].nodes;
+    assert_eq!(rest.expect("nothing can fail").vectors, nodes - 64);
+}

@@ -1,0 +1,165 @@
+//! Asks a server of OpenAI's embeddings for vectors.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::error::BackendError;
+use super::http::{Endpoint, Http, error_message};
+use super::retry::{RetryPolicy, random_share};
+
+/// A model that makes vectors of texts, at an address such as `http://127.0.0.1:11434/v1`.
+#[derive(Debug)]
+pub struct Embeddings {
+    http: Http,
+    endpoint: Endpoint,
+    model: String,
+    key: Option<String>,
+    policy: RetryPolicy,
+}
+
+/// An answer, as far as it is read.
+#[derive(Deserialize)]
+struct Answered {
+    data: Vec<Embedded>,
+}
+
+#[derive(Deserialize)]
+struct Embedded {
+    /// The place of its text; servers that leave it out answer in order.
+    index: Option<usize>,
+    embedding: Vec<f32>,
+}
+
+impl Embeddings {
+    /// The model of this name at a base address, asked with a key if it wants one, and again when
+    /// it fails for a reason that may pass.
+    pub fn new(
+        http: Http,
+        base: &str,
+        key: Option<&str>,
+        model: &str,
+        policy: RetryPolicy,
+    ) -> Result<Self, BackendError> {
+        let key = key.map(str::trim).filter(|key| !key.is_empty());
+        let headers = key.map(|key| ("authorization", format!("Bearer {key}")));
+        let headers: Vec<_> = headers.into_iter().collect();
+        Ok(Self {
+            http,
+            endpoint: Endpoint::new(base, "/embeddings", &headers, key)?,
+            model: model.to_owned(),
+            key: key.map(str::to_owned),
+            policy,
+        })
+    }
+
+    /// The vectors of texts, one for each, in their order and all of one length.
+    pub async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, BackendError> {
+        let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
+        let body = body.to_string().into_bytes();
+        let mut retry = 0;
+        loop {
+            let error = match self.ask(body.clone(), texts.len()).await {
+                Ok(vectors) => return Ok(vectors),
+                Err(error) => match &self.key {
+                    Some(key) => error.without(key),
+                    None => error,
+                },
+            };
+            let wait = self.policy.wait(retry, error.retry_after(), random_share());
+            match wait {
+                Some(wait) if retry < self.policy.retries && error.is_passing() => {
+                    tokio::time::sleep(wait).await;
+                    retry += 1;
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+
+    async fn ask(&self, body: Vec<u8>, count: usize) -> Result<Vec<Vec<f32>>, BackendError> {
+        let mut answer = self.http.post(&self.endpoint, body).await?;
+        let body = answer.read_whole().await?;
+        let answered: Answered = match serde_json::from_slice(&body) {
+            Ok(answered) => answered,
+            Err(error) => {
+                let told = error_message(&body).unwrap_or_default();
+                let told: String = told.chars().take(200).collect();
+                return Err(answer.malformed(&format!("{error} in `{told}`")));
+            }
+        };
+        in_order(answered.data, count).map_err(|reason| answer.malformed(&reason))
+    }
+}
+
+/// The vectors in the order of their texts.
+fn in_order(data: Vec<Embedded>, count: usize) -> Result<Vec<Vec<f32>>, String> {
+    if data.len() != count {
+        return Err(format!(
+            "there are {} vectors for {count} texts",
+            data.len()
+        ));
+    }
+    let mut vectors = vec![Vec::new(); count];
+    for (place, embedded) in data.into_iter().enumerate() {
+        let index = embedded.index.unwrap_or(place);
+        match vectors.get_mut(index) {
+            Some(vector) if vector.is_empty() => *vector = embedded.embedding,
+            _ => {
+                return Err(format!(
+                    "a vector has the index {index}, which no text or another has"
+                ));
+            }
+        }
+    }
+    let length = vectors.first().map_or(0, Vec::len);
+    match vectors
+        .iter()
+        .find(|vector| vector.is_empty() || vector.len() != length)
+    {
+        Some(vector) => Err(format!(
+            "one vector has {} numbers, another {length}",
+            vector.len()
+        )),
+        None => Ok(vectors),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Embedded, in_order};
+
+    #[track_caller]
+    fn check(given: &[(Option<usize>, &[f32])], count: usize, expected: Result<&[&[f32]], &str>) {
+        let data = given.iter().map(|(index, embedding)| Embedded {
+            index: *index,
+            embedding: embedding.to_vec(),
+        });
+        let found = in_order(data.collect(), count);
+        let expected =
+            expected.map(|vectors| vectors.iter().map(|vector| vector.to_vec()).collect());
+        assert_eq!(found, expected.map_err(str::to_owned), "of {given:?}");
+    }
+
+    #[test]
+    fn vectors_come_in_the_order_of_their_texts() {
+        check(
+            &[(Some(1), &[1.0]), (Some(0), &[2.0])],
+            2,
+            Ok(&[&[2.0], &[1.0]]),
+        );
+        check(&[(None, &[1.0]), (None, &[2.0])], 2, Ok(&[&[1.0], &[2.0]]));
+        check(&[], 0, Ok(&[]));
+    }
+
+    #[test]
+    fn answers_that_leave_a_text_without_a_vector_are_refused() {
+        check(&[(None, &[1.0])], 2, Err("there are 1 vectors for 2 texts"));
+        let twice = "a vector has the index 0, which no text or another has";
+        check(&[(Some(0), &[1.0]), (Some(0), &[2.0])], 2, Err(twice));
+        check(
+            &[(None, &[1.0]), (None, &[])],
+            2,
+            Err("one vector has 0 numbers, another 1"),
+        );
+    }
+}

@@ -1,0 +1,321 @@
+//! `overlock chat context`: what a persona is told before it answers.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use overlock_budget::{
+    ChatRequest, Extras, Memory, MessageCountOptions, PlanOptions, safe_message_count,
+};
+use overlock_gateway::api::{Asked, Fitted, FittedText};
+use overlock_store::{Importance, Message, Recall, Store};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Place, parse_name};
+use crate::commands::fit::{no_model, refusal};
+use crate::commands::models::note_unknown;
+use crate::commands::parse_tokens;
+use crate::counter::Named;
+use crate::draw::{self, FAINT, STRONG, WindowDrawing};
+use crate::ending::{Ending, Failure};
+use crate::input;
+use crate::output::{Notes, Results};
+use crate::runs;
+
+/// Show the context of a persona's next answer in a room
+///
+/// Of the room the last messages, as many as are safe to load for the model; of the memories those
+/// that are important and recent (0.6 or more, from the last 7 days); made to fit the window, with
+/// what the answer may have.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    $ overlock chat context garden --persona helper --model gpt-4o --json\n\n\
+    Exit codes: 0 fits; 1 refused, or nobody has said anything; 2 bad usage, or no such store.")]
+pub(super) struct Context {
+    /// The room
+    #[arg(value_name = "ROOM", value_parser = parse_name)]
+    room: String,
+    /// Who is to answer: its own messages are the answers it gave
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    persona: String,
+    /// The model that answers [default: `budget.model` of the configuration]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Load no more than this many messages [default: as many as are safe for the model]
+    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
+    max_messages: Option<u64>,
+    /// The tokens the answer is to have [default: `budget.max_tokens`, else 3000]
+    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
+    max_tokens: Option<u64>,
+    /// A file with the system prompt
+    #[arg(long, value_name = "FILE")]
+    system: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
+    /// Answer with one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// The answer to machines.
+#[derive(Serialize)]
+struct Answer<'a> {
+    room: &'a str,
+    persona: &'a str,
+    model: &'a str,
+    /// How many messages were loaded at most.
+    safe_message_count: u64,
+    /// The messages that are told.
+    conversation_history: Vec<Said<'a>>,
+    /// The memories that are told, the most important first.
+    private_memories: Vec<Remembered<'a>>,
+    metadata: Metadata,
+    /// The calculation, and the request as it would be sent.
+    fit: FittedText<'a>,
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    sender: &'a str,
+    role: &'static str,
+    text: &'a str,
+    at: u64,
+}
+
+#[derive(Serialize)]
+struct Remembered<'a> {
+    text: &'a str,
+    importance: f64,
+    age_days: f64,
+}
+
+#[derive(Serialize)]
+struct Metadata {
+    message_count: usize,
+    memory_count: usize,
+    adjusted_max_tokens: u64,
+    input_token_count: u64,
+}
+
+const DAY: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
+
+impl Context {
+    pub(super) fn run(self) -> Result<Ending, Failure> {
+        let mut notes = Notes::new();
+        let config = self.place.config.load(&mut notes)?;
+        let named = self.model.as_deref().or(config.budget.model.as_deref());
+        let model = named.ok_or_else(no_model)?;
+        let models = config.models();
+        let found = models.find(model);
+        note_unknown(model, &models, &mut notes);
+        let (counter, files) = self.named.counter_for(model, &found, &config)?;
+        counter.note(&mut notes);
+        let template = counter.template(files)?;
+        let chat = counter.of_requests(&found, template.as_ref());
+        let mut options = config.budget.plan_options(&found.model);
+        options.requested = self.max_tokens.unwrap_or(options.requested);
+        let system = self.system.as_deref().map(input::text).transpose()?;
+        let system_tokens = system.as_deref().map(|text| counter.tokens.count(text));
+        let default = MessageCountOptions::default();
+        let most = safe_message_count(&MessageCountOptions {
+            max_messages: self.max_messages,
+            window: Some(options.window),
+            requested: options.requested,
+            system: system_tokens.unwrap_or(default.system),
+        });
+        let Some(store) = runs::open_to_read(self.place.store.as_deref(), &config)? else {
+            return self.nothing(&mut notes);
+        };
+        let last = u32::try_from(most).unwrap_or(u32::MAX);
+        let messages = store.messages(&self.room, last).map_err(failed)?;
+        if messages.is_empty() && most > 0 {
+            return self.nothing(&mut notes);
+        }
+        let recalled = self.recalled(&*store, &options)?;
+        let memories: Vec<Memory<'_>> = recalled
+            .iter()
+            .map(|(text, importance, age_days)| Memory {
+                text,
+                importance: *importance,
+                age_days: *age_days,
+            })
+            .collect();
+        let request = self.request(model, system.as_deref(), &messages, options.requested);
+        let text = request.to_string();
+        let request = ChatRequest::from_value(request).map_err(|source| Failure::Request {
+            name: format!("the room `{}`", self.room),
+            source,
+        })?;
+        let extras = Extras {
+            memories: &memories,
+            ..Extras::default()
+        };
+        let asked = Asked {
+            model,
+            found: &found,
+            request: &request,
+            extras: &extras,
+            text: &text,
+            counter: &chat,
+        };
+        let before = usize::from(system.is_some());
+        match asked.fit(options) {
+            Ok(Ok(fitted)) => self.answer(&fitted, most, &messages, before, &memories),
+            Ok(Err(refused)) => refusal::tell(self.json, *refused, &mut notes),
+            // Only the configuration can ask for what contradicts itself.
+            Err(error) => Err(Failure::Usage {
+                message: error.to_string(),
+                hint: "set `min` to no more than `max` under [budget] in overlock.toml".into(),
+            }),
+        }
+    }
+
+    fn nothing(&self, notes: &mut Notes) -> Result<Ending, Failure> {
+        if self.json {
+            let (room, persona) = (&self.room, &self.persona);
+            let told = json!({ "room": room, "persona": persona, "conversation_history": [] });
+            Results::new().object(&told)?;
+        }
+        notes.note(format!("nobody has said anything in `{}`", self.room));
+        notes.hint("`overlock chat post ROOM TEXT --as NAME` says something");
+        Ok(Ending::Partial)
+    }
+
+    /// What the persona remembers that the plan may choose from: text, importance, age in days.
+    fn recalled(
+        &self,
+        store: &dyn Store,
+        options: &PlanOptions,
+    ) -> Result<Vec<(String, f64, f64)>, Failure> {
+        let now = runs::now();
+        // Milliseconds are exact far beyond any age that a memory has.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let span = (options.memory.days.max(0.0) * DAY) as u64;
+        let importance = options.memory.importance.clamp(0.0, 1.0);
+        let recall = Recall {
+            persona: &self.persona,
+            importance: Importance::new(importance).unwrap_or_default(),
+            since: now.saturating_sub(span),
+            limit: u32::try_from(options.memory.count).unwrap_or(u32::MAX),
+        };
+        let memories = store.memories(&recall).map_err(failed)?;
+        #[allow(clippy::cast_precision_loss)]
+        let days = |at: u64| now.saturating_sub(at) as f64 / DAY;
+        Ok(memories
+            .into_iter()
+            .map(|memory| (memory.text, memory.importance.get(), days(memory.at)))
+            .collect())
+    }
+
+    /// The request with all that was loaded.
+    fn request(
+        &self,
+        model: &str,
+        system: Option<&str>,
+        messages: &[Message],
+        requested: u64,
+    ) -> Value {
+        let system = system.map(|text| json!({ "role": "system", "content": text }));
+        let said = messages.iter().map(|message| {
+            let role = self.role_of(message);
+            let mut told = Map::new();
+            told.insert("role".to_owned(), role.into());
+            if role == "user" {
+                told.insert("name".to_owned(), name_of(&message.sender).into());
+            }
+            told.insert("content".to_owned(), message.text.as_str().into());
+            Value::Object(told)
+        });
+        let messages: Vec<Value> = system.into_iter().chain(said).collect();
+        json!({ "model": model, "max_tokens": requested, "messages": messages })
+    }
+
+    /// What a message is to the persona: what it said itself are its answers.
+    fn role_of(&self, message: &Message) -> &'static str {
+        match message.role.as_str() {
+            "system" => "system",
+            _ if message.sender == self.persona => "assistant",
+            _ => "user",
+        }
+    }
+
+    fn answer(
+        &self,
+        fitted: &Fitted<'_>,
+        most: u64,
+        messages: &[Message],
+        before: usize,
+        memories: &[Memory<'_>],
+    ) -> Result<Ending, Failure> {
+        let plan = &fitted.plan;
+        let places = plan.kept_messages.iter();
+        let kept = places.filter_map(|place| messages.get(place.checked_sub(before)?));
+        let kept: Vec<&Message> = kept.collect();
+        // The store brings the most important first, and the least important are left out first.
+        let told = &memories[..plan.memory_count.min(memories.len())];
+        let mut results = Results::new();
+        if self.json {
+            let said = kept.iter().map(|message| Said {
+                sender: &message.sender,
+                role: self.role_of(message),
+                text: &message.text,
+                at: message.at,
+            });
+            let remembered = told.iter().map(|memory| Remembered {
+                text: memory.text,
+                importance: memory.importance,
+                age_days: memory.age_days,
+            });
+            results.object(&Answer {
+                room: &self.room,
+                persona: &self.persona,
+                model: fitted.asked.model,
+                safe_message_count: most,
+                conversation_history: said.collect(),
+                private_memories: remembered.collect(),
+                metadata: Metadata {
+                    message_count: plan.message_count,
+                    memory_count: plan.memory_count,
+                    adjusted_max_tokens: plan.adjusted_max_tokens,
+                    input_token_count: plan.input_token_count,
+                },
+                fit: fitted.told(),
+            })?;
+            return Ok(Ending::Whole);
+        }
+        for memory in told {
+            let text = draw::plain(memory.text);
+            results.line(&format!(
+                "{FAINT}remembers ({:.2}){FAINT:#}  {text}",
+                memory.importance
+            ))?;
+        }
+        for message in kept {
+            let (sender, text) = (draw::plain(&message.sender), draw::plain(&message.text));
+            results.line(&format!("{STRONG}{sender}{STRONG:#}  {text}"))?;
+        }
+        results.line("")?;
+        for line in WindowDrawing::of(fitted.asked.model, plan).lines(draw::terminal_width()) {
+            results.line(&line)?;
+        }
+        Ok(Ending::Whole)
+    }
+}
+
+/// A name as models take it: letters, digits, `_` and `-`, no more than 64 of them.
+fn name_of(sender: &str) -> String {
+    let plain = |character: char| {
+        if character.is_ascii_alphanumeric() || character == '-' {
+            character
+        } else {
+            '_'
+        }
+    };
+    sender.chars().take(64).map(plain).collect()
+}
+
+fn failed(source: overlock_store::StoreError) -> Failure {
+    Failure::Store { source }
+}

@@ -1,0 +1,185 @@
+use serde_json::{Value, json};
+
+use crate::program::{Run, TemporaryFolder, overlock};
+
+/// A store of its own.
+struct Rooms {
+    folder: TemporaryFolder,
+}
+
+impl Rooms {
+    fn new(name: &str) -> Self {
+        let folder = TemporaryFolder::new(name);
+        Self { folder }
+    }
+
+    fn chat(&self, arguments: &[&str], input: &str) -> Run {
+        let file = self.folder.path().join("rooms.db");
+        let store = format!("sqlite://{}", file.display());
+        overlock(
+            &[&["chat"], arguments, &["--store", &store]].concat(),
+            input,
+        )
+    }
+
+    #[track_caller]
+    fn says(&self, sender: &str, text: &str) {
+        let run = self.chat(&["post", "garden", text, "--as", sender], "");
+        assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{}", run.stderr);
+    }
+
+    #[track_caller]
+    fn remembers(&self, persona: &str, text: &str, importance: &str) {
+        let run = self.chat(&["remember", persona, text, "--importance", importance], "");
+        assert_eq!(run.code, 0, "{}", run.stderr);
+    }
+
+    /// The context of the next answer of `helper`.
+    #[track_caller]
+    fn context(&self, arguments: &[&str]) -> Value {
+        let context = ["context", "garden", "--persona", "helper", "--json"];
+        let run = self.chat(&[&context, arguments].concat(), "");
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.json()
+    }
+}
+
+#[test]
+fn a_persona_is_told_what_was_said_and_what_it_remembers() {
+    let rooms = Rooms::new("chat-told");
+    rooms.says("ana", "Which rake is right for moss?");
+    rooms.says("helper", "The R 40.");
+    rooms.says("Jörg K.", "And how long is its handle?");
+    rooms.remembers("helper", "Ana is tall.", "0.8");
+    rooms.remembers("helper", "It rained on Monday.", "0.5");
+    rooms.remembers("helper", "Handles break.", "0.6");
+    rooms.remembers("other", "Nobody else's business.", "1");
+
+    let context = rooms.context(&["--model", "gpt-4o"]);
+    let history = context["conversation_history"].as_array().expect("a list");
+    let said: Vec<Value> = history
+        .iter()
+        .map(|said| json!([said["sender"], said["role"], said["text"]]))
+        .collect();
+    assert_eq!(
+        json!(said),
+        json!([
+            ["ana", "user", "Which rake is right for moss?"],
+            ["helper", "assistant", "The R 40."],
+            ["Jörg K.", "user", "And how long is its handle?"],
+        ])
+    );
+    let memories = context["private_memories"].as_array().expect("a list");
+    let memories: Vec<&Value> = memories.iter().map(|memory| &memory["text"]).collect();
+    assert_eq!(json!(memories), json!(["Ana is tall.", "Handles break."]));
+    let metadata = &context["metadata"];
+    assert_eq!(metadata["message_count"], 3);
+    assert_eq!(metadata["memory_count"], 2);
+    assert_eq!(metadata["adjusted_max_tokens"], 3000);
+    assert_eq!(
+        metadata["input_token_count"],
+        context["fit"]["input_token_count"]
+    );
+    let sent = context["fit"]["request"].to_string();
+    assert!(sent.contains("Ana is tall."), "{sent}");
+    assert!(sent.contains(r#""name":"J_rg_K_""#), "{sent}");
+    assert!(!sent.contains("rained"), "{sent}");
+}
+
+#[test]
+fn a_long_conversation_leaves_less_for_the_answer() {
+    let rooms = Rooms::new("chat-long");
+    let long = "a word or two about tools for the garden, ".repeat(25);
+    for number in 0..50 {
+        rooms.says("ana", &format!("{number}: {long}"));
+    }
+    let model = ["--model", "gpt-3.5-turbo", "--max-tokens", "5000"];
+    let context = rooms.context(&[&model[..], &["--max-messages", "50"]].concat());
+    let tokens = |name: &str| context["metadata"][name].as_u64().expect("a number");
+    assert!(tokens("input_token_count") > 10_000, "{context}");
+    assert!(tokens("adjusted_max_tokens") < 5000, "{context}");
+    assert_eq!(tokens("message_count"), 50);
+
+    let context = rooms.context(&model);
+    assert_eq!(context["safe_message_count"], 34);
+    assert_eq!(context["metadata"]["message_count"], 34);
+    let first = &context["conversation_history"][0]["text"];
+    assert!(first.as_str().is_some_and(|text| text.starts_with("16: ")));
+}
+
+#[test]
+fn people_see_who_said_what_and_the_window() {
+    let rooms = Rooms::new("chat-seen");
+    rooms.says("ana", "Is it \u{1b}[31mred?");
+    rooms.remembers("helper", "Ana likes red.", "0.9");
+    let context = ["context", "garden", "--persona", "helper"];
+    let run = rooms.chat(&[&context[..], &["--model", "gpt-4o"]].concat(), "");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("ana  Is it"), "{}", run.stdout);
+    assert!(run.stdout.contains("Ana likes red."), "{}", run.stdout);
+    assert!(run.stdout.contains("128,000"), "{}", run.stdout);
+    assert!(!run.stdout.contains('\u{1b}'), "{}", run.stdout);
+}
+
+#[test]
+fn texts_come_from_standard_input_too() {
+    let rooms = Rooms::new("chat-input");
+    let run = rooms.chat(&["post", "garden", "-", "--as", "ana"], "two\nlines\n");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let context = rooms.context(&["--model", "gpt-4o"]);
+    assert_eq!(context["conversation_history"][0]["text"], "two\nlines");
+}
+
+#[test]
+fn nothing_said_is_no_context() {
+    let rooms = Rooms::new("chat-empty");
+    rooms.says("ana", "Hello.");
+    let context = ["context", "elsewhere", "--persona", "helper"];
+    let run = rooms.chat(&[&context[..], &["--model", "gpt-4o"]].concat(), "");
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr
+            .contains("nobody has said anything in `elsewhere`")
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let rooms = Rooms::new("chat-wrong");
+    for (arguments, expected) in [
+        (
+            &["remember", "helper", "x", "--importance", "1.5"][..],
+            "from 0 to 1",
+        ),
+        (
+            &["remember", "helper", "x", "--importance", "much"],
+            "from 0 to 1",
+        ),
+        (&["remember", "helper", "x"], "--importance"),
+        (
+            &["post", "garden", " ", "--as", "ana"],
+            "nothing in the text",
+        ),
+        (&["post", "", "text", "--as", "ana"], "can be seen"),
+        (&["post", "garden", "text", "--as", "a\nb"], "no line break"),
+        (
+            &[
+                "context",
+                "garden",
+                "--persona",
+                "helper",
+                "--model",
+                "gpt-4o",
+            ],
+            "there is no store",
+        ),
+    ] {
+        let run = rooms.chat(arguments, "");
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
+        assert!(
+            run.stderr.contains(expected),
+            "{arguments:?}: {}",
+            run.stderr
+        );
+    }
+}

@@ -1,0 +1,418 @@
+//! `overlock index` and `overlock search`: folders of sources, kept and found.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, thread};
+
+use serde_json::{Value, json};
+
+use crate::program::{Run, TemporaryFolder, overlock};
+
+/// A folder with sources and a store beside it.
+struct Shop {
+    folder: TemporaryFolder,
+    store: String,
+}
+
+impl Shop {
+    fn new(name: &str) -> Self {
+        let folder = TemporaryFolder::new(name);
+        let store = format!("sqlite://{}", folder.path().join("store.db").display());
+        let shop = Self { folder, store };
+        shop.write(
+            "Orders.cs",
+            "namespace Shop;\n\n/// <summary>Keeps orders.</summary>\nclass Orders(Log log)\n{\n    public void Close(int id)\n    {\n        log.Note(id);\n        Run(\"UPDATE dbo.Orders SET Closed = 1\");\n    }\n}\n",
+        );
+        shop.write(
+            "Log.cs",
+            "namespace Shop;\nclass Log\n{\n    public void Note(int id) { }\n}\n",
+        );
+        shop.write(
+            "orders.sql",
+            "CREATE TABLE dbo.Orders (Id int PRIMARY KEY)\nGO\n",
+        );
+        shop.write("docs/guide.md", "# Closing\nCall `Orders.Close()`.\n");
+        shop
+    }
+
+    fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        self.folder.write(&format!("src/{path}"), content);
+    }
+
+    fn sources(&self) -> String {
+        self.folder.path().join("src").display().to_string()
+    }
+
+    fn index(&self, more: &[&str]) -> Run {
+        let sources = self.sources();
+        let arguments = [
+            "index",
+            &sources,
+            "--repository",
+            "shop",
+            "--store",
+            &self.store,
+        ];
+        overlock(&[&arguments, more].concat(), "")
+    }
+
+    fn search(&self, more: &[&str]) -> Run {
+        let arguments = ["search", "--store", &self.store];
+        overlock(&[&arguments, more].concat(), "")
+    }
+}
+
+#[test]
+fn what_was_indexed_is_found_with_its_lines() {
+    let shop = Shop::new("index-found");
+    let run = shop.index(&[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stdout
+            .starts_with("shop: 4 files (4 changed, 0 unchanged, 0 skipped), 0 removed\nkept: "),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.trim_end().ends_with("nodes/s"), "{}", run.stdout);
+
+    let found = shop.search(&["close orders"]);
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert!(
+        found
+            .stdout
+            .contains("Orders.cs:9  method Shop.Orders.Close"),
+        "{}",
+        found.stdout
+    );
+    assert!(
+        found.stdout.contains("      6  public void Close(int id)"),
+        "{}",
+        found.stdout
+    );
+    assert!(!found.stdout.contains('\u{1b}'), "there is no terminal");
+}
+
+#[test]
+fn machines_get_every_figure_and_every_hit() {
+    let shop = Shop::new("index-json");
+    shop.write("logo.png", b"\x89PNG\0");
+    let run = shop.index(&["--json"]);
+    assert_eq!(
+        run.keys(),
+        [
+            "repository",
+            "files",
+            "changed",
+            "unchanged",
+            "removed",
+            "skipped",
+            "stopped",
+            "nodes_written",
+            "edges_made",
+            "nodes",
+            "edges",
+            "seconds",
+            "nodes_per_second"
+        ]
+    );
+    let answer = run.json();
+    assert_eq!(
+        (&answer["files"], &answer["changed"]),
+        (&json!(5), &json!(4))
+    );
+    assert_eq!(
+        answer["skipped"],
+        json!([{"path": "logo.png", "reason": "no text"}])
+    );
+    assert!(answer["edges"].as_u64() > Some(3), "{answer}");
+
+    let found = shop.search(&["--json", "--limit", "1", "Note"]).json();
+    let hit = &found["hits"][0];
+    assert_eq!(
+        (&hit["path"], &hit["line"], &hit["kind"]),
+        (&json!("Log.cs"), &json!(4), &json!("method"))
+    );
+    assert_eq!(
+        (&hit["qualified"], &hit["language"]),
+        (&json!("Shop.Log.Note"), &json!("dotnet"))
+    );
+    assert_eq!(
+        hit["matches"],
+        json!([{"line": 4, "text": "public void Note(int id) { }"}])
+    );
+    assert_eq!(found["hits"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn only_what_changed_is_indexed_again() {
+    let shop = Shop::new("index-again");
+    shop.index(&[]);
+    shop.write("Log.cs", "class Journal { }\n");
+    fs::remove_file(shop.folder.path().join("src/orders.sql")).expect("it is there");
+    let again = shop.index(&["--json"]).json();
+    assert_eq!(
+        (&again["changed"], &again["unchanged"], &again["removed"]),
+        (&json!(1), &json!(2), &json!(1))
+    );
+    assert_eq!(shop.search(&["Journal"]).code, 0);
+    assert_eq!(shop.search(&["--language", "sql", "orders"]).code, 1);
+}
+
+#[test]
+fn searches_can_be_narrowed() {
+    let shop = Shop::new("index-filters");
+    shop.index(&[]);
+    let other = shop.folder.path().join("src/docs").display().to_string();
+    overlock(&["index", &other, "--store", &shop.store], "");
+    let paths = |more: &[&str]| -> Vec<String> {
+        let found = shop.search(&[&["--json", "orders"], more].concat()).json();
+        let mut paths: Vec<String> = found["hits"]
+            .as_array()
+            .expect("there are hits")
+            .iter()
+            .map(|hit| {
+                format!(
+                    "{}/{}",
+                    hit["repository"].as_str().unwrap_or_default(),
+                    hit["path"].as_str().unwrap_or_default()
+                )
+            })
+            .collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    };
+    assert_eq!(paths(&["--language", "sql"]), ["shop/orders.sql"]);
+    assert_eq!(paths(&["--path", "docs"]), ["shop/docs/guide.md"]);
+    assert_eq!(paths(&["--path", "*.cs"]), ["shop/Orders.cs"]);
+    assert_eq!(paths(&["--repository", "docs"]), ["docs/guide.md"]);
+    assert!(
+        shop.search(&["orders", "--limit", "50"])
+            .stdout
+            .contains("docs: guide.md:")
+    );
+}
+
+#[test]
+fn nothing_found_is_a_negative_answer() {
+    let shop = Shop::new("index-nothing");
+    shop.index(&[]);
+    let run = shop.search(&["zeppelin"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.contains("nothing was found"), "{}", run.stderr);
+    let run = shop.search(&["zeppelin", "--json"]);
+    assert_eq!((run.code, run.json()), (1, json!({"hits": []})));
+}
+
+#[test]
+fn bad_usage_is_told_with_what_would_be_right() {
+    let shop = Shop::new("index-usage");
+    let missing = overlock(&["index", "/no/such/folder", "--store", &shop.store], "");
+    assert_eq!(missing.code, 2);
+    assert!(
+        missing
+            .stderr
+            .contains("there is no folder `/no/such/folder`"),
+        "{}",
+        missing.stderr
+    );
+    let file = shop.folder.path().join("src/Log.cs").display().to_string();
+    assert_eq!(
+        overlock(&["index", &file, "--store", &shop.store], "").code,
+        2
+    );
+    let unnamed = shop.search(&["--type", "semantic", "orders"]);
+    assert_eq!(unnamed.code, 2);
+    assert!(
+        unnamed.stderr.contains("--embed MODEL"),
+        "{}",
+        unnamed.stderr
+    );
+    assert_eq!(shop.search(&["?!"]).code, 2);
+    let nobody = shop.index(&["--embed", "tiny"]);
+    assert!(
+        nobody.code == 2 && nobody.stderr.contains("--upstream URL"),
+        "{}",
+        nobody.stderr
+    );
+    let no_store = overlock(
+        &["search", "x", "--store", "sqlite:///no/such/store.db"],
+        "",
+    );
+    assert_eq!(no_store.code, 2, "{}", no_store.stderr);
+}
+
+#[test]
+fn what_is_not_indexed_as_it_is_is_told() {
+    let shop = Shop::new("index-notes");
+    shop.write(
+        "old.sql",
+        b"-- M\xfcller\nCREATE VIEW old_view AS SELECT 1 AS a;\n",
+    );
+    shop.write("data.txt", "x".repeat(3000));
+    let run = shop.index(&["--largest", "2000"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("note: data.txt: too large: 3000 bytes"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr
+            .contains("note: old.sql: no UTF-8, read as Windows-1252"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stdout.contains("1 skipped"), "{}", run.stdout);
+}
+
+#[cfg(unix)]
+#[test]
+fn one_that_is_stopped_leaves_a_good_store() {
+    use std::process::Stdio;
+    let shop = Shop::new("index-stopped");
+    for number in 0..1500 {
+        shop.write(
+            &format!("many/{number}.cs"),
+            format!("class Many{number} {{ void A() {{ B(); }} }}\n").repeat(20),
+        );
+    }
+    let sources = shop.sources();
+    let child = crate::program::command(&[
+        "index",
+        &sources,
+        "--repository",
+        "shop",
+        "--store",
+        &shop.store,
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("the binary was built with the tests");
+    // From when the store is there on it may be stopped at any time.
+    while !shop.folder.path().join("store.db").exists() {
+        thread::yield_now();
+    }
+    thread::sleep(std::time::Duration::from_millis(50));
+    crate::program::interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    let code = output.status.code();
+    assert!(
+        matches!(code, Some(0 | 1)),
+        "{code:?} {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let rest = shop.index(&["--json"]).json();
+    assert_eq!(rest["files"], json!(1504));
+    assert_eq!(shop.search(&["Many1499"]).code, 0);
+}
+
+/// A server of embeddings: a vector says how often a text has some words. It fails once, at a call.
+struct Vectors {
+    address: String,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Vectors {
+    fn new(fails_at: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = format!("http://{}/v1", listener.local_addr().expect("it has one"));
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let call = counted.fetch_add(1, Ordering::Relaxed) + 1;
+                answer(stream, call == fails_at);
+            }
+        });
+        Self { address, calls }
+    }
+}
+
+fn answer(mut stream: TcpStream, fails: bool) {
+    let mut reader = BufReader::new(stream.try_clone().expect("it can be cloned"));
+    let mut length = 0;
+    let mut line = String::new();
+    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("it is a number");
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("it is sent whole");
+    let asked: Value = serde_json::from_slice(&body).expect("it is JSON");
+    let texts = asked["input"].as_array().expect("there are texts");
+    let vectors: Vec<Value> = texts
+        .iter()
+        .enumerate()
+        .map(|(index, text)| {
+            let text = text.as_str().unwrap_or_default().to_lowercase();
+            let count = |word: &str| text.matches(word).count();
+            json!({ "index": index, "embedding": [1, count("close"), count("note"), count("table")] })
+        })
+        .collect();
+    let (status, body) = if fails {
+        (
+            "400 Bad Request",
+            json!({ "error": { "message": "not now" } }),
+        )
+    } else {
+        ("200 OK", json!({ "data": vectors }))
+    };
+    let body = body.to_string();
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+}
+
+#[test]
+fn vectors_are_made_once_and_searched_by_meaning() {
+    let shop = Shop::new("index-vectors");
+    for number in 0..80 {
+        shop.write(
+            &format!("docs/{number}.md"),
+            format!("# Page {number}\nNothing of that kind.\n"),
+        );
+    }
+    // The second batch fails: the first one is kept.
+    let server = Vectors::new(2);
+    let embed = ["--embed", "tiny", "--upstream", &server.address];
+    let failed = shop.index(&embed);
+    assert_eq!(failed.code, 2);
+    assert!(
+        failed.stderr.contains("answered 400: not now"),
+        "{}",
+        failed.stderr
+    );
+    let rest = shop.index(&[&embed, &["--json"][..]].concat()).json();
+    let all = rest["nodes"].as_u64().expect("there are some");
+    assert_eq!(rest["vectors_made"].as_u64(), Some(all - 64), "{rest}");
+    let calls = server.calls.load(Ordering::Relaxed);
+    let again = shop.index(&[&embed, &["--json"][..]].concat()).json();
+    assert_eq!(
+        (&again["vectors_made"], server.calls.load(Ordering::Relaxed)),
+        (&json!(0), calls)
+    );
+
+    let semantic = [&embed, &["--type", "semantic", "--json", "table"][..]].concat();
+    let found = shop.search(&semantic).json();
+    let first = &found["hits"][0];
+    assert_eq!(
+        (&first["path"], &first["semantic_rank"]),
+        (&json!("orders.sql"), &json!(1)),
+        "{found}"
+    );
+    let hybrid = [&embed, &["--json", "note"][..]].concat();
+    let found = shop.search(&hybrid).json();
+    let first = &found["hits"][0];
+    assert!(
+        first["keyword_rank"].is_number() && first["semantic_rank"].is_number(),
+        "{found}"
+    );
+}
