@@ -59,14 +59,25 @@ impl Locks {
             connection: None,
             id: id.clone(),
         };
-        let connection = self.connection()?;
-        let ask = "SELECT pg_try_advisory_lock($1) AS is_held";
-        let row = connection.query_one(ask, &[&self.number(id)])?;
-        if !row.get::<_, bool>("is_held") {
+        let (mut connection, mut asked) = self.ask(id)?;
+        if asked.is_err() && connection.is_closed() {
+            // The server has closed it while nobody looked.
+            (connection, asked) = self.ask(id)?;
+        }
+        if !asked? {
             return Ok(None);
         }
         held.connection = Some(connection);
         Ok(Some(held))
+    }
+
+    /// Asks for a run, over which connection.
+    fn ask(&self, id: &RunId) -> Result<(Arc<Connection>, Result<bool, StoreError>), StoreError> {
+        let connection = self.connection()?;
+        let ask = "SELECT pg_try_advisory_lock($1) AS is_held";
+        let row = connection.query_one(ask, &[&self.number(id)]);
+        let is_held = row.and_then(|row| row.try_get("is_held"));
+        Ok((connection, is_held.map_err(StoreError::from)))
     }
 
     fn connection(&self) -> Result<Arc<Connection>, StoreError> {

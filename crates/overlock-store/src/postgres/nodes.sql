@@ -36,6 +36,9 @@ CREATE TABLE nodes (
     text       text NOT NULL
 );
 
+-- The words are read for each node that is weighed, the text for those that are found.
+ALTER TABLE nodes ALTER COLUMN words SET STORAGE MAIN;
+
 CREATE INDEX nodes_by_file ON nodes (file);
 CREATE INDEX nodes_by_name ON nodes (last_name);
 CREATE INDEX nodes_by_words ON nodes USING gin (words);

@@ -12,46 +12,58 @@ use crate::error::StoreError;
 use crate::naming::{self, Candidate, Wanted};
 use crate::nodes::{Resolved, Scope};
 
-/// So many mentions are looked at together.
-const TOGETHER: i64 = 10_000;
+/// So many files, and so many names, are looked at together.
+const TOGETHER: usize = 1_000;
+
+/// From so many files on the server is told to count again what it has, or it would not know how to
+/// find anything in it.
+const MANY: usize = 100;
+
+/// What is known of a mention.
+const MENTION: &str = "SELECT mentions.key, mentions.node, nodes.qualified, mentions.kind, \
+     mentions.is_near, mentions.name, mentions.last_name \
+     FROM mentions JOIN nodes ON nodes.key = mentions.node";
 
 /// Mentions of files that came or changed, which have no edges yet.
-const NEW: &str = "SELECT mentions.key, mentions.node, nodes.qualified, mentions.kind, \
-     mentions.is_near, mentions.name, mentions.last_name \
-     FROM files JOIN nodes ON nodes.file = files.key JOIN mentions ON mentions.node = nodes.key \
-     WHERE files.repository = $1 AND NOT files.is_resolved \
-     AND mentions.key > $2 ORDER BY mentions.key LIMIT $3";
+const NEW: &str = "WHERE nodes.file = ANY ($1)";
 
 /// Mentions of names that have come to be or are gone, in files that have not changed.
-const CHANGED: &str = "SELECT mentions.key, mentions.node, nodes.qualified, mentions.kind, \
-     mentions.is_near, mentions.name, mentions.last_name \
-     FROM changed_names JOIN mentions ON mentions.last_name = changed_names.last_name \
-     JOIN nodes ON nodes.key = mentions.node JOIN files ON files.key = nodes.file \
-     WHERE changed_names.repository = $1 AND files.repository = $1 AND files.is_resolved \
-     AND mentions.key > $2 ORDER BY mentions.key LIMIT $3";
+const CHANGED: &str = "JOIN files ON files.key = nodes.file \
+     WHERE mentions.last_name = ANY ($1) AND files.repository = $2 AND files.is_resolved";
 
 /// Makes edges of mentions.
 pub(super) fn resolve(connection: &Connection, repository: &str) -> Result<Resolved, StoreError> {
-    let mut resolved = Resolved::default();
     let Some(repository) = nodes::repository(connection, repository)? else {
-        return Ok(resolved);
+        return Ok(Resolved::default());
     };
-    let mut bearers = HashMap::new();
-    for (statement, has_edges) in [(NEW, false), (CHANGED, true)] {
-        let mut last = i64::MIN;
-        loop {
-            let rows = connection.query(statement, &[&repository, &last, &TOGETHER])?;
-            let Some(row) = rows.last() else {
-                break;
-            };
-            last = row.try_get("key")?;
-            if has_edges {
-                remove(connection, &rows)?;
-            }
-            look_up(connection, &rows, &mut bearers)?;
-            resolved.mentions += rows.len() as u64;
-            resolved.edges += add(connection, &rows, &bearers)?;
-        }
+    let keys = |statement: &str| -> Result<Vec<i64>, StoreError> {
+        let rows = connection.query(statement, &[&repository])?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    };
+    let files = keys("SELECT key FROM files WHERE repository = $1 AND NOT is_resolved")?;
+    // What no file was looked at for cannot have changed.
+    let names = keys(
+        "SELECT last_name FROM changed_names WHERE repository = $1 \
+         AND EXISTS (SELECT 1 FROM files WHERE repository = $1 AND is_resolved)",
+    )?;
+    if files.len() >= MANY {
+        connection.batch(
+            "ANALYZE files, nodes (key, file, last_name), mentions (key, node, last_name), edges",
+        )?;
+    }
+    let mut resolving = Resolving {
+        connection,
+        bearers: HashMap::new(),
+        resolved: Resolved::default(),
+    };
+    for files in files.chunks(TOGETHER) {
+        let rows = connection.query(&format!("{MENTION} {NEW}"), &[&files])?;
+        resolving.take(&rows)?;
+    }
+    for names in names.chunks(TOGETHER) {
+        let rows = connection.query(&format!("{MENTION} {CHANGED}"), &[&names, &repository])?;
+        remove(connection, &rows)?;
+        resolving.take(&rows)?;
     }
     for statement in [
         "UPDATE files SET is_resolved = true WHERE repository = $1 AND NOT is_resolved",
@@ -59,7 +71,23 @@ pub(super) fn resolve(connection: &Connection, repository: &str) -> Result<Resol
     ] {
         connection.execute(statement, &[&repository])?;
     }
-    Ok(resolved)
+    Ok(resolving.resolved)
+}
+
+/// What was done, and what is known by now.
+struct Resolving<'a> {
+    connection: &'a Connection,
+    bearers: HashMap<i64, Vec<Candidate>>,
+    resolved: Resolved,
+}
+
+impl Resolving<'_> {
+    fn take(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+        look_up(self.connection, rows, &mut self.bearers)?;
+        self.resolved.mentions += rows.len() as u64;
+        self.resolved.edges += add(self.connection, rows, &self.bearers)?;
+        Ok(())
+    }
 }
 
 /// Takes away what these mentions came to before.

@@ -21,10 +21,13 @@ use crate::nodes::{Filter, Hit, NewNode, Query};
 use crate::words;
 
 /// How many nodes are weighed against one another.
-const WEIGHED: i64 = 2_000;
+const WEIGHED: i64 = 1_000;
+
+/// How many are if all words of a query are everywhere, and tell hardly anything.
+const FEW: i64 = 300;
 
 /// So many nodes have a word that says little.
-const MANY: f64 = 2_000.0;
+const MANY: f64 = 1_000.0;
 
 /// What a word is worth in the text of a node, and in its name.
 const WEIGHTS: &str = "'{0.125, 0, 0, 1}'";
@@ -43,12 +46,14 @@ const MOST_BYTES: usize = 1_000_000;
 pub(super) fn words(node: &NewNode) -> String {
     let name = words::of_name(&node.name);
     let body = words::of_text(&format!("{} {}", node.qualified, node.text));
-    let named = name.split(' ').map(|word| (word, "A"));
+    let marked: Vec<String> = name.split(' ').map(named).collect();
+    let marked = marked.iter().map(|word| (word.as_str(), ""));
+    let called = name.split(' ').map(|word| (word, "A"));
     let said = body.split(' ').map(|word| (word, ""));
     let mut known: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
     let mut size = 0;
-    for (place, (word, weight)) in (1..).zip(named.chain(said)) {
-        if word.is_empty() {
+    for (place, (word, weight)) in (1..).zip(marked.chain(called).chain(said)) {
+        if word.is_empty() || word == NAMED {
             continue;
         }
         let cost = if known.contains_key(word) {
@@ -75,6 +80,14 @@ pub(super) fn words(node: &NewNode) -> String {
         written.push(' ');
     }
     written
+}
+
+/// What stands before a word of a name, to be looked for without looking at the node: an index does
+/// not know weights.
+const NAMED: &str = "n.";
+
+fn named(word: &str) -> String {
+    format!("{NAMED}{word}")
 }
 
 /// Where nodes are looked for.
@@ -180,31 +193,31 @@ fn by_words(
     if !list.is_full() && is_there {
         let is_everywhere = counted.iter().all(|(_, count)| *count > WEIGHED);
         if is_everywhere {
-            list.add(2.0, index.weigh(&all(&words, ":A"), &counted)?);
+            let names: Vec<String> = words.iter().map(|word| named(word)).collect();
+            list.add(2.0, index.weigh(&all(&names), &counted, FEW)?);
         }
         if !list.is_full() {
-            list.add(1.0, index.weigh(&all(&words, ""), &counted)?);
+            let most = if is_everywhere { FEW } else { WEIGHED };
+            list.add(1.0, index.weigh(&all(&words), &counted, most)?);
         }
     }
     if !list.is_full() && words.len() > 1 {
         let rarest = rarest(&counted);
         if !rarest.is_empty() {
-            list.add(0.0, index.weigh(&rarest.join(" | "), &counted)?);
+            list.add(0.0, index.weigh(&rarest.join(" | "), &counted, WEIGHED)?);
         }
     }
     Ok(list.nodes)
 }
 
-/// A query for nodes that have all words, with a weight if that is wanted.
-fn all(words: &[String], weight: &str) -> String {
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| format!("{}{weight}", quoted(word)))
-        .collect();
+/// A query for nodes that have all words.
+fn all(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     words.join(" & ")
 }
 
-/// A word as it is taken for nothing else; a word has only letters and figures.
+/// A word as it is taken for nothing else; it has only letters and figures, and a dot if it is one of
+/// a name.
 fn quoted(word: &str) -> String {
     format!("'{word}'")
 }
@@ -308,6 +321,7 @@ impl Index<'_> {
         &self,
         wanted: &str,
         counted: &[(String, i64)],
+        most: i64,
     ) -> Result<Vec<(i64, f64)>, StoreError> {
         let queries: Vec<String> = counted.iter().map(|(word, _)| quoted(word)).collect();
         let worth = counted.iter().map(|(_, count)| {
@@ -320,7 +334,7 @@ impl Index<'_> {
                 "SELECT key, (SELECT sum(worth * ts_rank({WEIGHTS}, words, word::tsquery, 1)) \
                  FROM unnest($5::text[], $6::float8[]) AS wanted (word, worth)) AS weight \
                  FROM (SELECT key, words FROM nodes WHERE {IN_PLACE} \
-                 AND words @@ $4::text::tsquery LIMIT {WEIGHED}) AS found \
+                 AND words @@ $4::text::tsquery LIMIT $7) AS found \
                  ORDER BY weight DESC, key"
             ),
             &[
@@ -330,6 +344,7 @@ impl Index<'_> {
                 &wanted,
                 &queries,
                 &worth,
+                &most,
             ],
         )?;
         let found = rows

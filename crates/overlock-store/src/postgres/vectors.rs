@@ -16,7 +16,8 @@ use crate::vectors::unit;
 
 /// Keeps vectors, if the server can.
 pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS vectors ( \
-     model bigint NOT NULL, node bigint NOT NULL, vector vector NOT NULL, \
+     model bigint NOT NULL, node bigint NOT NULL REFERENCES nodes (key) ON DELETE CASCADE, \
+     vector vector NOT NULL, \
      PRIMARY KEY (model, node)); \
      CREATE INDEX IF NOT EXISTS vectors_by_node ON vectors (node)";
 
@@ -114,12 +115,21 @@ fn index(connection: &Connection, model: &Model) -> Result<(), StoreError> {
         return Ok(());
     }
     let name = format!("vectors_of_{key}");
-    let needs = connection.query_one(
-        "SELECT to_regclass($1) IS NULL \
-         AND EXISTS (SELECT 1 FROM vectors WHERE model = $2 OFFSET $3) AS needs",
-        &[&name, key, &MANY],
-    )?;
-    if needs.try_get("needs")? {
+    let needs = || -> Result<bool, StoreError> {
+        let needs = connection.query_one(
+            "SELECT to_regclass($1) IS NULL \
+             AND EXISTS (SELECT 1 FROM vectors WHERE model = $2 OFFSET $3) AS needs",
+            &[&name, key, &MANY],
+        )?;
+        Ok(needs.try_get("needs")?)
+    };
+    if !needs()? {
+        return Ok(());
+    }
+    // Another process may be just about to.
+    let lock = "SELECT pg_advisory_xact_lock(hashtext($1), hashtext(current_schema()))";
+    connection.execute(lock, &[&name])?;
+    if needs()? {
         connection.batch(&format!(
             "CREATE INDEX IF NOT EXISTS {name} ON vectors \
              USING hnsw ((vector::vector({numbers})) vector_ip_ops) \

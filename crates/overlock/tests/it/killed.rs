@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::crowd::{Broken, Crowd, Question, Seen, cutting, model, report};
 use crate::program::{TemporaryFolder, overlock};
 use crate::serving::Serving;
-use crate::shared::shared_store;
+use crate::shared::{QUIET, shared_store};
 
 /// So many keys are asked for at once, every second one as a stream.
 const KEYS: usize = 16;
@@ -142,7 +142,7 @@ impl Lives {
         let upstream = ScriptedServer::start_named(scripts, 2);
         let upstream = self.runtime.block_on(upstream).expect("a server");
         let arguments = ["--upstream", &upstream.base(), "--store", &self.store];
-        let mut serving = Serving::start("killed", &arguments, &[]);
+        let mut serving = Serving::start("killed", &arguments, &QUIET);
         let crowd = Crowd::new(&serving.address);
         let clients = self.clients(&crowd);
         let has_come = || match moment {
@@ -194,7 +194,7 @@ impl Lives {
                     if !(may_be_held && is_held) {
                         return (seen, end);
                     }
-                    tokio::task::yield_now().await;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             })
         });

@@ -20,6 +20,9 @@ const KEYS: usize = 12;
 const REPORT: usize = 6000;
 const BREATH: usize = 800;
 
+/// Nobody reads what is told of each request, of which there are many while one is answered.
+pub(crate) const QUIET: [(&str, &str); 1] = [("OVERLOCK_SERVE_LOG", "off")];
+
 /// No longer is any answer waited for.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -44,7 +47,7 @@ async fn answer(crowds: Vec<Crowd>, question: Question) -> Seen {
             Ok(()) => return seen,
             Err(broken) => last = broken,
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     unreachable!("the gateways are asked again and again")
 }
@@ -91,7 +94,7 @@ fn a_key_at_two_gateways_is_answered_once() {
     let questions = questions();
     let upstream = runtime.block_on(upstream(&questions));
     let arguments = ["--upstream", &upstream.base(), "--store", &store];
-    let gateways = [(); 2].map(|()| Serving::start("shared", &arguments, &[]));
+    let gateways = [(); 2].map(|()| Serving::start("shared", &arguments, &QUIET));
     let crowds = gateways.each_ref().map(|one| Crowd::new(&one.address));
     // Each key at both at once.
     let asked = questions.iter().flat_map(|(question, document)| {
@@ -129,7 +132,7 @@ fn what_a_gateway_leaves_when_it_is_killed_another_one_finishes() {
     let questions = questions();
     let upstream = runtime.block_on(upstream(&questions));
     let arguments = ["--upstream", &upstream.base(), "--store", &store];
-    let [mut dying, living] = [(); 2].map(|()| Serving::start("shared", &arguments, &[]));
+    let [mut dying, living] = [(); 2].map(|()| Serving::start("shared", &arguments, &QUIET));
     let crowds = [&dying, &living].map(|one| Crowd::new(&one.address));
     let asked = questions.iter().map(|(question, document)| {
         let asked = runtime.spawn(answer(crowds.to_vec(), question.clone()));
