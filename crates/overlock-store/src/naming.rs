@@ -61,7 +61,7 @@ pub(crate) fn meant<'a>(wanted: &Wanted<'_>, candidates: &'a [Candidate]) -> Vec
     let fitting = candidates
         .iter()
         .filter(|candidate| can_mean(wanted.kind, candidate.kind))
-        .filter_map(|candidate| Some((fit(wanted, &candidate.qualified)?, candidate)));
+        .filter_map(|candidate| Some((fit(wanted, candidate)?, candidate)));
     let mut best: Vec<&Candidate> = Vec::new();
     let mut best_fit = None;
     for (fit, candidate) in fitting {
@@ -90,14 +90,20 @@ struct Fit {
     agreed: usize,
     /// Whether they are written alike.
     is_alike: bool,
+    /// Whether it is what a name alone stands for: who says `Order` means the type, and neither its
+    /// constructor nor a method of that name.
+    is_a_thing: bool,
     /// How much of its name is that of the node that speaks.
     near: usize,
 }
 
-fn fit(wanted: &Wanted<'_>, qualified: &str) -> Option<Fit> {
+fn fit(wanted: &Wanted<'_>, candidate: &Candidate) -> Option<Fit> {
+    let qualified = &candidate.qualified;
+    let is_done = matches!(candidate.kind, NodeKind::Method | NodeKind::Function);
     let mut fit = Fit {
         agreed: 0,
         is_alike: true,
+        is_a_thing: wanted.kind != EdgeKind::References || !is_done,
         near: 0,
     };
     for (said, found) in parts(wanted.name).rev().zip(parts(qualified).rev()) {
@@ -142,6 +148,7 @@ mod tests {
         (NodeKind::Type, "Shop.Orders.Order"),
         (NodeKind::Type, "Shop.Billing.Order"),
         (NodeKind::Table, "dbo.Order"),
+        (NodeKind::Method, "Shop.Settings.Order"),
         (NodeKind::Method, "Shop.Orders.Service.Save"),
         (NodeKind::Method, "Shop.Orders.Repository.Save"),
         (NodeKind::Procedure, "dbo.save"),
@@ -227,6 +234,17 @@ mod tests {
             &["Shop.Orders.Repository.Save"],
         );
         check("x", Calls, "File.Save", anywhere, &[]);
+    }
+
+    #[test]
+    fn a_name_alone_is_a_type_before_it_is_a_method() {
+        check(
+            "Shop.X",
+            EdgeKind::References,
+            "Order",
+            Scope::Anywhere,
+            &["Shop.Billing.Order", "Shop.Orders.Order", "dbo.Order"],
+        );
     }
 
     #[test]
