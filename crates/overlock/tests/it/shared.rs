@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::crowd::{Crowd, Question, Seen, cutting, model, report};
-use crate::program::overlock;
+use crate::program::{command, overlock, run};
 use crate::serving::Serving;
 
 /// So many keys are asked for at once.
@@ -197,6 +197,29 @@ fn commands_record_in_a_shared_store_and_find_it_again() {
     let id = list[0]["id"].as_str().expect("a name");
     let run = overlock(&["inspect", id, "--json", "--store", &store], "").json();
     assert_eq!(run["bytes"], document.len());
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn the_command_that_goes_on_with_a_run_shows_no_password() {
+    let runtime = Runtime::new().expect("a runtime");
+    let store = shared_store("resuming").replacen('@', ":KoZ8w@", 1);
+    let script = cutting(0, &report(0, REPORT), BREATH);
+    let upstream = ScriptedServer::start_named([script], 2);
+    let upstream = runtime.block_on(upstream).expect("a server");
+    for more in [&[][..], &["--json"]] {
+        let mut arguments = vec!["complete", "--upstream"];
+        let (base, model) = (upstream.base(), model(0));
+        arguments.extend([&*base, "--model", &*model, "--store", &*store]);
+        arguments.push("Write the report as JSON.");
+        arguments.extend(more);
+        let mut command = command(&arguments);
+        let said = run(command.env("OVERLOCK_COMPLETE_MAX_ITERATIONS", "2"), "");
+        assert_eq!(said.code, 1, "{}", said.stderr);
+        let all = format!("{}{}", said.stdout, said.stderr);
+        assert!(more.len() == 1 || all.contains("--resume"), "{all}");
+        assert!(!all.contains("KoZ8w"), "{all}");
+    }
 }
 
 /// What is said of an address with a password, whatever is done with it.
