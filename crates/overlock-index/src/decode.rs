@@ -2,7 +2,8 @@
 
 /// What became of the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decoded {
+pub enum Decoded {
+    /// It is UTF-8, or UTF-16 that says so.
     Text(String),
     /// It was no UTF-8 and was read as Windows-1252, which has a character for every byte.
     Guessed(String),
@@ -13,7 +14,8 @@ pub(crate) enum Decoded {
 /// As much of a file as is looked at to tell whether it is text.
 const LOOKED_AT: usize = 8 * 1024;
 
-pub(crate) fn decode(bytes: Vec<u8>) -> Decoded {
+/// What the bytes of a file say.
+pub fn decode(bytes: Vec<u8>) -> Decoded {
     match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => return Decoded::Text(utf16(rest, u16::from_le_bytes)),
         [0xfe, 0xff, rest @ ..] => return Decoded::Text(utf16(rest, u16::from_be_bytes)),

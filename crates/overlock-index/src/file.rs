@@ -29,6 +29,8 @@ pub(crate) struct Prepared {
     hash: String,
     nodes: Vec<NewNode>,
     mentions: Vec<Mention>,
+    /// Whether all of it could be read as what it is.
+    pub(crate) is_understood: bool,
 }
 
 impl Prepared {
@@ -46,6 +48,7 @@ impl Prepared {
         Self {
             nodes: kept.collect(),
             mentions: mentions.collect(),
+            is_understood: parts.parsed,
             path,
             hash,
         }

@@ -82,9 +82,17 @@ pub enum Why {
     /// It was indexed, but its encoding was a guess.
     #[error("no UTF-8, read as Windows-1252")]
     Guessed,
+    /// It was indexed, but it is no code that could be read in full.
+    #[error("not all of it could be read as code, so that parts of it may have no node")]
+    Unparsed,
 }
 
 impl Why {
+    /// Whether the file was indexed all the same.
+    pub fn is_indexed(&self) -> bool {
+        matches!(self, Self::Guessed | Self::Unparsed)
+    }
+
     /// Whether nothing is kept of such a file.
     fn is_refusal(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::Binary)
@@ -244,10 +252,10 @@ impl Writer<'_> {
         match read {
             Read::Unchanged => self.done.unchanged += 1,
             Read::Skipped(why) => self.skip(&source.path, why),
-            Read::Changed(prepared) => self.add(*prepared),
+            Read::Changed(prepared) => self.add(&source.path, *prepared),
             Read::Guessed(prepared) => {
                 self.skip(&source.path, Why::Guessed);
-                self.add(*prepared);
+                self.add(&source.path, *prepared);
             }
         }
         if self.waiting >= BATCH {
@@ -263,7 +271,10 @@ impl Writer<'_> {
         });
     }
 
-    fn add(&mut self, prepared: Prepared) {
+    fn add(&mut self, path: &str, prepared: Prepared) {
+        if !prepared.is_understood {
+            self.skip(path, Why::Unparsed);
+        }
         self.done.changed += 1;
         self.done.nodes += prepared.node_count();
         self.waiting += prepared.length();

@@ -30,6 +30,7 @@ mod file;
 mod index;
 mod vectors;
 
+pub use decode::{Decoded, decode};
 pub use file::VERSION;
 pub use index::{Ignored, IndexError, IndexOptions, Indexed, Observe, Skipped, Why, index};
 pub use vectors::{Filled, VectorsError, fill_vectors};

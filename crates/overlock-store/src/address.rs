@@ -104,6 +104,9 @@ impl FromStr for StoreAddress {
         if let Some(file) = address.strip_prefix("sqlite://") {
             // What SQLite reads these as is gone with the process, or is another file.
             let is_file = !file.is_empty() && file != ":memory:" && !file.starts_with("file:");
+            if has_password(file) {
+                return Err(wrong(Some("a file has no user and no password".to_owned())));
+            }
             let file = is_file.then(|| Self::Sqlite(PathBuf::from(file)));
             return file.ok_or_else(|| wrong(None));
         }
@@ -266,8 +269,14 @@ fn encoded(text: &str) -> String {
 
 /// An address to be shown, whatever is wrong with it.
 fn without_password(address: &str) -> String {
-    if address.starts_with("sqlite:") {
+    if let Some(file) = address.strip_prefix("sqlite://")
+        && !has_password(file)
+    {
         return address.to_owned();
+    }
+    // As other programs write it: `host=… password=…`.
+    if !address.contains("://") && address.contains('=') {
+        return HIDDEN.to_owned();
     }
     let scheme = address.split("://").next().unwrap_or_default();
     let is_scheme = scheme != address && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -283,6 +292,13 @@ fn without_password(address: &str) -> String {
         None => who.split('?').next().unwrap_or_default().to_owned(),
     };
     format!("{scheme}{who}{place}")
+}
+
+/// Whether what should be the path of a file begins as the address of a server does.
+fn has_password(file: &str) -> bool {
+    let first = file.split('/').next().unwrap_or_default();
+    let who = first.split_once('@').map(|(who, _)| who);
+    who.is_some_and(|who| who.contains(':'))
 }
 
 impl Display for StoreAddress {
@@ -435,5 +451,21 @@ mod tests {
             };
             prop_assert!(!shown.contains("KoZ8w"), "{shown}");
         }
+    }
+
+    #[test]
+    fn a_password_that_stands_somewhere_else_is_not_shown() {
+        for address in [
+            "host=h password=SECRET",
+            "Host=h;Password=SECRET",
+            "sqlite://u:SECRET@h/d",
+            "mysql://u:SECRET@h/d",
+        ] {
+            let error = address.parse::<StoreAddress>().expect_err("it is none");
+            assert!(!error.to_string().contains("SECRET"), "{error}");
+            assert!(!format!("{error:?}").contains("SECRET"), "{error:?}");
+        }
+        let odd: StoreAddress = "sqlite:///data/a@b:c.db".parse().expect("it is a file");
+        assert_eq!(odd.to_string(), "sqlite:///data/a@b:c.db");
     }
 }

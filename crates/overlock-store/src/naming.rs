@@ -60,8 +60,8 @@ pub(crate) fn meant<'a>(wanted: &Wanted<'_>, candidates: &'a [Candidate]) -> Vec
     }
     let fitting = candidates
         .iter()
-        .filter(|candidate| can_mean(wanted.kind, candidate.kind))
-        .filter_map(|candidate| Some((fit(wanted, candidate)?, candidate)));
+        .filter(|candidate| can_mean(wanted, candidate.kind))
+        .filter_map(|candidate| Some((fit(wanted, &candidate.qualified)?, candidate)));
     let mut best: Vec<&Candidate> = Vec::new();
     let mut best_fit = None;
     for (fit, candidate) in fitting {
@@ -90,20 +90,14 @@ struct Fit {
     agreed: usize,
     /// Whether they are written alike.
     is_alike: bool,
-    /// Whether it is what a name alone stands for: who says `Order` means the type, and neither its
-    /// constructor nor a method of that name.
-    is_a_thing: bool,
     /// How much of its name is that of the node that speaks.
     near: usize,
 }
 
-fn fit(wanted: &Wanted<'_>, candidate: &Candidate) -> Option<Fit> {
-    let qualified = &candidate.qualified;
-    let is_done = matches!(candidate.kind, NodeKind::Method | NodeKind::Function);
+fn fit(wanted: &Wanted<'_>, qualified: &str) -> Option<Fit> {
     let mut fit = Fit {
         agreed: 0,
         is_alike: true,
-        is_a_thing: wanted.kind != EdgeKind::References || !is_done,
         near: 0,
     };
     for (said, found) in parts(wanted.name).rev().zip(parts(qualified).rev()) {
@@ -128,14 +122,16 @@ fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
 }
 
 /// Whether an edge can lead to such a node.
-fn can_mean(edge: EdgeKind, node: NodeKind) -> bool {
+fn can_mean(wanted: &Wanted<'_>, node: NodeKind) -> bool {
     use NodeKind::{File, Function, Method, Procedure, Section, Table, Trigger, Type, View};
-    match edge {
+    match wanted.kind {
         // A type is called where one of it is made.
         EdgeKind::Calls => matches!(node, Method | Type | Procedure | Function),
-        EdgeKind::Inherits | EdgeKind::Implements => matches!(node, Type | Method),
+        EdgeKind::Inherits | EdgeKind::Implements => node == Type,
         EdgeKind::ReadsTable => matches!(node, Table | View | Function),
         EdgeKind::WritesTable => matches!(node, Table | View),
+        // A name alone is that of a thing: who says `List` means no method of that name.
+        EdgeKind::References if matches!(node, Method | Function) => wanted.name.contains('.'),
         EdgeKind::References | EdgeKind::Contains => !matches!(node, File | Section | Trigger),
     }
 }
@@ -237,13 +233,28 @@ mod tests {
     }
 
     #[test]
-    fn a_name_alone_is_a_type_before_it_is_a_method() {
+    fn a_name_alone_is_no_method() {
         check(
             "Shop.X",
             EdgeKind::References,
             "Order",
             Scope::Anywhere,
             &["Shop.Billing.Order", "Shop.Orders.Order", "dbo.Order"],
+        );
+        check(
+            "x",
+            EdgeKind::References,
+            "Save",
+            Scope::Anywhere,
+            &["dbo.save"],
+        );
+        check("x", EdgeKind::Inherits, "Save", Scope::Anywhere, &[]);
+        check(
+            "x",
+            EdgeKind::References,
+            "Repository.Save",
+            Scope::Anywhere,
+            &["Shop.Orders.Repository.Save"],
         );
     }
 

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use overlock_index::{Decoded, decode};
+use overlock_json::clean_encoding;
 
 use crate::ending::Failure;
 use crate::output::Notes;
@@ -21,6 +23,18 @@ impl Source {
     /// Reads all of it.
     pub(crate) fn read(&self, notes: &mut Notes) -> Result<Text, Failure> {
         read(self.path(), notes)
+    }
+
+    /// Reads all of it as source text, which the tools of Microsoft write as UTF-16.
+    pub(crate) fn read_code(&self, notes: &mut Notes) -> Result<String, Failure> {
+        let text = read_bytes(self.path(), notes)?;
+        if matches!(text.bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
+            && let Decoded::Text(text) = decode(text.bytes.clone())
+        {
+            return Ok(text);
+        }
+        note_foreign(&text, notes);
+        Ok(clean_encoding(&text.bytes).text.into_owned())
     }
 
     /// Opens it, to be read piece by piece.
@@ -65,6 +79,12 @@ pub(crate) struct Text {
 /// The bytes stay as they are, since a half character at the end may be finished by
 /// the next piece; that others will be dropped is said in a note.
 pub(crate) fn read(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
+    let text = read_bytes(path, notes)?;
+    note_foreign(&text, notes);
+    Ok(text)
+}
+
+fn read_bytes(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
     let bytes = if is_standard_input(path) {
         greet_terminal(notes);
         let mut bytes = Vec::new();
@@ -77,10 +97,13 @@ pub(crate) fn read(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
         refuse_directory(path)?;
         fs::read(path).map_err(|error| unreadable(path, error))?
     };
-    let text = Text {
+    Ok(Text {
         bytes,
         name: name(path),
-    };
+    })
+}
+
+fn note_foreign(text: &Text, notes: &mut Notes) {
     let foreign = foreign_bytes(&text.bytes);
     if foreign > 0 {
         let s = if foreign == 1 {
@@ -93,7 +116,6 @@ pub(crate) fn read(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
             text.name
         ));
     }
-    Ok(text)
 }
 
 /// Reads the whole of a file that must be UTF-8.

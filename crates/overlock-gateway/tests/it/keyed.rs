@@ -706,3 +706,18 @@ async fn all_that_is_kept_to_be_said_again_counts() {
         assert_eq!(*message, "the upstream's answer does not end");
     }
 }
+
+#[tokio::test]
+async fn a_replay_says_how_many_messages_were_dropped() {
+    let shared = Shared::new(vec![Said::content("Yes.", "stop")]).await;
+    let message = json!({ "role": "user", "content": "word ".repeat(500) });
+    let request = json!({ "model": "nobody-knows-it", "messages": vec![message; 40] });
+    let dropped = |got: Got| got.header("x-overlock-dropped-messages").to_owned();
+    let first = dropped(shared.answered(&request, |_| {}).await);
+    assert!(
+        first.parse::<usize>().is_ok_and(|dropped| dropped > 0),
+        "{first:?}"
+    );
+    assert_eq!(dropped(shared.answered(&request, |_| {}).await), first);
+    assert_eq!(shared.upstream.heard().len(), 1);
+}

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use overlock_code::{Classification, Language, classify};
-use overlock_json::clean_encoding;
 use serde::Serialize;
 
 use super::Form;
@@ -64,8 +63,7 @@ impl Classify {
                 })
             });
         }
-        let text = self.source.read(&mut notes)?;
-        let found = classify(&clean_encoding(&text.bytes).text);
+        let found = classify(&self.source.read_code(&mut notes)?);
         let mut results = Results::new();
         if self.form.json {
             results.object(&Answer {

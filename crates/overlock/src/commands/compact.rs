@@ -7,7 +7,6 @@ use overlock_budget::CountTokens;
 use overlock_code::{
     CompactOptions, Compacted, Docs, FitOptions, Fitted, Language, Level, classify, compact, fit,
 };
-use overlock_json::clean_encoding;
 use serde::Serialize;
 
 use super::Form;
@@ -135,8 +134,7 @@ impl Compact {
                 Ok(task.answer(&object.text("text")?))
             });
         }
-        let text = self.source.read(&mut notes)?;
-        let text = clean_encoding(&text.bytes).text;
+        let text = self.source.read_code(&mut notes)?;
         let answer = task.answer(&text);
         if self.stats {
             task.tell_savings(&text, &answer.text, &mut notes);

@@ -153,7 +153,14 @@ impl Search {
             None => Vec::new(),
         };
         self.tell(&hits, &words)?;
-        if hits.is_empty() && !self.json {
+        let is_by_meaning = hits.iter().any(|hit| hit.semantic.is_some());
+        if let (Some(embedder), false) = (&embedder, kind == Kind::Keyword || is_by_meaning) {
+            notes.note(format_args!(
+                "nothing was found by meaning: there may be no vectors of `{}`",
+                embedder.model
+            ));
+            notes.hint("`overlock index DIR --embed MODEL` makes them");
+        } else if hits.is_empty() && !self.json {
             notes.note("nothing was found");
             notes.hint("`overlock index DIR` keeps what is searched");
         }

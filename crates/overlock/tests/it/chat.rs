@@ -131,6 +131,23 @@ fn texts_come_from_standard_input_too() {
 }
 
 #[test]
+fn machines_are_told_what_was_kept() {
+    let rooms = Rooms::new("chat-machines");
+    let post = ["post", "garden", "Hello.", "--as", "ana", "--json"];
+    let told = rooms.chat(&post, "").json();
+    assert_eq!(
+        json!([told["room"], told["sender"], told["role"]]),
+        json!(["garden", "ana", "user"])
+    );
+    let remember = ["remember", "helper", "x", "--importance", "0.8", "--json"];
+    let told = rooms.chat(&remember, "").json();
+    assert_eq!(
+        json!([told["persona"], told["importance"]]),
+        json!(["helper", 0.8])
+    );
+}
+
+#[test]
 fn nothing_said_is_no_context() {
     let rooms = Rooms::new("chat-empty");
     rooms.says("ana", "Hello.");
@@ -161,6 +178,17 @@ fn what_is_wrong_is_said() {
             "nothing in the text",
         ),
         (&["post", "", "text", "--as", "ana"], "can be seen"),
+        (
+            &[
+                "context",
+                "garden",
+                "--persona",
+                "helper",
+                "--max-messages",
+                "0",
+            ],
+            "--max-messages",
+        ),
         (&["post", "garden", "text", "--as", "a\nb"], "no line break"),
         (
             &[

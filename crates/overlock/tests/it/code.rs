@@ -138,3 +138,15 @@ fn a_level_without_a_meaning_is_refused() {
     let run = overlock(&["compact", "--level", "50"], "select 1");
     assert_eq!(run.code, 2, "nothing to count with is named");
 }
+
+#[test]
+fn source_text_in_utf_16_is_read() {
+    let mut text = vec![0xff, 0xfe];
+    let units = "SELECT  a /* b */\nFROM  dbo.Größen".encode_utf16();
+    text.extend(units.flat_map(u16::to_le_bytes));
+    let run = overlock(&["compact"], &text);
+    assert_eq!(run.stdout, "SELECT a\nFROM dbo.Größen", "{}", run.stderr);
+    assert_eq!(run.stderr, "");
+    let run = overlock(&["classify"], &text);
+    assert_eq!(run.stdout.trim(), "sql");
+}

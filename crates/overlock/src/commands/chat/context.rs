@@ -42,7 +42,7 @@ pub(super) struct Context {
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Load no more than this many messages [default: as many as are safe for the model]
-    #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     max_messages: Option<u64>,
     /// The tokens the answer is to have [default: `budget.max_tokens`, else 3000]
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
@@ -130,7 +130,7 @@ impl Context {
         };
         let last = u32::try_from(most).unwrap_or(u32::MAX);
         let messages = store.messages(&self.room, last).map_err(failed)?;
-        if messages.is_empty() && most > 0 {
+        if messages.is_empty() {
             return self.nothing(&mut notes);
         }
         let recalled = self.recalled(&*store, &options)?;

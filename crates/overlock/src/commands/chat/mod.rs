@@ -5,11 +5,12 @@ mod context;
 use clap::{Args, Subcommand};
 use overlock_json::clean_encoding;
 use overlock_store::{Access, Importance, NewMemory, NewMessage};
+use serde_json::json;
 
 use crate::config::ConfigSource;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
-use crate::output::Notes;
+use crate::output::{Notes, Results};
 use crate::runs;
 
 /// Keep conversations and memories, and build the context of an answer from them
@@ -36,6 +37,9 @@ enum Command {
 
 /// Say something in a room, which is made if there is none
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  $ overlock chat post garden 'Which rake is right for moss?' --as ana"
+)]
 struct Post {
     /// The room
     #[arg(value_name = "ROOM", value_parser = parse_name)]
@@ -49,12 +53,18 @@ struct Post {
     /// As what; a persona's own messages are its answers in its own context
     #[arg(long, value_name = "ROLE", default_value = "user", value_parser = ["user", "assistant", "system"])]
     role: String,
+    /// Answer with one JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     place: Place,
 }
 
 /// Have a persona remember something
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  $ overlock chat remember helper 'Ana is tall' --importance 0.8"
+)]
 struct Remember {
     /// Who remembers it
     #[arg(value_name = "PERSONA", value_parser = parse_name)]
@@ -65,6 +75,9 @@ struct Remember {
     /// How important it is, from 0 to 1
     #[arg(long, value_name = "NUMBER", value_parser = parse_importance, allow_negative_numbers = true)]
     importance: Importance,
+    /// Answer with one JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -103,6 +116,13 @@ impl Post {
         };
         let posted = store.post(&self.room, &[message]);
         posted.map_err(|source| Failure::Store { source })?;
+        if self.json {
+            let NewMessage {
+                sender, role, at, ..
+            } = message;
+            let told = json!({ "room": self.room, "sender": sender, "role": role, "at": at });
+            Results::new().object(&told)?;
+        }
         Ok(Ending::Whole)
     }
 }
@@ -113,13 +133,25 @@ impl Remember {
         let config = self.place.config.load(&mut notes)?;
         let text = said(self.text, &mut notes)?;
         let store = runs::open(self.place.store.as_deref(), &config, Access::Make)?;
-        let kept = store.remember(&NewMemory {
+        let memory = NewMemory {
             persona: &self.persona,
             text: &text,
             importance: self.importance,
             at: runs::now(),
-        });
+        };
+        let kept = store.remember(&memory);
         kept.map_err(|source| Failure::Store { source })?;
+        if self.json {
+            let NewMemory {
+                persona,
+                importance,
+                at,
+                ..
+            } = memory;
+            let importance = importance.get();
+            let told = json!({ "persona": persona, "importance": importance, "at": at });
+            Results::new().object(&told)?;
+        }
         Ok(Ending::Whole)
     }
 }

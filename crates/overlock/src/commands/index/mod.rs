@@ -219,7 +219,7 @@ fn tell(
     let skipped = indexed
         .skipped
         .iter()
-        .filter(|skipped| skipped.why != Why::Guessed)
+        .filter(|skipped| !skipped.why.is_indexed())
         .count();
     let mut results = Results::new();
     results.line(&format!(
