@@ -657,3 +657,13 @@ fn a_file_is_read_by_its_name_or_by_its_text() {
         assert_eq!(Reading::of_file(path, text), reading, "{path}");
     }
 }
+
+#[test]
+fn a_string_that_is_kept_is_not_run() {
+    check_said(
+        "CREATE PROCEDURE p AS\nBEGIN\n  INSERT INTO dbo.Log (Said) VALUES (N'DELETE FROM dbo.Customers');\n  EXEC (N'DELETE FROM dbo.Queue');\nEND",
+        Reading::Sql,
+        "p",
+        &["writes dbo.Log", "writes dbo.Queue"],
+    );
+}

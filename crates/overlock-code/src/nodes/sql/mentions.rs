@@ -92,6 +92,8 @@ struct Source {
 struct Statement {
     sources: Vec<Source>,
     targets: Vec<(Name, usize)>,
+    /// Its rows have begun: a string in them is kept and not run.
+    has_rows: bool,
 }
 
 struct Reader<'a, 'f> {
@@ -188,7 +190,7 @@ impl Reader<'_, '_> {
                         .replace("''", "'");
                     let is_body =
                         self.words.is_any_before(index, &["as"]) && content.contains('\n');
-                    if is_body || opens_statement(&content) {
+                    if is_body || opens_statement(&content) && !self.statement.has_rows {
                         mentions_at(&content, self.dialect, at, depth, self.findings);
                     }
                 }
@@ -215,6 +217,7 @@ impl Reader<'_, '_> {
                 self.end_statement();
             }
         }
+        self.statement.has_rows |= lower == "values";
         match lower.as_str() {
             "go" => {
                 self.expressions.clear();
