@@ -67,7 +67,11 @@ impl Clock {
     fn time<T>(self, work: impl FnOnce() -> T) -> (Duration, T) {
         match self {
             Self::Cpu => once(work),
-            Self::Wall => timed(work),
+            Self::Wall => {
+                let begun = Instant::now();
+                let done = work();
+                (begun.elapsed(), done)
+            }
         }
     }
 }
