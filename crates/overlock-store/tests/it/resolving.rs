@@ -64,7 +64,7 @@ pub(crate) fn two_mentions_of_one_thing_are_one_edge(fresh: &Fresh) {
     let twice = caller()
         .mentions(EdgeKind::Calls, "Place")
         .mentions(EdgeKind::Calls, "Service.Place")
-        .mentions(EdgeKind::References, "Place");
+        .mentions(EdgeKind::References, "Service.Place");
     put(store, &[twice.clone(), service()]);
     let ids = [twice.ids(), service().ids()].concat();
     let expected = [

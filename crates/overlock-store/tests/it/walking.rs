@@ -18,7 +18,7 @@ const ALL: Walk<'static> = Walk {
 fn letters(count: u8, calls: &[(char, EdgeKind, char)]) -> Sketch {
     let mut sketch = Sketch::new("a.cs");
     for letter in (b'a'..).take(usize::from(count)).map(char::from) {
-        sketch = sketch.node(NodeKind::Method, &letter.to_string(), "");
+        sketch = sketch.node(NodeKind::Type, &letter.to_string(), "");
         for (_, kind, to) in calls.iter().filter(|(from, ..)| *from == letter) {
             sketch = sketch.mentions(*kind, &to.to_string());
         }
