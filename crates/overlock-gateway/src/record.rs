@@ -480,6 +480,8 @@ pub(crate) fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use overlock_store::{Access, StoreAddress};
+
     use super::*;
 
     fn about() -> Arc<About> {
@@ -540,6 +542,19 @@ mod tests {
         assert!(matches!(write.await, Err(RecordError::Closed)));
         let write = recorder.write(|_| Ok(()));
         assert!(matches!(write.await, Err(RecordError::Closed)));
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_write_that_could_not_begin() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let address = StoreAddress::Sqlite(folder.path().join("runs.db"));
+        overlock_store::open(&address, Access::Make).expect("a store");
+        let store = overlock_store::open(&address, Access::Read).expect("a store to look at");
+        let recorder = Recorder::start(store, Record::Full);
+        for _ in 0..2 {
+            let write = recorder.write(|_| Ok(()));
+            assert!(matches!(write.await, Err(RecordError::Closed)));
+        }
     }
 
     #[tokio::test]
