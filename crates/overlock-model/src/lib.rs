@@ -49,5 +49,5 @@ pub use continuation::{
 };
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
-pub use text::{ObserveText, TextContinuation, TextOptions, complete_text};
+pub use text::{ObserveText, TextContinuation, TextOptions, complete_text, first_text};
 pub use way::{Way, ways_for};

@@ -9,7 +9,7 @@ use overlock_budget::{Extras, plan};
 use crate::arriving::ArrivingAnswer;
 use crate::backend::Usage;
 use crate::complete::{CallEnd, Drive, DriveError, Observe, Obstacle};
-use crate::prompt::{FittedCall, PromptError, text_call};
+use crate::prompt::{FittedCall, PromptError, first_call, text_call};
 
 /// How many characters of the end the model is asked to repeat.
 const ASKED: usize = 200;
@@ -69,6 +69,11 @@ impl TextContinuation {
         self.iterations
     }
 
+    /// How many tokens all answers had together.
+    pub fn output_tokens(&self) -> u64 {
+        self.usage.output
+    }
+
     /// The end of the text, which the model is asked to repeat.
     pub(crate) fn overlap(&self) -> &str {
         let start = self.text.char_indices().rev().nth(ASKED - 1);
@@ -82,6 +87,35 @@ impl TextContinuation {
         } = self.options;
         self.is_cut && self.iterations < max_iterations && self.usage.output < max_output_tokens
     }
+}
+
+/// Makes the caller's own call, and gives what came of it: a text, whole or cut off.
+pub async fn first_text(
+    drive: &Drive<'_>,
+    options: TextOptions,
+    observer: &mut dyn Observe,
+) -> Result<(TextContinuation, CallEnd), Obstacle> {
+    let FittedCall { call, plan } =
+        first_call(drive.request, drive.counter, drive.plan).map_err(Obstacle::Window)?;
+    let most_bytes = drive.most_bytes(&plan);
+    let (collected, _) = drive.listen(call, most_bytes, None, observer).await;
+    let is_stopped = collected.broken.is_some() || drive.is_late();
+    if let Some(error) = collected.broken.filter(|_| collected.text.is_empty()) {
+        return Err(Obstacle::Backend(error));
+    }
+    let usage = collected.end.usage;
+    let tokens = usage.map_or_else(
+        || drive.counter.tokens().count(&collected.text),
+        |usage| usage.output,
+    );
+    let mut run = TextContinuation::new(collected.text, tokens, options);
+    run.is_cut = is_cut(collected.end.finish.as_deref(), is_stopped);
+    Ok((run, collected.end))
+}
+
+/// Whether an answer was cut off, as far as the provider says.
+fn is_cut(finish: Option<&str>, is_stopped: bool) -> bool {
+    finish == Some("length") || finish.is_none() && is_stopped
 }
 
 /// Asks until the provider does not say any more that the text was cut off, or until a limit.
@@ -117,8 +151,7 @@ pub async fn complete_text(
         });
         run.iterations += 1;
         run.usage.output = run.usage.output.saturating_add(usage.output);
-        let finish = collected.end.finish.as_deref();
-        run.is_cut = finish == Some("length") || finish.is_none() && is_stopped;
+        run.is_cut = is_cut(collected.end.finish.as_deref(), is_stopped);
         observer.called(usage, &collected.end);
         if let Some(rest) = news
             .get(told..)

@@ -1,0 +1,132 @@
+//! `fetch_node_texts`: the texts of what was found, under a budget of their own.
+
+use std::collections::HashSet;
+
+use overlock_store::NodeId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{ActionError, Next, Perform, Target, Work, exclusive};
+use crate::file::Findings;
+use crate::state::NodeText;
+
+/// Fetches the texts of the hits and of the nodes around them.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct FetchNodeTexts {
+    /// The tokens that all texts may have together (70 % of `max_context_tokens` if nothing is
+    /// said).
+    #[schemars(range(min = 1))]
+    pub budget_tokens: Option<u64>,
+    /// The characters that they may have, instead.
+    #[schemars(range(min = 1))]
+    pub max_chars: Option<u64>,
+    /// Whose texts come first.
+    #[serde(default)]
+    pub prioritization: Prioritization,
+}
+
+/// Whose texts come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Prioritization {
+    /// The hits, then the nodes around them.
+    #[default]
+    SeedFirst,
+    /// The nodes around the hits, then the hits.
+    GraphFirst,
+    /// One of the hits, one of the nodes around them, in turn.
+    Balanced,
+}
+
+impl FetchNodeTexts {
+    /// The tokens of the budget, if it is one of tokens.
+    pub(crate) fn tokens(&self, max_context_tokens: Option<u64>) -> Option<u64> {
+        match (self.budget_tokens, self.max_chars) {
+            (Some(tokens), _) => Some(tokens),
+            (None, Some(_)) => None,
+            // In parts, so that no setting is too large.
+            (None, None) => max_context_tokens.map(|max| max / 10 * 7 + max % 10 * 7 / 10),
+        }
+    }
+}
+
+impl Perform for FetchNodeTexts {
+    fn targets(&self) -> Vec<Target<'_>> {
+        Vec::new()
+    }
+
+    fn check(&self, findings: &mut Findings<'_>) {
+        if self.budget_tokens.is_some() && self.max_chars.is_some() {
+            exclusive(findings, "budget_tokens", "max_chars");
+        }
+    }
+
+    async fn perform(&self, work: &mut Work<'_>) -> Result<Next, ActionError> {
+        let ids = order(
+            self.prioritization,
+            work.state.search_hits.iter().map(|hit| hit.id.as_str()),
+            work.state.graph_nodes.iter().map(|node| node.id.as_str()),
+        );
+        let nodes = work.world.store.nodes(&ids)?;
+        let tokens = self.tokens(work.settings.max_context_tokens);
+        let limit = tokens.or(self.max_chars).unwrap_or(u64::MAX);
+        let mut spent = 0_u64;
+        let mut skipped = Vec::new();
+        let mut texts = Vec::new();
+        for node in nodes {
+            let left = limit - spent;
+            let size = match tokens {
+                Some(_) => work.counter.count_up_to(&node.text, left),
+                None => Some(node.text.chars().count() as u64).filter(|chars| *chars <= left),
+            };
+            let Some(size) = size else {
+                skipped.push(json!({ "id": node.id, "path": node.path }));
+                continue;
+            };
+            spent += size;
+            texts.push(NodeText {
+                id: Some(node.id.as_str().to_owned()),
+                path: Some(node.path),
+                text: node.text,
+                ..NodeText::default()
+            });
+        }
+        let unit = if tokens.is_some() { "tokens" } else { "chars" };
+        work.note("unit", unit);
+        work.note("budget", limit);
+        work.note("used", spent);
+        work.note("texts", texts.len());
+        work.note("skipped", skipped);
+        work.state.node_texts = texts;
+        Ok(Next::Onward)
+    }
+}
+
+/// The ids in their order, each once.
+fn order<'a>(
+    prioritization: Prioritization,
+    seeds: impl Iterator<Item = &'a str>,
+    graph: impl Iterator<Item = &'a str>,
+) -> Vec<NodeId> {
+    let seeds: Vec<&str> = seeds.collect();
+    let known: HashSet<&str> = seeds.iter().copied().collect();
+    // A walk begins with those it starts from.
+    let graph: Vec<&str> = graph.filter(|id| !known.contains(id)).collect();
+    let all: Vec<&str> = match prioritization {
+        Prioritization::SeedFirst => seeds.into_iter().chain(graph).collect(),
+        Prioritization::GraphFirst => graph.into_iter().chain(seeds).collect(),
+        Prioritization::Balanced => {
+            let turns = seeds.len().max(graph.len());
+            let turns = 0..turns;
+            turns
+                .flat_map(|turn| [seeds.get(turn), graph.get(turn)])
+                .flatten()
+                .copied()
+                .collect()
+        }
+    };
+    let mut seen = HashSet::new();
+    let all = all.into_iter().filter(|id| seen.insert(*id));
+    all.map(NodeId::from).collect()
+}

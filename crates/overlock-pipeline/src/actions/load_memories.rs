@@ -1,0 +1,73 @@
+//! `load_memories`: what a persona remembers.
+
+use overlock_store::{Importance, Recall};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{ActionError, Next, Perform, Target, Work};
+use crate::state::Remembered;
+
+/// Loads what is important and recent into the memories, which every call is planned with.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct LoadMemories {
+    /// Whose memories.
+    #[schemars(length(min = 1))]
+    pub persona: String,
+    /// How important one must be at least.
+    #[serde(default = "min_importance")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub min_importance: f64,
+    /// How old one may be.
+    #[serde(default = "max_age_days")]
+    #[schemars(range(min = 0.0))]
+    pub max_age_days: f64,
+    /// How many at most.
+    #[serde(default = "limit")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub limit: u32,
+}
+
+fn min_importance() -> f64 {
+    0.6
+}
+
+fn max_age_days() -> f64 {
+    7.0
+}
+
+fn limit() -> u32 {
+    10
+}
+
+/// Milliseconds.
+pub(super) const DAY: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
+
+impl Perform for LoadMemories {
+    fn targets(&self) -> Vec<Target<'_>> {
+        Vec::new()
+    }
+
+    async fn perform(&self, work: &mut Work<'_>) -> Result<Next, ActionError> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an age that is too large for it is larger than any"
+        )]
+        let span = (self.max_age_days * DAY) as u64;
+        let memories = work.world.store.memories(&Recall {
+            persona: &self.persona,
+            importance: Importance::new(self.min_importance).unwrap_or_default(),
+            since: work.world.began_at.saturating_sub(span),
+            limit: self.limit,
+        })?;
+        let memories = memories.into_iter().map(|memory| Remembered {
+            text: memory.text,
+            importance: memory.importance.get(),
+            at: memory.at,
+        });
+        work.state.memories = memories.collect();
+        work.note("persona", &self.persona);
+        work.note("memories", work.state.memories.len());
+        Ok(Next::Onward)
+    }
+}

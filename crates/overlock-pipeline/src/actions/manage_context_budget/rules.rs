@@ -1,0 +1,245 @@
+//! Which texts are made smaller before they go into the context, and when.
+
+use overlock_code::{Language, Level};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::actions::Place;
+use crate::file::Findings;
+
+/// The rules by which texts are made smaller.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct CompactCode {
+    /// The rules, the first of which wins.
+    pub rules: Vec<Rule>,
+    /// What makes a rule the first.
+    #[serde(default, rename = "match")]
+    pub matching: Matching,
+}
+
+/// What makes a rule the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Matching {
+    /// It is for the language.
+    #[default]
+    First,
+    /// It is for the language, and its condition holds.
+    Triggered,
+}
+
+/// When the texts of a language are made smaller.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct Rule {
+    /// The language.
+    pub language: RuleLanguage,
+    /// When.
+    pub policy: Policy,
+    /// For `threshold`: the share of `max_context_tokens` above which it applies.
+    #[schemars(extend("exclusiveMinimum" = 0), range(max = 1.0))]
+    pub threshold: Option<f64>,
+    /// For `demand`: the topic of the mail that asks for it.
+    #[schemars(length(min = 1))]
+    pub inbox_key: Option<String>,
+    /// How much may go.
+    #[serde(default)]
+    pub level: CompactLevel,
+}
+
+/// A language that can be made smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleLanguage {
+    /// SQL of any dialect.
+    Sql,
+    /// .NET, with or without SQL in it.
+    Dotnet,
+}
+
+impl RuleLanguage {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sql => "sql",
+            Self::Dotnet => "dotnet",
+        }
+    }
+}
+
+/// When a rule applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// Always.
+    Always,
+    /// When the context would be more than a share of its budget.
+    Threshold,
+    /// When somebody has asked for it by mail.
+    Demand,
+}
+
+impl Policy {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Threshold => "threshold",
+            Self::Demand => "demand",
+        }
+    }
+
+    /// Why a rule does not apply.
+    pub(super) fn not_yet(self) -> &'static str {
+        match self {
+            Self::Always => "",
+            Self::Threshold => "below_threshold",
+            Self::Demand => "no_demand",
+        }
+    }
+}
+
+/// How much may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactLevel {
+    /// Comments and layout.
+    #[default]
+    Lossless,
+    /// Bodies too.
+    Outline,
+}
+
+impl From<CompactLevel> for Level {
+    fn from(level: CompactLevel) -> Self {
+        match level {
+            CompactLevel::Lossless => Self::Lossless,
+            CompactLevel::Outline => Self::Outline,
+        }
+    }
+}
+
+/// What a rule goes by.
+pub(super) struct Occasion<'a> {
+    /// What the context would be with the text as it is.
+    pub(super) raw_tokens: u64,
+    pub(super) max: u64,
+    /// What somebody has asked for.
+    pub(super) demanded: &'a [&'a str],
+}
+
+impl CompactCode {
+    /// The rule for a text.
+    pub(super) fn rule_for(&self, language: Language, occasion: &Occasion<'_>) -> Option<&Rule> {
+        let mut rules = self
+            .rules
+            .iter()
+            .filter(|rule| rule.language.name() == language.rule_name());
+        match self.matching {
+            Matching::First => rules.next(),
+            Matching::Triggered => rules.find(|rule| rule.holds(occasion)),
+        }
+    }
+
+    pub(super) fn check(&self, findings: &mut Findings<'_>) {
+        for (index, rule) in self.rules.iter().enumerate() {
+            let place = |key: &str| {
+                let mut place = Place::item("rules", index, key);
+                place.0.insert(0, "compact_code".to_owned());
+                place
+            };
+            let is_threshold = rule.policy == Policy::Threshold;
+            let is_demand = rule.policy == Policy::Demand;
+            if is_threshold && rule.threshold.is_none() {
+                findings.error(
+                    &place("policy"),
+                    "`policy: threshold` needs a `threshold`",
+                    "give the rule a share of the budget, such as `threshold: 0.4`",
+                );
+            }
+            if is_demand && rule.inbox_key.is_none() {
+                findings.error(
+                    &place("policy"),
+                    "`policy: demand` needs an `inbox_key`",
+                    "give the rule the topic of the mail that asks for it, such as `inbox_key: compact_sql`",
+                );
+            }
+            if !is_threshold && rule.threshold.is_some() {
+                findings.error(
+                    &place("threshold"),
+                    "`threshold` is for `policy: threshold` only",
+                    "leave it out, or write `policy: threshold`",
+                );
+            }
+            if !is_demand && rule.inbox_key.is_some() {
+                findings.error(
+                    &place("inbox_key"),
+                    "`inbox_key` is for `policy: demand` only",
+                    "leave it out, or write `policy: demand`",
+                );
+            }
+            let mut before = self.rules[..index].iter();
+            let shadows = |other: &Rule| {
+                let is_shadow = match self.matching {
+                    Matching::First => true,
+                    Matching::Triggered => other.policy == Policy::Always,
+                };
+                is_shadow && other.language == rule.language
+            };
+            if before.any(shadows) {
+                let name = rule.language.name();
+                let help = match self.matching {
+                    Matching::First => {
+                        "take one of them out, or write `match: triggered` beside `rules`"
+                    }
+                    Matching::Triggered => {
+                        "take it out, or put it before the rule that is always taken"
+                    }
+                };
+                findings.warning(
+                    &place("language"),
+                    &format!("this rule is never reached: an earlier one for `{name}` wins"),
+                    help,
+                );
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// Whether its condition holds.
+    pub(super) fn holds(&self, occasion: &Occasion<'_>) -> bool {
+        match self.policy {
+            Policy::Always => true,
+            Policy::Threshold => self
+                .threshold
+                .is_some_and(|share| occasion.raw_tokens > share_of(share, occasion.max)),
+            Policy::Demand => self
+                .inbox_key
+                .as_deref()
+                .is_some_and(|key| occasion.demanded.contains(&key)),
+        }
+    }
+}
+
+/// The whole part of a share, as it was written: 0.29 of 100 is 29, which as a product of binary
+/// fractions it is not.
+pub(super) fn share_of(share: f64, max: u64) -> u64 {
+    let written = share.to_string();
+    let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
+    let digits = format!("{whole}{fraction}").parse::<u128>();
+    let scale = u32::try_from(fraction.len())
+        .ok()
+        .and_then(|places| 10_u128.checked_pow(places));
+    let exact = digits.ok().zip(scale).and_then(|(digits, scale)| {
+        let share = u128::from(max).checked_mul(digits)? / scale;
+        u64::try_from(share).ok()
+    });
+    // Only shares with more digits than anybody writes get here.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "the share is between 0 and 1"
+    )]
+    exact.unwrap_or((share * max as f64) as u64)
+}

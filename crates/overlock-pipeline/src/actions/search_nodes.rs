@@ -1,0 +1,160 @@
+//! `search_nodes`: finds what the store knows about the question.
+
+use overlock_store::{Filter, Hit, PathPattern, Query, Search, Vector};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{ActionError, Next, Perform, Place, Target, Work};
+use crate::source::Source;
+use crate::state::SearchHit;
+
+/// Finds nodes by words, by meaning, or by both. What is in the context already stays.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct SearchNodes {
+    /// By words, by meaning, or by both.
+    #[serde(default)]
+    pub search_type: SearchType,
+    /// How many nodes at most.
+    #[serde(default = "top_k")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub top_k: u32,
+    /// Where to look.
+    #[serde(default)]
+    pub filters: Filters,
+    /// What to look for: `last_model_response` if there is one, else `user_question`.
+    pub query_from: Option<String>,
+}
+
+/// How nodes are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchType {
+    /// By words.
+    #[default]
+    Keyword,
+    /// By meaning.
+    Semantic,
+    /// By both, those first that come early in either.
+    Hybrid,
+}
+
+/// Where nodes are looked for.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct Filters {
+    /// Only in this repository; the one of the run, if it names none.
+    #[schemars(length(min = 1))]
+    pub repository: Option<String>,
+    /// Only in this language.
+    pub language: Option<FilterLanguage>,
+    /// Only in files whose path is this, begins with this folder, or looks like this: `src/**/*.cs`.
+    #[schemars(length(min = 1))]
+    pub path: Option<String>,
+}
+
+/// A language to look in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FilterLanguage {
+    /// SQL.
+    Sql,
+    /// .NET.
+    Dotnet,
+    /// Anything else.
+    Unknown,
+}
+
+impl FilterLanguage {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sql => "sql",
+            Self::Dotnet => "dotnet",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+fn top_k() -> u32 {
+    10
+}
+
+impl Perform for SearchNodes {
+    fn targets(&self) -> Vec<Target<'_>> {
+        Vec::new()
+    }
+
+    fn sources(&self) -> Vec<(Place, &str)> {
+        super::optional_source("query_from", self.query_from.as_deref())
+    }
+
+    async fn perform(&self, work: &mut Work<'_>) -> Result<Next, ActionError> {
+        let query = query(self.query_from.as_deref(), work)?;
+        work.state.note_query(&query);
+        let numbers = match (self.search_type, work.world.embedder) {
+            (SearchType::Keyword, _) => None,
+            (_, Some(embedder)) => {
+                let numbers = embedder.embed(&query).await.map_err(ActionError::Model)?;
+                Some((embedder.model(), numbers))
+            }
+            (_, None) => return Err(ActionError::NoEmbedder),
+        };
+        let vector = numbers
+            .as_ref()
+            .map(|(model, numbers)| Vector { model, numbers });
+        let path = self.filters.path.as_deref().map(PathPattern::new);
+        let repository = self.filters.repository.as_ref();
+        let hits = work.world.store.search(&Query {
+            search: match (self.search_type, vector) {
+                (SearchType::Semantic, Some(vector)) => Search::Semantic(vector),
+                (SearchType::Hybrid, Some(vector)) => Search::Hybrid(&query, vector),
+                _ => Search::Keyword(&query),
+            },
+            filter: Filter {
+                repository: repository
+                    .or(work.state.repository.as_ref())
+                    .map(String::as_str),
+                language: self.filters.language.map(FilterLanguage::name),
+                path: path.as_ref(),
+            },
+            limit: self.top_k,
+        })?;
+        work.note("query", &query);
+        work.note("hits", hits.len());
+        work.note(
+            "found",
+            hits.iter()
+                .map(|hit| json!({ "id": hit.node.id, "path": hit.node.path, "name": hit.node.qualified, "score": hit.score }))
+                .collect::<Vec<_>>(),
+        );
+        work.state.search_hits = hits.into_iter().map(found).collect();
+        Ok(Next::Onward)
+    }
+}
+
+fn found(hit: Hit) -> SearchHit {
+    SearchHit {
+        id: hit.node.id.as_str().to_owned(),
+        repository: hit.node.repository,
+        path: hit.node.path,
+        name: hit.node.qualified,
+        kind: hit.node.kind.as_str().to_owned(),
+        score: hit.score,
+    }
+}
+
+/// What is looked for.
+pub(super) fn query(from: Option<&str>, work: &Work<'_>) -> Result<String, ActionError> {
+    let text = match from {
+        Some(source) => Source::read(source)?.text(work.state)?,
+        None => match work.state.last_model_response.as_deref().map(str::trim) {
+            Some(response) if !response.is_empty() => response.to_owned(),
+            _ => work.state.user_question.clone(),
+        },
+    };
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(ActionError::NoQuery);
+    }
+    Ok(text.to_owned())
+}

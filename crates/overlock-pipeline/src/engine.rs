@@ -1,0 +1,351 @@
+//! Runs a pipeline, one step at a time.
+//!
+//! The state after a step is on the disk before the next one begins. A step that fails has changed
+//! nothing: the run ends where it was, and can be taken up there.
+
+use futures_util::future::BoxFuture;
+use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
+use overlock_model::{Backend, BackendError, ContinuationOptions};
+use overlock_store::{Store, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::actions::{ActionError, Next, Work};
+use crate::file::{Pipeline, Prompts, Step};
+use crate::record::{Answers, Recording, Taken, TraceEvent};
+use crate::settings::InboxRule;
+use crate::state::{Mail, State};
+
+/// What a run is done with.
+pub struct World<'a> {
+    /// Where nodes, conversations and memories are.
+    pub store: &'a dyn Store,
+    /// Who can be asked.
+    pub models: &'a dyn Models,
+    /// Who makes vectors of queries, if anybody does.
+    pub embedder: Option<&'a dyn Embed>,
+    /// The prompts that steps name.
+    pub prompts: &'a Prompts,
+    /// Who counts the context.
+    pub counter: &'a dyn CountTokens,
+    /// What that counter is called.
+    pub counter_name: &'a str,
+    /// What its figures are worth.
+    pub provenance: Provenance,
+    /// When the run began, in milliseconds since 1970.
+    pub began_at: u64,
+    /// The time.
+    pub clock: &'a (dyn Fn() -> u64 + Sync),
+}
+
+/// Finds whoever speaks for a model.
+pub trait Models: Sync {
+    /// The model of this name, or why it cannot be asked.
+    fn speaker(&self, model: &str) -> Result<Speaker<'_>, String>;
+}
+
+/// A model that can be asked.
+pub struct Speaker<'a> {
+    /// Who is asked.
+    pub backend: &'a dyn Backend,
+    /// Who counts for it.
+    pub counter: ChatCounter<'a>,
+    /// What a call is planned by.
+    pub plan: PlanOptions,
+    /// How a document is gone on with.
+    pub continuation: ContinuationOptions,
+}
+
+/// Makes a vector of a text.
+pub trait Embed: Sync {
+    /// The model that does.
+    fn model(&self) -> &str;
+
+    /// The vector of a text.
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Vec<f32>, BackendError>>;
+}
+
+/// Hears what happens while it happens.
+pub trait Watch: Send {
+    /// A step begins.
+    fn entered(&mut self, step: &Step, state: &State) {
+        let _ = (step, state);
+    }
+
+    /// A model is asked, for the n-th time in this step.
+    fn asking(&mut self, step_id: &str, iteration: u32) {
+        let _ = (step_id, iteration);
+    }
+
+    /// A piece of an answer has arrived.
+    fn heard(&mut self, step_id: &str, piece: &str) {
+        let _ = (step_id, piece);
+    }
+
+    /// A step is done, and recorded.
+    fn stepped(&mut self, event: &TraceEvent) {
+        let _ = event;
+    }
+
+    /// Whether the run is to stop before its next step.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Watch for () {}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It came to its end.
+    Complete,
+    /// A step could not be done.
+    Failed {
+        /// Which.
+        step_id: String,
+        /// Why.
+        error: String,
+        /// What would help.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
+    /// It was called off before this step.
+    Cancelled {
+        /// Which.
+        step_id: String,
+    },
+}
+
+impl Outcome {
+    /// The name in messages and in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+}
+
+/// A run that is over.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it knew then.
+    pub state: State,
+    /// What its steps told.
+    pub trace: Vec<TraceEvent>,
+}
+
+/// Runs a pipeline from where it is to its end. Only what cannot be recorded is an error.
+///
+/// Dropping the future ends the step that is being done; the run then is what it was after the last
+/// one that was recorded.
+pub async fn run(
+    pipeline: &Pipeline,
+    taken: Taken,
+    world: &World<'_>,
+    recording: &mut Recording,
+    watch: &mut dyn Watch,
+) -> Result<Ended, StoreError> {
+    let Taken {
+        mut state,
+        next,
+        mut trace,
+        mut answers,
+        ..
+    } = taken;
+    let is_over = next.is_none() && !trace.is_empty();
+    let entry = pipeline.settings.entry_step_id.clone();
+    let mut at = if is_over {
+        None
+    } else {
+        Some(next.unwrap_or(entry))
+    };
+    let outcome = loop {
+        let Some(step_id) = at else {
+            break end_of(pipeline, &state, &trace);
+        };
+        if watch.is_cancelled() {
+            break Outcome::Cancelled { step_id };
+        }
+        if trace.len() as u64 >= pipeline.settings.max_steps {
+            break failed(
+                step_id,
+                format!(
+                    "the run took {} steps, which is the limit",
+                    pipeline.settings.max_steps
+                ),
+                Some("put a `loop_guard` into the loop, or raise settings.max_steps".to_owned()),
+            );
+        }
+        let Some(step) = pipeline.step(&step_id) else {
+            break failed(step_id, "there is no such step".to_owned(), None);
+        };
+        watch.entered(step, &state);
+        let before = state.clone();
+        let mut after = state.clone();
+        after.take_mail(&step.id);
+        let began_at = (world.clock)();
+        let mut work = Work {
+            step_id: &step.id,
+            has_next: step.next.is_some(),
+            pipeline_name: &pipeline.name,
+            settings: &pipeline.settings,
+            world,
+            counter: world.counter,
+            counter_name: world.counter_name,
+            provenance: world.provenance,
+            state: &mut after,
+            answers: Answers {
+                step_id: &step.id,
+                stored: std::mem::take(&mut answers),
+                recording: &mut *recording,
+                watch: &mut *watch,
+            },
+            told: Map::new(),
+        };
+        let performed = step.action.perform(&mut work).await;
+        let told = work.told;
+        let took = (world.clock)().saturating_sub(began_at);
+        let mut event = Event {
+            step,
+            began_at,
+            took,
+            before: &before,
+            after: &after,
+        }
+        .told(recording.id().as_str(), trace.len() + 1, told);
+        at = match performed {
+            Ok(Next::To(target)) => Some(target),
+            Ok(Next::Onward) if step.end => None,
+            Ok(Next::Onward) => step.next.clone(),
+            Err(error) => {
+                // What the step had told so far may be what explains it.
+                event.insert("error".to_owned(), chain(&error).into());
+                watch.stepped(&event);
+                trace.push(event);
+                break failed(step_id, chain(&error), error.hint());
+            }
+        };
+        event.insert("next".to_owned(), at.as_deref().into());
+        recording.stepped(at.as_deref(), &before, &after, &event)?;
+        state = after;
+        watch.stepped(&event);
+        trace.push(event);
+    };
+    recording.end((world.clock)(), &outcome)?;
+    Ok(Ended {
+        outcome,
+        state,
+        trace,
+    })
+}
+
+/// How a run ends that has nowhere to go on.
+fn end_of(pipeline: &Pipeline, state: &State, trace: &[TraceEvent]) -> Outcome {
+    let strict = pipeline.settings.inbox == InboxRule::Strict;
+    if !strict || state.inbox.is_empty() {
+        return Outcome::Complete;
+    }
+    let last = trace
+        .last()
+        .and_then(|event| event.get("step_id")?.as_str());
+    let left: Vec<String> = state
+        .inbox
+        .iter()
+        .map(|mail| format!("`{}` for `{}`", mail.topic, mail.target_step_id))
+        .collect();
+    failed(
+        last.unwrap_or_default().to_owned(),
+        format!("mail was never taken: {}", left.join(", ")),
+        Some("lead the run to the steps it is for, or leave out `inbox: strict`".to_owned()),
+    )
+}
+
+fn failed(step_id: String, error: String, hint: Option<String>) -> Outcome {
+    Outcome::Failed {
+        step_id,
+        error,
+        hint,
+    }
+}
+
+/// An error with all that caused it, in one line.
+fn chain(error: &ActionError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What a step did, seen from outside.
+struct Event<'a> {
+    step: &'a Step,
+    began_at: u64,
+    took: u64,
+    before: &'a State,
+    after: &'a State,
+}
+
+impl Event<'_> {
+    fn told(&self, run_id: &str, number: usize, told: Map<String, Value>) -> TraceEvent {
+        let name = self.step.action.name();
+        let mut event = Map::new();
+        let mut tell = |key: &str, value: Value| {
+            event.insert(key.to_owned(), value);
+        };
+        tell("event_type", name.to_uppercase().into());
+        tell("run_id", run_id.into());
+        tell("number", number.into());
+        tell("step_id", self.step.id.as_str().into());
+        tell("action", name.into());
+        tell("at", self.began_at.into());
+        tell("took_ms", self.took.into());
+        for (key, value) in told {
+            tell(&key, value);
+        }
+        let consumed = &self.after.inbox_last_consumed;
+        // What was there before and is not this step's stays in front of what is sent.
+        let kept = self.before.inbox.len() - consumed.len().min(self.before.inbox.len());
+        let sent = &self.after.inbox[kept.min(self.after.inbox.len())..];
+        if !consumed.is_empty() || !sent.is_empty() {
+            tell(
+                "inbox",
+                json!({ "consumed": topics(consumed), "sent": topics(sent) }),
+            );
+        }
+        tell("in", summary(self.before));
+        tell("out", summary(self.after));
+        event
+    }
+}
+
+fn topics(mail: &[Mail]) -> Vec<Value> {
+    let mail = mail.iter();
+    mail.map(|mail| json!({ "target_step_id": mail.target_step_id, "topic": mail.topic }))
+        .collect()
+}
+
+/// What a state holds, in figures.
+fn summary(state: &State) -> Value {
+    json!({
+        "search_hits": state.search_hits.len(),
+        "graph_nodes": state.graph_nodes.len(),
+        "node_texts": state.node_texts.len(),
+        "context_blocks": state.context_blocks.len(),
+        "history": state.history.len(),
+        "memories": state.memories.len(),
+        "inbox": state.inbox.len(),
+        "response_chars": state.last_model_response.as_ref().map(|text| text.chars().count()),
+    })
+}

@@ -1,0 +1,7 @@
+//! s
+use super::Pipeline;
+/// s
+pub fn graph(pipeline: &Pipeline) -> String {
+    let _ = pipeline;
+    unimplemented!()
+}

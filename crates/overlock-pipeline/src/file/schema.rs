@@ -1,0 +1,5 @@
+//! s
+/// s
+pub fn schema() -> serde_json::Value {
+    unimplemented!()
+}

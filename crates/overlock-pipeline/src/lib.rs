@@ -1,0 +1,38 @@
+//! Pipelines: a YAML file of steps, checked before it runs, that never overflows its context.
+//!
+//! [`read`] finds everything that is wrong with a file at once, and says where. [`run`] does one
+//! step after the other over one [`State`], which is recorded after each, so that a run that died
+//! is taken up where it was. What goes into a prompt is counted as it is sent.
+
+// What a file says.
+mod actions;
+mod file;
+mod settings;
+mod source;
+mod suggest;
+
+// What a run knows.
+mod context;
+mod state;
+
+// How it goes.
+mod engine;
+mod record;
+
+pub use actions::{
+    Action, ActionError, CallModel, CompactCode, CompactLevel, EdgeType, ExpandDependencyTree,
+    FetchNodeTexts, FilterLanguage, Filters, Finalize, LoadHistory, LoadMemories, LoopGuard,
+    ManageContextBudget, Matching, Policy, Prioritization, RepeatQueryGuard, ResponseKind, Route,
+    Rule, RuleLanguage, SearchNodes, SearchType, Send, SetRule, SetVariables, Transform, UserPart,
+    WalkDirection,
+};
+pub use context::joined;
+pub use engine::{Embed, Ended, Models, Outcome, Speaker, Watch, World, run};
+pub use file::{
+    Checked, Measure, Measures, Pipeline, Problem, Prompts, ReadOptions, Severity, Step, graph,
+    read, schema,
+};
+pub use record::{Begun, Conditions, ReadError, Recording, Taken, TraceEvent};
+pub use settings::{InboxRule, Settings};
+pub use source::UnknownSource;
+pub use state::{GraphNode, Mail, NodeText, Remembered, Role, SearchHit, State, Turn};

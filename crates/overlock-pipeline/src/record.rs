@@ -1,0 +1,350 @@
+//! What is kept of a run, so that another process can go on with it.
+//!
+//! After every step the store has what the step changed and what the trace tells of it; within a
+//! step every answer of a model is there before anything follows from it. A run is read back by
+//! doing the same changes again.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use futures_util::future::{self, BoxFuture, FutureExt};
+use overlock_budget::Plan;
+use overlock_model::{Ask, CallEnd, Continuation, Observe, ObserveText, Step, TextContinuation};
+use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::engine::{Outcome, Watch};
+use crate::file::Prompts;
+use crate::state::State;
+
+/// One event of a trace: what a step did, and why.
+pub type TraceEvent = Map<String, Value>;
+
+/// What a run is begun with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Begun {
+    /// What the pipeline is called.
+    pub name: String,
+    /// The file it was read from.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The prompts that its steps name.
+    pub prompts: Prompts,
+    /// The settings that were set for this run.
+    pub settings: Map<String, Value>,
+    /// What the run knew at first.
+    pub state: State,
+}
+
+/// What else whoever takes a run up has to know. A key is never among it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// Where the model is.
+    pub upstream: Option<String>,
+    /// The model that makes vectors.
+    pub embed: Option<String>,
+}
+
+/// One thing that is kept of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Entry {
+    /// A model answered, within a step.
+    Answer {
+        step_id: String,
+        answer: StoredAnswer,
+    },
+    /// A step is done.
+    Step {
+        /// Where the run goes on; nowhere at its end.
+        next: Option<String>,
+        /// The fields of the state that are not what they were.
+        changed: Map<String, Value>,
+        event: TraceEvent,
+    },
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StoredAnswer {
+    /// A step on the way to a document.
+    Document(Step),
+    /// A text, as far as it has come.
+    Text {
+        text: String,
+        tokens: u64,
+        is_cut: bool,
+    },
+}
+
+impl StoredAnswer {
+    pub(crate) fn of_text(run: &TextContinuation) -> Self {
+        Self::Text {
+            text: run.text().to_owned(),
+            tokens: run.output_tokens(),
+            is_cut: run.is_cut(),
+        }
+    }
+}
+
+/// A run as far as it has come.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// What it was begun with.
+    pub begun: Begun,
+    /// What else it depends on.
+    pub conditions: Conditions,
+    /// When it began, in milliseconds since 1970.
+    pub began_at: u64,
+    /// What it knows.
+    pub state: State,
+    /// The step it goes on with; nothing if it has not begun or is over: see `steps`.
+    pub next: Option<String>,
+    /// What its steps have told.
+    pub trace: Vec<TraceEvent>,
+    /// How many entries are kept of it.
+    pub(crate) entries: u32,
+    /// What models have answered in the step that is not done.
+    pub(crate) answers: Vec<StoredAnswer>,
+}
+
+/// Why a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is not there.
+    #[error("there is no run `{id}`")]
+    Missing {
+        /// The run.
+        id: RunId,
+    },
+    /// It is no run of a pipeline.
+    #[error("run `{id}` is not a run of a pipeline")]
+    Other {
+        /// The run.
+        id: RunId,
+    },
+    /// Somebody else wrote it.
+    #[error("run `{id}` was recorded in a form that cannot be read")]
+    Damaged {
+        /// The run.
+        id: RunId,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+}
+
+impl Taken {
+    /// A run that begins.
+    pub fn new(begun: Begun, conditions: Conditions, began_at: u64) -> Self {
+        Self {
+            state: begun.state.clone(),
+            begun,
+            conditions,
+            began_at,
+            next: None,
+            trace: Vec::new(),
+            entries: 0,
+            answers: Vec::new(),
+        }
+    }
+
+    /// Whether a recorded run is one of a pipeline.
+    pub fn is_pipeline(run: &Run) -> bool {
+        serde_json::from_str::<Map<String, Value>>(&run.options)
+            .is_ok_and(|options| options.contains_key(KIND))
+    }
+
+    /// Reads a recorded run.
+    pub fn read(run: &Run) -> Result<Self, ReadError> {
+        let id = &run.summary.id;
+        if !Self::is_pipeline(run) {
+            return Err(ReadError::Other { id: id.clone() });
+        }
+        let damaged = |source| ReadError::Damaged {
+            id: id.clone(),
+            source,
+        };
+        let begun: Begun = serde_json::from_str(&run.request).map_err(damaged)?;
+        let conditions = serde_json::from_str(&run.conditions).map_err(damaged)?;
+        let mut taken = Self::new(begun, conditions, run.summary.began_at);
+        let mut state = fields(&taken.state);
+        for entry in &run.steps {
+            taken.entries += 1;
+            match serde_json::from_str(entry).map_err(damaged)? {
+                Entry::Answer { answer, .. } => taken.answers.push(answer),
+                Entry::Step {
+                    next,
+                    changed,
+                    event,
+                } => {
+                    state.extend(changed);
+                    taken.next = next;
+                    taken.trace.push(event);
+                    taken.answers.clear();
+                }
+            }
+        }
+        taken.state = serde_json::from_value(Value::Object(state)).map_err(damaged)?;
+        Ok(taken)
+    }
+
+    /// Records that the run begins.
+    pub fn begin(
+        &self,
+        store: &Arc<dyn Store>,
+        id: &RunId,
+        model: &str,
+    ) -> Result<Recording, StoreError> {
+        let plain = "what is recorded is plain data";
+        let claim = store.begin(&NewRun {
+            id,
+            at: self.began_at,
+            model,
+            request: &serde_json::to_string(&self.begun).expect(plain),
+            options: &serde_json::json!({ KIND: self.begun.name }).to_string(),
+            conditions: &serde_json::to_string(&self.conditions).expect(plain),
+        })?;
+        Ok(Recording {
+            store: Arc::clone(store),
+            claim,
+            entries: 0,
+        })
+    }
+
+    /// Claims the run, to go on with it.
+    pub fn take_up(&self, store: &Arc<dyn Store>, id: &RunId) -> Result<Recording, StoreError> {
+        match store.take_up(id)? {
+            Some((run, claim)) if run.steps.len() == self.entries as usize => Ok(Recording {
+                store: Arc::clone(store),
+                claim,
+                entries: self.entries,
+            }),
+            _ => Err(StoreError::Superseded { id: id.clone() }),
+        }
+    }
+}
+
+/// The member of a run's options that only pipelines have.
+const KIND: &str = "pipeline";
+
+/// The right to write to a run, and how much is written.
+#[derive(Debug)]
+pub struct Recording {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    entries: u32,
+}
+
+impl Recording {
+    /// The run.
+    pub fn id(&self) -> &RunId {
+        self.claim.id()
+    }
+
+    fn add(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let body = serde_json::to_string(entry).expect("an entry is plain data");
+        self.store.add_step(&self.claim, self.entries + 1, &body)?;
+        self.entries += 1;
+        Ok(())
+    }
+
+    /// Keeps what a step did.
+    pub(crate) fn stepped(
+        &mut self,
+        next: Option<&str>,
+        was: &State,
+        is: &State,
+        event: &TraceEvent,
+    ) -> Result<(), StoreError> {
+        let (was, mut changed) = (fields(was), fields(is));
+        changed.retain(|field, value| was.get(field) != Some(value));
+        self.add(&Entry::Step {
+            next: next.map(str::to_owned),
+            changed,
+            event: event.clone(),
+        })
+    }
+
+    /// Keeps how the run ended.
+    pub fn end(&self, at: u64, outcome: &Outcome) -> Result<(), StoreError> {
+        let outcome = serde_json::to_string(outcome).expect("an outcome is plain data");
+        self.store.end(&self.claim, at, &outcome)
+    }
+}
+
+fn fields(state: &State) -> Map<String, Value> {
+    match serde_json::to_value(state) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// What models have answered in a step, kept as it comes.
+pub(crate) struct Answers<'a> {
+    pub(crate) step_id: &'a str,
+    pub(crate) stored: Vec<StoredAnswer>,
+    pub(crate) recording: &'a mut Recording,
+    pub(crate) watch: &'a mut dyn Watch,
+}
+
+impl Answers<'_> {
+    /// The steps on the way to a document.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        let stored = self.stored.iter();
+        stored
+            .filter_map(|answer| match answer {
+                StoredAnswer::Document(step) => Some(step.clone()),
+                StoredAnswer::Text { .. } => None,
+            })
+            .collect()
+    }
+
+    /// A text, its tokens, and whether there is more of it.
+    pub(crate) fn text(&self) -> Option<(String, u64, bool)> {
+        let mut stored = self.stored.iter().rev();
+        stored.find_map(|answer| match answer {
+            StoredAnswer::Text {
+                text,
+                tokens,
+                is_cut,
+            } => Some((text.clone(), *tokens, *is_cut)),
+            StoredAnswer::Document(_) => None,
+        })
+    }
+
+    pub(crate) fn keep(&mut self, answer: &StoredAnswer) -> Result<(), StoreError> {
+        self.recording.add(&Entry::Answer {
+            step_id: self.step_id.to_owned(),
+            answer: answer.clone(),
+        })
+    }
+}
+
+impl Observe for Answers<'_> {
+    fn asking(&mut self, ask: &Ask, _plan: &Plan) {
+        self.watch.asking(self.step_id, ask.iteration);
+    }
+
+    fn heard(&mut self, piece: &str) {
+        self.watch.heard(self.step_id, piece);
+    }
+
+    fn stepped<'a>(
+        &'a mut self,
+        _run: &'a Continuation,
+        step: &'a Step,
+        _end: &'a CallEnd,
+    ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
+        let kept = self.keep(&StoredAnswer::Document(step.clone()));
+        future::ready(kept.map_err(Into::into)).boxed()
+    }
+}
+
+impl ObserveText for Answers<'_> {}
