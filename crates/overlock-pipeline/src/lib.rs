@@ -19,6 +19,9 @@ mod state;
 mod engine;
 mod record;
 
+#[cfg(test)]
+mod testing;
+
 pub use actions::{
     Action, ActionError, CallModel, CompactCode, CompactLevel, EdgeType, ExpandDependencyTree,
     FetchNodeTexts, FilterLanguage, Filters, Finalize, LoadHistory, LoadMemories, LoopGuard,
