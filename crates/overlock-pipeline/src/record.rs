@@ -118,12 +118,6 @@ pub enum ReadError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It is not there.
-    #[error("there is no run `{id}`")]
-    Missing {
-        /// The run.
-        id: RunId,
-    },
     /// It is no run of a pipeline.
     #[error("run `{id}` is not a run of a pipeline")]
     Other {

@@ -138,6 +138,19 @@ impl Notes {
         self.line(format_args!("{HINT}hint:{HINT:#} {message}"));
     }
 
+    /// Says what went wrong.
+    pub(crate) fn error(&mut self, message: impl Display) {
+        const ERROR: Style = AnsiColor::Red.on_default().bold();
+        let message = draw::plain(&message.to_string());
+        self.line(format_args!("{ERROR}error:{ERROR:#} {message}"));
+    }
+
+    /// Writes lines that were drawn by us, and an empty one after them.
+    pub(crate) fn block(&mut self, drawn: &str) {
+        drawn.lines().for_each(|line| self.line(line));
+        self.line("");
+    }
+
     /// Says why a command failed, and what would be right.
     pub(crate) fn failure(&mut self, failure: &Failure) {
         const ERROR: Style = AnsiColor::Red.on_default().bold();

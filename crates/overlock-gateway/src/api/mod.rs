@@ -14,12 +14,14 @@ mod stitch;
 mod fit;
 
 // Recorded runs.
+mod pipelines;
 mod runs;
 
 pub use close::{ClosedText, close_object, close_text};
 pub use cut::{CutContexts, cut_contexts, cut_object};
 pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText};
 pub use object::{Object, Refusal};
+pub use pipelines::{ShownPipeline, ShownPipelineRun};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{

@@ -34,6 +34,8 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
     fn from(summary: &'a RunSummary) -> Self {
         let outcome = summary.outcome.as_deref();
         // A run that was damaged has not ended in a way that anybody knows.
+        let of_pipeline: Option<overlock_pipeline::Outcome> =
+            outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
         let outcome: Option<Outcome> =
             outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
         Self {
@@ -41,7 +43,10 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
             began_at: summary.began_at,
             ended_at: summary.ended_at,
             model: &summary.model,
-            outcome: outcome.as_ref().map(Outcome::name),
+            outcome: outcome
+                .as_ref()
+                .map(Outcome::name)
+                .or(of_pipeline.as_ref().map(overlock_pipeline::Outcome::name)),
             reason: outcome.as_ref().and_then(Outcome::reason),
             cut: match outcome {
                 Some(Outcome::Partial { cut, .. }) => Some(cut),

@@ -7,7 +7,7 @@ use overlock_store::{RunId, RunSummary, Store};
 use tokio::task::spawn_blocking;
 
 use super::api::told;
-use crate::api::{ListedRun, RecordedRun, RunsError};
+use crate::api::{ListedRun, RecordedRun, RunsError, ShownPipelineRun};
 use crate::body::Reply;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
@@ -32,6 +32,10 @@ pub(crate) async fn list(call: Call) -> Handled {
 pub(crate) async fn show(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
     from_store(call.gateway, move |store| {
+        let run = store.run(&id).map_err(RunsError::from)?;
+        if let Some(shown) = run.as_ref().and_then(ShownPipelineRun::of) {
+            return Ok(told(StatusCode::OK, &shown?));
+        }
         let run = RecordedRun::read(store, &id)?;
         Ok(told(StatusCode::OK, &run.shown()?))
     })

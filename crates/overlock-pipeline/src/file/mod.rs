@@ -16,7 +16,7 @@ use crate::settings::Settings;
 pub use check::read;
 pub(crate) use findings::Findings;
 pub use findings::{Problem, Severity};
-pub use graph::graph;
+pub use graph::{drawing, graph};
 pub use schema::schema;
 
 /// A pipeline that can be run.

@@ -1,9 +1,13 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_gateway::api::{CallBudget, ListedRun, RecordedRun, RecordedStep};
+use overlock_gateway::api::{
+    CallBudget, ListedRun, RecordedRun, RecordedStep, ShownPipelineRun,
+};
 use overlock_json::{Base, Cut};
 use overlock_store::{RunId, RunSummary};
+
+use super::pipeline::story;
 
 use crate::config::ConfigSource;
 use crate::draw::{self, Join, grouped, grouped_tokens};
@@ -45,7 +49,13 @@ impl Inspect {
         let config = self.config.load(&mut notes)?;
         let store = runs::open_to_read(self.store.as_deref(), &config)?;
         match (&self.run, store.as_deref()) {
-            (Some(id), Some(store)) => self.show(&runs::read(store, id)?)?,
+            (Some(id), Some(store)) => {
+                let run = store.run(id).map_err(|source| Failure::Store { source })?;
+                match run.as_ref().and_then(ShownPipelineRun::of) {
+                    Some(shown) => self.show_pipeline(&shown.map_err(runs::unreadable)?)?,
+                    None => self.show(&runs::read(store, id)?)?,
+                }
+            }
             (Some(id), None) => return Err(Failure::NoRun { id: id.to_string() }),
             (None, Some(store)) => self.list(&runs::latest(store, self.last)?, &mut notes)?,
             (None, None) => self.list(&[], &mut notes)?,
@@ -70,6 +80,29 @@ impl Inspect {
                 run.id,
                 draw::plain(&run.model)
             ))?;
+        }
+        Ok(())
+    }
+
+    /// A run of a pipeline: the story of its steps.
+    fn show_pipeline(&self, shown: &ShownPipelineRun<'_>) -> Result<(), Failure> {
+        let mut results = Results::new();
+        if self.json {
+            return results.object(shown);
+        }
+        let listed = &shown.listed;
+        results.line(&format!("run: {}", listed.id))?;
+        results.line(&format!("pipeline: {}", draw::plain(&shown.pipeline.name)))?;
+        results.line(&format!("model: {}", draw::plain(listed.model)))?;
+        results.line(&format!("outcome: {}", ended(listed)))?;
+        if let (Some(step), Some(error)) = (&shown.step_id, &shown.error) {
+            let (step, error) = (draw::plain(step), draw::plain(error));
+            results.line(&format!("error: step `{step}`: {error}"))?;
+        }
+        for event in &shown.trace {
+            for line in story::lines(event) {
+                results.line(&line)?;
+            }
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod fit;
 mod index;
 mod inspect;
 mod models;
+mod pipeline;
 mod render;
 mod repair;
 mod search;
@@ -33,7 +34,8 @@ use crate::output::Results;
 /// stitches the pieces of a long answer into one document. Counts tokens, knows what
 /// models can take, and fits requests into their windows. Tells SQL and .NET from other
 /// text, makes them smaller for a prompt, and searches folders of them. Keeps conversations
-/// and memories, and builds the context of an answer from them.
+/// and memories, and builds the context of an answer from them. Checks and runs pipelines of such
+/// steps.
 #[derive(Debug, Parser)]
 #[command(
     name = "overlock",
@@ -62,6 +64,10 @@ pub(crate) enum Command {
     Index(index::Index),
     Search(search::Search),
     Chat(chat::Chat),
+    Check(pipeline::Check),
+    Graph(pipeline::Graph),
+    Schema(pipeline::Schema),
+    Run(pipeline::Run),
     Inspect(inspect::Inspect),
     Serve(serve::Serve),
     Demo(demo::Demo),
@@ -85,6 +91,10 @@ impl Command {
             Self::Index(index) => index.run(),
             Self::Search(search) => search.run(),
             Self::Chat(chat) => chat.run(),
+            Self::Check(check) => check.run(),
+            Self::Graph(graph) => graph.run(),
+            Self::Schema(schema) => schema.run(),
+            Self::Run(run) => run.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Serve(serve) => serve.run(),
             Self::Demo(demo) => demo.run(),

@@ -12,6 +12,8 @@ use futures_util::future::{BoxFuture, Either, Shared, select};
 use futures_util::{FutureExt, StreamExt, stream};
 use overlock_model::{Ask, Backend, BackendError, Call, Event, Events, Wants};
 
+use crate::signals::called_off;
+
 /// Somebody may call the run off. Clones are about the same run.
 #[derive(Clone)]
 pub(super) struct Interrupt {
@@ -33,36 +35,11 @@ pub(super) struct Interruptible {
     pub(super) interrupt: Interrupt,
 }
 
-/// Comes when Ctrl-C is pressed. Where nobody can tell that it was, it was not.
-async fn pressed() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        future::pending::<()>().await;
-    }
-}
-
-/// Comes when another program asks this one to end.
-#[cfg(unix)]
-async fn asked_to_end() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut asked) => {
-            asked.recv().await;
-        }
-        Err(_) => future::pending().await,
-    }
-}
-
-#[cfg(not(unix))]
-async fn asked_to_end() {
-    future::pending().await
-}
-
 impl Interrupt {
     /// Calls the run off at Ctrl-C, and when the process is asked to end.
     pub(super) fn new() -> Self {
-        let signal = select(pressed().boxed(), asked_to_end().boxed()).map(|_| ());
         Self {
-            signal: signal.boxed().shared(),
+            signal: called_off().boxed().shared(),
             state: Arc::default(),
         }
     }

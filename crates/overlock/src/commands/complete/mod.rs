@@ -7,7 +7,6 @@ mod result;
 mod schema;
 mod show;
 mod target;
-mod upstream;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +26,7 @@ use crate::counter::Named;
 use crate::ending::{Ending, Failure, chain};
 use crate::output::Notes;
 use crate::runs;
+use crate::upstream::{self, UpstreamSource};
 use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
 use result::Finished;
@@ -57,13 +57,8 @@ pub(crate) struct Complete {
     /// The model [default: the one a request names, else `budget.model` of the configuration]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     model: Option<String>,
-    /// Where the model is, up to the version [default: where it was, for --resume; else
-    /// `upstream.url` of the configuration]
-    #[arg(long, value_name = "URL")]
-    upstream: Option<String>,
-    /// The environment variable that holds the key [default: `upstream.key_variable`]
-    #[arg(long, value_name = "NAME")]
-    key_variable: Option<String>,
+    #[command(flatten)]
+    upstream: UpstreamSource,
     /// Hold the document to this JSON Schema, and say where it differs [default: the one it was
     /// begun with, for --resume]
     #[arg(long, value_name = "FILE")]
@@ -119,8 +114,8 @@ impl Complete {
         let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let flags = [
             ("--kpi", kpi.map(|kpi| kpi.name().to_owned())),
-            ("--upstream", self.upstream.clone()),
-            ("--key-variable", self.key_variable.clone()),
+            ("--upstream", self.upstream.upstream.clone()),
+            ("--key-variable", self.upstream.key_variable.clone()),
             ("--encoding", self.named.encoding.clone()),
             ("--tokenizer", text(&self.named.tokenizer)),
             ("--store", self.store.as_deref().map(runs::shown_address)),
@@ -164,7 +159,7 @@ impl Complete {
         schema: Option<&Schema>,
         notes: &mut Notes,
     ) -> Result<Task, Failure> {
-        let address = upstream::address(self, config, None)?;
+        let address = upstream::address(&self.upstream, config, None)?;
         let (model, request) = prompt::read(self, config, schema, notes)?;
         let found = config.models().find(&model);
         let can_prefill = upstream::can_prefill(config, &found);
@@ -253,7 +248,7 @@ impl Complete {
         counter.note(notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
-        let address = upstream::address(self, config, task.conditions.upstream.as_deref())?;
+        let address = upstream::address(&self.upstream, config, task.conditions.upstream.as_deref())?;
         let interrupt = Interrupt::new();
         let backend = Interruptible {
             backend: upstream::backend(&address, config, &found)?,

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::Complete;
 use super::schema::{Schema, Violations};
 use super::target::Target;
-use super::upstream::Address;
+use crate::upstream::Address;
 use crate::config::Progress;
 use crate::draw::{self, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};

@@ -1,0 +1,149 @@
+//! A pipeline file, read and checked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use overlock_pipeline::{Checked, Pipeline, Problem, Prompts, ReadOptions, Severity};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::measures::Known;
+use crate::config::Config;
+use crate::ending::{Ending, Failure};
+use crate::input;
+use crate::output::{Notes, Results};
+
+/// No prompt is longer.
+const LONGEST_PROMPT: u64 = 4 << 20;
+
+/// A pipeline file with all that was found in it.
+pub(super) struct PipelineFile {
+    /// How messages call it.
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) checked: Checked,
+}
+
+/// The answer to machines.
+#[derive(Serialize)]
+struct Answer<'a> {
+    file: &'a str,
+    ok: bool,
+    problems: &'a [Problem],
+}
+
+impl PipelineFile {
+    /// Reads a file, with settings set over its own.
+    pub(super) fn read(
+        path: &Path,
+        settings: &Map<String, Value>,
+        config: &Config,
+        notes: &mut Notes,
+    ) -> Result<Self, Failure> {
+        let read = input::read(path, notes)?;
+        let text = String::from_utf8(read.bytes).map_err(|error| Failure::Usage {
+            message: format!(
+                "{} is not UTF-8: byte {} is none of a character",
+                read.name,
+                error.utf8_error().valid_up_to()
+            ),
+            hint: "save the file as UTF-8".into(),
+        })?;
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        let prompt = |directory: &str, key: &str| read_prompt(&folder, directory, key);
+        Ok(Self::check(read.name, text, settings, config, &prompt))
+    }
+
+    /// Checks a text again that was recorded with its prompts.
+    pub(super) fn recorded(
+        name: &str,
+        text: &str,
+        prompts: &Prompts,
+        settings: &Map<String, Value>,
+        config: &Config,
+    ) -> Self {
+        let prompt = |_: &str, key: &str| {
+            let prompt = prompts.get(key).cloned();
+            prompt.ok_or_else(|| "it was not recorded".to_owned())
+        };
+        Self::check(name.to_owned(), text.to_owned(), settings, config, &prompt)
+    }
+
+    fn check(
+        name: String,
+        text: String,
+        settings: &Map<String, Value>,
+        config: &Config,
+        prompt: &dyn Fn(&str, &str) -> Result<String, String>,
+    ) -> Self {
+        let known = Known::new(config);
+        let options = ReadOptions {
+            settings,
+            model: config.budget.model.as_deref(),
+            prompt,
+            measures: &known,
+        };
+        let checked = overlock_pipeline::read(&name, &text, &options);
+        Self {
+            name,
+            text,
+            checked,
+        }
+    }
+
+    /// The pipeline, if it can be run; else everything that is wrong is told.
+    pub(super) fn pipeline(&self, notes: &mut Notes) -> Option<&Pipeline> {
+        self.tell(notes);
+        self.checked.pipeline.as_ref()
+    }
+
+    /// Tells everything that was found.
+    pub(super) fn tell(&self, notes: &mut Notes) {
+        for problem in &self.checked.problems {
+            notes.block(&problem.render(&self.name, &self.text));
+        }
+    }
+
+    /// Tells machines everything that was found.
+    pub(super) fn object(&self) -> Result<(), Failure> {
+        Results::new().object(&Answer {
+            file: &self.name,
+            ok: self.is_right(),
+            problems: &self.checked.problems,
+        })
+    }
+
+    pub(super) fn is_right(&self) -> bool {
+        self.checked.pipeline.is_some()
+    }
+
+    /// How many errors and warnings there are.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let problems = &self.checked.problems;
+        let errors = problems
+            .iter()
+            .filter(|problem| problem.severity == Severity::Error)
+            .count();
+        (errors, problems.len() - errors)
+    }
+
+    pub(super) fn ending(&self) -> Ending {
+        Ending::whole_if(self.is_right())
+    }
+}
+
+/// The prompt of a key, from a folder beside the pipeline.
+fn read_prompt(folder: &Path, directory: &str, key: &str) -> Result<String, String> {
+    let path: PathBuf = folder.join(directory).join(format!("{key}.txt"));
+    let shown = path.display();
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("there is no file `{shown}`"),
+        _ => format!("`{shown}` cannot be read: {error}"),
+    };
+    let metadata = fs::metadata(&path).map_err(failed)?;
+    if metadata.len() > LONGEST_PROMPT {
+        return Err(format!("`{shown}` is longer than any prompt"));
+    }
+    let bytes = fs::read(&path).map_err(failed)?;
+    String::from_utf8(bytes).map_err(|_| format!("`{shown}` is not UTF-8"))
+}

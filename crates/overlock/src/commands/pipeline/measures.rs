@@ -1,0 +1,52 @@
+//! What models take, for whoever checks a pipeline.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use overlock_budget::{Models, Sharing};
+use overlock_pipeline::{Measure, Measures};
+
+use crate::config::Config;
+use crate::counter::{Counter, names};
+
+/// Windows and counters as they are configured.
+pub(super) struct Known<'a> {
+    config: &'a Config,
+    models: Models,
+    /// Reading a tokenizer takes a while.
+    counters: RefCell<HashMap<String, Option<Counter>>>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        Self {
+            config,
+            models: config.models(),
+            counters: RefCell::default(),
+        }
+    }
+}
+
+impl Measures for Known<'_> {
+    fn measure(&self, model: &str, text: &str) -> Option<Measure> {
+        let found = self.models.find(model);
+        let mut counters = self.counters.borrow_mut();
+        let counter = counters
+            .entry(model.to_owned())
+            .or_insert_with(|| Counter::for_model(model, &found, self.config).ok());
+        let counter = counter.as_ref()?;
+        let options = self.config.budget.plan_options(&found.model);
+        Some(Measure {
+            window: options.window,
+            is_shared: options.sharing == Sharing::Shared,
+            tokens: counter.tokens.count(text),
+            margin: options
+                .margin
+                .unwrap_or_else(|| counter.provenance.margin()),
+        })
+    }
+
+    fn is_counter(&self, name: &str) -> bool {
+        names().contains(&name)
+    }
+}

@@ -1,0 +1,100 @@
+//! Tells on standard error what happens in a run while it happens.
+//!
+//! Every step that is done has a line, or with `--explain` its story. On a terminal the line of the
+//! step that is being done is written over as it goes.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use overlock_pipeline::{Pipeline, State, Step, Taken, TraceEvent, Watch};
+use overlock_store::RunId;
+
+use super::story;
+use crate::draw::{self, grouped};
+use crate::output::Notes;
+
+/// Nobody reads faster.
+const EVERY: Duration = Duration::from_millis(100);
+
+pub(super) struct Show {
+    notes: Notes,
+    is_live: bool,
+    explains: bool,
+    updated: Option<Instant>,
+    received: usize,
+    call: u32,
+}
+
+impl Show {
+    pub(super) fn new(explains: bool) -> Self {
+        Self {
+            notes: Notes::new(),
+            is_live: io::stderr().is_terminal(),
+            explains,
+            updated: None,
+            received: 0,
+            call: 0,
+        }
+    }
+
+    pub(super) fn begin(&mut self, id: &RunId, pipeline: &Pipeline, taken: &Taken) {
+        let name = draw::plain(&pipeline.name);
+        let done = taken.trace.len();
+        if done == 0 {
+            self.notes.line(format_args!("run {id} of {name}"));
+        } else {
+            self.notes.line(format_args!("run {id} of {name} goes on after {done} steps"));
+        }
+    }
+
+    /// Nothing more happens: what was only there for the moment goes.
+    pub(super) fn end(&self) {
+        self.live("");
+    }
+
+    /// Writes over the line of the step that is being done.
+    fn live(&self, line: &str) {
+        if self.is_live {
+            let width = draw::live_width();
+            let line = draw::tamed(line);
+            let line: String = line.chars().take(width).collect();
+            // Nobody misses a line that is gone in a moment.
+            let _ = write!(io::stderr(), "\r\u{1b}[K{line}");
+            let _ = io::stderr().flush();
+        }
+    }
+}
+
+impl Watch for Show {
+    fn entered(&mut self, step: &Step, _state: &State) {
+        self.received = 0;
+        self.call = 0;
+        self.updated = None;
+        let (id, action) = (draw::plain(&step.id), step.action.name());
+        self.live(&format!("     {id}  {action} …"));
+    }
+
+    fn asking(&mut self, step_id: &str, iteration: u32) {
+        self.call = iteration;
+        self.live(&format!("     {}  call {iteration} …", draw::plain(step_id)));
+    }
+
+    fn heard(&mut self, step_id: &str, piece: &str) {
+        self.received += piece.len();
+        let is_due = |updated: Instant| updated.elapsed() >= EVERY;
+        if self.updated.is_none_or(is_due) {
+            self.updated = Some(Instant::now());
+            let received = grouped(self.received);
+            self.live(&format!("     {}  {received} bytes …", draw::plain(step_id)));
+        }
+    }
+
+    fn stepped(&mut self, event: &TraceEvent) {
+        self.live("");
+        let lines = story::lines(event);
+        let shown = if self.explains { lines.len() } else { 1 };
+        for line in lines.iter().take(shown) {
+            self.notes.line(line);
+        }
+    }
+}
