@@ -3,6 +3,9 @@
 //! The state after a step is on the disk before the next one begins. A step that fails has changed
 //! nothing: the run ends where it was, and can be taken up there.
 
+#[cfg(test)]
+mod tests;
+
 use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
 use overlock_model::{Backend, BackendError, ContinuationOptions};

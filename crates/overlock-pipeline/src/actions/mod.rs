@@ -14,6 +14,9 @@ mod search_nodes;
 mod send;
 mod set_variables;
 
+#[cfg(test)]
+mod tests;
+
 use overlock_budget::{CountTokens, PlanError, Provenance};
 use overlock_model::BackendError;
 use overlock_store::StoreError;

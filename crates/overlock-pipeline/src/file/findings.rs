@@ -43,5 +43,7 @@ impl Findings<'_> {
 
 impl Problem {
     /// s
-    pub fn render(&self, _f: &str, _t: &str) -> String { String::new() }
+    pub fn render(&self, _f: &str, _t: &str) -> String {
+        String::new()
+    }
 }

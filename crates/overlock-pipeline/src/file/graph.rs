@@ -7,4 +7,7 @@ pub fn graph(pipeline: &Pipeline) -> String {
 }
 
 /// s
-pub fn drawing(pipeline: &Pipeline) -> String { let _=pipeline; unimplemented!() }
+pub fn drawing(pipeline: &Pipeline) -> String {
+    let _ = pipeline;
+    unimplemented!()
+}

@@ -1,9 +1,7 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_gateway::api::{
-    CallBudget, ListedRun, RecordedRun, RecordedStep, ShownPipelineRun,
-};
+use overlock_gateway::api::{CallBudget, ListedRun, RecordedRun, RecordedStep, ShownPipelineRun};
 use overlock_json::{Base, Cut};
 use overlock_store::{RunId, RunSummary};
 

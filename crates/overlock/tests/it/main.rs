@@ -12,6 +12,7 @@ mod cut;
 mod fit;
 mod index;
 mod models;
+mod pipelines;
 mod render;
 mod repair;
 mod stitch;

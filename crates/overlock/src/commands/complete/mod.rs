@@ -248,7 +248,8 @@ impl Complete {
         counter.note(notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
-        let address = upstream::address(&self.upstream, config, task.conditions.upstream.as_deref())?;
+        let address =
+            upstream::address(&self.upstream, config, task.conditions.upstream.as_deref())?;
         let interrupt = Interrupt::new();
         let backend = Interruptible {
             backend: upstream::backend(&address, config, &found)?,

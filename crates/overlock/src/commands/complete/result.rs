@@ -13,11 +13,11 @@ use serde_json::value::RawValue;
 use super::Complete;
 use super::schema::{Schema, Violations};
 use super::target::Target;
-use crate::upstream::Address;
 use crate::config::Progress;
 use crate::draw::{self, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results, on_one_line};
+use crate::upstream::Address;
 
 /// A run that has ended.
 pub(super) struct Finished {

@@ -43,7 +43,11 @@ use voices::{Embedder, Voices};
     or unreadable input.")]
 pub(crate) struct Run {
     /// The pipeline; standard input if it is `-`
-    #[arg(value_name = "PIPELINE", required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(
+        value_name = "PIPELINE",
+        required_unless_present = "resume",
+        conflicts_with = "resume"
+    )]
     pipeline: Option<PathBuf>,
     /// What the user asks
     #[arg(long, short, value_name = "TEXT", conflicts_with = "resume")]
@@ -121,7 +125,11 @@ impl Run {
     /// A run that begins; nothing if the pipeline is wrong, which has been told then.
     fn begun(&self, config: &Config, notes: &mut Notes) -> Result<Option<Task>, Failure> {
         let path = self.pipeline.as_deref().unwrap_or_else(|| "-".as_ref());
-        let (variables, settings) = self.set.iter().cloned().partition(|(key, _)| key.starts_with(VARIABLES));
+        let (variables, settings) = self
+            .set
+            .iter()
+            .cloned()
+            .partition(|(key, _)| key.starts_with(VARIABLES));
         let (variables, settings): (Map<String, Value>, Map<String, Value>) = (variables, settings);
         let file = PipelineFile::read(path, &settings, config, notes)?;
         if !file.is_right() {
@@ -208,7 +216,11 @@ impl Run {
             store,
         } = task;
         let conditions = &taken.conditions;
-        let model = pipeline.settings.model.as_deref().or(config.budget.model.as_deref());
+        let model = pipeline
+            .settings
+            .model
+            .as_deref()
+            .or(config.budget.model.as_deref());
         let counter = counter(pipeline, model, config, notes)?;
         let voices = Voices::open(
             pipeline,
@@ -218,7 +230,12 @@ impl Run {
             config,
         )?;
         let embed = self.embed.as_deref().or(conditions.embed.as_deref());
-        let embedder = Embedder::open(embed, &self.upstream, conditions.upstream.as_deref(), config)?;
+        let embedder = Embedder::open(
+            embed,
+            &self.upstream,
+            conditions.upstream.as_deref(),
+            config,
+        )?;
         let clock = runs::now;
         let world = World {
             store: &**store,
@@ -252,7 +269,9 @@ impl Run {
         show.end();
         let Some(ended) = ended else {
             let command = self.resuming(id);
-            notes.note(format_args!("called off; what was recorded stays: {command}"));
+            notes.note(format_args!(
+                "called off; what was recorded stays: {command}"
+            ));
             return Ok(Ending::Partial);
         };
         self.tell(id, &ended.map_err(failed)?, notes)
@@ -331,7 +350,10 @@ fn counter(
     let name = model.unwrap_or_default();
     let counter = Counter::for_model(name, &models.find(name), config)?;
     let counts = |action: &Action| {
-        matches!(action, Action::ManageContextBudget(_) | Action::FetchNodeTexts(_))
+        matches!(
+            action,
+            Action::ManageContextBudget(_) | Action::FetchNodeTexts(_)
+        )
     };
     if pipeline.steps.iter().any(|step| counts(&step.action)) {
         if model.is_some() {

@@ -43,7 +43,9 @@ impl Show {
         if done == 0 {
             self.notes.line(format_args!("run {id} of {name}"));
         } else {
-            self.notes.line(format_args!("run {id} of {name} goes on after {done} steps"));
+            self.notes.line(format_args!(
+                "run {id} of {name} goes on after {done} steps"
+            ));
         }
     }
 
@@ -76,7 +78,10 @@ impl Watch for Show {
 
     fn asking(&mut self, step_id: &str, iteration: u32) {
         self.call = iteration;
-        self.live(&format!("     {}  call {iteration} …", draw::plain(step_id)));
+        self.live(&format!(
+            "     {}  call {iteration} …",
+            draw::plain(step_id)
+        ));
     }
 
     fn heard(&mut self, step_id: &str, piece: &str) {
@@ -85,7 +90,10 @@ impl Watch for Show {
         if self.updated.is_none_or(is_due) {
             self.updated = Some(Instant::now());
             let received = grouped(self.received);
-            self.live(&format!("     {}  {received} bytes …", draw::plain(step_id)));
+            self.live(&format!(
+                "     {}  {received} bytes …",
+                draw::plain(step_id)
+            ));
         }
     }
 

@@ -11,8 +11,14 @@ const NAME_ROOM: usize = 48;
 /// The story of a step: what it did in the first line, why in those below.
 pub(crate) fn lines(event: &TraceEvent) -> Vec<String> {
     let text = |key: &str| event.get(key).and_then(Value::as_str).map(draw::plain);
-    let number = event.get("number").and_then(Value::as_u64).unwrap_or_default();
-    let (id, action) = (text("step_id").unwrap_or_default(), text("action").unwrap_or_default());
+    let number = event
+        .get("number")
+        .and_then(Value::as_u64)
+        .unwrap_or_default();
+    let (id, action) = (
+        text("step_id").unwrap_or_default(),
+        text("action").unwrap_or_default(),
+    );
     let mark = if event.contains_key("error") {
         format!("{CUT}✗{CUT:#}")
     } else {
@@ -24,7 +30,10 @@ pub(crate) fn lines(event: &TraceEvent) -> Vec<String> {
         (None, Some(next)) => format!("  → {next}"),
         (_, None) => String::new(),
     };
-    let took = event.get("took_ms").and_then(Value::as_u64).unwrap_or_default();
+    let took = event
+        .get("took_ms")
+        .and_then(Value::as_u64)
+        .unwrap_or_default();
     let mut lines = vec![format!(
         "{number:>3}  {mark} {STRONG}{id}{STRONG:#}  {FAINT}{action}{FAINT:#}  {did}{leads}  {FAINT}{took} ms{FAINT:#}"
     )];
@@ -35,7 +44,9 @@ pub(crate) fn lines(event: &TraceEvent) -> Vec<String> {
         "fetch_node_texts" => skipped(event),
         _ => Vec::new(),
     };
-    let mail = ["consumed", "sent"].into_iter().flat_map(|way| mail(event, way));
+    let mail = ["consumed", "sent"]
+        .into_iter()
+        .flat_map(|way| mail(event, way));
     let warnings = list(event, "warnings").iter().filter_map(Value::as_str);
     let warnings = warnings.map(|warning| format!("{CUT}warning:{CUT:#} {}", draw::plain(warning)));
     let error = text("error").map(|error| format!("{CUT}error:{CUT:#} {error}"));
@@ -45,7 +56,10 @@ pub(crate) fn lines(event: &TraceEvent) -> Vec<String> {
 }
 
 fn list<'a>(event: &'a TraceEvent, key: &str) -> &'a [Value] {
-    event.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    event
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn number(event: &TraceEvent, key: &str) -> Option<u64> {
@@ -63,7 +77,11 @@ fn did(event: &TraceEvent) -> String {
     if let Some(why) = why {
         return why;
     }
-    match event.get("action").and_then(Value::as_str).unwrap_or_default() {
+    match event
+        .get("action")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+    {
         "search_nodes" => format!("{} hits for `{}`", count("hits"), text("query")),
         "expand_dependency_tree" => format!("{} nodes, {} edges", count("nodes"), count("edges")),
         "fetch_node_texts" => format!(
@@ -74,7 +92,8 @@ fn did(event: &TraceEvent) -> String {
             text("unit")
         ),
         "manage_context_budget" => {
-            let after = number(event, "context_tokens").or_else(|| number(event, "current_context_tokens"));
+            let after =
+                number(event, "context_tokens").or_else(|| number(event, "current_context_tokens"));
             format!(
                 "{} tokens of context, {} with what is new, {} at most",
                 count("current_context_tokens"),
@@ -85,11 +104,20 @@ fn did(event: &TraceEvent) -> String {
         "call_model" => format!(
             "{}: {} tokens in, {} out, in {} calls",
             text("model"),
-            grouped_tokens(event.get("window").and_then(|window| window["input_token_count"].as_u64()).unwrap_or_default()),
+            grouped_tokens(
+                event
+                    .get("window")
+                    .and_then(|window| window["input_token_count"].as_u64())
+                    .unwrap_or_default()
+            ),
             count("output_tokens"),
             count("calls")
         ),
-        "loop_guard" => format!("passed {} of {} times", count("passed"), count("max_turn_loops")),
+        "loop_guard" => format!(
+            "passed {} of {} times",
+            count("passed"),
+            count("max_turn_loops")
+        ),
         "load_history" => format!("{} messages of `{}`", count("messages"), text("room")),
         "load_memories" => format!("{} memories of `{}`", count("memories"), text("persona")),
         "repeat_query_guard" => format!("`{}`", text("query")),
@@ -110,9 +138,16 @@ fn nodes(event: &TraceEvent) -> Vec<String> {
         .map(|node| {
             let text = |key: &str| draw::plain(node[key].as_str().unwrap_or("–"));
             let tokens = |key: &str| grouped_tokens(node[key].as_u64().unwrap_or_default());
-            let name = draw::path(node["path"].as_str().or(node["id"].as_str()).unwrap_or("–"), NAME_ROOM);
+            let name = draw::path(
+                node["path"].as_str().or(node["id"].as_str()).unwrap_or("–"),
+                NAME_ROOM,
+            );
             let sizes = if node["compacted"] == true {
-                format!("{} → {} tokens", tokens("tokens_raw"), tokens("tokens_final"))
+                format!(
+                    "{} → {} tokens",
+                    tokens("tokens_raw"),
+                    tokens("tokens_final")
+                )
             } else {
                 format!("{} tokens", tokens("tokens_raw"))
             };
@@ -144,7 +179,11 @@ fn window(event: &TraceEvent) -> Vec<String> {
     let counter = draw::plain(window["counter"].as_str().unwrap_or_default());
     let provenance = draw::plain(window["provenance"].as_str().unwrap_or_default());
     vec![
-        format!("window of {}: {}", tokens(&window["tokens"]), told.join(", ")),
+        format!(
+            "window of {}: {}",
+            tokens(&window["tokens"]),
+            told.join(", ")
+        ),
         format!("counted by {counter} ({provenance})"),
     ]
 }
@@ -154,7 +193,10 @@ fn found(event: &TraceEvent) -> Vec<String> {
     found
         .map(|hit| {
             let name = draw::path(hit["name"].as_str().unwrap_or_default(), NAME_ROOM);
-            format!("{name}  {}", draw::path(hit["path"].as_str().unwrap_or_default(), NAME_ROOM))
+            format!(
+                "{name}  {}",
+                draw::path(hit["path"].as_str().unwrap_or_default(), NAME_ROOM)
+            )
         })
         .collect()
 }
@@ -170,7 +212,9 @@ fn skipped(event: &TraceEvent) -> Vec<String> {
 }
 
 fn mail(event: &TraceEvent, way: &str) -> Vec<String> {
-    let mail = event.get("inbox").and_then(|inbox| inbox.get(way)?.as_array());
+    let mail = event
+        .get("inbox")
+        .and_then(|inbox| inbox.get(way)?.as_array());
     let mail = mail.into_iter().flatten();
     mail.map(|mail| {
         let text = |key: &str| draw::plain(mail[key].as_str().unwrap_or_default());

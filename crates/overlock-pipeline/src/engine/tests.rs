@@ -1,0 +1,137 @@
+//! Runs from their first step to their end, and those that stop on the way.
+
+use serde_json::json;
+
+use super::Outcome;
+use crate::file::Pipeline;
+use crate::state::{Mail, State};
+use crate::testing::{Place, pipeline};
+
+fn set(id: &str, name: &str, more: serde_json::Value) -> serde_json::Value {
+    let mut step = json!({
+        "id": id, "action": "set_variables", "rules": [{ "set": format!("variables.{name}"), "value": 1 }],
+    });
+    for (key, value) in more.as_object().expect("it is an object") {
+        step[key] = value.clone();
+    }
+    step
+}
+
+fn mail(target: &str, topic: &str) -> Mail {
+    Mail {
+        target_step_id: target.to_owned(),
+        topic: topic.to_owned(),
+        payload: json!(null),
+    }
+}
+
+fn ids(pipeline: &Pipeline, state: State) -> (Vec<String>, Outcome) {
+    let ended = Place::new(&[]).run(pipeline, state);
+    let ids = ended
+        .trace
+        .iter()
+        .map(|event| event["step_id"].as_str().unwrap_or_default().to_owned());
+    (ids.collect(), ended.outcome)
+}
+
+#[test]
+fn a_run_goes_where_next_says_and_ends_where_nothing_does() {
+    let steps = vec![
+        set("a", "a", json!({ "next": "c" })),
+        set("b", "b", json!({})),
+        set("c", "c", json!({})),
+    ];
+    let (ids, outcome) = ids(&pipeline(json!({}), steps), State::default());
+    assert_eq!(ids, ["a", "c"]);
+    assert_eq!(outcome, Outcome::Complete);
+}
+
+#[test]
+fn end_ends_a_run() {
+    let steps = vec![
+        set("a", "a", json!({ "end": true })),
+        set("b", "b", json!({})),
+    ];
+    let (ids, outcome) = ids(&pipeline(json!({}), steps), State::default());
+    assert_eq!(ids, ["a"]);
+    assert_eq!(outcome, Outcome::Complete);
+}
+
+#[test]
+fn a_loop_without_a_guard_ends_at_the_limit_of_steps() {
+    let steps = vec![set("a", "a", json!({ "next": "a" }))];
+    let (ids, outcome) = ids(
+        &pipeline(json!({ "max_steps": 7 }), steps),
+        State::default(),
+    );
+    assert_eq!(ids.len(), 7);
+    let Outcome::Failed { step_id, error, .. } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(step_id, "a");
+    assert_eq!(error, "the run took 7 steps, which is the limit");
+}
+
+#[test]
+fn a_step_takes_its_mail_once_and_leaves_that_of_others() {
+    let steps = vec![
+        set("a", "a", json!({ "next": "b" })),
+        set("b", "b", json!({})),
+    ];
+    let state = State {
+        inbox: vec![
+            mail("a", "one"),
+            mail("b", "two"),
+            mail("a", "three"),
+            mail("z", "four"),
+        ],
+        ..State::default()
+    };
+    let ended = Place::new(&[]).run(&pipeline(json!({}), steps), state);
+    let consumed = |step: usize| ended.trace[step]["inbox"]["consumed"].clone();
+    let told = |target: &str, topic: &str| json!({ "target_step_id": target, "topic": topic });
+    assert_eq!(consumed(0), json!([told("a", "one"), told("a", "three")]));
+    assert_eq!(consumed(1), json!([told("b", "two")]));
+    assert_eq!(ended.state.inbox, [mail("z", "four")]);
+    assert_eq!(ended.state.inbox_last_consumed, [mail("b", "two")]);
+    assert_eq!(ended.outcome, Outcome::Complete);
+}
+
+#[test]
+fn mail_that_nobody_took_is_an_error_if_the_inbox_is_strict() {
+    let state = State {
+        inbox: vec![mail("z", "four")],
+        ..State::default()
+    };
+    let steps = vec![set("a", "a", json!({}))];
+    let (_, outcome) = ids(&pipeline(json!({ "inbox": "strict" }), steps), state);
+    let Outcome::Failed { error, .. } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(error, "mail was never taken: `four` for `z`");
+}
+
+#[test]
+fn a_step_that_fails_ends_the_run_with_the_state_before_it() {
+    let steps = vec![
+        set("a", "a", json!({ "next": "b" })),
+        json!({ "id": "b", "action": "search_nodes" }),
+    ];
+    let state = State {
+        inbox: vec![mail("b", "one")],
+        ..State::default()
+    };
+    let ended = Place::new(&[]).run(&pipeline(json!({}), steps), state);
+    let Outcome::Failed { step_id, hint, .. } = &ended.outcome else {
+        panic!("{:?}", ended.outcome);
+    };
+    assert_eq!(step_id, "b");
+    assert!(hint.is_some());
+    assert_eq!(ended.state.variables["a"], 1);
+    assert_eq!(
+        ended.state.inbox,
+        [mail("b", "one")],
+        "its mail is still there"
+    );
+    assert!(ended.trace[1]["error"].is_string());
+}

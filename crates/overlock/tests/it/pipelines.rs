@@ -1,0 +1,579 @@
+//! `overlock check`, `graph`, `schema` and `run`: pipelines as their authors meet them.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::{fs, thread};
+
+use serde_json::{Value, json};
+
+use crate::program::{Run, TemporaryFolder, command, overlock};
+
+/// A model that gives one reply after the other, over HTTP, and keeps what it was asked. Who asks the
+/// same again is told the same again.
+struct Model {
+    url: String,
+    script: Arc<Mutex<Script>>,
+}
+
+#[derive(Default)]
+struct Script {
+    replies: VecDeque<String>,
+    given: Vec<(Value, String)>,
+    asked: Vec<Value>,
+}
+
+impl Script {
+    fn reply(&mut self, request: Value) -> Option<String> {
+        self.asked.push(request.clone());
+        let mut given = self.given.iter();
+        if let Some((_, reply)) = given.find(|(asked, _)| *asked == request) {
+            return Some(reply.clone());
+        }
+        let reply = self.replies.pop_front()?;
+        self.given.push((request, reply.clone()));
+        Some(reply)
+    }
+}
+
+impl Model {
+    fn replying(replies: &[&str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+        let url = format!("http://{}/v1", listener.local_addr().expect("it listens"));
+        let replies = replies.iter().map(|reply| (*reply).to_owned()).collect();
+        let script = Script {
+            replies,
+            ..Script::default()
+        };
+        let model = Self {
+            url,
+            script: Arc::new(Mutex::new(script)),
+        };
+        let script = Arc::clone(&model.script);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let script = Arc::clone(&script);
+                thread::spawn(move || answer(stream, &script));
+            }
+        });
+        model
+    }
+
+    fn calls(&self) -> Vec<Value> {
+        self.script.lock().expect("nobody panics").asked.clone()
+    }
+}
+
+/// Answers the calls of one connection. A reply that ends with `✂` was cut off.
+fn answer(stream: TcpStream, script: &Mutex<Script>) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a stream can be cloned"));
+    let mut writer = stream;
+    loop {
+        let mut length = 0;
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if reader.read_line(&mut line).unwrap_or_default() == 0 {
+                return;
+            }
+            let lower = line.to_ascii_lowercase();
+            if let Some(value) = lower.strip_prefix("content-length:") {
+                length = value.trim().parse().expect("it is a number");
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let request = serde_json::from_slice(&body).expect("it is JSON");
+        let reply = script.lock().expect("nobody panics").reply(request);
+        let Some(reply) = reply else {
+            let _ = writer.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}");
+            continue;
+        };
+        let (text, finish) = match reply.strip_suffix('✂') {
+            Some(cut) => (cut.to_owned(), "length"),
+            None => (reply, "stop"),
+        };
+        let mut events = String::new();
+        for chunk in [
+            json!({ "choices": [{ "index": 0, "delta": { "role": "assistant", "content": text } }] }),
+            json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] }),
+            json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 20 } }),
+        ] {
+            events.push_str(&format!("data: {chunk}\n\n"));
+        }
+        events.push_str("data: [DONE]\n\n");
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
+            events.len()
+        );
+        if writer.write_all((head + &events).as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The folder of examples of this repository.
+fn example(name: &str) -> String {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    root.join(name).display().to_string()
+}
+
+/// A folder with a store in which a shop is indexed.
+struct Shop {
+    folder: TemporaryFolder,
+    store: String,
+}
+
+impl Shop {
+    fn new(name: &str) -> Self {
+        let folder = TemporaryFolder::new(name);
+        let store = format!("sqlite://{}", folder.path().join("store.db").display());
+        folder.write(
+            "src/Orders.cs",
+            "namespace Shop;\n\n/// <summary>Keeps orders.</summary>\nclass Orders(Log log)\n{\n    // An order that is closed stays closed, whatever else happens to it later on.\n    public void Close(int id)\n    {\n        log.Note(id);\n        Run(\"UPDATE dbo.Orders SET Closed = 1\");\n    }\n}\n",
+        );
+        folder.write(
+            "src/Log.cs",
+            "namespace Shop;\nclass Log\n{\n    public void Note(int id) { }\n}\n",
+        );
+        folder.write(
+            "src/orders.sql",
+            "-- All orders that there ever were, closed or not.\nCREATE TABLE dbo.Orders (\n    Id int PRIMARY KEY, -- its number\n    Closed bit NOT NULL -- whether it is closed\n)\nGO\nCREATE PROCEDURE dbo.CloseOrder @Id int AS\nBEGIN\n    -- Closing is for ever.\n    UPDATE dbo.Orders SET Closed = 1 WHERE Id = @Id\nEND\nGO\n",
+        );
+        let shop = Self { folder, store };
+        let sources = shop.folder.path().join("src").display().to_string();
+        let indexed = overlock(
+            &[
+                "index",
+                &sources,
+                "--repository",
+                "shop",
+                "--store",
+                &shop.store,
+            ],
+            "",
+        );
+        assert_eq!(indexed.code, 0, "{indexed:?}");
+        shop
+    }
+
+    /// How many answers of models are stored.
+    fn stored_answers(&self) -> usize {
+        let file = self.folder.path().join("store.db");
+        let connection = rusqlite::Connection::open(file).expect("it is there");
+        let count = "SELECT count(*) FROM steps WHERE body LIKE '{\"kind\":\"answer\"%'";
+        connection
+            .query_row(count, (), |row| row.get(0))
+            .expect("it can be counted")
+    }
+
+    fn run(&self, pipeline: &str, model: &Model, more: &[&str]) -> Run {
+        let arguments = [
+            "run",
+            pipeline,
+            "--store",
+            &self.store,
+            "--upstream",
+            &model.url,
+        ];
+        overlock(&[&arguments, more].concat(), "")
+    }
+}
+
+#[test]
+fn answers_a_question_from_code() {
+    let shop = Shop::new("pipeline-answer");
+    let model = Model::replying(&["`Orders.Close` does (Orders.cs)."]);
+    let run = shop.run(
+        &example("answer_from_code.yaml"),
+        &model,
+        &["--question", "who closes an order", "--explain"],
+    );
+    assert_eq!(
+        (run.code, run.stdout.trim()),
+        (0, "`Orders.Close` does (Orders.cs)."),
+        "{run:?}"
+    );
+    for told in [
+        "hits for `who closes an order`",
+        "nodes, ",
+        "texts, ",
+        "window of",
+        "context ",
+    ] {
+        assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
+    }
+    let calls = model.calls();
+    assert_eq!(calls.len(), 1);
+    let said = calls[0]["messages"][1]["content"]
+        .as_str()
+        .expect("it is a text");
+    assert!(
+        said.starts_with("### Context:\n--- NODE ---\nid: "),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("### Question:\nwho closes an order"),
+        "{said}"
+    );
+    assert!(
+        said.contains("path: Orders.cs\nlanguage: dotnet\n"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("Closing is for ever"),
+        "SQL is always made smaller: {said}"
+    );
+}
+
+#[test]
+fn a_run_answers_machines_with_outcome_state_and_trace() {
+    let shop = Shop::new("pipeline-json");
+    let model = Model::replying(&["Close."]);
+    let run = shop.run(
+        &example("answer_from_code.yaml"),
+        &model,
+        &["--question", "who closes an order", "--json"],
+    );
+    let told = run.json();
+    assert_eq!(told["outcome"], "complete");
+    assert_eq!(told["state"]["answer"], "Close.");
+    let actions: Vec<&str> = told["trace"]
+        .as_array()
+        .expect("it is a list")
+        .iter()
+        .filter_map(|event| event["action"].as_str())
+        .collect();
+    assert_eq!(
+        actions,
+        [
+            "search_nodes",
+            "expand_dependency_tree",
+            "fetch_node_texts",
+            "manage_context_budget",
+            "call_model",
+            "finalize"
+        ]
+    );
+    let id = told["run"].as_str().expect("it has a name");
+    let shown = overlock(&["inspect", id, "--store", &shop.store, "--json"], "").json();
+    assert_eq!(shown["trace"], told["trace"]);
+    assert_eq!(shown["state"], told["state"]);
+    let story = overlock(&["inspect", id, "--store", &shop.store], "");
+    assert!(
+        story.stdout.contains("pipeline: answer_from_code"),
+        "{story:?}"
+    );
+    assert!(story.stdout.contains("outcome: complete"), "{story:?}");
+}
+
+/// The model asks for more once, and then for so much that the context has to be summarised.
+const LOOP: [&str; 4] = [
+    r#"{"action": "search", "query": "orders table closed"}"#,
+    "dbo.Orders has Id and Closed.",
+    r#"{"action": "answer", "te✂"#,
+    r#"{"action": "answer", "text": "CloseOrder sets Closed."}"#,
+];
+
+fn looped(shop: &Shop, model: &Model) -> Run {
+    shop.run(
+        &example("compaction_loop.yaml"),
+        model,
+        &[
+            "--question",
+            "who closes an order",
+            "--set",
+            "max_context_tokens=420",
+            "--json",
+        ],
+    )
+}
+
+#[test]
+fn summarises_its_context_when_more_does_not_fit() {
+    let shop = Shop::new("pipeline-loop");
+    let model = Model::replying(&LOOP);
+    let run = looped(&shop, &model);
+    let told = run.json();
+    assert_eq!(told["outcome"], "complete", "{run:?}");
+    assert_eq!(told["state"]["answer"], LOOP[3]);
+    let trace = told["trace"].as_array().expect("it is a list");
+    let over = trace
+        .iter()
+        .find(|event| event["decision"] == "on_over")
+        .expect("it did not fit once");
+    assert_eq!(over["next"], "budget_loop_guard");
+    let calls = trace.iter().filter(|event| event["action"] == "call_model");
+    let calls: Vec<u64> = calls.filter_map(|event| event["calls"].as_u64()).collect();
+    assert_eq!(calls, [1, 1, 2], "the last document was cut once");
+    let blocks = told["state"]["context_blocks"]
+        .as_array()
+        .expect("it is a list");
+    assert_eq!(blocks[0], "dbo.Orders has Id and Closed.");
+    assert_eq!(blocks[1], "<<<New content");
+}
+
+#[test]
+fn a_demand_by_mail_compacts_and_is_used_up() {
+    let shop = Shop::new("pipeline-demand");
+    let model = Model::replying(&[r#"{"outline_is_enough": true, "query": "orders"}"#, "Two."]);
+    let run = shop.run(
+        &example("compact_on_demand.yaml"),
+        &model,
+        &["--question", "what is there about orders", "--json"],
+    );
+    let told = run.json();
+    assert_eq!(told["outcome"], "complete", "{run:?}");
+    assert_eq!(told["state"]["inbox"], json!([]));
+    let trace = told["trace"].as_array().expect("it is a list");
+    let budget = trace
+        .iter()
+        .find(|event| event["step_id"] == "manage_budget")
+        .expect("it was there");
+    let nodes = budget["nodes"].as_array().expect("it is a list");
+    let sql = nodes.iter().filter(|node| node["language"] == "sql");
+    let policies: Vec<&str> = sql.filter_map(|node| node["policy"].as_str()).collect();
+    assert!(
+        !policies.is_empty() && policies.iter().all(|policy| *policy == "demand"),
+        "{nodes:?}"
+    );
+}
+
+#[test]
+fn one_step_is_tried_alone_from_a_given_state() {
+    let folder = TemporaryFolder::new("pipeline-alone");
+    folder.write(
+        "one.yaml",
+        "pipeline:\n  name: one\n  settings: {entry_step_id: budget, max_context_tokens: 50, token_counter: o200k_base}\n  steps:\n    - id: budget\n      action: manage_context_budget\n      on_ok: done\n      on_over: done\n    - id: done\n      action: set_variables\n      rules: [{set: variables.done, value: true}]\n      end: true\n",
+    );
+    folder.write("state.json", json!({ "node_texts": [{ "id": 7, "path": "a.sql", "text": "SELECT 1" }], "context_blocks": ["before"] }).to_string());
+    let (pipeline, state) = (
+        folder.path().join("one.yaml"),
+        folder.path().join("state.json"),
+    );
+    let store = format!("sqlite://{}", folder.path().join("runs.db").display());
+    let run = overlock(
+        &[
+            "run",
+            &pipeline.display().to_string(),
+            "--state",
+            &state.display().to_string(),
+            "--store",
+            &store,
+            "--json",
+        ],
+        "",
+    );
+    let told = run.json();
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(
+        told["state"]["context_blocks"],
+        json!([
+            "before",
+            "--- NODE ---\nid: 7\npath: a.sql\nlanguage: sql\ncompact: false\ntext:\nSELECT 1"
+        ])
+    );
+    assert_eq!(told["trace"][0]["decision"], "on_ok");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_run_that_is_killed_in_any_step_ends_as_if_it_had_not_been() {
+    let whole = Shop::new("pipeline-whole");
+    let expected = looped(&whole, &Model::replying(&LOOP)).json();
+    let steps = expected["trace"].as_array().expect("it is a list").len();
+    for killed_after in 0..steps {
+        let shop = Shop::new(&format!("pipeline-killed-{killed_after}"));
+        let model = Model::replying(&LOOP);
+        let mut child = command(&[
+            "run",
+            &example("compaction_loop.yaml"),
+            "--store",
+            &shop.store,
+            "--upstream",
+            &model.url,
+            "--question",
+            "who closes an order",
+            "--set",
+            "max_context_tokens=420",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+        // Every line after the first says that a step is done.
+        let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let told: Vec<String> = lines.map_while(Result::ok).take(killed_after + 1).collect();
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+        let id = told[0]
+            .split_whitespace()
+            .nth(1)
+            .expect("the first line names the run");
+        let before = model.calls().len();
+        let stored = shop.stored_answers();
+        let resumed = overlock(
+            &[
+                "run",
+                "--resume",
+                id,
+                "--store",
+                &shop.store,
+                "--upstream",
+                &model.url,
+                "--json",
+            ],
+            "",
+        );
+        let resumed = resumed.json();
+        assert_eq!(
+            resumed["state"], expected["state"],
+            "killed after {killed_after} steps"
+        );
+        assert_eq!(resumed["outcome"], "complete");
+        let again = model.calls().len() - before;
+        assert_eq!(
+            again,
+            LOOP.len() - stored,
+            "no answer that was stored is asked for again"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_pipeline_is_refused_before_anything_runs() {
+    let folder = TemporaryFolder::new("pipeline-wrong");
+    folder.write(
+        "wrong.yaml",
+        "pipeline:\n  name: wrong\n  settings: {entry_step_id: serch, model: gpt-4o}\n  steps:\n    - id: search\n      action: serch_nodes\n      next: nowhere\n",
+    );
+    let path = folder.path().join("wrong.yaml").display().to_string();
+    let run = overlock(&["check", &path], "");
+    assert_eq!(run.code, 1, "{run:?}");
+    for told in [
+        "wrong.yaml:6:15",
+        "serch_nodes",
+        "search_nodes",
+        "wrong.yaml:7:13",
+        "nowhere",
+        "wrong.yaml:3:29",
+    ] {
+        assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
+    }
+    let told = overlock(&["check", &path, "--json"], "").json();
+    assert_eq!(told["ok"], false);
+    let places: Vec<(u64, u64)> = told["problems"]
+        .as_array()
+        .expect("it is a list")
+        .iter()
+        .map(|problem| {
+            (
+                problem["line"].as_u64().unwrap_or(0),
+                problem["column"].as_u64().unwrap_or(0),
+            )
+        })
+        .collect();
+    assert_eq!(places, [(3, 29), (6, 15), (7, 13)]);
+    let model = Model::replying(&[]);
+    let store = format!("sqlite://{}", folder.path().join("runs.db").display());
+    let run = overlock(
+        &[
+            "run",
+            &path,
+            "--question",
+            "x",
+            "--store",
+            &store,
+            "--upstream",
+            &model.url,
+        ],
+        "",
+    );
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(model.calls().is_empty());
+    assert!(
+        !fs::exists(folder.path().join("runs.db")).unwrap_or(true),
+        "nothing was recorded"
+    );
+}
+
+#[test]
+fn a_pipeline_that_cannot_fit_its_window_is_refused_with_the_sum() {
+    let folder = TemporaryFolder::new("pipeline-window");
+    folder.write(
+        "large.yaml",
+        "pipeline:\n  name: large\n  settings: {entry_step_id: ask, model: gpt-4, max_context_tokens: 7000}\n  steps:\n    - id: ask\n      action: call_model\n      prompt: Answer.\n      max_output_tokens: 2000\n      user_parts:\n        context: {source: context_blocks}\n      end: true\n",
+    );
+    let path = folder.path().join("large.yaml").display().to_string();
+    let run = overlock(&["check", &path], "");
+    assert_eq!(run.code, 1, "{run:?}");
+    for told in ["7,000 (context)", "2,000 (answer)", "8,192"] {
+        assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn every_example_is_right_and_can_be_drawn() {
+    for name in [
+        "answer_from_code.yaml",
+        "compaction_loop.yaml",
+        "compact_on_demand.yaml",
+    ] {
+        let checked = overlock(&["check", &example(name)], "");
+        assert_eq!(checked.code, 0, "{checked:?}");
+        assert!(!checked.stderr.contains("warning"), "{}", checked.stderr);
+        let drawn = overlock(&["graph", &example(name)], "");
+        assert!(drawn.stdout.starts_with("flowchart TD"), "{drawn:?}");
+    }
+    let schema = overlock(&["schema"], "").json();
+    assert!(schema["$schema"].is_string() && schema["properties"]["pipeline"].is_object());
+}
+
+#[test]
+fn a_step_that_fails_says_so_and_can_be_taken_up() {
+    let shop = Shop::new("pipeline-fails");
+    let model = Model::replying(&[]);
+    let run = shop.run(
+        &example("answer_from_code.yaml"),
+        &model,
+        &["--question", "orders"],
+    );
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.stderr.contains("step `answer` failed"),
+        "{}",
+        run.stderr
+    );
+    let id = run
+        .stderr
+        .split_whitespace()
+        .nth(1)
+        .expect("the first line names the run")
+        .to_owned();
+    let model = Model::replying(&["Now."]);
+    let resumed = overlock(
+        &[
+            "run",
+            "--resume",
+            &id,
+            "--store",
+            &shop.store,
+            "--upstream",
+            &model.url,
+        ],
+        "",
+    );
+    assert_eq!(
+        (resumed.code, resumed.stdout.trim()),
+        (0, "Now."),
+        "{resumed:?}"
+    );
+}
