@@ -44,4 +44,4 @@ pub use gateway::{Gateway, GatewayError};
 pub use keys::Keys;
 pub use log::LogEntry;
 pub use settings::{Counters, Limits, Record, Settings, Traces, Upstream};
-pub use trace::TracesError;
+pub use trace::{TracedRun, TracesError, send_run};

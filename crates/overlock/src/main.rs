@@ -17,6 +17,7 @@ mod output;
 mod runs;
 mod signals;
 mod suggest;
+mod traces;
 mod upstream;
 
 use std::process::ExitCode;

@@ -6,10 +6,12 @@
 
 mod context;
 mod export;
+mod pipelines;
 mod span;
 
 pub use export::TracesError;
 pub(crate) use export::{Exporter, LAST_WORDS};
+pub use pipelines::{TracedRun, send_run};
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -24,6 +24,8 @@ pub(crate) struct Span {
 /// On which side of a connection it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// There was none.
+    Internal,
     Server,
     Client,
 }
@@ -48,6 +50,15 @@ impl Moment {
     pub(crate) fn now() -> Self {
         Self {
             at: SystemTime::now(),
+            instant: Instant::now(),
+        }
+    }
+
+    /// So many milliseconds after 1970.
+    pub(crate) fn at_milliseconds(milliseconds: u64) -> Self {
+        let since = Duration::from_millis(milliseconds);
+        Self {
+            at: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
             instant: Instant::now(),
         }
     }
@@ -105,6 +116,7 @@ impl Span {
     pub(crate) fn into_json(self) -> Value {
         let begun = self.begun.at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let kind = match self.kind {
+            Kind::Internal => 1,
             Kind::Server => 2,
             Kind::Client => 3,
         };

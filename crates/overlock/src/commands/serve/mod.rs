@@ -6,7 +6,6 @@ mod found;
 mod greeting;
 mod keys;
 mod signals;
-mod traces;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -24,6 +23,7 @@ use crate::config::{Config, ConfigSource, Log, Speech};
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
 use crate::runs;
+use crate::traces;
 use crate::upstream;
 use found::Found;
 use greeting::{Crowd, Greeting};

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use overlock_gateway::{GatewayError, TracedRun, send_run};
 use overlock_pipeline::{
     Action, Begun, Conditions, Ended, Outcome, Pipeline, ReadError, State, Taken, TraceEvent, World,
 };
@@ -24,6 +25,7 @@ use crate::input;
 use crate::output::{Notes, Results};
 use crate::runs;
 use crate::signals::called_off;
+use crate::traces;
 use crate::upstream::UpstreamSource;
 use show::Show;
 use voices::{Embedder, Voices};
@@ -248,6 +250,9 @@ impl Run {
             began_at: taken.began_at,
             clock: &clock,
         };
+        let url = config.serve.traces_url.as_deref();
+        let url = url.filter(|_| traces::may_be_sent(notes));
+        let collector = url.map(traces::traces).transpose()?;
         let failed = |source| Failure::Store { source };
         let mut recording = match self.resume {
             Some(_) => taken.take_up(store, id),
@@ -274,7 +279,20 @@ impl Run {
             ));
             return Ok(Ending::Partial);
         };
-        self.tell(id, &ended.map_err(failed)?, notes)
+        let ended = ended.map_err(failed)?;
+        if let Some(collector) = collector {
+            let traced = TracedRun {
+                run: id.as_str(),
+                pipeline: &pipeline.name,
+                outcome: &ended.outcome,
+                events: &ended.trace,
+            };
+            let sent = runtime.block_on(send_run(&collector, &traced));
+            sent.map_err(|source| Failure::Gateway {
+                source: GatewayError::Traces(source),
+            })?;
+        }
+        self.tell(id, &ended, notes)
     }
 
     fn tell(&self, id: &RunId, ended: &Ended, notes: &mut Notes) -> Result<Ending, Failure> {

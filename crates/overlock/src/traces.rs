@@ -27,7 +27,7 @@ const PROTOCOLS: [&str; 2] = [
 const PROTOCOL: &str = "http/json";
 
 /// Whether traces are wanted, by the environment. What it asks for and cannot have is noted.
-pub(super) fn may_be_sent(notes: &mut Notes) -> bool {
+pub(crate) fn may_be_sent(notes: &mut Notes) -> bool {
     if held(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         notes.note(format_args!("no traces are sent: `{DISABLED}` is `true`"));
         return false;
@@ -44,7 +44,7 @@ pub(super) fn may_be_sent(notes: &mut Notes) -> bool {
 }
 
 /// The collector at an address, as the environment has the rest.
-pub(super) fn traces(url: &str) -> Result<Traces, Failure> {
+pub(crate) fn traces(url: &str) -> Result<Traces, Failure> {
     let mut traces = Traces::new(url);
     if let Some(service) = held(SERVICE) {
         traces.service = service;
@@ -59,7 +59,7 @@ pub(super) fn traces(url: &str) -> Result<Traces, Failure> {
 }
 
 /// The host of an address, since the rest may hold a key.
-pub(super) fn host(url: &str) -> &str {
+pub(crate) fn host(url: &str) -> &str {
     let after = url.split_once("://").map_or(url, |(_, after)| after);
     let authority = after.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit('@').next().unwrap_or_default()
