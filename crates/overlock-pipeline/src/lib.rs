@@ -29,8 +29,8 @@ pub use actions::{
 pub use context::joined;
 pub use engine::{Embed, Ended, Models, Outcome, Speaker, Watch, World, run};
 pub use file::{
-    Checked, Measure, Measures, Pipeline, Problem, Prompts, ReadOptions, Severity, Step, graph,
-    read, schema,
+    Checked, Measure, Measures, Pipeline, Problem, Prompts, ReadOptions, Severity, Step, drawing,
+    graph, read, schema,
 };
 pub use record::{Begun, Conditions, ReadError, Recording, Taken, TraceEvent};
 pub use settings::{InboxRule, Settings};
