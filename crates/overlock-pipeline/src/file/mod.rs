@@ -1,10 +1,21 @@
 //! What a pipeline file says, and what is wrong with it.
 
-mod check;
-mod findings;
-mod graph;
-mod schema;
+// What it says, and where.
 mod tree;
+
+// What it must be.
+mod explain;
+mod schema;
+
+// What is wrong with it.
+mod check;
+mod doubts;
+mod findings;
+mod window;
+
+// How its steps hang together.
+mod flow;
+mod graph;
 
 use std::collections::BTreeMap;
 
