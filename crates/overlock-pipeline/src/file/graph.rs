@@ -148,9 +148,3 @@ fn escaped(text: &str) -> String {
     }
     escaped
 }
-
-/// s
-pub fn drawing(pipeline: &Pipeline) -> String {
-    let _ = pipeline;
-    unimplemented!()
-}

@@ -100,7 +100,7 @@ impl PipelineFile {
     /// Tells everything that was found.
     pub(super) fn tell(&self, notes: &mut Notes) {
         for problem in &self.checked.problems {
-            notes.block(&problem.render(&self.name, &self.text));
+            notes.block(&problem.render_coloured(&self.name, &self.text));
         }
     }
 
