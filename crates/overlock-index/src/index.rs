@@ -23,11 +23,17 @@ use crate::folder::{Folder, Source};
 pub struct IndexOptions {
     /// Files with more bytes are skipped: they are data, or written by a program.
     pub largest: u64,
+    /// Let the folder take the place of the one that the repository was made from, though that one
+    /// is still there.
+    pub replace: bool,
 }
 
 impl Default for IndexOptions {
     fn default() -> Self {
-        Self { largest: 4 << 20 }
+        Self {
+            largest: 4 << 20,
+            replace: false,
+        }
     }
 }
 
@@ -118,6 +124,8 @@ pub struct Indexed {
     pub edges: u64,
     /// Whether it was stopped before its end.
     pub is_stopped: bool,
+    /// The folder that the repository was made from before, if it was another.
+    pub moved_from: Option<String>,
 }
 
 /// Why a folder could not be indexed.
@@ -130,6 +138,19 @@ pub enum IndexError {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// The repository was made from another folder, which is still there. Nothing has changed.
+    #[error(
+        "the repository `{repository}` was indexed from `{kept}`, which `{}` would replace",
+        path.display()
+    )]
+    OtherFolder {
+        /// The repository.
+        repository: String,
+        /// The folder that it was made from.
+        kept: String,
+        /// The folder that was to be indexed.
+        path: PathBuf,
     },
     /// The store failed.
     #[error(transparent)]
@@ -144,10 +165,13 @@ pub fn index(
     options: IndexOptions,
     observer: &mut dyn Observe,
 ) -> Result<Indexed, IndexError> {
-    fs::read_dir(root).map_err(|source| IndexError::Folder {
+    let unreadable = |source| IndexError::Folder {
         path: root.to_owned(),
         source,
-    })?;
+    };
+    fs::read_dir(root).map_err(unreadable)?;
+    let place = root.canonicalize().map_err(unreadable)?;
+    let moved_from = settle(store, repository, &place, options)?;
     let kept = store.files(repository)?;
     let known: HashMap<&str, &str> = kept.iter().map(|file| (&*file.path, &*file.hash)).collect();
     let folder = Folder::of(root);
@@ -157,7 +181,10 @@ pub fn index(
         repository,
         batch: Vec::new(),
         waiting: 0,
-        done: Indexed::default(),
+        done: Indexed {
+            moved_from,
+            ..Indexed::default()
+        },
     };
     for (path, reason) in &folder.unseen {
         writer.skip(path, Why::Unreadable(reason.clone()));
@@ -190,6 +217,30 @@ pub fn index(
     }
     done.skipped.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(done)
+}
+
+/// Makes a folder the one that a repository is made from; the one it was made from before, if it was
+/// another. A folder that is gone has moved, or was one of another machine's.
+fn settle(
+    store: &dyn Store,
+    repository: &str,
+    place: &Path,
+    options: IndexOptions,
+) -> Result<Option<String>, IndexError> {
+    let folder = place.display().to_string();
+    let kept = store.settle(repository, &folder, None)?;
+    if kept == folder {
+        return Ok(None);
+    }
+    let is_free = options.replace || !Path::new(&kept).is_dir();
+    if is_free && store.settle(repository, &folder, Some(&kept))? == folder {
+        return Ok(Some(kept));
+    }
+    Err(IndexError::OtherFolder {
+        repository: repository.to_owned(),
+        kept,
+        path: place.to_owned(),
+    })
 }
 
 /// What became of one file.

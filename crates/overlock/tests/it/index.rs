@@ -196,6 +196,60 @@ fn searches_can_be_narrowed() {
 }
 
 #[test]
+fn two_folders_of_one_name_do_not_replace_each_other() {
+    let folder = TemporaryFolder::new("index-two-folders");
+    folder.write("a/src/One.cs", "class One { }");
+    folder.write("b/src/Two.cs", "class Two { }");
+    let store = format!("sqlite://{}", folder.path().join("store.db").display());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let index = |name: &str, more: &[&str]| {
+        let arguments = ["index", &path(name), "--store", &store];
+        overlock(&[&arguments, more].concat(), "")
+    };
+    let finds = |word: &str| overlock(&["search", word, "--store", &store], "").code == 0;
+    assert_eq!(index("a/src", &[]).code, 0);
+    let refused = index("b/src", &[]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+    let told = &refused.stderr;
+    assert!(
+        told.contains(&path("a/src")) && told.contains(&path("b/src")),
+        "{told}"
+    );
+    assert!(
+        told.contains("hint: ") && told.contains("--repository NAME") && told.contains("--replace"),
+        "{told}"
+    );
+    assert!(finds("One") && !finds("Two"));
+
+    // A name of its own, or the other's place, or the other is gone.
+    assert_eq!(index("b/src", &["--repository", "b"]).code, 0);
+    assert!(finds("One") && finds("Two"));
+    let replaced = index("b/src", &["--replace"]);
+    assert_eq!(replaced.code, 0, "{}", replaced.stderr);
+    assert!(
+        replaced.stderr.contains("was indexed from"),
+        "{}",
+        replaced.stderr
+    );
+    assert!(!finds("One"));
+    fs::rename(path("b/src"), path("b/code")).expect("it can be moved");
+    let moved = index("b/code", &["--repository", "src", "--json"]);
+    assert_eq!(moved.json()["unchanged"], json!(1), "{}", moved.stderr);
+}
+
+#[test]
+fn a_repository_without_a_name_is_refused() {
+    let shop = Shop::new("index-nameless");
+    for name in ["", " ", "a\nb"] {
+        let sources = shop.sources();
+        let arguments = ["index", &sources, "--store", &shop.store];
+        let run = overlock(&[&arguments[..], &["--repository", name]].concat(), "");
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains("can be seen"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn nothing_found_is_a_negative_answer() {
     let shop = Shop::new("index-nothing");
     shop.index(&[]);

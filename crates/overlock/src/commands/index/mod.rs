@@ -27,7 +27,8 @@ use stop::Stop;
 /// Takes files apart into types, methods, procedures, views, tables and sections, and keeps them
 /// with what calls, names, inherits, reads and writes what. Files that have not changed are skipped,
 /// those that are gone are removed. What .gitignore and .ignore leave out, hidden files, links and
-/// files without text are not looked at. One that is stopped goes on where it was.
+/// files without text are not looked at. One that is stopped goes on where it was. A folder that was
+/// moved is known again; one that is called like another needs a name of its own, or --replace.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock index src --repository shop\n  \
@@ -40,8 +41,11 @@ pub(crate) struct Index {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// What it is called in the store [default: the name of the folder]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_repository)]
     repository: Option<String>,
+    /// Replace what was indexed under this name from another folder that is still there
+    #[arg(long)]
+    replace: bool,
     /// Files with more bytes are skipped
     #[arg(long, value_name = "BYTES", default_value_t = IndexOptions::default().largest)]
     largest: u64,
@@ -100,6 +104,7 @@ impl Index {
         let begun = Instant::now();
         let options = IndexOptions {
             largest: self.largest,
+            replace: self.replace,
         };
         let mut progress = Progress::new(&stop);
         let indexed = index(&*store, &repository, &self.folder, options, &mut progress);
@@ -112,6 +117,11 @@ impl Index {
             }
             _ => None,
         };
+        if let Some(from) = &indexed.moved_from {
+            notes.note(format_args!(
+                "`{repository}` was indexed from `{from}` before, and is from this folder now"
+            ));
+        }
         tell_skipped(&indexed, &mut notes);
         let kept = kept(&*store, &repository)?;
         if self.json {
@@ -127,6 +137,13 @@ impl Index {
         let is_whole = !is_stopped && !indexed.skipped.iter().any(|skipped| unread(&skipped.why));
         Ok(Ending::whole_if(is_whole))
     }
+}
+
+fn parse_repository(argument: &str) -> Result<String, String> {
+    if argument.trim().is_empty() || argument.chars().any(char::is_control) {
+        return Err("must have a character that can be seen, and no line break".to_owned());
+    }
+    Ok(argument.to_owned())
 }
 
 /// The name of a folder, whatever way leads to it.
@@ -151,6 +168,12 @@ fn failed(error: IndexError) -> Failure {
         IndexError::Folder { path, source } => Failure::Unreadable {
             name: format!("`{}`", path.display()),
             source,
+        },
+        IndexError::OtherFolder { .. } => Failure::Usage {
+            message: error.to_string(),
+            hint: "give this one a name of its own with --repository NAME, or let it take the \
+                   other's place with --replace"
+                .into(),
         },
         IndexError::Store(source) => Failure::Store { source },
     }
