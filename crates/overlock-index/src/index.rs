@@ -16,7 +16,7 @@ use overlock_store::{Store, StoreError};
 
 use crate::decode::{Decoded, decode};
 use crate::file::{Prepared, hash};
-use crate::folder::{Folder, Source};
+use crate::folder::{Folder, Source, Unseen};
 
 /// How a folder is indexed.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +79,10 @@ pub enum Why {
     /// It cannot be read. What was kept of it stays.
     #[error("could not be read: {0}")]
     Unreadable(String),
+    /// It is no file, but a folder that cannot be looked into, or rules on what is left out that
+    /// cannot be read. What was kept of files that may be in it stays.
+    #[error("could not be looked into: {0}")]
+    Unseen(String),
     /// It has more bytes than are wanted.
     #[error("too large: {0} bytes")]
     TooLarge(u64),
@@ -99,6 +103,19 @@ impl Why {
         matches!(self, Self::Guessed | Self::Unparsed)
     }
 
+    /// Whether it is about a file that was left out.
+    pub fn is_left_out(&self) -> bool {
+        match self {
+            Self::Unreadable(_) | Self::TooLarge(_) | Self::Binary => true,
+            Self::Unseen(_) | Self::Guessed | Self::Unparsed => false,
+        }
+    }
+
+    /// Whether something is missing that may well be there.
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Self::Unreadable(_) | Self::Unseen(_))
+    }
+
     /// Whether nothing is kept of such a file.
     fn is_refusal(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::Binary)
@@ -108,7 +125,8 @@ impl Why {
 /// What came of an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
-    /// How many files were looked at.
+    /// How many files were looked at: those that had changed, those that had not, and those that
+    /// were left out.
     pub files: u64,
     /// How many of them were new or had changed.
     pub changed: u64,
@@ -126,6 +144,14 @@ pub struct Indexed {
     pub is_stopped: bool,
     /// The folder that the repository was made from before, if it was another.
     pub moved_from: Option<String>,
+}
+
+impl Indexed {
+    /// How many files were left out.
+    pub fn left_out(&self) -> u64 {
+        let left_out = self.skipped.iter().filter(|skipped| skipped.why.is_left_out());
+        left_out.count() as u64
+    }
 }
 
 /// Why a folder could not be indexed.
@@ -186,8 +212,19 @@ pub fn index(
             ..Indexed::default()
         },
     };
-    for (path, reason) in &folder.unseen {
-        writer.skip(path, Why::Unreadable(reason.clone()));
+    for Unseen {
+        path,
+        reason,
+        is_file,
+    } in &folder.unseen
+    {
+        let reason = reason.clone();
+        if *is_file {
+            writer.done.files += 1;
+            writer.skip(path, Why::Unreadable(reason));
+        } else {
+            writer.skip(path, Why::Unseen(reason));
+        }
     }
     writer.files(&folder.files, &known, options, observer)?;
     writer.write()?;

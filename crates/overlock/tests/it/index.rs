@@ -71,7 +71,7 @@ fn what_was_indexed_is_found_with_its_lines() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
         run.stdout
-            .starts_with("shop: 4 files (4 changed, 0 unchanged, 0 skipped), 0 removed\nkept: "),
+            .starts_with("shop: 4 files = 4 changed + 0 unchanged + 0 left out; 0 removed\nkept: "),
         "{}",
         run.stdout
     );
@@ -106,6 +106,7 @@ fn machines_get_every_figure_and_every_hit() {
             "files",
             "changed",
             "unchanged",
+            "left_out",
             "removed",
             "skipped",
             "stopped",
@@ -124,7 +125,7 @@ fn machines_get_every_figure_and_every_hit() {
     );
     assert_eq!(
         answer["skipped"],
-        json!([{"path": "logo.png", "reason": "no text"}])
+        json!([{"path": "logo.png", "reason": "no text", "indexed": false}])
     );
     assert!(answer["edges"].as_u64() > Some(3), "{answer}");
 
@@ -143,6 +144,40 @@ fn machines_get_every_figure_and_every_hit() {
         json!([{"line": 4, "text": "public void Note(int id) { }"}])
     );
     assert_eq!(found["hits"].as_array().map(Vec::len), Some(1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_figures_of_an_index_add_up() {
+    use std::os::unix::ffi::OsStrExt;
+    let shop = Shop::new("index-sums");
+    shop.index(&[]);
+    shop.write("logo.png", b"\x89PNG\0");
+    shop.write("data.txt", "x".repeat(3000));
+    shop.write("old.sql", b"-- M\xfcller\nSELECT 1;\n");
+    shop.write("broken.cs", "class Broken { void ((( }");
+    shop.write("Log.cs", "class Journal { }\n");
+    let nameless = std::ffi::OsStr::from_bytes(b"caf\xe9.cs");
+    let nameless = std::path::Path::new(&shop.sources()).join(nameless);
+    fs::write(nameless, "class Cafe { }").expect("the folder is ours");
+    shop.write("docs/.gitignore", "[z-a].md\n");
+
+    let run = shop.index(&["--largest", "2000"]);
+    let sum = "9 files = 3 changed + 3 unchanged + 3 left out \
+               (1 without text, 1 too large, 1 unreadable); 0 removed\n";
+    assert!(run.stdout.contains(sum), "{}", run.stdout);
+    assert!(
+        run.stderr.contains("could not be looked into"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.code, 1);
+    let answer = shop.index(&["--largest", "2000", "--json"]).json();
+    let figure = |name: &str| answer[name].as_u64().expect("a figure");
+    assert_eq!(
+        figure("files"),
+        figure("changed") + figure("unchanged") + figure("left_out")
+    );
 }
 
 #[test]
@@ -319,7 +354,12 @@ fn what_is_not_indexed_as_it_is_is_told() {
         "{}",
         run.stderr
     );
-    assert!(run.stdout.contains("1 skipped"), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("6 files = 5 changed + 0 unchanged + 1 left out (1 too large)"),
+        "{}",
+        run.stdout
+    );
 }
 
 #[cfg(unix)]

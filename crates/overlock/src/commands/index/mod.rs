@@ -65,9 +65,12 @@ pub(crate) struct Index {
 #[derive(Serialize)]
 struct Answer<'a> {
     repository: &'a str,
+    /// Those that had changed, those that had not, and those that were left out.
     files: u64,
     changed: u64,
     unchanged: u64,
+    left_out: u64,
+    /// Those that were kept and are gone.
     removed: u64,
     skipped: Vec<SkippedFile<'a>>,
     stopped: bool,
@@ -85,6 +88,8 @@ struct Answer<'a> {
 struct SkippedFile<'a> {
     path: &'a str,
     reason: String,
+    /// Whether it was indexed all the same.
+    indexed: bool,
 }
 
 impl Index {
@@ -133,8 +138,8 @@ impl Index {
         if is_stopped {
             notes.note("stopped; what was read is kept, and the same command goes on from there");
         }
-        let unread = |why: &Why| matches!(why, Why::Unreadable(_));
-        let is_whole = !is_stopped && !indexed.skipped.iter().any(|skipped| unread(&skipped.why));
+        let is_unread = indexed.skipped.iter().any(|skipped| skipped.why.is_unread());
+        let is_whole = !is_stopped && !is_unread;
         Ok(Ending::whole_if(is_whole))
     }
 }
@@ -239,17 +244,14 @@ fn tell(
     filled: Option<Filled>,
     elapsed: Duration,
 ) -> Result<(), Failure> {
-    let skipped = indexed
-        .skipped
-        .iter()
-        .filter(|skipped| !skipped.why.is_indexed())
-        .count();
     let mut results = Results::new();
     results.line(&format!(
-        "{repository}: {} ({} changed, {} unchanged, {skipped} skipped), {} removed",
+        "{repository}: {} = {} changed + {} unchanged + {} left out{}; {} removed",
         amount(indexed.files, "file"),
         grouped_tokens(indexed.changed),
         grouped_tokens(indexed.unchanged),
+        grouped_tokens(indexed.left_out()),
+        reasons(indexed),
         grouped_tokens(indexed.removed),
     ))?;
     results.line(&format!(
@@ -272,6 +274,27 @@ fn tell(
     ))
 }
 
+/// Why files were left out, and how many for each reason.
+fn reasons(indexed: &Indexed) -> String {
+    let count = |is_meant: fn(&Why) -> bool| {
+        let skipped = indexed.skipped.iter();
+        skipped.filter(|skipped| is_meant(&skipped.why)).count() as u64
+    };
+    let counts = [
+        (count(|why| *why == Why::Binary), "without text"),
+        (count(|why| matches!(why, Why::TooLarge(_))), "too large"),
+        (count(|why| matches!(why, Why::Unreadable(_))), "unreadable"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = counts
+        .map(|(count, reason)| format!("{} {reason}", grouped_tokens(*count)))
+        .collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", told.join(", "))
+}
+
 fn answer<'a>(
     repository: &'a str,
     indexed: &'a Indexed,
@@ -282,12 +305,14 @@ fn answer<'a>(
     let skipped = indexed.skipped.iter().map(|skipped| SkippedFile {
         path: &skipped.path,
         reason: skipped.why.to_string(),
+        indexed: skipped.why.is_indexed(),
     });
     Answer {
         repository,
         files: indexed.files,
         changed: indexed.changed,
         unchanged: indexed.unchanged,
+        left_out: indexed.left_out(),
         removed: indexed.removed,
         skipped: skipped.collect(),
         stopped: indexed.is_stopped,
