@@ -416,6 +416,6 @@ fn read(source: &Source, known: Option<&str>, options: IndexOptions) -> Read {
     match decode(bytes) {
         Decoded::Text(text) => Read::Changed(Box::new(Prepared::new(path, hash, &text))),
         Decoded::Guessed(text) => Read::Guessed(Box::new(Prepared::new(path, hash, &text))),
-        Decoded::Binary => Read::Skipped(Why::Binary),
+        Decoded::Binary(_) => Read::Skipped(Why::Binary),
     }
 }

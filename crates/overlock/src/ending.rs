@@ -1,6 +1,7 @@
 //! How a command ends, and the exit code that tells it.
 //!
-//! 0: done. 1: an honest partial or negative result. 2: bad usage or unreadable input.
+//! 0: done. 1: an honest partial or negative result. 2: bad usage or unreadable input. 130, 143: as
+//! shells have it, stopped by Ctrl-C or by another program.
 
 use std::error::Error;
 use std::io;
@@ -15,6 +16,7 @@ use overlock_model::{BackendError, DriveError};
 use overlock_store::{AddressError, RunId, StoreError};
 
 use crate::config::ConfigError;
+use crate::signals::Signal;
 
 /// How a command that could do its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub(crate) enum Ending {
     Whole,
     /// The answer is honest, but partial or negative: still cut, refused, not identical.
     Partial,
+    /// Somebody asked to stop before all was done.
+    Stopped(Signal),
 }
 
 impl Ending {
@@ -37,6 +41,7 @@ impl From<Ending> for ExitCode {
         match ending {
             Ending::Whole => Self::from(0),
             Ending::Partial => Self::from(1),
+            Ending::Stopped(signal) => Self::from(signal.exit_code()),
         }
     }
 }
@@ -52,6 +57,8 @@ pub(crate) enum Failure {
     NoFolder { path: PathBuf },
     #[error("`{}` is a directory", path.display())]
     Directory { path: PathBuf },
+    #[error("there is no text in {name}: it has bytes of value 0, and is no UTF-8")]
+    NoText { name: String },
     #[error("could not read {name}: {source}")]
     Unreadable { name: String, source: io::Error },
     #[error("could not write the result: {0}")]
@@ -133,6 +140,9 @@ impl Failure {
             }
             Self::Missing { .. } | Self::Directory { .. } => {
                 "give the path of a file, or `-` to read standard input".into()
+            }
+            Self::NoText { .. } => {
+                "give source text in UTF-8, in Windows-1252, or in UTF-16 with its mark".into()
             }
             Self::NoFolder { .. } => "give the path of a folder with sources".into(),
             Self::Unreadable { .. } => "check that the file may be read, and try again".into(),

@@ -296,6 +296,35 @@ fn nothing_found_is_a_negative_answer() {
 }
 
 #[test]
+fn a_repository_that_is_not_there_is_told_with_those_that_are() {
+    let shop = Shop::new("index-unknown");
+    shop.index(&[]);
+    let run = shop.search(&["orders", "--repository", "shpo"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(
+        run.stderr.contains("there is no repository `shpo`")
+            && run.stderr.contains("hint: did you mean `shop`?"),
+        "{}",
+        run.stderr
+    );
+    let docs = shop.folder.path().join("src/docs").display().to_string();
+    overlock(&["index", &docs, "--store", &shop.store], "");
+    let run = shop.search(&["orders", "--repository", "zeppelin", "--json"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("hint: There are `docs`, `shop`"),
+        "{}",
+        run.stderr
+    );
+    // One that is there has nothing to say, which is an answer.
+    let run = shop.search(&["zeppelin", "--repository", "docs"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let help = overlock(&["search", "--help"], "").stdout;
+    assert!(help.contains("from 1 to 1000"), "{help}");
+    assert_eq!(shop.search(&["orders", "--limit", "1001"]).code, 2);
+}
+
+#[test]
 fn bad_usage_is_told_with_what_would_be_right() {
     let shop = Shop::new("index-usage");
     let missing = overlock(&["index", "/no/such/folder", "--store", &shop.store], "");
@@ -364,44 +393,48 @@ fn what_is_not_indexed_as_it_is_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn one_that_is_stopped_leaves_a_good_store() {
+fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
+    use rustix::process::Signal;
     use std::process::Stdio;
-    let shop = Shop::new("index-stopped");
-    for number in 0..1500 {
-        shop.write(
-            &format!("many/{number}.cs"),
-            format!("class Many{number} {{ void A() {{ B(); }} }}\n").repeat(20),
+    use std::time::{Duration, Instant};
+    for (name, signal, code) in [("Ctrl-C", Signal::INT, 130), ("SIGTERM", Signal::TERM, 143)] {
+        let shop = Shop::new(&format!("index-stopped-{code}"));
+        for number in 0..1500 {
+            shop.write(
+                &format!("many/{number}.cs"),
+                format!("class Many{number} {{ void A() {{ B(); }} }}\n").repeat(40),
+            );
+        }
+        let sources = shop.sources();
+        let arguments = ["index", &sources, "--repository", "shop"];
+        let child = crate::program::command(&[&arguments[..], &["--store", &shop.store]].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built with the tests");
+        // Once a batch is in the store, there is something to keep and much left to do.
+        let until = Instant::now() + Duration::from_secs(120);
+        while shop.search(&["Many1"]).code != 0 {
+            assert!(Instant::now() < until, "nothing is written");
+        }
+        crate::program::signal(&child, signal);
+        let output = child.wait_with_output().expect("it ends");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(
+            told.contains(&format!("stopped by {name}: "))
+                && told.contains("of 1,504 files are done and kept")
+                && told.contains("the same command goes on from there"),
+            "{told}"
         );
+        let rest = shop.index(&["--json"]).json();
+        assert_eq!(rest["files"], json!(1504));
+        let unchanged = rest["unchanged"].as_u64().expect("a figure");
+        assert!((1..1504).contains(&unchanged), "{rest}");
+        let whole = shop.index(&["--json"]).json();
+        assert_eq!(whole["unchanged"], json!(1504));
+        assert_eq!(shop.search(&["Many1499"]).code, 0);
     }
-    let sources = shop.sources();
-    let child = crate::program::command(&[
-        "index",
-        &sources,
-        "--repository",
-        "shop",
-        "--store",
-        &shop.store,
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .expect("the binary was built with the tests");
-    // From when the store is there on it may be stopped at any time.
-    while !shop.folder.path().join("store.db").exists() {
-        thread::yield_now();
-    }
-    thread::sleep(std::time::Duration::from_millis(50));
-    crate::program::interrupt(&child);
-    let output = child.wait_with_output().expect("it ends");
-    let code = output.status.code();
-    assert!(
-        matches!(code, Some(0 | 1)),
-        "{code:?} {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let rest = shop.index(&["--json"]).json();
-    assert_eq!(rest["files"], json!(1504));
-    assert_eq!(shop.search(&["Many1499"]).code, 0);
 }
 
 /// A server of embeddings: a vector says how often a text has some words. It fails once, at a call.

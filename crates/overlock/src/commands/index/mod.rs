@@ -35,7 +35,8 @@ use stop::Stop;
     $ overlock search --repository shop 'close order'\n\n\
     With vectors, for search by meaning:\n  \
     $ overlock index src --embed nomic-embed-text --upstream http://127.0.0.1:11434/v1\n\n\
-    Exit codes: 0 done; 1 files could not be read, or it was stopped; 2 bad usage, or no such folder.")]
+    Exit codes: 0 done; 1 files could not be read; 2 bad usage, or no such folder; 130, 143 stopped\n\
+    by Ctrl-C or SIGTERM after what was read is kept.")]
 pub(crate) struct Index {
     /// The folder to index
     #[arg(value_name = "DIR")]
@@ -104,7 +105,7 @@ impl Index {
         if !self.folder.is_dir() {
             return Err(Failure::NoFolder { path: self.folder });
         }
-        let stop = Stop::on_ctrl_c();
+        let stop = Stop::listen();
         let store = runs::open(self.store.as_deref(), &config, Access::Make)?;
         let begun = Instant::now();
         let options = IndexOptions {
@@ -135,12 +136,21 @@ impl Index {
             tell(&repository, &indexed, &kept, filled, elapsed)?;
         }
         let is_stopped = indexed.is_stopped || filled.is_some_and(|filled| filled.is_stopped);
-        if is_stopped {
-            notes.note("stopped; what was read is kept, and the same command goes on from there");
+        if let (true, Some(signal)) = (is_stopped, stop.asked()) {
+            notes.note(format_args!(
+                "stopped by {}: {} of {} are done and kept{}; the same command goes on from there",
+                signal.name(),
+                grouped_tokens(indexed.files),
+                amount(progress.files(), "file"),
+                filled.map_or_else(String::new, |filled| format!(
+                    ", with {} made",
+                    amount(filled.vectors, "vector")
+                ))
+            ));
+            return Ok(Ending::Stopped(signal));
         }
         let is_unread = indexed.skipped.iter().any(|skipped| skipped.why.is_unread());
-        let is_whole = !is_stopped && !is_unread;
-        Ok(Ending::whole_if(is_whole))
+        Ok(Ending::whole_if(!is_unread))
     }
 }
 
@@ -315,7 +325,7 @@ fn answer<'a>(
         left_out: indexed.left_out(),
         removed: indexed.removed,
         skipped: skipped.collect(),
-        stopped: indexed.is_stopped,
+        stopped: indexed.is_stopped || filled.is_some_and(|filled| filled.is_stopped),
         nodes_written: indexed.nodes,
         edges_made: indexed.edges,
         nodes: kept.nodes,
