@@ -43,7 +43,10 @@ pub fn decode(bytes: Vec<u8>) -> Decoded {
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let pairs = bytes.chunks_exact(2);
-    let half = pairs.remainder().iter().map(|_| char::REPLACEMENT_CHARACTER);
+    let half = pairs
+        .remainder()
+        .iter()
+        .map(|_| char::REPLACEMENT_CHARACTER);
     let units = pairs.map(|pair| unit([pair[0], pair[1]]));
     char::decode_utf16(units)
         .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
@@ -82,10 +85,7 @@ mod tests {
         check(b"\xfe\xff\0a\xd8\0", &text("a\u{fffd}"));
         check(b"\xff\xfea\0b", &text("a\u{fffd}"));
         check(b"M\xfcller \x80", &Decoded::Guessed("Müller €".to_owned()));
-        check(
-            b"\x89PNG\0\0",
-            &Decoded::Binary(b"\x89PNG\0\0".to_vec()),
-        );
+        check(b"\x89PNG\0\0", &Decoded::Binary(b"\x89PNG\0\0".to_vec()));
         check(b"", &text(""));
     }
 }

@@ -57,7 +57,8 @@ impl Folder {
     pub(crate) fn may_hide(&self, path: &str) -> bool {
         self.unseen.iter().any(|unseen| {
             let below = path.strip_prefix(unseen.path.as_str());
-            unseen.path.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            unseen.path.is_empty()
+                || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
 

@@ -149,7 +149,10 @@ pub struct Indexed {
 impl Indexed {
     /// How many files were left out.
     pub fn left_out(&self) -> u64 {
-        let left_out = self.skipped.iter().filter(|skipped| skipped.why.is_left_out());
+        let left_out = self
+            .skipped
+            .iter()
+            .filter(|skipped| skipped.why.is_left_out());
         left_out.count() as u64
     }
 }

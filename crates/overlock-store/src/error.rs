@@ -33,6 +33,20 @@ pub enum StoreError {
         /// Why not.
         source: std::io::Error,
     },
+    /// Nobody can tell whether it is there.
+    #[error("could not look for the store `{}`", path.display())]
+    Hidden {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is a folder, and a store is a file.
+    #[error("the store `{}` is a folder, and has to be a file", path.display())]
+    IsFolder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It cannot be opened.
     #[error("could not open the store `{place}`")]
     Open {
@@ -104,6 +118,14 @@ pub enum StoreError {
         "`{place}` can only be read: give the right to write to it and to its folder, or use a store elsewhere"
     )]
     ReadOnly {
+        /// The store.
+        place: String,
+        /// What the database says.
+        source: Cause,
+    },
+    /// Whoever asks may not do so.
+    #[error("`{place}` does not allow this user to use the store")]
+    Forbidden {
         /// The store.
         place: String,
         /// What the database says.

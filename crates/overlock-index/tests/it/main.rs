@@ -313,7 +313,10 @@ fn another_folder_takes_the_place_of_one_only_if_that_is_gone_or_it_is_wanted() 
 
     let replaced = index_of("two", true).expect("it is wanted");
     assert!(
-        replaced.moved_from.is_some_and(|from| from.ends_with("one")) && replaced.removed == 1,
+        replaced
+            .moved_from
+            .is_some_and(|from| from.ends_with("one"))
+            && replaced.removed == 1,
     );
     fs::rename(folder("two"), folder("three")).expect("it can be moved");
     let moved = index_of("three", false).expect("it has moved");

@@ -26,14 +26,7 @@ impl Conversations for Postgres {
                  at, sender, role, text \
                  FROM unnest($3::bigint[], $4::text[], $5::text[], $6::text[]) \
                  WITH ORDINALITY AS said (at, sender, role, text, number)",
-                &[
-                    &kept(room),
-                    &digest(room),
-                    &times,
-                    &senders,
-                    &roles,
-                    &texts,
-                ],
+                &[&kept(room), &digest(room), &times, &senders, &roles, &texts],
             )?;
             Ok(())
         })

@@ -114,6 +114,7 @@ pub(super) fn find_vectors(
     match made {
         _ if is_known => {}
         // A server that refuses has no vectors, one that is gone has nothing.
+        Err(StoreError::Forbidden { .. }) => return Ok(false),
         Err(StoreError::Database(cause)) if is_refusal(&cause) => return Ok(false),
         Err(error) => return Err(error),
         Ok(()) => return Ok(false),
@@ -163,7 +164,9 @@ fn content(connection: &Connection, schema: &str) -> Result<Content, StoreError>
     {
         return Ok(Content::SomethingElse);
     }
-    let version = connection.query_opt("SELECT max(version) AS version FROM store", &[]);
+    // With the schema, or one that may not be used would be said to have no such table.
+    let find = format!("SELECT max(version) AS version FROM {schema}.store");
+    let version = connection.query_opt(&find, &[]);
     match version {
         Ok(row) => match row.and_then(|row| row.get("version")) {
             Some(version) => Ok(Content::Store { version }),

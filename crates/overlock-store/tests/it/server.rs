@@ -279,6 +279,48 @@ fn tables_of_a_later_version_are_left_alone() {
     }
 }
 
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn a_user_without_rights_is_told_so_and_no_password_is() {
+    let schema = Schema::new();
+    let admin = schema.admin();
+    let name = &schema.address.schema;
+    admin.run(&format!("CREATE ROLE {name} LOGIN PASSWORD 'KoZ8w'"));
+    let mut other = schema.address.clone();
+    other.user.clone_from(name);
+    other.password = Some(Password("KoZ8w".into()));
+    let other = StoreAddress::Postgres(Box::new(other));
+    let check = |error: StoreError, words: &str| {
+        assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
+        let told = told(&error);
+        assert!(told.contains(words) && told.contains(name), "{told}");
+        assert!(!format!("{told} {error:?}").contains("KoZ8w"), "{told}");
+    };
+    let refused = open(&other, Access::Make).expect_err("it may make no schema");
+    check(refused, "permission denied for database");
+    drop(open(&at(&schema), Access::Make).expect("a store"));
+    for access in [Access::Make, Access::Write, Access::Read] {
+        let refused = open(&other, access).expect_err("it may not use the schema");
+        check(refused, "permission denied for schema");
+    }
+    admin.run(&format!(
+        "GRANT USAGE ON SCHEMA {name} TO {name}; \
+         GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {name}"
+    ));
+    let reader = open(&other, Access::Read).expect("it may read");
+    assert_eq!(reader.latest(9).expect("a list").len(), 0);
+    let writer = open(&other, Access::Write).expect("it may try");
+    let refused = begin(&*writer, 1, "a-model").expect_err("it may not write");
+    check(refused, "permission denied for table runs");
+    let refused = writer.settle("shop", "/a", None);
+    check(
+        refused.expect_err("it may not write"),
+        "permission denied for table repositories",
+    );
+    drop((reader, writer));
+    admin.run(&format!("DROP OWNED BY {name}; DROP ROLE {name}"));
+}
+
 /// What the first version made, with one of everything that has a name.
 const VERSION_1: [&str; 3] = [
     include_str!("../../src/postgres/tables.sql"),

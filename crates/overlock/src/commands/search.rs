@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::config::ConfigSource;
 use crate::draw::{self, FAINT, NEW, STRONG};
-use crate::embedding::EmbeddingSource;
+use crate::embedding::{Embedder, EmbeddingSource};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs;
@@ -148,7 +148,7 @@ impl Search {
             limit: self.limit,
         };
         let hits = match &store {
-            Some(store) => self.find(&**store, &query)?,
+            Some(store) => self.find(&**store, &query, embedder.as_ref())?,
             None => Vec::new(),
         };
         self.tell(&hits, &words)?;
@@ -167,8 +167,16 @@ impl Search {
     }
 
     /// What is found. That nothing is says little of a repository that is not there.
-    fn find(&self, store: &dyn Store, query: &Query<'_>) -> Result<Vec<Hit>, Failure> {
-        let failed = |source| Failure::Store { source };
+    fn find(
+        &self,
+        store: &dyn Store,
+        query: &Query<'_>,
+        embedder: Option<&Embedder>,
+    ) -> Result<Vec<Hit>, Failure> {
+        let failed = |source| match embedder {
+            Some(embedder) => embedder.unfit(source),
+            None => Failure::Store { source },
+        };
         let hits = store.search(query).map_err(failed)?;
         if let (Some(name), true) = (&self.repository, hits.is_empty()) {
             let known = store.repositories().map_err(failed)?;
@@ -226,7 +234,7 @@ fn no_repository(name: &str, known: &[&str]) -> Failure {
     let quoted = |name: &&str| format!("`{name}`");
     let hint = match suggest::nearest(name, known.iter().copied()) {
         _ if known.is_empty() => "`overlock index DIR` keeps what is searched".to_owned(),
-        Some(near) if known.len() == 1 => format!("did you mean `{near}`? There is no other"),
+        _ if known.len() == 1 => format!("the only one is `{}`", known[0]),
         near => {
             let shown: Vec<String> = known.iter().take(SHOWN).map(quoted).collect();
             let more = known.len() - shown.len();
@@ -235,7 +243,7 @@ fn no_repository(name: &str, known: &[&str]) -> Failure {
                 more => format!(" and {more} more"),
             };
             let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-            format!("{near}There are {}{more}", shown.join(", "))
+            format!("{near}there are {}{more}", shown.join(", "))
         }
     };
     Failure::Usage {

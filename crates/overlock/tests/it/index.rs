@@ -303,19 +303,23 @@ fn a_repository_that_is_not_there_is_told_with_those_that_are() {
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(
         run.stderr.contains("there is no repository `shpo`")
-            && run.stderr.contains("hint: did you mean `shop`?"),
+            && run.stderr.contains("hint: the only one is `shop`"),
         "{}",
         run.stderr
     );
     let docs = shop.folder.path().join("src/docs").display().to_string();
     overlock(&["index", &docs, "--store", &shop.store], "");
-    let run = shop.search(&["orders", "--repository", "zeppelin", "--json"]);
-    assert_eq!(run.code, 2);
-    assert!(
-        run.stderr.contains("hint: There are `docs`, `shop`"),
-        "{}",
-        run.stderr
-    );
+    for (asked, told) in [
+        ("zeppelin", "hint: there are `docs`, `shop`\n"),
+        (
+            "shpo",
+            "hint: did you mean `shop`? there are `docs`, `shop`\n",
+        ),
+    ] {
+        let run = shop.search(&["orders", "--repository", asked, "--json"]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
     // One that is there has nothing to say, which is an answer.
     let run = shop.search(&["zeppelin", "--repository", "docs"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
@@ -445,6 +449,15 @@ struct Vectors {
 
 impl Vectors {
     fn new(fails_at: usize) -> Self {
+        Self::answering(fails_at, None)
+    }
+
+    /// A server that has the same vector for every text.
+    fn always(vector: Value) -> Self {
+        Self::answering(0, Some(vector))
+    }
+
+    fn answering(fails_at: usize, always: Option<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("http://{}/v1", listener.local_addr().expect("it has one"));
         let calls = Arc::new(AtomicUsize::new(0));
@@ -452,14 +465,14 @@ impl Vectors {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let call = counted.fetch_add(1, Ordering::Relaxed) + 1;
-                answer(stream, call == fails_at);
+                answer(stream, call == fails_at, always.as_ref());
             }
         });
         Self { address, calls }
     }
 }
 
-fn answer(mut stream: TcpStream, fails: bool) {
+fn answer(mut stream: TcpStream, fails: bool, always: Option<&Value>) {
     let mut reader = BufReader::new(stream.try_clone().expect("it can be cloned"));
     let mut length = 0;
     let mut line = String::new();
@@ -479,7 +492,9 @@ fn answer(mut stream: TcpStream, fails: bool) {
         .map(|(index, text)| {
             let text = text.as_str().unwrap_or_default().to_lowercase();
             let count = |word: &str| text.matches(word).count();
-            json!({ "index": index, "embedding": [1, count("close"), count("note"), count("table")] })
+            let counted = || json!([1, count("close"), count("note"), count("table")]);
+            let vector = always.cloned().unwrap_or_else(counted);
+            json!({ "index": index, "embedding": vector })
         })
         .collect();
     let (status, body) = if fails {
@@ -496,6 +511,44 @@ fn answer(mut stream: TcpStream, fails: bool) {
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
+}
+
+#[test]
+fn vectors_that_cannot_be_used_are_told_with_who_made_them() {
+    let shop = Shop::new("index-unfit");
+    let good = Vectors::new(0);
+    let embed = ["--embed", "tiny", "--upstream"];
+    let run = shop.index(&[&embed[..], &[&good.address]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for (vector, told) in [
+        (
+            json!([1, 2, 3]),
+            "for the model `tiny`: it has 3 numbers, those of the model have 4",
+        ),
+        (json!([0, 0, 0, 0]), "is nothing but zeros"),
+    ] {
+        let server = Vectors::always(vector);
+        let embed = [&embed[..], &[&server.address]].concat();
+        shop.write("New.cs", format!("class New {{ }} // {told}"));
+        let host = server.address.replace("http://", "").replace("/v1", "");
+        for run in [
+            shop.index(&embed),
+            shop.search(&[&embed[..], &["orders"]].concat()),
+        ] {
+            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
+            assert!(
+                run.stderr.contains(told) && run.stderr.contains(&host),
+                "{}",
+                run.stderr
+            );
+            let hint = run.stderr.lines().find(|line| line.starts_with("hint: "));
+            assert!(
+                hint.is_some_and(|hint| hint.contains("--embed")),
+                "{}",
+                run.stderr
+            );
+        }
+    }
 }
 
 #[test]

@@ -149,7 +149,10 @@ impl Index {
             ));
             return Ok(Ending::Stopped(signal));
         }
-        let is_unread = indexed.skipped.iter().any(|skipped| skipped.why.is_unread());
+        let is_unread = indexed
+            .skipped
+            .iter()
+            .any(|skipped| skipped.why.is_unread());
         Ok(Ending::whole_if(!is_unread))
     }
 }
@@ -211,7 +214,7 @@ fn fill(
     progress.end();
     filled.map_err(|error| match error {
         VectorsError::Embed(source) => Failure::Upstream { source },
-        VectorsError::Store(source) => Failure::Store { source },
+        VectorsError::Store(source) => embedder.unfit(source),
     })
 }
 
