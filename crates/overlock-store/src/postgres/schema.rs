@@ -114,10 +114,9 @@ pub(super) fn find_vectors(
     match made {
         _ if is_known => {}
         // A server that refuses has no vectors, one that is gone has nothing.
-        Err(StoreError::Forbidden { .. }) => return Ok(false),
         Err(StoreError::Database(cause)) if is_refusal(&cause) => return Ok(false),
+        Err(StoreError::Forbidden { .. }) | Ok(()) => return Ok(false),
         Err(error) => return Err(error),
-        Ok(()) => return Ok(false),
     }
     pool.write(|connection| {
         connection.execute(lock, &[&MAKING])?;

@@ -281,6 +281,50 @@ fn tables_of_a_later_version_are_left_alone() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn words_that_are_everywhere_are_known_and_rare_ones_still_decide() {
+    let schema = Schema::new();
+    let store = open(&at(&schema), Access::Make).expect("a store");
+    let sketches: Vec<Sketch> = (0..150)
+        .map(|file| {
+            let sketch = Sketch::new(&format!("{file}.cs"));
+            (0..20).fold(sketch, |sketch, node| {
+                let text = if (file, node) == (140, 7) {
+                    "common zeppelin".to_owned()
+                } else {
+                    format!("common words of {}", (file * node) % 50)
+                };
+                sketch.node(NodeKind::Method, &format!("A{file}.B{node}"), &text)
+            })
+        })
+        .collect();
+    put(&*store, &sketches);
+    let known = schema.admin().run(
+        "SELECT 'common' = ANY (most_common_elems::text::text[]) FROM pg_stats \
+         WHERE schemaname = current_schema() AND tablename = 'nodes' AND attname = 'words'",
+    );
+    assert_eq!(known, ["t"]);
+    for (text, first) in [
+        ("common zeppelin", "A140.B7"),
+        ("zeppelin common nowhere", "A140.B7"),
+    ] {
+        let query = Query {
+            search: Search::Keyword(text),
+            filter: Filter::default(),
+            limit: 5,
+        };
+        let hits = store.search(&query).expect("hits");
+        assert_eq!(hits[0].node.qualified, first, "{text}");
+    }
+    let query = Query {
+        search: Search::Keyword("common words"),
+        filter: Filter::default(),
+        limit: 500,
+    };
+    assert!(store.search(&query).expect("hits").len() >= 300);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
 fn a_user_without_rights_is_told_so_and_no_password_is() {
     let schema = Schema::new();
     let admin = schema.admin();
