@@ -193,9 +193,8 @@ mod tests {
             for (message, said) in messages.iter().rev().zip(said.iter().rev()) {
                 prop_assert_eq!(&message["content"], said.text);
                 let name = message["name"].as_str().unwrap_or_default();
-                prop_assert!(name.len() <= 64 && name.bytes().all(|byte| {
-                    byte.is_ascii_alphanumeric() || b"_-".contains(&byte)
-                }));
+                let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+                prop_assert!(name.len() <= 64 && name.bytes().all(is_plain));
             }
             prop_assert!(ChatRequest::from_value(request).is_ok());
         }
