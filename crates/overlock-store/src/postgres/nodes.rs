@@ -83,11 +83,11 @@ impl Nodes for Postgres {
             connection.execute(
                 "INSERT INTO repositories (name, digest, folder) VALUES ($1, $2, $3) \
                  ON CONFLICT (digest) DO UPDATE SET folder = excluded.folder \
-                 WHERE repositories.folder IS NOT DISTINCT FROM $4",
+                 WHERE repositories.folder IS NULL OR repositories.folder = $4",
                 &[&kept(repository), &digest, &folder, &instead_of.map(kept)],
             )?;
-            let find = "SELECT coalesce(folder, $2) AS folder FROM repositories WHERE digest = $1";
-            let row = connection.query_one(find, &[&digest, &folder])?;
+            let find = "SELECT folder FROM repositories WHERE digest = $1";
+            let row = connection.query_one(find, &[&digest])?;
             Ok(given(row.try_get("folder")?))
         })
     }

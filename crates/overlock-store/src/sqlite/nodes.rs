@@ -78,12 +78,13 @@ impl Nodes for Sqlite {
             transaction
                 .prepare_cached(
                     "INSERT INTO repositories (name, folder) VALUES (?1, ?2) \
-                     ON CONFLICT (name) DO UPDATE SET folder = ?2 WHERE folder IS ?3",
+                     ON CONFLICT (name) DO UPDATE SET folder = ?2 \
+                     WHERE folder IS NULL OR folder = ?3",
                 )?
                 .execute(params![repository, folder, instead_of])?;
-            let mut select = transaction
-                .prepare_cached("SELECT coalesce(folder, ?2) FROM repositories WHERE name = ?1")?;
-            Ok(select.query_row([repository, folder], |row| row.get(0))?)
+            let mut select =
+                transaction.prepare_cached("SELECT folder FROM repositories WHERE name = ?1")?;
+            Ok(select.query_row([repository], |row| row.get(0))?)
         })
     }
 

@@ -190,7 +190,9 @@ pub(crate) fn a_repository_is_made_from_one_folder_until_another_takes_its_place
     store
         .remove_files("shop", &["src/Order.cs"])
         .expect("it goes");
-    assert_eq!(settle("/a/src", None), "/a/src");
+    // Whoever expects another to have had it is the first all the same.
+    assert_eq!(settle("/c/src", Some("/b/src")), "/c/src");
+    assert_eq!(settle("/a/src", None), "/c/src");
 }
 
 pub(crate) fn names_of_any_length_are_names(fresh: &Fresh) {
