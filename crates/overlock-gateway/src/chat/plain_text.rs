@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::reading::{Found, Kind, Reading};
-use super::{Continues, Job};
+use super::{Continues, Job, skimmed};
 use crate::record::Recording;
 
 #[derive(Deserialize)]
@@ -58,6 +58,11 @@ pub(crate) fn usage_of(job: &Job, answer: &[u8]) -> Option<Usage> {
 fn glance(answer: &[u8]) -> Option<Usage> {
     // Read as text, its strings need not be looked at once more.
     let answer = str::from_utf8(answer).ok()?;
+    skimmed::usage_of(answer).or_else(|| read(answer))
+}
+
+/// The same of any answer there may be.
+fn read(answer: &str) -> Option<Usage> {
     let completion: Completion<'_> = serde_json::from_str(answer).ok()?;
     let is_plain = completion.error.is_none() && completion.choices.iter().all(is_plain);
     let told = completion.usage.unwrap_or_default();
@@ -150,6 +155,113 @@ mod tests {
             |answer| answer["usage"] = json!({ "prompt_tokens": -1 }),
             false,
         );
+    }
+
+    /// Values as they are in answers, and others.
+    fn values() -> impl Strategy<Value = String> {
+        let said = prop::sample::select(vec![
+            "null",
+            "true",
+            "0",
+            "7",
+            "110",
+            "01",
+            "-1",
+            "1.5",
+            "1e3",
+            "9999999999999999999",
+            "[]",
+            "{}",
+            "[1, null]",
+            "{\"a\": [{}]}",
+            "\"stop\"",
+            "\"length\"",
+            "\"It does.\"",
+            "\" {\\\"a\\\": 1}\"",
+            "\"\\n[1\"",
+            "\"a\\u00e9\"",
+            "\"\\x\"",
+            "\"a\tb\"",
+            "\"[é\"",
+        ]);
+        said.prop_map(str::to_owned)
+    }
+
+    /// Objects of some of these members, some of them twice.
+    fn objects(
+        names: &'static [&'static str],
+        value: BoxedStrategy<String>,
+    ) -> BoxedStrategy<String> {
+        let usual = prop::sample::select(names);
+        let space = prop::sample::select(vec!["", " ", "\n\t"]);
+        let member = (usual, value, space)
+            .prop_map(|(name, value, space)| format!("{space}\"{name}\"{space}:{value}{space}"));
+        prop::collection::vec(member, 0..5)
+            .prop_map(|members| format!("{{{}}}", members.join(",")))
+            .boxed()
+    }
+
+    fn answers() -> impl Strategy<Value = String> {
+        let message = objects(&["content", "role", "tool_calls"], values().boxed());
+        let good = Just(r#"{"role": "assistant", "content": "It \"does\"."}"#.to_owned());
+        let message = prop_oneof![3 => good, 1 => message];
+        let choice = message.clone().prop_map(|message| {
+            format!(r#"{{"index":0,"message":{message},"finish_reason":"stop"}}"#)
+        });
+        let member = prop_oneof![message, values()].boxed();
+        let other = objects(&["finish_reason", "message", "index"], member);
+        let choice = prop_oneof![3 => choice, 1 => other];
+        let choices = prop::collection::vec(choice, 0..3);
+        let choices = choices.prop_map(|choices| format!("[{}]", choices.join(", ")));
+        let usage = objects(
+            &["prompt_tokens", "completion_tokens", "details"],
+            values().boxed(),
+        );
+        let good = Just(r#"{"prompt_tokens":110,"completion_tokens":20}"#.to_owned());
+        let usage = prop_oneof![3 => good, 1 => usage, 1 => values()];
+        let rest = objects(
+            &["error", "id", "created", "usage", "choices"],
+            values().boxed(),
+        );
+        let plain = (choices, usage, rest).prop_map(|(choices, usage, rest)| {
+            let rest = rest[1..rest.len() - 1].to_owned();
+            let comma = if rest.is_empty() { "" } else { "," };
+            format!(r#"{{"choices": {choices}, "usage": {usage}{comma}{rest}}}"#)
+        });
+        let cut = (plain.clone(), any::<prop::sample::Index>(), "[ \\]}\",x0]?").prop_map(
+            |(text, at, other)| {
+                let at = text.ceil_char_boundary(at.index(text.len()));
+                let end = text.ceil_char_boundary(at + 1);
+                format!("{}{other}{}", &text[..at], &text[end..])
+            },
+        );
+        prop_oneof![2 => plain, 1 => cut]
+    }
+
+    #[test]
+    fn ordinary_answers_are_only_skimmed() {
+        for text in [
+            r#"{"choices":[{"message":{"content":"It\n does."},"finish_reason":"stop"}]}"#,
+            r#"{ "id": "1", "created": 17, "choices": [ { "index": 0, "logprobs": null,
+                "message": { "role": "assistant", "content": "It \"does\", é.", "tool_calls": null,
+                "annotations": [] }, "finish_reason": "stop" } ],
+                "usage": { "prompt_tokens": 110, "completion_tokens": 20, "details": { "a": [0, 1] } },
+                "error": null } "#,
+        ] {
+            let skimmed = skimmed::usage_of(text);
+            assert!(skimmed.is_some(), "{text}");
+            assert_eq!(skimmed, read(text), "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn who_skims_says_what_who_reads_says_or_nothing(answer in answers()) {
+            let skimmed = skimmed::usage_of(&answer);
+            prop_assert!(skimmed.is_none() || skimmed == read(&answer), "{}", answer);
+        }
     }
 
     proptest! {
