@@ -158,7 +158,7 @@ mod tests {
     }
 
     /// Values as they are in answers, and others.
-    fn values() -> impl Strategy<Value = String> {
+    fn values() -> impl Strategy<Value = String> + Clone {
         let said = prop::sample::select(vec![
             "null",
             "true",
@@ -187,46 +187,53 @@ mod tests {
         said.prop_map(str::to_owned)
     }
 
-    /// Objects of some of these members, some of them twice.
-    fn objects(
-        names: &'static [&'static str],
-        value: BoxedStrategy<String>,
-    ) -> BoxedStrategy<String> {
-        let usual = prop::sample::select(names);
-        let space = prop::sample::select(vec!["", " ", "\n\t"]);
-        let member = (usual, value, space)
-            .prop_map(|(name, value, space)| format!("{space}\"{name}\"{space}:{value}{space}"));
-        prop::collection::vec(member, 0..5)
-            .prop_map(|members| format!("{{{}}}", members.join(",")))
-            .boxed()
+    /// Mostly what is usual, else anything.
+    fn mostly(usual: &'static str) -> impl Strategy<Value = String> + Clone {
+        prop_oneof![12 => Just(usual.to_owned()), 1 => values()]
+    }
+
+    /// Rarely one more member, which may be there already.
+    fn more(names: &'static [&'static str]) -> impl Strategy<Value = String> + Clone {
+        let member = (prop::sample::select(names), values());
+        let member = member.prop_map(|(name, value)| format!(" ,\n\"{name}\" :\t{value}"));
+        prop_oneof![12 => Just(String::new()), 1 => member]
     }
 
     fn answers() -> impl Strategy<Value = String> {
-        let message = objects(&["content", "role", "tool_calls"], values().boxed());
-        let good = Just(r#"{"role": "assistant", "content": "It \"does\"."}"#.to_owned());
-        let message = prop_oneof![3 => good, 1 => message];
-        let choice = message.clone().prop_map(|message| {
-            format!(r#"{{"index":0,"message":{message},"finish_reason":"stop"}}"#)
+        let message = (
+            mostly("\"It \\\"does\\\".\""),
+            mostly("null"),
+            more(&["content", "tool_calls", "refusal"]),
+        );
+        let message = message.prop_map(|(content, calls, more)| {
+            format!(r#"{{"content": {content},"tool_calls":{calls}{more}}}"#)
         });
-        let member = prop_oneof![message, values()].boxed();
-        let other = objects(&["finish_reason", "message", "index"], member);
-        let choice = prop_oneof![3 => choice, 1 => other];
+        let choice = (
+            prop_oneof![12 => message, 1 => values()],
+            mostly("\"stop\""),
+            more(&["message", "finish_reason", "index"]),
+        );
+        let choice = choice.prop_map(|(message, finish, more)| {
+            format!(r#"{{"message":{message}, "finish_reason":{finish}{more}}}"#)
+        });
         let choices = prop::collection::vec(choice, 0..3);
         let choices = choices.prop_map(|choices| format!("[{}]", choices.join(", ")));
-        let usage = objects(
-            &["prompt_tokens", "completion_tokens", "details"],
-            values().boxed(),
+        let usage = (
+            mostly("110"),
+            mostly("20"),
+            more(&["prompt_tokens", "completion_tokens", "details"]),
         );
-        let good = Just(r#"{"prompt_tokens":110,"completion_tokens":20}"#.to_owned());
-        let usage = prop_oneof![3 => good, 1 => usage, 1 => values()];
-        let rest = objects(
-            &["error", "id", "created", "usage", "choices"],
-            values().boxed(),
+        let usage = usage.prop_map(|(input, output, more)| {
+            format!(r#"{{"prompt_tokens":{input},"completion_tokens":{output}{more}}}"#)
+        });
+        let plain = (
+            prop_oneof![12 => choices, 1 => values()],
+            prop_oneof![12 => usage, 1 => values()],
+            mostly("null"),
+            more(&["choices", "usage", "error", "id"]),
         );
-        let plain = (choices, usage, rest).prop_map(|(choices, usage, rest)| {
-            let rest = rest[1..rest.len() - 1].to_owned();
-            let comma = if rest.is_empty() { "" } else { "," };
-            format!(r#"{{"choices": {choices}, "usage": {usage}{comma}{rest}}}"#)
+        let plain = plain.prop_map(|(choices, usage, error, more)| {
+            format!(r#"{{"choices": {choices}, "usage": {usage},"error":{error}{more}}}"#)
         });
         let cut = (plain.clone(), any::<prop::sample::Index>(), "[ \\]}\",x0]?").prop_map(
             |(text, at, other)| {
