@@ -4,12 +4,12 @@
 //! is right is then read, and looked at together. What follows from a mistake that was told is not
 //! told again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::doubts::doubts;
-use super::explain::{Fault, Spot, faults, within};
+use super::explain::{Fault, Spot, hold, within};
 use super::findings::{Findings, Report, clipped, span_of};
 use super::schema::{Part, edge_types};
 use super::tree::{self, Kind, Node, Span};
@@ -35,6 +35,7 @@ pub fn read(name: &str, text: &str, options: &ReadOptions<'_>) -> Checked {
             report: &mut report,
             settings: Map::new(),
             settings_node: None,
+            faulty: HashSet::new(),
         };
         check.pipeline(name, &mut prompts)
     });
@@ -105,6 +106,8 @@ struct Check<'a, 'n, 't> {
     /// The settings of the file, with those from outside over them.
     settings: Map<String, Value>,
     settings_node: Option<&'n Node>,
+    /// The settings that were complained about already.
+    faulty: HashSet<String>,
 }
 
 impl<'n> Check<'_, 'n, '_> {
@@ -138,13 +141,12 @@ impl<'n> Check<'_, 'n, '_> {
 
     /// Holds a part against its schema; whether it is as it must be.
     fn hold(&mut self, part: Part, value: &Value, node: &Node) -> bool {
-        let faults = faults(part, value, Some(node));
-        let is_right = faults.is_empty();
-        for fault in faults {
+        let verdict = hold(part, value, Some(node));
+        for fault in verdict.faults {
             let span = spot(node, &fault);
             self.report.error(span, fault.message, fault.help);
         }
-        is_right
+        verdict.is_right
     }
 
     fn read_settings(&mut self) -> Option<Settings> {
@@ -159,10 +161,10 @@ impl<'n> Check<'_, 'n, '_> {
         }
         self.settings = settings;
         let value = Value::Object(self.settings.clone());
-        let faults = faults(Part::Settings, &value, node);
-        let is_right = faults.is_empty();
-        for fault in faults {
+        let verdict = hold(Part::Settings, &value, node);
+        for fault in verdict.faults {
             let (Spot::Key(path) | Spot::Value(path) | Spot::Missing(path)) = &fault.spot;
+            self.faulty.extend(path.first().cloned());
             match path.first() {
                 Some(name) if self.options.settings.contains_key(name) => {
                     self.at_setting(name, &fault.message, &fault.help);
@@ -186,7 +188,7 @@ impl<'n> Check<'_, 'n, '_> {
             let help = "leave it out for the model's own, or name one such as `o200k_base` or `approx:chars/4`";
             self.at_setting("token_counter", &message, help);
         }
-        if !is_right {
+        if !verdict.is_right {
             return None;
         }
         match serde_json::from_value(value) {
@@ -400,6 +402,9 @@ impl<'n> Check<'_, 'n, '_> {
             return;
         };
         let Err(help) = is_right(value) else { return };
+        if self.faulty.contains(name) {
+            return;
+        }
         let message = format!("`settings.{}` must be {what}", clipped(name));
         self.at_setting(name, &message, &help);
     }

@@ -27,8 +27,16 @@ pub(super) enum Spot {
     Missing(Vec<String>),
 }
 
-/// How a part differs from its schema. The node is what it was read from, if that is the file.
-pub(super) fn faults(part: Part, value: &Value, node: Option<&Node>) -> Vec<Fault> {
+/// What became of a part that was held against its schema.
+pub(super) struct Verdict {
+    /// Whether it is as it must be.
+    pub(super) is_right: bool,
+    /// How it differs, without what was told already.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Holds a part against its schema. The node is what it was read from, if that is the file.
+pub(super) fn hold(part: Part, value: &Value, node: Option<&Node>) -> Verdict {
     let judge = judge(part);
     let errors: Vec<ValidationError<'_>> = judge.validator.iter_errors(value).collect();
     let unknown: Vec<(Vec<String>, &str)> = errors
@@ -77,7 +85,10 @@ pub(super) fn faults(part: Part, value: &Value, node: Option<&Node>) -> Vec<Faul
         }
         faults.push(place.wrong(error));
     }
-    faults
+    Verdict {
+        is_right: errors.is_empty(),
+        faults,
+    }
 }
 
 fn path(error: &ValidationError<'_>) -> Vec<String> {
@@ -316,9 +327,11 @@ fn found(value: &Value) -> String {
 
 /// A number with its digits in groups of three.
 fn grouped(number: &Value) -> String {
-    match number.as_u64() {
-        Some(number) => thousands(number),
-        None => number.to_string(),
+    match (number.as_u64(), number.as_f64()) {
+        (Some(number), _) => thousands(number),
+        // `1.0` is how a schema says 1.
+        (None, Some(number)) => number.to_string(),
+        (None, None) => number.to_string(),
     }
 }
 

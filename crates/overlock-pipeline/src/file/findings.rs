@@ -231,7 +231,14 @@ impl<'t> Report<'t> {
             self.found.truncate(MOST_PROBLEMS);
             self.found.sort_by_key(place);
             let end = self.text.len();
-            self.error(end..end, format!("and {more} more"), "");
+            // Errors stand first, so that what is left out is no worse than what was told.
+            let severity = if self.has_errors() {
+                Severity::Error
+            } else {
+                Severity::Warning
+            };
+            let message = format!("and {more} more");
+            self.push(severity, Some(end..end), message, String::new());
         }
         let found = std::mem::take(&mut self.found).into_iter();
         found.map(|found| self.placed(found)).collect()
