@@ -4,7 +4,7 @@ use overlock_pipeline::{Checked, Measure, Measures, ReadOptions, read};
 use serde_json::{Map, Value};
 
 /// A pipeline with a step of every action, without a mistake.
-pub const WHOLE: &str = r####"pipeline:
+pub(crate) const WHOLE: &str = r####"pipeline:
   name: answer_from_code
   settings:
     entry_step_id: history
@@ -116,7 +116,7 @@ pub const WHOLE: &str = r####"pipeline:
 "####;
 
 /// A quarter of a token for each character, and the windows of two models.
-pub struct Quarters;
+pub(crate) struct Quarters;
 
 impl Measures for Quarters {
     fn measure(&self, model: &str, text: &str) -> Option<Measure> {
@@ -147,12 +147,16 @@ fn prompt(folder: &str, key: &str) -> Result<String, String> {
 }
 
 /// Reads a file.
-pub fn reading(text: &str) -> Checked {
+pub(crate) fn reading(text: &str) -> Checked {
     reading_with(text, &Map::new(), None)
 }
 
 /// Reads a file with settings and a model from outside.
-pub fn reading_with(text: &str, settings: &Map<String, Value>, model: Option<&str>) -> Checked {
+pub(crate) fn reading_with(
+    text: &str,
+    settings: &Map<String, Value>,
+    model: Option<&str>,
+) -> Checked {
     let options = ReadOptions {
         settings,
         model,

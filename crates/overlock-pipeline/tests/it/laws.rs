@@ -10,10 +10,16 @@ fn check_laws(text: &str) -> Result<(), TestCaseError> {
     let checked = reading(text);
     let lines: Vec<&str> = text.split('\n').collect();
     for problem in &checked.problems {
-        prop_assert!(problem.line >= 1 && problem.line <= lines.len(), "{problem:?}");
+        prop_assert!(
+            problem.line >= 1 && problem.line <= lines.len(),
+            "{problem:?}"
+        );
         let line = lines[problem.line - 1];
         let columns = line.chars().count() + 1;
-        prop_assert!(problem.column >= 1 && problem.column <= columns, "{problem:?}");
+        prop_assert!(
+            problem.column >= 1 && problem.column <= columns,
+            "{problem:?}"
+        );
         prop_assert!(problem.span.end <= text.len() && problem.span.start <= problem.span.end);
         let rendered = problem.render("a file.yaml", text);
         let is_plain = |character: char| character == '\n' || !character.is_control();
@@ -37,14 +43,54 @@ fn check_laws(text: &str) -> Result<(), TestCaseError> {
 
 /// Pieces that mean something to YAML or to a pipeline.
 const PIECES: [&str; 40] = [
-    "\n", "  ", "\t", ":", ": ", "- ", "? ", "&a ", "*a", "!!int ", "<<: ", "{", "}", "[", "]",
-    "\"", "'", "|\n", ">\n", "#", "---\n", "...\n", "%YAML 1.2\n", "pipeline:", "steps:", "id: x",
-    "action: route", "next: x", "null", "~", "1e9", "-1", ".5", "no", "\u{feff}", "\u{1b}[31m",
-    "é", "🦀", "\r\n", "\u{0}",
+    "\n",
+    "  ",
+    "\t",
+    ":",
+    ": ",
+    "- ",
+    "? ",
+    "&a ",
+    "*a",
+    "!!int ",
+    "<<: ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "'",
+    "|\n",
+    ">\n",
+    "#",
+    "---\n",
+    "...\n",
+    "%YAML 1.2\n",
+    "pipeline:",
+    "steps:",
+    "id: x",
+    "action: route",
+    "next: x",
+    "null",
+    "~",
+    "1e9",
+    "-1",
+    ".5",
+    "no",
+    "\u{feff}",
+    "\u{1b}[31m",
+    "é",
+    "🦀",
+    "\r\n",
+    "\u{0}",
 ];
 
 fn mutated() -> impl Strategy<Value = String> {
-    let change = (any::<prop::sample::Index>(), 0..12_usize, prop::sample::select(&PIECES[..]));
+    let change = (
+        any::<prop::sample::Index>(),
+        0..12_usize,
+        prop::sample::select(&PIECES[..]),
+    );
     prop::collection::vec(change, 1..4).prop_map(|changes| {
         let mut text = WHOLE.to_owned();
         for (place, cut, piece) in changes {
@@ -62,7 +108,11 @@ fn moved() -> impl Strategy<Value = String> {
     let lines = WHOLE.lines().count();
     (0..lines, 0..lines, any::<bool>()).prop_map(|(from, to, keeps)| {
         let mut lines: Vec<&str> = WHOLE.lines().collect();
-        let line = if keeps { lines[from] } else { lines.remove(from) };
+        let line = if keeps {
+            lines[from]
+        } else {
+            lines.remove(from)
+        };
         lines.insert(to.min(lines.len()), line);
         lines.join("\n")
     })
@@ -113,7 +163,11 @@ fn hostile_files_are_read_to_an_end() {
     let long = |piece: &str| piece.repeat((1 << 20) / piece.len());
     let texts = [
         bomb,
-        format!("a: &a \"{}\"\nb: [{}]", "x".repeat(500_000), "*a, ".repeat(1000)),
+        format!(
+            "a: &a \"{}\"\nb: [{}]",
+            "x".repeat(500_000),
+            "*a, ".repeat(1000)
+        ),
         long("["),
         long("{a: "),
         long("- "),
@@ -122,11 +176,19 @@ fn hostile_files_are_read_to_an_end() {
         long("\"\\u0041"),
         long("x: 1\n"),
         (0..60_000).map(|n| format!("k{n}: 1\n")).collect(),
-        format!("pipeline: {{{}}}", (0..40_000).map(|n| format!("k{n}: 1, ")).collect::<String>()),
+        format!(
+            "pipeline: {{{}}}",
+            (0..40_000)
+                .map(|n| format!("k{n}: 1, "))
+                .collect::<String>()
+        ),
         format!(
             "pipeline:\n  settings: {{entry_step_id: s0}}\n  steps:\n{}",
             (0..1000)
-                .map(|n| format!("    - {{id: s{n}, action: finalize, next: s{}}}\n", (n * 7 + 1) % 1000))
+                .map(|n| format!(
+                    "    - {{id: s{n}, action: finalize, next: s{}}}\n",
+                    (n * 7 + 1) % 1000
+                ))
                 .collect::<String>()
         ),
         format!(

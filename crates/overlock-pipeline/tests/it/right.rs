@@ -137,8 +137,14 @@ fn numbers_may_be_written_in_any_way_that_yaml_has() {
 #[test]
 fn an_alias_stands_for_what_its_anchor_is_at() {
     let text = WHOLE
-        .replace("{ source: user_question_en", "&part { source: user_question_en")
-        .replace("      next: choose\n", "        again: *part\n      next: choose\n");
+        .replace(
+            "{ source: user_question_en",
+            "&part { source: user_question_en",
+        )
+        .replace(
+            "      next: choose\n",
+            "        again: *part\n      next: choose\n",
+        );
     check_right(&text);
 }
 
@@ -189,7 +195,10 @@ fn the_schema_takes_what_is_read_and_refuses_what_is_not() {
         change("/pipeline/steps/0/top_k", json!("3")),
         change("/pipeline/steps/0/top_k", json!(null)),
         change("/pipeline/steps/0/action", json!("serch_nodes")),
-        change("/pipeline/steps/0", json!({ "id": "a", "action": "search_nodes", "topk": 3 })),
+        change(
+            "/pipeline/steps/0",
+            json!({ "id": "a", "action": "search_nodes", "topk": 3 }),
+        ),
         change("/pipeline/steps/0", json!({ "action": "search_nodes" })),
         change("/pipeline/steps", json!([])),
         change("/pipeline/settings/depth", json!("deep")),
@@ -199,6 +208,9 @@ fn the_schema_takes_what_is_read_and_refuses_what_is_not() {
     ];
     for file in wrong {
         assert!(!validator.is_valid(&file), "the schema takes {file}");
-        assert!(reading(&file.to_string()).pipeline.is_none(), "read takes {file}");
+        assert!(
+            reading(&file.to_string()).pipeline.is_none(),
+            "read takes {file}"
+        );
     }
 }

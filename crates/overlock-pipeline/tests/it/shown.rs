@@ -43,13 +43,18 @@ fn a_problem_is_json_for_machines() {
 #[test]
 fn long_lines_and_what_moves_the_cursor_do_not_break_a_message() {
     let long = "x".repeat(5000);
-    let text = format!("pipeline: {{name: a, steps: [{{id: \"{long}\", action: \"\\e[31m\u{202e}x\"}}], settings: {{entry_step_id: \"{long}\"}}}}");
+    let text = format!(
+        "pipeline: {{name: a, steps: [{{id: \"{long}\", action: \"\\e[31m\u{202e}x\"}}], settings: {{entry_step_id: \"y{long}\"}}}}"
+    );
     let problems = reading(&text).problems;
     assert!(problems.len() >= 2, "{problems:#?}");
     for problem in problems {
         let rendered = problem.render("a\u{1b}[1m.yaml", &text);
         assert!(!rendered.contains(['\u{1b}', '\u{202e}']), "{rendered:?}");
-        assert!(rendered.lines().all(|line| line.chars().count() < 1100), "{rendered}");
+        assert!(
+            rendered.lines().all(|line| line.chars().count() < 1100),
+            "{rendered}"
+        );
     }
 }
 
