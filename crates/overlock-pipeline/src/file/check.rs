@@ -4,15 +4,15 @@
 //! is right is then read, and looked at together. What follows from a mistake that was told is not
 //! told again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::doubts::doubts;
-use super::explain::{Fault, Spot, faults, within};
+use super::explain::{Fault, Spot, hold, within};
 use super::findings::{Findings, Report, clipped, span_of};
-use super::schema::{Part, edge_types};
-use super::tree::{self, Kind, Node, Span};
+use super::schema::{Part, edge_types, judge};
+use super::tree::{self, Entry, Kind, Node, Span};
 use super::window::check_windows;
 use super::{Checked, Pipeline, Prompts, ReadOptions, Step};
 use crate::actions::Action;
@@ -28,13 +28,15 @@ pub fn read(name: &str, text: &str, options: &ReadOptions<'_>) -> Checked {
     let mut prompts = Prompts::new();
     let root = tree::parse(text, &mut report);
     let pipeline = root.as_ref().and_then(|root| {
-        let body = body(root, &mut report)?;
+        let entry = body(root, &mut report)?;
         let mut check = Check {
-            body,
+            key: entry.key_span.clone(),
+            body: &entry.value,
             options,
             report: &mut report,
             settings: Map::new(),
             settings_node: None,
+            faulty: HashSet::new(),
         };
         check.pipeline(name, &mut prompts)
     });
@@ -57,7 +59,7 @@ fn no_pipeline(span: Span, report: &mut Report<'_>) {
 }
 
 /// What stands under `pipeline`.
-fn body<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<&'n Node> {
+fn body<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<&'n Entry> {
     for entry in root.entries() {
         if entry.key == "pipeline" {
             continue;
@@ -73,13 +75,12 @@ fn body<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<&'n Node> {
             help,
         );
     }
-    let body = root.get("pipeline");
-    if body.is_none() && root.entries().is_empty() {
+    if root.entries().is_empty() {
         no_pipeline(root.mark(), report);
     }
     let entry = root.entry("pipeline")?;
     if matches!(entry.value.kind, Kind::Map(_)) {
-        return body;
+        return Some(entry);
     }
     if !matches!(entry.value.kind, Kind::Broken) {
         report.error(
@@ -99,17 +100,22 @@ struct Draft<'n> {
 }
 
 struct Check<'a, 'n, 't> {
+    /// Where `pipeline` stands.
+    key: Span,
     body: &'n Node,
     options: &'a ReadOptions<'a>,
     report: &'a mut Report<'t>,
     /// The settings of the file, with those from outside over them.
     settings: Map<String, Value>,
     settings_node: Option<&'n Node>,
+    /// The settings that were complained about already.
+    faulty: HashSet<String>,
 }
 
 impl<'n> Check<'_, 'n, '_> {
     fn pipeline(&mut self, file_name: &str, prompts: &mut Prompts) -> Option<Pipeline> {
-        self.hold(Part::Envelope, &self.body.to_value(), self.body);
+        let key = self.key.clone();
+        self.hold(Part::Envelope, &self.body.to_value(), self.body, &key);
         let settings = self.read_settings();
         let drafts = self.drafts();
         let ids = self.ids(&drafts);
@@ -136,15 +142,14 @@ impl<'n> Check<'_, 'n, '_> {
         Some(pipeline)
     }
 
-    /// Holds a part against its schema; whether it is as it must be.
-    fn hold(&mut self, part: Part, value: &Value, node: &Node) -> bool {
-        let faults = faults(part, value, Some(node));
-        let is_right = faults.is_empty();
-        for fault in faults {
-            let span = spot(node, &fault);
+    /// Holds a part against its schema; whether it is as it must be. What it lacks is told at `key`.
+    fn hold(&mut self, part: Part, value: &Value, node: &Node, key: &Span) -> bool {
+        let verdict = hold(part, value, Some(node));
+        for fault in verdict.faults {
+            let span = spot(node, key, &fault);
             self.report.error(span, fault.message, fault.help);
         }
-        is_right
+        verdict.is_right
     }
 
     fn read_settings(&mut self) -> Option<Settings> {
@@ -159,21 +164,17 @@ impl<'n> Check<'_, 'n, '_> {
         }
         self.settings = settings;
         let value = Value::Object(self.settings.clone());
-        let faults = faults(Part::Settings, &value, node);
-        let is_right = faults.is_empty();
-        for fault in faults {
+        let verdict = hold(Part::Settings, &value, node);
+        for fault in verdict.faults {
             let (Spot::Key(path) | Spot::Value(path) | Spot::Missing(path)) = &fault.spot;
+            self.faulty.extend(path.first().cloned());
             match path.first() {
                 Some(name) if self.options.settings.contains_key(name) => {
                     self.at_setting(name, &fault.message, &fault.help);
                 }
                 _ => {
-                    let span = match (&fault.spot, self.body.entry("settings")) {
-                        (Spot::Missing(path), Some(entry)) if path.is_empty() => {
-                            entry.key_span.clone()
-                        }
-                        _ => spot(node?, &fault),
-                    };
+                    let entry = self.body.entry("settings")?;
+                    let span = spot(&entry.value, &entry.key_span, &fault);
                     self.report.error(span, fault.message, fault.help);
                 }
             }
@@ -186,7 +187,7 @@ impl<'n> Check<'_, 'n, '_> {
             let help = "leave it out for the model's own, or name one such as `o200k_base` or `approx:chars/4`";
             self.at_setting("token_counter", &message, help);
         }
-        if !is_right {
+        if !verdict.is_right {
             return None;
         }
         match serde_json::from_value(value) {
@@ -207,7 +208,9 @@ impl<'n> Check<'_, 'n, '_> {
                 .error_outside(format!("`--set {}`: {message}", clipped(name)), help);
             return;
         }
-        let Some(node) = self.settings_node else { return };
+        let Some(node) = self.settings_node else {
+            return;
+        };
         self.report.error(span_of(node, &[name]), message, help);
     }
 
@@ -272,7 +275,7 @@ impl<'n> Check<'_, 'n, '_> {
             return None;
         };
         let value = node.to_value();
-        if !self.hold(Part::Step(name), &value, node) {
+        if !self.hold(Part::Step(name), &value, node, &span) {
             return None;
         }
         match Action::read(name, value)? {
@@ -391,15 +394,20 @@ impl<'n> Check<'_, 'n, '_> {
     ) {
         let Some(value) = self.settings.get(name) else {
             let names: Vec<&str> = self.settings.keys().map(String::as_str).collect();
+            // The name of a setting that every pipeline may have is right as it is.
+            let is_known = judge(Part::Settings).keys(&[]).contains(&name);
             let help = match nearest(name, names) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None => format!("add `{}: …` under `settings`", clipped(name)),
+                Some(name) if !is_known => format!("did you mean `{name}`?"),
+                _ => format!("add `{}: …` under `settings`", clipped(name)),
             };
             let message = format!("`settings.{}` is missing", clipped(name));
             self.report.error(span_of(node, place), message, help);
             return;
         };
         let Err(help) = is_right(value) else { return };
+        if self.faulty.contains(name) {
+            return;
+        }
         let message = format!("`settings.{}` must be {what}", clipped(name));
         self.at_setting(name, &message, &help);
     }
@@ -459,7 +467,11 @@ impl<'n> Check<'_, 'n, '_> {
             Err(reason) => self.report.error(
                 span,
                 format!("the prompt `{}` cannot be read: {reason}", clipped(key)),
-                format!("it is looked for in `{}/{}.txt`", clipped(folder), clipped(key)),
+                format!(
+                    "it is looked for in `{}/{}.txt`",
+                    clipped(folder),
+                    clipped(key)
+                ),
             ),
         }
     }
@@ -479,7 +491,7 @@ impl<'n> Check<'_, 'n, '_> {
 
     /// A setting that nobody names is a mistake.
     fn check_unknown_settings(&mut self, drafts: &[Draft<'_>]) {
-        let own = super::schema::judge(Part::Settings);
+        let own = judge(Part::Settings);
         let mut names = own.keys(&[]);
         let keys = drafts.iter().flat_map(|draft| draft.node.entries());
         let named = keys.filter(|entry| entry.key.ends_with("_from_settings"));
@@ -494,9 +506,7 @@ impl<'n> Check<'_, 'n, '_> {
             let message = format!("no step names the setting `{}`", clipped(&name));
             let help = match nearest(&name, names.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
-                None => {
-                    "take it out, or name it in a step by `…_from_settings`".to_owned()
-                }
+                None => "take it out, or name it in a step by `…_from_settings`".to_owned(),
             };
             if self.options.settings.contains_key(&name) {
                 self.at_setting(&name, &message, &help);
@@ -531,21 +541,21 @@ fn named_step<'n>(node: &'n Node, key: &str) -> Option<(Vec<String>, &'n str)> {
     Some((vec![key.to_owned()], step))
 }
 
-/// Where a fault is told.
-fn spot(node: &Node, fault: &Fault) -> Span {
+/// Where a fault is told; `key` is where the whole part is named.
+fn spot(node: &Node, key: &Span, fault: &Fault) -> Span {
     match &fault.spot {
-        Spot::Value(path) => span_of(node, path),
+        Spot::Missing(path) if path.is_empty() => key.clone(),
+        Spot::Value(path) | Spot::Missing(path) => span_of(node, path),
         Spot::Key(path) => {
-            let (key, holder) = path.split_last().map_or(("", path.as_slice()), |(key, rest)| {
-                (key.as_str(), rest)
-            });
+            let (key, holder) = path
+                .split_last()
+                .map_or(("", path.as_slice()), |(key, rest)| (key.as_str(), rest));
             let holder = within(node, holder);
             match holder.and_then(|holder| holder.entry(key)) {
                 Some(entry) => entry.key_span.clone(),
                 None => node.mark(),
             }
         }
-        Spot::Missing(path) => span_of(node, path),
     }
 }
 

@@ -127,7 +127,8 @@ impl Doubts<'_, '_> {
     fn guards_nothing(&mut self, place: usize, manage: &ManageContextBudget) {
         let id = self.id(place);
         if !self.fetched[place] {
-            let message = format!("no `fetch_node_texts` leads to `{id}`, so nothing comes in there");
+            let message =
+                format!("no `fetch_node_texts` leads to `{id}`, so nothing comes in there");
             let help = "put a `fetch_node_texts` before it";
             self.warn(place, &["action"], &message, help);
         }
@@ -162,7 +163,8 @@ impl Doubts<'_, '_> {
         let mut steps = self.steps().iter().zip(after);
         if !steps.any(|(step, is_after)| is_after && step.id == target) {
             let target = clipped(target);
-            let message = format!("no run comes to `{target}` after this, so the mail is never taken");
+            let message =
+                format!("no run comes to `{target}` after this, so the mail is never taken");
             let help = "send it before, or lead the run there";
             self.warn(place, &["target_step_id"], &message, help);
         }

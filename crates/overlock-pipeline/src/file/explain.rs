@@ -27,8 +27,16 @@ pub(super) enum Spot {
     Missing(Vec<String>),
 }
 
-/// How a part differs from its schema. The node is what it was read from, if that is the file.
-pub(super) fn faults(part: Part, value: &Value, node: Option<&Node>) -> Vec<Fault> {
+/// What became of a part that was held against its schema.
+pub(super) struct Verdict {
+    /// Whether it is as it must be.
+    pub(super) is_right: bool,
+    /// How it differs, without what was told already.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Holds a part against its schema. The node is what it was read from, if that is the file.
+pub(super) fn hold(part: Part, value: &Value, node: Option<&Node>) -> Verdict {
     let judge = judge(part);
     let errors: Vec<ValidationError<'_>> = judge.validator.iter_errors(value).collect();
     let unknown: Vec<(Vec<String>, &str)> = errors
@@ -56,16 +64,19 @@ pub(super) fn faults(part: Part, value: &Value, node: Option<&Node>) -> Vec<Faul
             ),
             node: node.and_then(|node| within(node, &path(error))),
         };
-        if place.node.is_some_and(|node| matches!(node.kind, Kind::Broken)) {
+        if place
+            .node
+            .is_some_and(|node| matches!(node.kind, Kind::Broken))
+        {
             continue;
         }
         if let ValidationErrorKind::Required { property } = error.kind()
             && let Some(name) = property.as_str()
         {
             // A key that is nearly right is told as such, once.
-            let is_misspelt = unknown.iter().any(|(path, key)| {
-                *path == place.path && nearest(key, place.keys()) == Some(name)
-            });
+            let is_misspelt = unknown
+                .iter()
+                .any(|(path, key)| *path == place.path && nearest(key, place.keys()) == Some(name));
             if !is_misspelt {
                 faults.push(place.missing(name));
             }
@@ -77,7 +88,10 @@ pub(super) fn faults(part: Part, value: &Value, node: Option<&Node>) -> Vec<Faul
         }
         faults.push(place.wrong(error));
     }
-    faults
+    Verdict {
+        is_right: errors.is_empty(),
+        faults,
+    }
 }
 
 fn path(error: &ValidationError<'_>) -> Vec<String> {
@@ -124,16 +138,12 @@ impl Place<'_> {
     }
 
     fn missing(&self, name: &str) -> Fault {
-        let mut path = self.path.clone();
-        if path.is_empty() && matches!(self.part, Part::Step(_)) {
-            path.push("action".to_owned());
-        }
         let mut schema_path = self.path.clone();
         schema_path.push(name.to_owned());
         let about = self.judge.description(&schema_path).unwrap_or_default();
         let about = about.trim_end_matches('.');
         Fault {
-            spot: Spot::Missing(path),
+            spot: Spot::Missing(self.path.clone()),
             message: format!("{} needs `{name}`", self.name()),
             help: format!("add `{name}: …`: {}", lower_first(about)),
         }
@@ -172,9 +182,7 @@ impl Place<'_> {
                     meant(text, &options),
                 )
             }
-            ValidationErrorKind::Minimum { limit } => {
-                must(format!("at least {}", grouped(limit)))
-            }
+            ValidationErrorKind::Minimum { limit } => must(format!("at least {}", grouped(limit))),
             ValidationErrorKind::Maximum { limit } => must(format!("at most {}", grouped(limit))),
             ValidationErrorKind::ExclusiveMinimum { limit } => {
                 must(format!("more than {}", grouped(limit)))
@@ -188,11 +196,13 @@ impl Place<'_> {
                     .map(|about| format!("it says: {}", lower_first(about.trim_end_matches('.'))))
                     .unwrap_or_default(),
             ),
-            ValidationErrorKind::MaxItems { limit } => (
-                format!("{name} has more than {limit} items"),
+            ValidationErrorKind::MaxItems { limit } => {
+                (format!("{name} has more than {limit} items"), String::new())
+            }
+            _ => (
+                format!("{name} is wrong: {}", clipped(&error.to_string())),
                 String::new(),
             ),
-            _ => (format!("{name} is wrong: {}", clipped(&error.to_string())), String::new()),
         };
         Fault {
             spot: Spot::Value(self.path.clone()),
@@ -316,10 +326,12 @@ fn found(value: &Value) -> String {
 
 /// A number with its digits in groups of three.
 fn grouped(number: &Value) -> String {
-    match number.as_u64() {
-        Some(number) => thousands(number),
-        None => number.to_string(),
+    if let Some(number) = number.as_u64() {
+        return thousands(number);
     }
+    // A float is shown without `.0`, as a person would write it.
+    let float = number.as_f64().map(|number| number.to_string());
+    float.unwrap_or_else(|| number.to_string())
 }
 
 /// A number with its digits in groups of three: `12,345`.

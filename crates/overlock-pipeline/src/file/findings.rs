@@ -1,6 +1,6 @@
 //! What is wrong with a file, and where.
 
-use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Serialize;
 
 use super::tree::{Kind, Node, Span};
@@ -53,19 +53,26 @@ impl Problem {
         let title = level.primary_title(self.message.as_str());
         let help = self.help.as_deref().map(|help| Level::HELP.message(help));
         if self.line == 0 {
-            let group = annotate_snippets::Group::with_title(title);
+            let group = Group::with_title(title);
             return renderer.render(&[group.elements(help)]);
         }
         let (shown, mark) = shown_line(text, &self.span);
+        let shown_column = shown[..mark.start].chars().count() + 1;
         let file = visible(file);
-        let place = Origin::path(file.as_str())
-            .line(self.line)
-            .char_column(self.column);
         let snippet = Snippet::source(shown)
+            .path(file.as_str())
             .line_start(self.line)
             .annotation(AnnotationKind::Primary.span(mark));
-        let group = title.element(place).element(snippet).elements(help);
-        renderer.render(&[group])
+        let rendered = renderer.render(&[title.element(snippet).elements(help)]);
+        if shown_column == self.column {
+            return rendered;
+        }
+        // Of a long line only a part is given to the renderer, which counts the columns in it. The
+        // place stands after the message, which has no line of its own.
+        let (message, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
+        let place = |column| format!("{file}:{}:{column}", self.line);
+        let rest = rest.replacen(&place(shown_column), &place(self.column), 1);
+        format!("{message}\n{rest}")
     }
 }
 
@@ -81,7 +88,6 @@ fn shown_line(text: &str, span: &Span) -> (String, Span) {
     let end = end.min(rest);
     let before: Vec<char> = text[line..start].chars().collect();
     let hidden = before.len().saturating_sub(AROUND);
-    // The indentation says where a line belongs, so it is only cut if it must be.
     let mut shown = String::new();
     if hidden > 0 {
         shown.push('…');
@@ -108,7 +114,11 @@ fn boundary(text: &str, offset: usize) -> usize {
 }
 
 fn printed(character: char) -> char {
-    if is_hidden(character) { '\u{fffd}' } else { character }
+    if is_hidden(character) {
+        '\u{fffd}'
+    } else {
+        character
+    }
 }
 
 /// Characters that do something to a terminal, or that nobody sees.
@@ -231,7 +241,14 @@ impl<'t> Report<'t> {
             self.found.truncate(MOST_PROBLEMS);
             self.found.sort_by_key(place);
             let end = self.text.len();
-            self.error(end..end, format!("and {more} more"), "");
+            // Errors stand first, so that what is left out is no worse than what was told.
+            let severity = if self.has_errors() {
+                Severity::Error
+            } else {
+                Severity::Warning
+            };
+            let message = format!("and {more} more");
+            self.push(severity, Some(end..end), message, String::new());
         }
         let found = std::mem::take(&mut self.found).into_iter();
         found.map(|found| self.placed(found)).collect()

@@ -35,7 +35,9 @@ pub fn graph(pipeline: &Pipeline) -> String {
             ("[", "]")
         };
         let (id, action) = (escaped(&step.id), escaped(step.action.name()));
-        line(format!("s{place}{open}\"{id}<br/><small>{action}</small>\"{close}"));
+        line(format!(
+            "s{place}{open}\"{id}<br/><small>{action}</small>\"{close}"
+        ));
     }
     line("finish([\"end\"])".to_owned());
     if let Some(place) = places.get(pipeline.settings.entry_step_id.as_str()) {
@@ -115,7 +117,12 @@ fn draw(step: &Step, drawn: &HashSet<&str>, drawing: &mut String) {
     let _ = write!(drawing, "{} ({})", name(&step.id), step.action.name());
     let ways = ways(step);
     match ways.as_slice() {
-        [Way { label: None, to: id }] => {
+        [
+            Way {
+                label: None,
+                to: id,
+            },
+        ] => {
             let _ = write!(drawing, " {}", to(id));
         }
         [] => drawing.push_str(" → end"),

@@ -134,7 +134,11 @@ pub(super) fn judge(part: Part) -> &'static Judge {
 pub(super) fn edge_types() -> Vec<&'static str> {
     let schema = &judge(Part::Step("expand_dependency_tree")).schema;
     let kinds = schema["properties"]["edge_types"]["items"]["enum"].as_array();
-    kinds.into_iter().flatten().filter_map(Value::as_str).collect()
+    kinds
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 fn id() -> Value {

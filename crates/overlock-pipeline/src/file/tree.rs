@@ -326,8 +326,11 @@ impl Builder<'_, '_> {
             Event::UnresolvedAlias(name) => {
                 let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
                 let help = meant(&name, &names);
-                self.report
-                    .error(span.clone(), format!("no anchor `&{}` stands before this", clipped(&name)), help);
+                self.report.error(
+                    span.clone(),
+                    format!("no anchor `&{}` stands before this", clipped(&name)),
+                    help,
+                );
                 self.put(broken(span), 0);
             }
             _ => {}
@@ -457,7 +460,7 @@ impl Builder<'_, '_> {
             open.skips = true;
             if !matches!(node.kind, Kind::Broken) {
                 self.report.error(
-                    node.mark(),
+                    node.span.start..node.span.start + 1,
                     "a key is a text, not a list or a map",
                     "if this is a value with `{` or `[` at its beginning, put it into quotes",
                 );
@@ -521,6 +524,11 @@ fn syntax(error: &ScanError, text: &str, report: &mut Report<'_>) {
             "a quote is opened here and never closed".to_owned(),
             "close it, or put a text that has a quote in it into the other kind of quotes",
         ),
+        ErrorKind::InvalidQuotedScalarIndent => (
+            "a quote above is not closed, or this line of its text has no spaces before it"
+                .to_owned(),
+            "close the quote, or put this line under the text it belongs to",
+        ),
         ErrorKind::UnclosedFlowCollection { open } => (
             format!("`{open}` is never closed"),
             "close it, or put the text into quotes",
@@ -554,6 +562,10 @@ fn syntax(error: &ScanError, text: &str, report: &mut Report<'_>) {
         ErrorKind::ExpectedFlowSequenceSeparator => (
             "a `,` or `]` is missing before this".to_owned(),
             "put a text that has `,`, `[` or `]` in it into quotes",
+        ),
+        ErrorKind::UnexpectedCharacter { character } if character.is_control() => (
+            format!("`{character}` cannot stand in a file"),
+            "in double quotes it can be written as an escape, such as `\\e` or `\\u001b`",
         ),
         ErrorKind::UnexpectedCharacter { character } => (
             format!("no text begins with `{character}` without quotes"),

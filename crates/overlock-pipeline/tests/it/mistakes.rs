@@ -1,0 +1,891 @@
+//! Files with one mistake each: it is told, where it stands, and with what would be right.
+
+use overlock_pipeline::{Problem, Severity};
+use serde_json::{Map, Value, json};
+
+use crate::given::{WHOLE, reading, reading_with};
+
+/// A piece of the whole file, what stands there instead, and what is said of it. `«` stands where
+/// the problem must be.
+type Mistake = (&'static str, &'static str, &'static str);
+
+/// Takes the mark out of a text: the text, and the line and column it stood at.
+fn marked(text: &str) -> (String, usize, usize) {
+    let at = text.find('«').expect("the place is marked");
+    let before = &text[..at];
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count()
+        + 1;
+    (text.replacen('«', "", 1), line, column)
+}
+
+#[track_caller]
+fn check_in(text: &str, severity: Severity, said: &str) {
+    let (text, line, column) = marked(text);
+    let problems = reading(&text).problems;
+    assert_told(&problems, severity, (line, column), said);
+    assert_eq!(problems.len(), 1, "more than one is told: {problems:#?}");
+}
+
+#[track_caller]
+fn assert_told(problems: &[Problem], severity: Severity, place: (usize, usize), said: &str) {
+    let is_it = |problem: &&Problem| {
+        let whole = format!(
+            "{}; {}",
+            problem.message,
+            problem.help.as_deref().unwrap_or("")
+        );
+        (problem.line, problem.column) == place
+            && problem.severity == severity
+            && said.split(" … ").all(|part| whole.contains(part))
+    };
+    assert!(
+        problems.iter().any(|problem| is_it(&problem)),
+        "{said:?} is not told at {place:?}, but {problems:#?}"
+    );
+}
+
+#[track_caller]
+fn check_all(severity: Severity, mistakes: &[Mistake]) {
+    for (right, wrong, said) in mistakes {
+        assert_eq!(WHOLE.matches(right).count(), 1, "{right:?} is there once");
+        check_in(&WHOLE.replacen(right, wrong, 1), severity, said);
+    }
+}
+
+#[test]
+fn names_that_are_misspelt() {
+    check_all(
+        Severity::Error,
+        &[
+            (
+                "top_k: 12",
+                "«topk: 12",
+                "`search_nodes` has no `topk` … `top_k`?",
+            ),
+            (
+                "action: search_nodes",
+                "action: «serch_nodes",
+                "no action is called `serch_nodes` … `search_nodes`?",
+            ),
+            (
+                "action: finalize",
+                "action: «do_it",
+                "no action is called `do_it` … there are `search_nodes`",
+            ),
+            (
+                "on_repeat: finish",
+                "«on_repaet: finish",
+                "has no `on_repaet` … did you mean `on_repeat`?",
+            ),
+            (
+                "search_type: hybrid",
+                "search_type: «hybird",
+                "`search_type` cannot be `hybird` … `hybrid`?",
+            ),
+            (
+                "{ language: sql,",
+                "{ «lang: sql,",
+                "`filters` has no `lang` … `language`?",
+            ),
+            (
+                "{ language: sql,",
+                "{ language: «cobol,",
+                "cannot be `cobol` … there are `sql`",
+            ),
+            (
+                "policy: always",
+                "policy: «allways",
+                "cannot be `allways` … `always`?",
+            ),
+            (
+                "            threshold: 0.4",
+                "            «treshold: 0.4\n            threshold: 0.4",
+                "`rules` has no `treshold` … `threshold`?",
+            ),
+            (
+                "match: triggered",
+                "match: «trigered",
+                "`match` cannot be `trigered` … `triggered`?",
+            ),
+            (
+                "transform: to_context_blocks",
+                "transform: «to_context",
+                "`transform` cannot be … `to_context_blocks`?",
+            ),
+            (
+                "prioritization: balanced",
+                "prioritization: «balance",
+                "cannot be `balance` … `balanced`?",
+            ),
+            (
+                "response: json",
+                "response: «jsn",
+                "`response` cannot be `jsn` … `json`?",
+            ),
+            (
+                "next: choose",
+                "next: «chose",
+                "no step is called `chose` … `choose`?",
+            ),
+            (
+                "on_over: guard",
+                "on_over: «gard",
+                "no step is called `gard` … `guard`?",
+            ),
+            (
+                "more: repeat",
+                "more: «repeet",
+                "no step is called `repeet` … `repeat`?",
+            ),
+            (
+                "target_step_id: budget",
+                "target_step_id: «budgit",
+                "no step is called `budgit` … `budget`?",
+            ),
+            (
+                "entry_step_id: history",
+                "entry_step_id: «histroy",
+                "no step is called `histroy` … `history`?",
+            ),
+            (
+                "source: context_blocks",
+                "source: «context_block",
+                "no field `context_block` … `context_blocks`?",
+            ),
+            (
+                "from: last_model_response",
+                "from: «last_response",
+                "no field `last_response`",
+            ),
+            (
+                "- set: context_blocks",
+                "- set: «inbox",
+                "kept by the engine",
+            ),
+            (
+                "max_turn_loops_from_settings: max_turn_loops",
+                "max_turn_loops_from_settings: «max_loops",
+                "`settings.max_loops` is missing",
+            ),
+            (
+                "  name: answer_from_code",
+                "  «nmae: answer_from_code",
+                "`pipeline` has no `nmae` … `name`?",
+            ),
+            (
+                "    model: gpt-4\n",
+                "    model: gpt-4\n    «max_step: 5\n",
+                "no step names the setting `max_step` … `max_steps`?",
+            ),
+            (
+                "    model: gpt-4\n",
+                "    model: gpt-4\n    token_counter: «o300k\n",
+                "no counter is called `o300k`",
+            ),
+            (
+                "prompt_key: summarizer",
+                "prompt_key: «summary",
+                "`summary` cannot be read: there is no such file … `prompts/summary.txt`",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn values_that_are_out_of_range() {
+    check_all(
+        Severity::Error,
+        &[
+            (
+                "top_k: 12",
+                "top_k: «0",
+                "`top_k` must be at least 1, not 0",
+            ),
+            (
+                "top_k: 12",
+                "top_k: «1001",
+                "`top_k` must be at most 1,000, not 1001",
+            ),
+            ("top_k: 12", "top_k: «-3", "must be at least"),
+            (
+                "budget_tokens: 2000",
+                "budget_tokens: «99999999999999999999999",
+                "must be at most",
+            ),
+            (
+                "threshold: 0.4",
+                "threshold: «1.5",
+                "`threshold` must be at most 1",
+            ),
+            (
+                "threshold: 0.4",
+                "threshold: «0",
+                "`threshold` must be more than 0",
+            ),
+            (
+                "temperature: 0.2",
+                "temperature: «2.1",
+                "`temperature` must be at most 2",
+            ),
+            (
+                "min_importance: 0.7",
+                "min_importance: «-0.1",
+                "must be at least 0",
+            ),
+            (
+                "max_context_tokens: 3000",
+                "max_context_tokens: «0",
+                "must be at least 1, not 0",
+            ),
+            (
+                "max_output_tokens: 1000",
+                "max_output_tokens: «0",
+                "must be at least 1",
+            ),
+            (
+                "persona: helper",
+                "persona: «\"\"",
+                "`persona` is empty … whose memories",
+            ),
+            ("topic: compact_sql", "topic: «''", "`topic` is empty"),
+        ],
+    );
+}
+
+#[test]
+fn values_of_the_wrong_kind() {
+    check_all(
+        Severity::Error,
+        &[
+            (
+                "store_turn: false",
+                "store_turn: «no",
+                "`no` is a text in YAML … write `false`",
+            ),
+            (
+                "store_turn: false",
+                "store_turn: «On",
+                "`On` is a text in YAML … write `true`",
+            ),
+            (
+                "store_turn: false",
+                "store_turn: «\"true\"",
+                "because of its quotes … write `true`",
+            ),
+            (
+                "store_turn: false",
+                "store_turn: «1",
+                "must be `true` or `false`, not 1",
+            ),
+            (
+                "top_k: 12",
+                "top_k: «\"12\"",
+                "`\"12\"` is a text because of its quotes … write `12`",
+            ),
+            (
+                "top_k: 12",
+                "top_k: «1_000",
+                "`1_000` is a text in YAML … write `1000`",
+            ),
+            (
+                "top_k: 12",
+                "top_k: «twelve",
+                "`top_k` must be a whole number, not `twelve`",
+            ),
+            (
+                "top_k: 12",
+                "top_k: «1.5",
+                "must be a whole number, not 1.5",
+            ),
+            ("top_k: 12", "«top_k:", "`top_k` has no value"),
+            ("top_k: 12", "top_k: «~", "`top_k` has no value"),
+            (
+                "top_k: 12",
+                "«top_k: [12]",
+                "must be a whole number, not a list",
+            ),
+            (
+                "source: context_blocks\n          template: \"### Context:\\n{}\\n\\n\"",
+                "source: context_blocks\n          «template: {}",
+                "must be a text, not a map … `\"{}\"`",
+            ),
+            (
+                "walk_edges: [calls, inherits]",
+                "«walk_edges: [calls, inherit]",
+                "must be a list of kinds of edges … `inherits`?",
+            ),
+            (
+                "walk_edges: [calls, inherits]",
+                "walk_edges: «calls",
+                "must be a list of kinds of edges",
+            ),
+            (
+                "walk_depth: 2",
+                "walk_depth: «deep",
+                "`settings.walk_depth` must be a whole number",
+            ),
+            (
+                "max_turn_loops: 4",
+                "max_turn_loops: «four",
+                "must be a whole number, not `four`",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_missing_or_there_twice() {
+    check_all(
+        Severity::Error,
+        &[
+            (
+                "      action: loop_guard\n      max_turn_loops: 2\n      on_allow: search\n",
+                "      action: «loop_guard\n      max_turn_loops: 2\n",
+                "`loop_guard` needs `on_allow` … where it goes as long as it may pass",
+            ),
+            (
+                "          - language: dotnet\n            policy: always",
+                "          - «language: dotnet",
+                "item 3 of `rules` needs `policy`",
+            ),
+            (
+                "      action: load_memories\n      persona: helper\n",
+                "      action: «load_memories\n",
+                "`load_memories` needs `persona`",
+            ),
+            (
+                "      topic: compact_sql\n",
+                "      topic: compact_sql\n      «topic: other\n",
+                "`topic` is there already, in line 40",
+            ),
+            (
+                "prompt: Answer as JSON.",
+                "prompt: Answer as JSON.\n      prompt_key: «summarizer",
+                "both there",
+            ),
+            (
+                "action: call_model\n      prompt: Answer as JSON.\n",
+                "action: «call_model\n",
+                "told nothing … `prompt: …`",
+            ),
+            (
+                "budget_tokens: 2000",
+                "budget_tokens: 2000\n      max_chars: «5",
+                "both there",
+            ),
+            (
+                "max_nodes: 30",
+                "max_nodes: 30\n      max_nodes_from_settings: «walk_depth",
+                "both there",
+            ),
+            (
+                "end: true",
+                "end: «true\n      next: answer",
+                "`end: true` and `next` are both there",
+            ),
+            (
+                "        - set: last_model_response\n          value: null\n",
+                "        - set: «last_model_response\n",
+                "nothing says what it is set to",
+            ),
+            (
+                "        - set: last_model_response\n          value: null\n",
+                "        - set: last_model_response\n          value: «null\n          from: answer\n",
+                "both there",
+            ),
+            (
+                "            policy: threshold\n            threshold: 0.4\n",
+                "            policy: «threshold\n",
+                "needs a `threshold`",
+            ),
+            (
+                "            policy: demand\n            inbox_key: compact_sql\n",
+                "            policy: «demand\n",
+                "needs an `inbox_key`",
+            ),
+            (
+                "            policy: always\n",
+                "            policy: always\n            threshold: «0.4\n",
+                "for `policy: threshold` only",
+            ),
+            (
+                "action: route\n      on: decision\n",
+                "action: «route\n",
+                "nothing says what the route is chosen by",
+            ),
+            (
+                "      on: decision\n",
+                "      on: decision\n      strip_prefix: «true\n",
+                "for routes by prefix",
+            ),
+            (
+                "template: \"### User:\\n{}\\n\"",
+                "template: «\"### User\"",
+                "no `{}`",
+            ),
+            (
+                "divide_new_content: \"<<<New content\"",
+                "divide_new_content: «\"a\\nb\"",
+                "one line",
+            ),
+            (
+                "  settings:\n    entry_step_id: history\n",
+                "  «settings:\n",
+                "`settings` needs `entry_step_id` … step a run begins with",
+            ),
+        ],
+    );
+}
+
+/// The place is told, among others that follow from it.
+#[track_caller]
+fn check_among(right: &str, wrong: &str, said: &str) {
+    assert_eq!(WHOLE.matches(right).count(), 1, "{right:?} is there once");
+    let (text, line, column) = marked(&WHOLE.replacen(right, wrong, 1));
+    assert_told(
+        &reading(&text).problems,
+        Severity::Error,
+        (line, column),
+        said,
+    );
+}
+
+#[test]
+fn ids_that_are_none() {
+    check_among(
+        "- id: ask",
+        "- id: «12",
+        "`id` must be a text, not 12 … `\"12\"`",
+    );
+    check_among("- id: ask", "- id: «\"\"", "`id` is empty");
+    check_among(
+        "    - id: ask\n      action: send\n",
+        "    - action: «send\n",
+        "`send` needs `id`",
+    );
+    check_among(
+        "- id: again",
+        "- id: «repeat",
+        "a step in line 97 is called `repeat` already",
+    );
+}
+
+#[test]
+fn settings_that_steps_need() {
+    let without = |setting: &str, action: &str| {
+        let text = WHOLE.replace(setting, "");
+        assert_ne!(text, WHOLE);
+        text.replacen(
+            &format!("action: {action}"),
+            &format!("action: «{action}"),
+            1,
+        )
+    };
+    check_in(
+        &without("    max_context_tokens: 3000\n", "manage_context_budget"),
+        Severity::Error,
+        "needs `settings.max_context_tokens`",
+    );
+    let text = without("    model: gpt-4\n", "call_model");
+    let (text, line, column) = marked(&text);
+    let problems = reading(&text).problems;
+    assert_told(
+        &problems,
+        Severity::Error,
+        (line, column),
+        "which model is asked",
+    );
+    let text = without("    max_context_tokens: 3000\n", "fetch_node_texts");
+    let text = text.replace("      budget_tokens: 2000\n", "");
+    let (text, line, column) = marked(&text);
+    let problems = reading(&text).problems;
+    assert_told(
+        &problems,
+        Severity::Error,
+        (line, column),
+        "how much `fetch_node_texts` may fetch",
+    );
+    let text = WHOLE.replace("max_turn_loops: 4\n    walk", "walk");
+    let text = text.replacen(
+        "max_turn_loops_from_settings: max_turn_loops",
+        "max_turn_loops_from_settings: «max_turn_loops",
+        1,
+    );
+    check_in(
+        &text,
+        Severity::Error,
+        "`settings.max_turn_loops` is missing … under `settings`",
+    );
+}
+
+#[test]
+fn prompts_stay_in_their_folder() {
+    for key in [
+        "../summarizer",
+        "/etc/passwd",
+        "a/../b",
+        "C:\\x",
+        "a//b",
+        ".",
+        "..\\x",
+    ] {
+        let text = WHOLE.replace("prompt_key: summarizer", &format!("prompt_key: «'{key}'"));
+        check_in(&text, Severity::Error, "leads out of the folder of prompts");
+    }
+}
+
+#[test]
+fn several_mistakes_are_all_told_in_the_order_of_the_file() {
+    let text = WHOLE
+        .replace("max_turn_loops: 4", "max_turn_loops: four")
+        .replace("top_k: 12", "topk: 12")
+        .replace("action: fetch_node_texts", "action: fetch_texts")
+        .replace("threshold: 0.4", "threshold: 4")
+        .replace("on_over: guard", "on_over: gard")
+        .replace("prompt_key: summarizer", "prompt_key: ../summarizer")
+        .replace("store_turn: false", "store_turn: no");
+    let checked = reading(&text);
+    assert!(checked.pipeline.is_none());
+    let said = [
+        "`max_turn_loops` must be a whole number",
+        "has no `topk`",
+        "no action is called `fetch_texts`",
+        "`threshold` must be at most 1",
+        "no step is called `gard`",
+        "leads out of the folder",
+        "`no` is a text",
+    ];
+    assert_eq!(
+        checked.problems.len(),
+        said.len(),
+        "{:#?}",
+        checked.problems
+    );
+    for (problem, said) in checked.problems.iter().zip(said) {
+        assert!(
+            problem.message.contains(said),
+            "{problem:?} is not {said:?}"
+        );
+    }
+}
+
+#[test]
+fn settings_from_outside_are_told_as_such() {
+    let cases = [
+        (
+            "max_context_tokens",
+            json!(0),
+            "`--set max_context_tokens`: `max_context_tokens` must be at least 1",
+        ),
+        (
+            "walk_depth",
+            json!("deep"),
+            "`--set walk_depth`: `settings.walk_depth` must be a whole number",
+        ),
+        (
+            "max_contxt_tokens",
+            json!(5),
+            "`--set max_contxt_tokens`: no step names the setting",
+        ),
+        (
+            "entry_step_id",
+            json!("serch"),
+            "`--set entry_step_id`: no step is called `serch`",
+        ),
+        (
+            "token_counter",
+            json!("x"),
+            "`--set token_counter`: no counter",
+        ),
+    ];
+    for (name, value, said) in cases {
+        let settings: Map<String, Value> = Map::from_iter([(name.to_owned(), value)]);
+        let problems = reading_with(WHOLE, &settings, None).problems;
+        assert_told(&problems, Severity::Error, (0, 0), said);
+        assert!(!problems[0].render("a.yaml", WHOLE).contains("-->"));
+    }
+}
+
+#[test]
+fn files_that_are_no_pipeline() {
+    for (text, said) in [
+        ("«", "no pipeline in this file … `pipeline:`"),
+        ("«# only a comment\n", "no pipeline in this file"),
+        ("«just words\n", "no pipeline"),
+        ("- «a\n- b\n", "no pipeline"),
+        (
+            "«pipline:\n  steps: []\n",
+            "`pipline` is not `pipeline` … did you mean",
+        ),
+        (
+            "«steps: []\n",
+            "`steps` is not `pipeline` … stands under `pipeline:`",
+        ),
+        ("«pipeline:\n", "`pipeline` is empty"),
+        (
+            "pipeline: {«steps: [], settings: {entry_step_id: a}}\n",
+            "`steps` is empty",
+        ),
+        (
+            "pipeline: {steps: «5, settings: {entry_step_id: a}}\n",
+            "`steps` must be a list, not 5",
+        ),
+        (
+            "pipeline: {«settings: [], steps: [{id: a, action: finalize}]}\n",
+            "`settings` must be a map, not a list",
+        ),
+        (
+            "«pipeline: {steps: [{id: a, action: finalize}]}\n",
+            "`pipeline` needs `settings`",
+        ),
+        (
+            "pipeline:\n  settings: {entry_step_id: a}\n  «steps:\n    a: {action: finalize}\n",
+            "`steps` must be a list, not a map … `- `",
+        ),
+        (
+            "pipeline:\n  settings: {entry_step_id: a}\n  steps:\n    - {id: a, action: finalize}\n    - «words\n",
+            "a step is a map",
+        ),
+        (
+            "pipeline:\n  settings: {entry_step_id: a}\n  steps:\n    - «id: a\n",
+            "has no `action` … one of `search_nodes`",
+        ),
+        (
+            "pipeline:\n  settings: {entry_step_id: a}\n  steps:\n    - id: a\n      «acton: finalize\n",
+            "no `acton` … `action`?",
+        ),
+    ] {
+        check_in(text, Severity::Error, said);
+    }
+}
+
+#[test]
+fn files_that_are_no_yaml() {
+    for (text, said) in [
+        (
+            "pipeline:\n«\tname: x\n",
+            "a tab stands where only spaces may",
+        ),
+        (
+            "pipeline:\n  settings:\n  «\t  model: x\n",
+            "a tab stands where only spaces may",
+        ),
+        (
+            "pipeline:\n  name: \"x\n  «steps: []\n",
+            "a quote above is not closed",
+        ),
+        (
+            "pipeline:\n  name: a«: b\n",
+            "a `:` stands where no key is … quotes",
+        ),
+        ("pipeline:\n  steps: «[a, b\n", "`[` is never closed"),
+        ("pipeline:\n  name: «@x\n", "no text begins with `@`"),
+        (
+            "pipeline:\n  name: x\n «steps: []\n",
+            "does not stand under",
+        ),
+        (
+            "pipeline: {name: x}\n«---\npipeline: {}\n",
+            "a second document begins here",
+        ),
+        ("pipeline: {name: «*x}\n", "no anchor `&x`"),
+        ("pipeline: &x {name: «*x}\n", "inside of what it stands for"),
+    ] {
+        let (text, line, column) = marked(text);
+        let problems = reading(&text).problems;
+        assert_told(&problems, Severity::Error, (line, column), said);
+    }
+}
+
+#[test]
+fn yaml_that_pipelines_do_without() {
+    check_all(
+        Severity::Error,
+        &[
+            ("top_k: 12", "top_k: «!!int 12", "tags such as `!!int`"),
+            ("limit: 4", "limit: 4\n      «<<: {limit: 5}", "merge keys"),
+            (
+                "limit: 4",
+                "limit: 4\n      ? «[a]\n      : 5",
+                "a key is a text",
+            ),
+            ("top_k: 12", "top_k: «*nowhere", "no anchor `&nowhere`"),
+        ],
+    );
+}
+
+#[test]
+fn files_that_blow_up_are_refused() {
+    let mut bomb = "a: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..9 {
+        let items = vec![format!("*a{}", level - 1); 9].join(", ");
+        bomb.push_str(&format!("b{level}: &a{level} [{items}]\n"));
+    }
+    let problems = reading(&bomb).problems;
+    assert!(
+        problems[0]
+            .message
+            .contains("holds more than 100000 values"),
+        "{problems:#?}"
+    );
+    assert!(
+        bomb.lines().nth(problems[0].line - 1).expect("it is there")[problems[0].column - 1..]
+            .starts_with('*')
+    );
+    let long = format!(
+        "a: &a \"{}\"\nb: [{}*a]\n",
+        "x".repeat(500_000),
+        "*a, ".repeat(100)
+    );
+    let problems = reading(&long).problems;
+    assert!(
+        problems[0].message.contains("longer than 8 MB"),
+        "{problems:#?}"
+    );
+    let deep = "[".repeat(100) + &"]".repeat(100);
+    assert!(
+        reading(&deep).problems[0]
+            .message
+            .contains("deeper than 64 levels")
+    );
+    let deep: String = (0..100)
+        .map(|level| format!("{}a:\n", " ".repeat(level)))
+        .collect();
+    assert!(
+        reading(&deep).problems[0]
+            .message
+            .contains("deeper than 64 levels")
+    );
+    let large = "#".repeat((1 << 20) + 1);
+    assert!(
+        reading(&large).problems[0]
+            .message
+            .contains("larger than 1 MB")
+    );
+    let many: String = (0..1001)
+        .map(|n| format!("    - {{id: s{n}, action: finalize}}\n"))
+        .collect();
+    let many = format!("pipeline:\n  settings: {{entry_step_id: s0}}\n  steps:\n{many}");
+    assert!(
+        reading(&many)
+            .problems
+            .iter()
+            .any(|problem| problem.message.contains("more than 1000 items"))
+    );
+}
+
+#[test]
+fn what_is_doubtful() {
+    check_all(
+        Severity::Warning,
+        &[
+            (
+                "    - id: finish\n",
+                "    - id: «lost\n      action: finalize\n    - id: finish\n",
+                "no run comes to `lost`",
+            ),
+            (
+                "      on_deny: answer\n",
+                "      on_deny: answer\n      next: «answer\n",
+                "`next` is never taken: `loop_guard`",
+            ),
+            (
+                "      on_over: guard\n",
+                "      on_over: guard\n      next: «answer\n",
+                "`next` is never taken: `manage_context_budget`",
+            ),
+            (
+                "      on_repeat: finish\n",
+                "      on_repeat: finish\n      end: «true\n",
+                "`end` is never heeded",
+            ),
+            (
+                "      on_other: finish\n",
+                "      on_other: finish\n      next: «finish\n",
+                "`next` is never taken: `route`",
+            ),
+            (
+                "budget_tokens: 2000",
+                "budget_tokens: «3001",
+                "3,001 tokens are fetched, but the context holds 3,000",
+            ),
+        ],
+    );
+    let loops = WHOLE
+        .replace("on_over: guard", "on_over: shorten")
+        .replace("- id: budget", "- id: «budget");
+    let (text, line, column) = marked(&loops);
+    let problems = reading(&text).problems;
+    let said = "nothing ends the loop budget → shorten → set_context → budget … `loop_guard`";
+    assert_told(&problems, Severity::Warning, (line, column), said);
+    let shadowed = WHOLE.replace("        match: triggered\n", "").replace(
+        "          - language: sql\n            policy: threshold",
+        "          - language: «sql\n            policy: threshold",
+    );
+    check_in(&shadowed, Severity::Warning, "this rule is never reached");
+    let unsent = WHOLE.replace("inbox_key: compact_sql\n", "inbox_key: «compact_all\n");
+    check_in(
+        &unsent,
+        Severity::Warning,
+        "no step sends `compact_all` to `budget` … `target_step_id: budget`",
+    );
+    let unread = WHOLE.replace("target_step_id: budget", "target_step_id: «history");
+    let (text, line, column) = marked(&unread);
+    let problems = reading(&text).problems;
+    assert_told(
+        &problems,
+        Severity::Warning,
+        (line, column),
+        "no run comes to `history` after this",
+    );
+}
+
+#[test]
+fn a_budget_that_nothing_comes_to_or_nobody_reads() {
+    let file = |before: &str, after: &str| {
+        format!(
+            "pipeline:\n  settings: {{entry_step_id: a, max_context_tokens: 9, model: m}}\n  steps:\n    - {{id: a, action: {before}, next: b}}\n    - {{id: b, action: «manage_context_budget, on_ok: c, on_over: c}}\n    - {{id: c, action: {after}}}\n"
+        )
+    };
+    check_in(
+        &file("load_history", "call_model, prompt: p"),
+        Severity::Warning,
+        "no `fetch_node_texts` leads to `b`",
+    );
+    check_in(
+        &file("fetch_node_texts", "finalize"),
+        Severity::Warning,
+        "`b` leads to no `call_model`",
+    );
+}
+
+#[test]
+fn a_sum_that_is_larger_than_the_window_is_written_out() {
+    let text = WHOLE
+        .replace("limit: 4", "limit: 10")
+        .replace("max_context_tokens: 3000", "max_context_tokens: 5000")
+        .replace("max_output_tokens: 1000", "max_output_tokens: 2000")
+        .replace(
+            "action: call_model\n      prompt_key",
+            "action: «call_model\n      prompt_key",
+        );
+    // The prompt is `Summarise.` and the template without its `{}`: 10 and 16 characters.
+    let said = "6 (prompt) + 2,500 (history) + 5,000 (context) + 2,000 (answer) + 50 (margin) = 9,556 tokens, but the window of `gpt-4` has 8,192";
+    check_in(&text, Severity::Error, said);
+    let (text, ..) = marked(&text);
+    let own_room = text.replace("model: gpt-4", "model: own-room");
+    let checked = reading(&own_room);
+    assert!(
+        checked.pipeline.is_some(),
+        "the answer has room of its own: {:#?}",
+        checked.problems
+    );
+    let unknown = text.replace("model: gpt-4", "model: nobody-knows");
+    assert!(reading(&unknown).pipeline.is_some());
+}
