@@ -50,7 +50,7 @@ impl Perform for Finalize {
 /// Posts question and answer, unless a run that died just after that did so already.
 fn keep_turn(answer: &str, work: &mut Work<'_>) -> Result<(), ActionError> {
     let Some(room) = work.state.session_id.clone() else {
-        work.note("stored", "nowhere: the run has no session");
+        work.note("stored", false);
         return Ok(());
     };
     let (store, at) = (work.world.store, work.world.began_at);

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use std::{fs, thread};
 
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ struct Script {
     replies: VecDeque<String>,
     given: Vec<(Value, String)>,
     asked: Vec<Value>,
+    /// The call, counted from 0, that is never answered.
+    silent_at: Option<usize>,
 }
 
 impl Script {
@@ -62,8 +65,12 @@ impl Model {
         model
     }
 
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().expect("nobody panics")
+    }
+
     fn calls(&self) -> Vec<Value> {
-        self.script.lock().expect("nobody panics").asked.clone()
+        self.script().asked.clone()
     }
 }
 
@@ -92,7 +99,16 @@ fn answer(stream: TcpStream, script: &Mutex<Script>) {
             return;
         }
         let request = serde_json::from_slice(&body).expect("it is JSON");
-        let reply = script.lock().expect("nobody panics").reply(request);
+        let (reply, is_silent) = {
+            let mut script = script.lock().expect("nobody panics");
+            let is_silent = script.silent_at == Some(script.asked.len());
+            (script.reply(request), is_silent)
+        };
+        if is_silent {
+            // Until whoever asked is gone.
+            let _ = reader.read(&mut [0]);
+            return;
+        }
         let Some(reply) = reply else {
             let _ = writer.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}");
             continue;
@@ -170,9 +186,10 @@ impl Shop {
         let file = self.folder.path().join("store.db");
         let connection = rusqlite::Connection::open(file).expect("it is there");
         let count = "SELECT count(*) FROM steps WHERE body LIKE '{\"kind\":\"answer\"%'";
-        connection
+        let count: i64 = connection
             .query_row(count, (), |row| row.get(0))
-            .expect("it can be counted")
+            .expect("it can be counted");
+        usize::try_from(count).expect("it is a count")
     }
 
     fn run(&self, pipeline: &str, model: &Model, more: &[&str]) -> Run {
@@ -207,7 +224,7 @@ fn answers_a_question_from_code() {
         "nodes, ",
         "texts, ",
         "window of",
-        "context ",
+        "tokens of context, ",
     ] {
         assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
     }
@@ -291,7 +308,7 @@ fn looped(shop: &Shop, model: &Model) -> Run {
             "--question",
             "who closes an order",
             "--set",
-            "max_context_tokens=420",
+            "max_context_tokens=450",
             "--json",
         ],
     )
@@ -384,47 +401,35 @@ fn one_step_is_tried_alone_from_a_given_state() {
     assert_eq!(told["trace"][0]["decision"], "on_ok");
 }
 
+/// When a run is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// When so many steps are done.
+    Steps(usize),
+    /// While the model is asked for this time, counted from 0.
+    Call(usize),
+}
+
 #[test]
-#[cfg(unix)]
 fn a_run_that_is_killed_in_any_step_ends_as_if_it_had_not_been() {
     let whole = Shop::new("pipeline-whole");
     let expected = looped(&whole, &Model::replying(&LOOP)).json();
     let steps = expected["trace"].as_array().expect("it is a list").len();
-    for killed_after in 0..steps {
-        let shop = Shop::new(&format!("pipeline-killed-{killed_after}"));
+    let calls = (0..LOOP.len()).map(Moment::Call);
+    for (number, moment) in (0..steps).map(Moment::Steps).chain(calls).enumerate() {
+        let shop = Shop::new(&format!("pipeline-killed-{number}"));
         let model = Model::replying(&LOOP);
-        let mut child = command(&[
-            "run",
-            &example("compaction_loop.yaml"),
-            "--store",
-            &shop.store,
-            "--upstream",
-            &model.url,
-            "--question",
-            "who closes an order",
-            "--set",
-            "max_context_tokens=420",
-        ])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-        // Every line after the first says that a step is done.
-        let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-        let told: Vec<String> = lines.map_while(Result::ok).take(killed_after + 1).collect();
-        child.kill().expect("it can be killed");
-        child.wait().expect("it ends");
-        let id = told[0]
-            .split_whitespace()
-            .nth(1)
-            .expect("the first line names the run");
+        if let Moment::Call(call) = moment {
+            model.script().silent_at = Some(call);
+        }
+        let id = killed(&shop, &model, moment);
         let before = model.calls().len();
         let stored = shop.stored_answers();
         let resumed = overlock(
             &[
                 "run",
                 "--resume",
-                id,
+                &id,
                 "--store",
                 &shop.store,
                 "--upstream",
@@ -434,18 +439,52 @@ fn a_run_that_is_killed_in_any_step_ends_as_if_it_had_not_been() {
             "",
         );
         let resumed = resumed.json();
-        assert_eq!(
-            resumed["state"], expected["state"],
-            "killed after {killed_after} steps"
-        );
+        assert_eq!(resumed["state"], expected["state"], "killed at {moment:?}");
         assert_eq!(resumed["outcome"], "complete");
         let again = model.calls().len() - before;
         assert_eq!(
             again,
             LOOP.len() - stored,
-            "no answer that was stored is asked for again"
+            "an answer that was stored was asked for again"
         );
     }
+}
+
+/// Begins the run of the loop, kills it, and gives its name.
+fn killed(shop: &Shop, model: &Model, moment: Moment) -> String {
+    let mut child = command(&[
+        "run",
+        &example("compaction_loop.yaml"),
+        "--store",
+        &shop.store,
+        "--upstream",
+        &model.url,
+        "--question",
+        "who closes an order",
+        "--set",
+        "max_context_tokens=450",
+    ])
+    .stdout(Stdio::null())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("it starts");
+    let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let first = lines.find(|line| line.starts_with("run "));
+    let first = first.expect("the run is named before its first step");
+    match moment {
+        // Every line after the first says that a step is done.
+        Moment::Steps(steps) => assert_eq!(lines.take(steps).count(), steps),
+        Moment::Call(call) => {
+            while model.calls().len() <= call {
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    let id = first.split_whitespace().nth(1);
+    id.expect("the name comes second").to_owned()
 }
 
 #[test]

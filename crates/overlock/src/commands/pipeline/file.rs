@@ -49,9 +49,14 @@ impl PipelineFile {
             ),
             hint: "save the file as UTF-8".into(),
         })?;
+        // As compilers write it, so that editors find the place.
+        let name = match path.to_str() {
+            Some("-") => "standard input".to_owned(),
+            _ => path.display().to_string(),
+        };
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         let prompt = |directory: &str, key: &str| read_prompt(&folder, directory, key);
-        Ok(Self::check(read.name, text, settings, config, &prompt))
+        Ok(Self::check(name, text, settings, config, &prompt))
     }
 
     /// Checks a text again that was recorded with its prompts.

@@ -3,7 +3,7 @@
 use overlock_pipeline::TraceEvent;
 use serde_json::Value;
 
-use crate::draw::{self, CUT, FAINT, NEW, STRONG, grouped_tokens};
+use crate::draw::{self, CUT, FAINT, NEW, STRONG, amount, grouped_tokens};
 
 /// The room for a name in a line.
 const NAME_ROOM: usize = 48;
@@ -73,6 +73,7 @@ fn did(event: &TraceEvent) -> String {
         draw::path(text, NAME_ROOM)
     };
     let count = |key: &str| grouped_tokens(number(event, key).unwrap_or_default());
+    let some = |key: &str, what: &str| amount(number(event, key).unwrap_or_default(), what);
     let why = event.get("why").and_then(Value::as_str).map(draw::plain);
     if let Some(why) = why {
         return why;
@@ -82,11 +83,11 @@ fn did(event: &TraceEvent) -> String {
         .and_then(Value::as_str)
         .unwrap_or_default()
     {
-        "search_nodes" => format!("{} hits for `{}`", count("hits"), text("query")),
-        "expand_dependency_tree" => format!("{} nodes, {} edges", count("nodes"), count("edges")),
+        "search_nodes" => format!("{} for `{}`", some("hits", "hit"), text("query")),
+        "expand_dependency_tree" => format!("{}, {}", some("nodes", "node"), some("edges", "edge")),
         "fetch_node_texts" => format!(
-            "{} texts, {} of {} {}",
-            count("texts"),
+            "{}, {} of {} {}",
+            some("texts", "text"),
             count("used"),
             count("budget"),
             text("unit")
@@ -102,7 +103,7 @@ fn did(event: &TraceEvent) -> String {
             )
         }
         "call_model" => format!(
-            "{}: {} tokens in, {} out, in {} calls",
+            "{}: {} tokens in, {} out, in {}",
             text("model"),
             grouped_tokens(
                 event
@@ -111,15 +112,15 @@ fn did(event: &TraceEvent) -> String {
                     .unwrap_or_default()
             ),
             count("output_tokens"),
-            count("calls")
+            amount(number(event, "calls").unwrap_or_default(), "call")
         ),
         "loop_guard" => format!(
             "passed {} of {} times",
             count("passed"),
             count("max_turn_loops")
         ),
-        "load_history" => format!("{} messages of `{}`", count("messages"), text("room")),
-        "load_memories" => format!("{} memories of `{}`", count("memories"), text("persona")),
+        "load_history" => format!("{} of `{}`", some("messages", "message"), text("room")),
+        "load_memories" => format!("{} remembered of `{}`", count("memories"), text("persona")),
         "repeat_query_guard" => format!("`{}`", text("query")),
         "set_variables" => {
             let set = list(event, "set").iter().filter_map(Value::as_str);
@@ -127,6 +128,12 @@ fn did(event: &TraceEvent) -> String {
         }
         "route" => format!("the response says `{}`", text("said")),
         "send" => "sent".to_owned(),
+        "finalize" => {
+            let stored = event.get("stored").and_then(Value::as_str);
+            stored.map_or(String::new(), |room| {
+                format!("kept in `{}`", draw::plain(room))
+            })
+        }
         _ => String::new(),
     }
 }
