@@ -59,4 +59,5 @@ pub use compact::layout::Docs;
 pub use compact::{CompactOptions, Compacted, Level, Reason, compact};
 pub use fit::{FitOptions, Fitted, Form, fit};
 pub use language::{Language, Syntax};
+pub use lex::with_line_feeds;
 pub use nodes::{Mention, MentionKind, Node, NodeKind, Nodes, Owner, Reading, nodes};

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
-use overlock_code::{MentionKind, Node, NodeKind as CodeKind, Owner, Reading, nodes};
+use overlock_code::{
+    MentionKind, Node, NodeKind as CodeKind, Owner, Reading, nodes, with_line_feeds,
+};
 use overlock_store::{EdgeKind, Mention, NewFile, NewNode, NodeKind, Scope};
 use sha2::{Digest, Sha256};
 
 /// What makes nodes of files. It is part of what a file comes to, so that files are indexed again
 /// once they would be taken apart in another way.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What a file comes to: its content, and how it is taken apart.
 pub(crate) fn hash(bytes: &[u8]) -> String {
@@ -35,6 +37,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn new(path: String, hash: String, text: &str) -> Self {
+        let text = &*with_line_feeds(text);
         let reading = Reading::of_file(&path, text);
         let parts = nodes(text, reading);
         let kept = parts.nodes.iter().enumerate();

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use crate::classify::classify;
 use crate::language::{Language, Syntax};
+use crate::lex::with_line_feeds;
 use crate::outline::lines_mark;
 use tree::Findings;
 
@@ -213,6 +214,7 @@ pub struct Nodes {
 /// assert!(parts.text_of(text, 1).ends_with("public Cart Find(int id)\n    { … 1 line }\n}"));
 /// ```
 pub fn nodes(text: &str, reading: Reading) -> Nodes {
+    let text = &*with_line_feeds(text);
     let mut findings = Findings::default();
     let parsed = match reading {
         Reading::CSharp => csharp::find(text, &mut findings),

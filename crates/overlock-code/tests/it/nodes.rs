@@ -583,6 +583,44 @@ section Other 15-15",
 }
 
 #[test]
+fn a_heading_in_a_comment_of_markdown_is_none() {
+    check_tree(
+        "# One\n<!-- # Not one -->\n<!--\n# Two\n```\nThree\n=====\n--> # Still not\n# Four\nMore <!-- x\n## Five\n",
+        Reading::Markdown,
+        "\
+section One 1-8
+section Four 9-11
+  section Four > Five 11-11",
+    );
+}
+
+#[test]
+fn lines_that_end_as_on_old_macs_are_lines() {
+    for (text, reading, expected) in [
+        (
+            "class A\r{\r    // Runs.\r    void B()\r    {\r        C();\r    }\r}\r",
+            Reading::CSharp,
+            "class A 1-8\n  method A.B 3-7",
+        ),
+        (
+            "Class A\r    Sub B()\r    End Sub\rEnd Class\r",
+            Reading::VisualBasic,
+            "class A 1-4\n  method A.B 2-3",
+        ),
+        (
+            "-- one\rCREATE TABLE t (a int);\r-- two\rCREATE VIEW v AS\rSELECT a FROM t;\r",
+            Reading::Sql,
+            "table t 1-2\nview v 3-5",
+        ),
+        ("# A\rb\r# C\r", Reading::Markdown, "section A 1-2\nsection C 3-3"),
+    ] {
+        check_tree(text, reading, expected);
+        let feeds = text.replace('\r', "\n");
+        assert_eq!(nodes(text, reading), nodes(&feeds, reading));
+    }
+}
+
+#[test]
 fn visual_basic_is_read_by_its_lines() {
     let text = "\
 Imports System
