@@ -14,6 +14,11 @@ pub(super) fn has_sql(sample: &Sample<'_>, syntax: Option<Syntax>) -> bool {
     })
 }
 
+/// Whether a line of C# holds the beginning of a statement in a string.
+pub(super) fn line_has_sql(line: &str) -> bool {
+    any_string(&mut CSharp::new(line))
+}
+
 fn any_string<'a>(lexer: &mut impl Lexer<'a>) -> bool {
     let text = lexer.text();
     while let Ok(Some(token)) = lexer.next() {
@@ -45,11 +50,20 @@ pub(crate) fn opens_statement(literal: &str) -> bool {
     let written_as_code = first_written.starts_with(|c: char| c.is_ascii_uppercase())
         == first_written.chars().all(|c| c.is_ascii_uppercase());
     let second = words.next().unwrap_or_default();
+    // A column can be called `a`, but then no noun follows it.
+    let after_first = content
+        .split_once(first_written)
+        .map_or("", |(_, rest)| rest);
+    let after_second = after_first.trim_start().strip_prefix(['a', 'A']);
+    let is_column = second == "a"
+        && (after_second.is_some_and(|rest| rest.trim_start().starts_with(','))
+            || words.clone().next().as_deref() == Some("from"));
     if !written_as_code
-        || matches!(
-            second.as_str(),
-            "a" | "an" | "the" | "your" | "this" | "one"
-        )
+        || !is_column
+            && matches!(
+                second.as_str(),
+                "a" | "an" | "the" | "your" | "this" | "one"
+            )
     {
         return false;
     }

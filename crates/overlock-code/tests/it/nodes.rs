@@ -612,7 +612,11 @@ fn lines_that_end_as_on_old_macs_are_lines() {
             Reading::Sql,
             "table t 1-2\nview v 3-5",
         ),
-        ("# A\rb\r# C\r", Reading::Markdown, "section A 1-2\nsection C 3-3"),
+        (
+            "# A\rb\r# C\r",
+            Reading::Markdown,
+            "section A 1-2\nsection C 3-3",
+        ),
     ] {
         check_tree(text, reading, expected);
         let feeds = text.replace('\r', "\n");

@@ -204,7 +204,10 @@ fn what_is_never_closed_is_told() {
         ("SELECT $$ open", Language::Sql),
         ("int a; /* open", Language::Dotnet),
         ("var a = @\"open", Language::Dotnet),
-        ("Dim a As String = \"open\nDim b As String", Language::Dotnet),
+        (
+            "Dim a As String = \"open\nDim b As String",
+            Language::Dotnet,
+        ),
     ] {
         for level in [Level::Lossless, Level::Outline] {
             let options = CompactOptions {
@@ -224,5 +227,8 @@ fn what_is_never_closed_is_told() {
         &CompactOptions::default(),
     );
     assert_eq!(compacted.text, "select a,b\nfrom t /* open");
-    assert_eq!((compacted.compacted, compacted.reason), (true, Reason::Unclosed));
+    assert_eq!(
+        (compacted.compacted, compacted.reason),
+        (true, Reason::Unclosed)
+    );
 }
