@@ -29,6 +29,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 pub(crate) struct Prepared {
     path: String,
     hash: String,
+    imports: Vec<String>,
     nodes: Vec<NewNode>,
     mentions: Vec<Mention>,
     /// Whether all of it could be read as what it is.
@@ -52,6 +53,7 @@ impl Prepared {
             nodes: kept.collect(),
             mentions: mentions.collect(),
             is_understood: parts.parsed,
+            imports: parts.imports,
             path,
             hash,
         }
@@ -61,6 +63,7 @@ impl Prepared {
         NewFile {
             path: &self.path,
             hash: &self.hash,
+            imports: &self.imports,
             nodes: &self.nodes,
             mentions: &self.mentions,
         }
@@ -108,6 +111,7 @@ fn new_node(path: &str, reading: Reading, node: &Node, text: String) -> NewNode 
 fn kind(node: &Node) -> NodeKind {
     match (node.kind, node.detail) {
         (CodeKind::File, _) => NodeKind::File,
+        (CodeKind::Type, "interface") => NodeKind::Interface,
         (CodeKind::Type, _) => NodeKind::Type,
         (CodeKind::Method, _) => NodeKind::Method,
         (CodeKind::PropertyGroup, _) => NodeKind::PropertyGroup,

@@ -146,7 +146,8 @@ pub struct Mention {
 /// What a name is of, as far as the text tells.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// The type of a method, the schema of a table.
+    /// The type of a method, the namespace of a type, the schema of a table, each with as much before
+    /// it as the text says.
     Named(String),
     /// Nothing is said, so that it is the nearest of that name.
     Nearest,
@@ -184,6 +185,8 @@ pub struct Node {
 pub struct Nodes {
     /// The file first, then every node after its parent, in the order of the text.
     pub nodes: Vec<Node>,
+    /// The namespaces and types whose members the file names without them, in order.
+    pub imports: Vec<String>,
     /// Whether all of the text could be read; if not, there may be nodes that were not found.
     pub parsed: bool,
 }
@@ -227,6 +230,7 @@ pub fn nodes(text: &str, reading: Reading) -> Nodes {
         Reading::Dotnet | Reading::Plain => true,
     };
     Nodes {
+        imports: findings.imports(),
         nodes: tree::nodes(text, findings),
         parsed,
     }

@@ -135,6 +135,7 @@ fn a_type_says_what_it_is_made_from() {
         Reading::CSharp,
         "Shop.Orders.OrderService",
         &[
+            "calls Service",
             "implements IOrderService",
             "inherits Service",
             "names ILogger",
@@ -176,6 +177,104 @@ fn a_call_says_whose_method_it_is_where_the_file_tells() {
         Reading::CSharp,
         "Shop.Orders.OrderService.Close",
         &["calls ?.Reset", "names IOrderService"],
+    );
+}
+
+#[test]
+fn base_is_what_the_type_is_made_from() {
+    let text = "using Old = Legacy.Shapes;
+namespace Shop;
+class Square : Lib.Shape<int>, IDraw
+{
+    Square(int side) : base(side) { }
+    Square() : this(1) { }
+    void Draw() { base.Draw(); this.Fill(); }
+}
+class Round : IDraw { void Draw() { base.ToString(); } }
+partial class Half { void Draw() { base.Draw(); } }
+class Circle : Old.Circle { void Draw() { base.Draw(); } }
+";
+    check_said(
+        text,
+        Reading::CSharp,
+        "Shop.Square",
+        &["implements IDraw", "inherits Lib.Shape"],
+    );
+    let parts = nodes(text, Reading::CSharp);
+    let constructors: Vec<_> = parts
+        .nodes
+        .iter()
+        .filter(|node| node.detail == "constructor")
+        .map(|node| (&node.mentions[0].owner, &*node.mentions[0].name))
+        .collect();
+    let of = |name: &str| Owner::Named(name.to_owned());
+    assert_eq!(
+        constructors,
+        [(&of("Lib"), "Shape"), (&of("Square"), "Square")]
+    );
+    check_said(
+        text,
+        Reading::CSharp,
+        "Shop.Square.Draw",
+        &["calls Fill", "calls Lib.Shape.Draw"],
+    );
+    check_said(text, Reading::CSharp, "Shop.Round.Draw", &[]);
+    check_said(text, Reading::CSharp, "Shop.Half.Draw", &["calls ?.Draw"]);
+    check_said(
+        text,
+        Reading::CSharp,
+        "Shop.Circle.Draw",
+        &["calls Legacy.Shapes.Circle.Draw"],
+    );
+}
+
+#[test]
+fn a_type_is_named_with_its_namespace_where_that_is_written() {
+    let text = "using System;
+using static Shop.Tools;
+using Y = Other.Parts;
+namespace Shop.Web
+{
+    using Data;
+    class Page
+    {
+        X.Foo one;
+        void Show(Y.Foo two, global::X.List<X.Bar> three)
+        {
+            one.Run();
+            two.Run();
+            three.Run();
+            new X.Foo().Stop();
+            Shop.Data.Rows.Load();
+            Context.Rows.Load();
+        }
+    }
+}
+";
+    let parts = nodes(text, Reading::CSharp);
+    assert_eq!(
+        parts.imports,
+        ["Data", "Shop.Tools", "Shop.Web.Data", "System"]
+    );
+    check_said(
+        text,
+        Reading::CSharp,
+        "Shop.Web.Page.Show",
+        &[
+            "calls Other.Parts.Foo.Run",
+            "calls Rows.Load",
+            "calls Shop.Data.Rows.Load",
+            "calls X.Foo",
+            "calls X.Foo.Run",
+            "calls X.Foo.Stop",
+            "calls X.List.Run",
+            "names Context",
+            "names Other.Parts.Foo",
+            "names Shop",
+            "names X.Bar",
+            "names X.Foo",
+            "names X.List",
+        ],
     );
 }
 

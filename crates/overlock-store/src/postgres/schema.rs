@@ -9,10 +9,13 @@ use crate::error::{Cause, StoreError};
 use crate::store::Access;
 
 /// How the tables look.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const TABLES: &str = include_str!("tables.sql");
 const NODES: &str = include_str!("nodes.sql");
+
+/// What a file of sources imports. Who only reads does not ask for it.
+const FROM_VERSION_1: &str = "ALTER TABLE files ADD COLUMN imports text NOT NULL DEFAULT ''";
 
 /// Whoever makes or changes tables holds this lock, with a number for the schema.
 const MAKING: i32 = 0x4F76_6C6B;
@@ -39,10 +42,10 @@ pub(super) fn open(
         },
         other => other,
     })?;
-    if known == Some(VERSION) {
+    if known == Some(VERSION) || known.is_some() && access == Access::Read {
         return Ok(());
     }
-    if access == Access::Read || (known.is_none() && access == Access::Write) {
+    if known.is_none() && access != Access::Make {
         return Err(StoreError::Missing {
             place: address.to_string(),
         });
@@ -51,7 +54,8 @@ pub(super) fn open(
         let lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
         connection.execute(lock, &[&MAKING, &address.schema])?;
         // Another process may have been faster.
-        if found(connection, address)?.is_none() {
+        let version = found(connection, address)?;
+        if version.is_none() {
             let schema = &address.schema;
             let is_there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
             // Whoever may only use one that is there may not even ask for it to be made.
@@ -60,6 +64,10 @@ pub(super) fn open(
             }
             connection.batch(TABLES)?;
             connection.batch(NODES)?;
+        }
+        if version != Some(VERSION) {
+            connection.batch(FROM_VERSION_1)?;
+            connection.batch("DELETE FROM store")?;
             connection.execute("INSERT INTO store (version) VALUES ($1)", &[&VERSION])?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::store::Access;
 
 /// How the tables look.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// Marks a file as ours, where SQLite has room for it.
 const APPLICATION: i64 = 0x4F76_6C6B;
@@ -24,6 +24,9 @@ const FROM_VERSION_2: &str = "DROP INDEX IF EXISTS runs_by_time";
 
 /// What has been added to runs since.
 const FROM_VERSION_3: &str = include_str!("nodes.sql");
+
+/// What a file of sources imports. Who only reads does not ask for it.
+const FROM_VERSION_4: &str = "ALTER TABLE files ADD COLUMN imports TEXT NOT NULL DEFAULT ''";
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
 const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
@@ -246,10 +249,16 @@ fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<()> {
         Content::Nothing | Content::SomethingElse => 0,
     };
     let steps: &[&str] = match version {
-        0 => &[TABLES, FROM_VERSION_3],
-        1 => &[FROM_VERSION_1, FROM_VERSION_2, FROM_VERSION_3],
-        2 => &[FROM_VERSION_2, FROM_VERSION_3],
-        3 => &[FROM_VERSION_3],
+        0 => &[TABLES, FROM_VERSION_3, FROM_VERSION_4],
+        1 => &[
+            FROM_VERSION_1,
+            FROM_VERSION_2,
+            FROM_VERSION_3,
+            FROM_VERSION_4,
+        ],
+        2 => &[FROM_VERSION_2, FROM_VERSION_3, FROM_VERSION_4],
+        3 => &[FROM_VERSION_3, FROM_VERSION_4],
+        4 => &[FROM_VERSION_4],
         _ => return Ok(()),
     };
     for step in steps {

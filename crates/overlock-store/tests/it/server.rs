@@ -281,6 +281,22 @@ fn tables_of_a_later_version_are_left_alone() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn tables_of_the_first_version_are_brought_up_to_date_by_who_writes() {
+    let schema = Schema::new();
+    drop(open(&at(&schema), Access::Make).expect("a store"));
+    let admin = schema.admin();
+    admin.run("ALTER TABLE files DROP COLUMN imports; UPDATE store SET version = 1");
+    let reader = open(&at(&schema), Access::Read).expect("it can be read");
+    assert!(reader.files("shop").expect("files").is_empty());
+    assert_eq!(admin.run("SELECT version FROM store"), ["1"]);
+    let store = open(&at(&schema), Access::Write).expect("it can be brought up to date");
+    assert_eq!(admin.run("SELECT version FROM store"), ["2"]);
+    put(&*store, &[Sketch::new("a.cs")]);
+    assert_eq!(store.files("shop").expect("files").len(), 1);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
 fn tables_of_another_program_are_left_alone() {
     for table in [
         "CREATE TABLE runs (id text, distance real)",
