@@ -657,6 +657,65 @@ procedure p 18-18",
 }
 
 #[test]
+fn a_package_on_one_line_holds_its_procedures() {
+    let text = "create or replace package body pk is procedure p1 is begin p2; end; procedure p2 is begin null; end; end pk;\n/\n";
+    check_tree(
+        text,
+        Reading::Sql,
+        "\
+package pk 1-1
+  procedure pk.p1 1-1
+  procedure pk.p2 1-1",
+    );
+    check_said(text, Reading::Sql, "pk.p1", &["calls p2"]);
+    check_tree(
+        "create package body a as procedure b is begin null; end; end;",
+        Reading::Sql,
+        "package a 1-1\n  procedure a.b 1-1",
+    );
+}
+
+#[test]
+fn a_procedure_is_called_by_its_name_alone() {
+    let text = "\
+CREATE OR REPLACE PROCEDURE p AS
+  total NUMBER;
+BEGIN
+  p2;
+  pk.p3; <<again>> p4;
+  IF total > 1 THEN p5; ELSE \"P six\"; END IF;
+  LOOP p7; EXIT; END LOOP;
+  NULL;
+  COMMIT;
+  total := p8;
+  RETURN;
+EXCEPTION WHEN OTHERS THEN RAISE;
+END p;
+/
+";
+    check_said(
+        text,
+        Reading::Sql,
+        "p",
+        &[
+            "calls P six",
+            "calls p2",
+            "calls p4",
+            "calls p5",
+            "calls p7",
+            "calls pk.p3",
+        ],
+    );
+    // Elsewhere a name alone is something else.
+    check_said(
+        "SELECT 1;\nGO\nSELECT a FROM t\nb;\n",
+        Reading::Sql,
+        "",
+        &["reads t"],
+    );
+}
+
+#[test]
 fn sections_of_markdown_go_to_the_next_heading_of_their_level() {
     let text = "---\ntitle: x\n---\nIntro\n\n# Usage\nSee `OrderService.Find()`.\n## Options #\n```sh\n# no heading\n```\nSetext\n------\ntext\n# Other\n";
     check_tree(
