@@ -11,6 +11,7 @@
 mod csharp;
 mod markdown;
 mod sql;
+mod strings;
 mod tree;
 mod visual_basic;
 

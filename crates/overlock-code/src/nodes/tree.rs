@@ -22,6 +22,31 @@ pub(super) struct Found {
     pub(super) inside: Vec<Range<usize>>,
 }
 
+impl Found {
+    /// Properties, fields and events that stand together.
+    pub(super) fn properties(
+        names: &[String],
+        qualified: String,
+        span: Range<usize>,
+        inside: Vec<Range<usize>>,
+    ) -> Self {
+        /// As many names as a reader takes in.
+        const SHOWN: usize = 12;
+        let mut name = names[..names.len().min(SHOWN)].join(", ");
+        if names.len() > SHOWN {
+            name.push_str(", …");
+        }
+        Self {
+            kind: NodeKind::PropertyGroup,
+            detail: "properties",
+            name,
+            qualified,
+            span,
+            inside,
+        }
+    }
+}
+
 /// Everything that was found in a text, in any order.
 #[derive(Debug, Default)]
 pub(super) struct Findings {

@@ -812,17 +812,190 @@ End Namespace
 class Shop.Form1 3-15
   constructor Shop.Form1.New 8-10
   method Shop.Form1.Click 11-13
-interface Shop.IForm 16-18",
+  method Shop.Form1.Later 14-14
+interface Shop.IForm 16-18
+  method Shop.IForm.Show 17-17",
     );
     let class = said(&nodes(text, Reading::VisualBasic), "Shop.Form1");
     assert_eq!(
         class,
-        ["implements IForm", "implements IMore", "inherits Form"]
+        [
+            "implements IForm",
+            "implements Other.IMore",
+            "inherits Form"
+        ]
     );
     let new = said(&nodes(text, Reading::VisualBasic), "Shop.Form1.New");
     assert!(
         new.contains(&"calls Orders".to_owned()) && new.contains(&"names Clock".to_owned()),
         "{new:?}"
+    );
+}
+
+#[test]
+fn statements_of_visual_basic_can_share_a_line() {
+    let text = "\
+Class One : Inherits W1 : Sub Go() : Stop() : End Sub
+    Public Sub Say(text As String) : Print(\"a: Class B\") : End Sub ' : Class C
+End Class
+<Serializable> Public Class Two : End Class
+";
+    check_tree(
+        text,
+        Reading::VisualBasic,
+        "\
+class One 1-3
+  method One.Go 1-1
+  method One.Say 2-2
+class Two 4-4",
+    );
+    check_said(text, Reading::VisualBasic, "One", &["inherits W1"]);
+    check_said(text, Reading::VisualBasic, "One.Go", &["calls Stop"]);
+    let parts = nodes(text, Reading::VisualBasic);
+    assert!(parts.parsed);
+    assert_eq!(parts.text_of(text, 2), "Sub Go() : Stop() : End Sub");
+}
+
+#[test]
+fn properties_and_members_of_interfaces_are_nodes_in_visual_basic() {
+    let text = "\
+Public Class Cart
+    Private ReadOnly _lines As New List(Of Line)
+    ''' <summary>How many.</summary>
+    Public Property Count As Integer
+    <Obsolete>
+    Public ReadOnly Property Total() As Decimal
+        Get
+            Return Sum(_lines)
+        End Get
+    End Property
+    Public Event Changed(sender As Object)
+    Public Sub Clear()
+        Dim property1 As Integer = 1
+    End Sub
+    Public Const Most As Integer = 12
+End Class
+Public Interface ICart
+    Property Count As Integer
+    ReadOnly Property Total As Decimal
+    Sub Clear()
+    Function Find(id As Integer) As Line
+End Interface
+Public Delegate Sub Changed(sender As Object)
+Module Native
+    Declare Auto Function Beep Lib \"kernel32\" (a As Integer) As Boolean
+End Module
+";
+    check_tree(
+        text,
+        Reading::VisualBasic,
+        "\
+class Cart 1-16
+  properties Cart.properties 2-11
+  method Cart.Clear 12-14
+  properties Cart.properties 15-15
+interface ICart 17-22
+  properties ICart.properties 18-19
+  method ICart.Clear 20-20
+  method ICart.Find 21-21
+delegate Changed 23-23
+module Native 24-26
+  method Native.Beep 25-25",
+    );
+    let parts = nodes(text, Reading::VisualBasic);
+    assert_eq!(parts.nodes[2].name, "_lines, Count, Total, Changed");
+    let own = parts.text_of(text, 1);
+    assert!(
+        own.contains("Property Total() As Decimal … 3 lines\n") && !own.contains("Return Sum"),
+        "{own}"
+    );
+    assert!(said(&parts, "Cart.properties").contains(&"calls Sum".to_owned()));
+}
+
+#[test]
+fn sql_in_the_strings_of_visual_basic_is_read() {
+    let text = "\
+Class Carts
+    Sub One(c As SqlConnection)
+        Dim sql As String = \"SELECT c.Id FROM dbo.Carts c \" & _
+            \"JOIN Lines l ON l.CartId = c.Id\" & vbCrLf &
+            \"WHERE c.Id = \" & id & \" ORDER BY c.Id\"
+        Run($\"UPDATE Totals SET A = {value} WHERE B = \"\"x\"\"\")
+        Dim command As New SqlCommand(\"CloseCart\", c)
+        command.CommandType = CommandType.StoredProcedure
+    End Sub
+    Sub Two()
+        Log(\"Select an item from the list\")
+    End Sub
+End Class
+";
+    let parts = nodes(text, Reading::VisualBasic);
+    let of = |name: &str| {
+        let mut said = said(&parts, name);
+        said.retain(|said| !said.starts_with("names "));
+        said
+    };
+    assert_eq!(
+        of("Carts.One"),
+        [
+            "calls CloseCart",
+            "calls Run",
+            "calls SqlCommand",
+            "reads Lines",
+            "reads dbo.Carts",
+            "writes Totals"
+        ]
+    );
+    assert_eq!(of("Carts.Two"), ["calls Log"]);
+}
+
+#[test]
+fn me_and_mybase_are_the_type_and_what_it_is_made_from() {
+    let text = "\
+Imports Shop.Data, System
+Class Page
+    Inherits Lib.Form
+    Private store As Shop.Store
+    Sub New() : MyBase.New(1) : End Sub
+    Sub Go()
+        Me.Go()
+        Me.Stop()
+        MyBase.Go()
+        store.Save()
+        Other().Save()
+        Dim list As New X.List(2)
+    End Sub
+End Class
+Class Bare
+    Sub Go() : MyBase.ToString() : Me.Run() : End Sub
+End Class
+";
+    check_said(
+        text,
+        Reading::VisualBasic,
+        "Page.New",
+        &["calls Lib.Form", "calls Lib.Form.New"],
+    );
+    check_said(
+        text,
+        Reading::VisualBasic,
+        "Page.Go",
+        &[
+            "calls ?.Save",
+            "calls Lib.Form.Go",
+            "calls Lib.Form.Stop",
+            "calls Other",
+            "calls Page.Go",
+            "calls Page.Stop",
+            "calls Shop.Store.Save",
+            "calls X.List",
+            "names X.List",
+        ],
+    );
+    check_said(text, Reading::VisualBasic, "Bare.Go", &["calls Bare.Run"]);
+    assert_eq!(
+        nodes(text, Reading::VisualBasic).imports,
+        ["Shop.Data", "System"]
     );
 }
 

@@ -3,20 +3,20 @@
 //! Namespaces are part of names and no nodes. Local functions belong to the method around them.
 //! Both branches of a directive are read, since nobody here knows which one is compiled.
 
+mod literals;
 mod names;
 mod spoken;
-mod strings;
 
 use std::ops::Range;
 
 use tree_sitter::{Node, Tree};
 
 use super::NodeKind;
+use super::strings::Strings;
 use super::tree::{Findings, Found};
 use crate::outline::csharp::parse;
 use names::{Names, TypeName, type_name};
 use spoken::is_interface;
-use strings::Strings;
 
 /// Reports what is in the text; whether all of it could be read.
 pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
@@ -263,7 +263,10 @@ impl<'a> Finder<'a, '_> {
             "string_literal"
             | "verbatim_string_literal"
             | "raw_string_literal"
-            | "interpolated_string_expression" => self.strings.add(self.text, node),
+            | "interpolated_string_expression" => {
+                let content = literals::content(self.text, node);
+                self.strings.add(self.text, node.byte_range(), content);
+            }
             _ => {}
         }
     }
@@ -466,23 +469,15 @@ impl<'a> Finder<'a, '_> {
     }
 
     fn end_group(&mut self) {
-        /// As many names as a reader takes in.
-        const SHOWN: usize = 12;
         let Some(group) = self.group.take() else {
             return;
         };
-        let mut name = group.names[..group.names.len().min(SHOWN)].join(", ");
-        if group.names.len() > SHOWN {
-            name.push_str(", …");
-        }
-        self.findings.found.push(Found {
-            kind: NodeKind::PropertyGroup,
-            detail: "properties",
-            name,
-            qualified: group.qualified,
-            span: group.span,
-            inside: group.inside,
-        });
+        self.findings.found.push(Found::properties(
+            &group.names,
+            group.qualified,
+            group.span,
+            group.inside,
+        ));
     }
 
     fn statement(&mut self, node: Node<'_>) {
