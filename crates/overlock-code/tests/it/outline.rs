@@ -237,3 +237,42 @@ fn what_is_ambiguous_is_left_alone() {
     let text = "SELECT a /* x /* y */ , b";
     check(text, Language::Sql, text, Reason::Ambiguous);
 }
+
+#[test]
+fn sql_in_the_strings_of_a_body_stays() {
+    check(
+        r#"class Orders
+{
+    public int Close(int id)
+    {
+        log.LogInformation("closing the order with the number {id}", id);
+        var done = db.Execute("UPDATE Orders SET Closed = 1 " + // all of it
+            "WHERE Id = @id", new { id });
+        return done + db.Execute(@"
+            DELETE FROM Queue
+            WHERE OrderId = @id", new { id });
+    }
+    public Order Find(int id) => db.QuerySingle<Order>($"SELECT * FROM {table} WHERE Id = @id", new { id, more });
+    const string All = @"
+        SELECT Id, Total
+        FROM Orders";
+    public void Log(int id)
+    {
+        log.LogInformation("the order with the number {id} was closed", id);
+    }
+}
+"#,
+        Language::DotnetWithSql,
+        r#"class Orders{
+public int Close(int id){… 3 lines "UPDATE Orders SET Closed = 1 " +
+"WHERE Id = @id" @"
+            DELETE FROM Queue
+            WHERE OrderId = @id"}
+public Order Find(int id)=> … 1 line $"SELECT * FROM {table} WHERE Id = @id";
+const string All = @"
+        SELECT Id, Total
+        FROM Orders";
+public void Log(int id){… 1 line}}"#,
+        Reason::Outlined,
+    );
+}
