@@ -158,15 +158,18 @@ fn fit(wanted: &Wanted<'_>, candidate: &Candidate) -> Option<Fit> {
         }
         fit.agreed += 1;
     }
+    if fit.agreed == 0 {
+        return None;
+    }
     if wanted.scope == Scope::Nearest {
         let both = parts(wanted.from).zip(parts(qualified));
         fit.near = both.take_while(|(one, other)| one == other).count();
         fit.visible = visible(wanted, candidate.kind, qualified, &fit);
     }
-    (fit.agreed > 0).then_some(fit)
+    Some(fit)
 }
 
-/// The name that a node answers to: a constructor to that of its type, unless it is called by both.
+/// The name that a node answers to: a constructor is called by that of its type, or by both.
 fn answers_to<'a>(wanted: &Wanted<'_>, candidate: &'a Candidate) -> &'a str {
     let is_twice = |name: &str| {
         let mut last = parts(name).rev();
@@ -175,7 +178,8 @@ fn answers_to<'a>(wanted: &Wanted<'_>, candidate: &'a Candidate) -> &'a str {
     };
     match candidate.qualified.rsplit_once('.') {
         Some((of_type, _))
-            if candidate.kind == NodeKind::Method
+            if wanted.kind == EdgeKind::Calls
+                && candidate.kind == NodeKind::Method
                 && is_twice(&candidate.qualified)
                 && !is_twice(wanted.name) =>
         {
@@ -201,8 +205,10 @@ fn visible(wanted: &Wanted<'_>, kind: NodeKind, qualified: &str, fit: &Fit) -> V
     if count <= fit.near {
         return Visible::Around;
     }
-    let is_imported = |import: &str| parts(import).eq(parts(qualified).take(count));
-    if wanted.imports.lines().any(is_imported) {
+    let mut dots = qualified.rmatch_indices('.');
+    let last = fit.agreed.saturating_sub(1);
+    let around = dots.nth(last).map_or("", |(dot, _)| &qualified[..dot]);
+    if wanted.imports.lines().any(|import| import == around) {
         return Visible::Imported;
     }
     Visible::Unknown
@@ -241,6 +247,8 @@ mod tests {
         (NodeKind::Method, "Shop.Orders.Service.Save"),
         (NodeKind::Method, "Shop.Orders.Repository.Save"),
         (NodeKind::Procedure, "dbo.save"),
+        (NodeKind::Type, "Shop.Cart"),
+        (NodeKind::Method, "Shop.Cart.Cart"),
     ];
 
     #[track_caller]
@@ -335,6 +343,23 @@ mod tests {
             "Save",
             Scope::Anywhere,
             &save,
+        );
+    }
+
+    #[test]
+    fn a_constructor_is_called_by_the_name_of_its_type() {
+        use EdgeKind::{Calls, References};
+        let both = ["Shop.Cart", "Shop.Cart.Cart"];
+        for name in ["Cart", "Shop.Cart"] {
+            check("Shop.Web.Buy", Calls, name, Scope::Nearest, &both);
+            check("Shop.Web.Buy", References, name, Scope::Nearest, &both[..1]);
+        }
+        check(
+            "Shop.Cart.Buy",
+            Calls,
+            "Cart.Cart",
+            Scope::Nearest,
+            &both[1..],
         );
     }
 

@@ -59,7 +59,7 @@ impl Findings {
     /// Notes that names of a namespace or a type are said without it.
     pub(super) fn import(&mut self, name: &str) {
         /// As many as nobody writes by hand.
-        const MOST: usize = 1024;
+        const MOST: usize = 256;
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
         let is_one = !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_name);
         if is_one && self.imports.len() < MOST {
