@@ -197,7 +197,7 @@ pub(crate) fn edges_are_those_of_an_index_made_anew(fresh: &Fresh) {
 #[test]
 fn edges_are_those_of_an_index_made_anew_after_many_histories() {
     let store = overlock_store::in_memory().expect("it needs nothing");
-    after_any_history(&*store, 4_000);
+    after_any_history(&*store, 2_000);
 }
 
 fn after_any_history(store: &dyn Store, histories: u32) {
