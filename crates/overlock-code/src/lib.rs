@@ -34,7 +34,7 @@
 //! // Bodies go, declarations and the SQL in strings stay.
 //! let outline = compact(text, language, &CompactOptions { level: Level::Outline, ..CompactOptions::default() });
 //! assert!(outline.text.contains("[Cached]\npublic IEnumerable<Customer> In(string city){… 2 lines"));
-//! assert!(outline.text.ends_with(r#""SELECT * FROM Customer -- all\nWHERE City = @city"}}"#));
+//! assert!(outline.text.ends_with(r#""SELECT * FROM Customer -- all\nWHERE City = @city";}}"#));
 //!
 //! // The richest form that fits.
 //! let about = |text: &str| text.len() as u64 / 4;

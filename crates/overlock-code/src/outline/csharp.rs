@@ -235,7 +235,7 @@ impl Finder<'_> {
         if node.has_error() || (has_branch(&format!("\n{inside}")) && !has_whole_branches(inside)) {
             return;
         }
-        let mark = format!("{around}{}{around}", mark(inside));
+        let mark = format!("{around}{}{around}", mark(inside, !around.is_empty()));
         if is_worth(inside, &mark) {
             self.bodies.push(Body {
                 elision: Elision {
@@ -252,7 +252,7 @@ impl Finder<'_> {
             return;
         };
         let inside = &self.text[run.clone()];
-        let mark = mark(inside);
+        let mark = mark(inside, true);
         if is_worth(inside, &mark)
             && (!has_branch(&format!("\n{inside}")) || has_whole_branches(inside))
         {
@@ -264,8 +264,9 @@ impl Finder<'_> {
     }
 }
 
-/// Says how much went, and what SQL was in it: `… 3 lines "DELETE FROM Orders"`.
-fn mark(inside: &str) -> String {
+/// Says how much went, and what SQL was in it, so that it is code but for the mark:
+/// `… 3 lines; _ = "DELETE FROM Orders";` among statements, `… 1 line + "DELETE FROM Orders"` elsewhere.
+fn mark(inside: &str, has_statements: bool) -> String {
     let statements = embedded::statements(inside);
     if statements.is_empty() {
         return lines_mark(inside);
@@ -275,12 +276,13 @@ fn mark(inside: &str) -> String {
     let mut at = 0;
     for statement in statements {
         gone.push_str(&inside[at..statement.start]);
-        kept.push(' ');
+        kept.push_str(if has_statements { "; _ = " } else { " + " });
         kept.push_str(&inside[statement.clone()]);
         at = statement.end;
     }
     gone.push_str(&inside[at..]);
-    format!("{}{kept}", lines_mark(&gone))
+    let end = if has_statements { ";" } else { "" };
+    format!("{}{kept}{end}", lines_mark(&gone))
 }
 
 /// Whether a mark is clearly shorter than what is left of the piece without its layout.

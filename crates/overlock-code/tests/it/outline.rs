@@ -1,6 +1,6 @@
 //! What an outline keeps.
 
-use overlock_code::{CompactOptions, Language, Level, Reason, compact};
+use overlock_code::{CompactOptions, Language, Level, Reading, Reason, compact, nodes};
 
 #[track_caller]
 fn check(text: &str, language: Language, outline: &str, reason: Reason) {
@@ -264,15 +264,34 @@ fn sql_in_the_strings_of_a_body_stays() {
 "#,
         Language::DotnetWithSql,
         r#"class Orders{
-public int Close(int id){… 3 lines "UPDATE Orders SET Closed = 1 " +
-"WHERE Id = @id" @"
+public int Close(int id){… 3 lines;_ = "UPDATE Orders SET Closed = 1 " +
+"WHERE Id = @id";_ = @"
             DELETE FROM Queue
-            WHERE OrderId = @id"}
-public Order Find(int id)=> … 1 line $"SELECT * FROM {table} WHERE Id = @id";
+            WHERE OrderId = @id";}
+public Order Find(int id)=> … 1 line + $"SELECT * FROM {table} WHERE Id = @id";
 const string All = @"
         SELECT Id, Total
         FROM Orders";
 public void Log(int id){… 1 line}}"#,
         Reason::Outlined,
     );
+}
+
+#[test]
+fn what_stays_beside_a_mark_is_code() {
+    let text = r#"class Orders
+{
+    void Close() { Check(); db.Run("DELETE FROM Queue WHERE Id = 1"); db.Run("DELETE FROM Orders"); }
+    Order Find(int id) => db.QuerySingle<Order>("SELECT * FROM Orders WHERE Id = @id", new { id, more });
+}"#;
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
+    let outline = compact(text, Language::Dotnet, &options).text;
+    let code = outline
+        .replace("{… 1 line", "{")
+        .replace("=> … 1 line", "=> x");
+    assert!(!code.contains('…'), "{code}");
+    assert!(nodes(&code, Reading::CSharp).parsed, "{code}");
 }
