@@ -1,5 +1,6 @@
 //! What came of one request, for those who count, those who read logs, and those who follow traces.
 
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::HeaderMap;
@@ -16,7 +17,7 @@ pub(crate) struct Account {
 }
 
 /// Nothing in it comes from a prompt, an answer or a header; the name of the model is made harmless.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
@@ -123,9 +124,9 @@ impl Account {
         }
     }
 
-    /// What is noted so far.
-    pub(crate) fn read(&self) -> Noted {
-        self.noted().clone()
+    /// What is noted so far, which is told once.
+    pub(crate) fn take(&self) -> Noted {
+        mem::take(&mut *self.noted())
     }
 
     pub(crate) fn trace(&self) -> Option<&RequestTrace> {

@@ -8,11 +8,15 @@ use crate::error::ApiError;
 const LONG: usize = 64 << 10;
 
 /// Does something with a text: at once if it is short, and else where nobody waits for it.
-pub(crate) async fn with_text<T: Send + 'static>(
-    text: String,
-    work: impl FnOnce(String) -> T + Send + 'static,
-) -> Result<T, ApiError> {
-    if text.len() < LONG {
+pub(crate) async fn with_text<S, T>(
+    text: S,
+    work: impl FnOnce(S) -> T + Send + 'static,
+) -> Result<T, ApiError>
+where
+    S: AsRef<[u8]> + Send + 'static,
+    T: Send + 'static,
+{
+    if text.as_ref().len() < LONG {
         return Ok(work(text));
     }
     let done = spawn_blocking(move || work(text)).await;

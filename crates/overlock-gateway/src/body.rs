@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::str::Utf8Error;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -31,21 +32,49 @@ pub(crate) type Reply = Response<Body>;
 
 /// Reads the body of a request, which must be text.
 pub(crate) async fn read_text(body: Incoming, limits: &Limits) -> Result<String, ApiError> {
+    let bytes = read_bytes(body, limits).await?;
+    String::from_utf8(bytes.into()).map_err(|error| no_text(error.utf8_error()))
+}
+
+/// The text that a body is.
+pub(crate) fn text_of(bytes: &[u8]) -> Result<&str, ApiError> {
+    str::from_utf8(bytes).map_err(no_text)
+}
+
+/// Reads the body of a request.
+pub(crate) async fn read_bytes(body: Incoming, limits: &Limits) -> Result<Bytes, ApiError> {
     let most = limits.body_bytes;
     if body.size_hint().lower() > most as u64 {
         return Err(too_long(most));
     }
-    let collected = timeout(limits.body_time, Limited::new(body, most).collect()).await;
-    let bytes = match collected {
-        Err(_) => return Err(too_late()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long(most)),
-        Ok(Err(_)) => return Err(broken_off()),
-        Ok(Ok(collected)) => collected.to_bytes(),
-    };
-    String::from_utf8(bytes.into()).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        ApiError::invalid(format!("the request is not UTF-8: byte {at} is wrong"))
-    })
+    let collected = timeout(limits.body_time, collected(body, most)).await;
+    collected.unwrap_or_else(|_| Err(too_late()))
+}
+
+/// All of a body, if it is no longer than `most` bytes. Most come in one piece, which is not copied.
+async fn collected(mut body: Incoming, most: usize) -> Result<Bytes, ApiError> {
+    let (mut first, mut all) = (Bytes::new(), Vec::new());
+    while !body.is_end_stream()
+        && let Some(frame) = body.frame().await
+    {
+        let frame = frame.map_err(|_| broken_off())?;
+        // Trailers are no part of the text.
+        let Ok(piece) = frame.into_data() else {
+            continue;
+        };
+        if piece.len() > most - first.len().max(all.len()) {
+            return Err(too_long(most));
+        }
+        if first.is_empty() {
+            first = piece;
+            continue;
+        }
+        if all.is_empty() {
+            all.extend_from_slice(&first);
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(if all.is_empty() { first } else { all.into() })
 }
 
 /// The body of a request on its way to somebody else, under the same limits.
@@ -140,6 +169,11 @@ impl HttpBody for Passing {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+fn no_text(error: Utf8Error) -> ApiError {
+    let at = error.valid_up_to();
+    ApiError::invalid(format!("the request is not UTF-8: byte {at} is wrong"))
 }
 
 fn too_long(most: usize) -> ApiError {

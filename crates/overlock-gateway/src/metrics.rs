@@ -2,6 +2,7 @@
 //!
 //! Every label has few values: routes, statuses and outcomes, never what a client writes.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -14,6 +15,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::account::Noted;
+use crate::chat::Ended;
+use crate::trace::CHAT;
 
 /// How the text calls itself.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -30,6 +33,17 @@ pub(crate) struct Metrics {
     pub(crate) queued: Gauge,
     pub(crate) upstream_errors: UpstreamErrors,
     pub(crate) spans: Spans,
+    /// Those of the usual request, once there was one, which need not be searched for.
+    usual: OnceLock<Usual>,
+}
+
+/// What counts a chat request that was answered in whole.
+struct Usual {
+    requests: Counter,
+    durations: Histogram,
+    answers: Counter,
+    input: Counter,
+    output: Counter,
 }
 
 /// Calls to the upstream that failed.
@@ -96,6 +110,9 @@ const SECONDS: [f64; 13] = [
     0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0,
 ];
 
+/// How the usual answer ended.
+const WHOLE: &str = Ended::Complete.name();
+
 impl Metrics {
     pub(crate) fn new() -> Self {
         let metrics = Self {
@@ -109,6 +126,7 @@ impl Metrics {
             queued: Gauge::default(),
             upstream_errors: UpstreamErrors::default(),
             spans: Spans::default(),
+            usual: OnceLock::new(),
         };
         let mut registry = Registry::with_prefix("overlock");
         registry.register(
@@ -164,6 +182,39 @@ impl Metrics {
 
     /// A request is done.
     pub(crate) fn request(&self, route: &'static str, status: u16, took: Duration, noted: &Noted) {
+        let is_usual = (route, status) == (CHAT, 200) && noted.outcome == Some(WHOLE);
+        if !is_usual {
+            self.any_request(route, status, took, noted);
+            return;
+        }
+        let usual = self.usual.get_or_init(|| self.usual());
+        usual.requests.inc();
+        usual.durations.observe(took.as_secs_f64());
+        usual.answers.inc();
+        self.continuations.inc_by(noted.continuations.into());
+        usual.input.inc_by(noted.input_tokens);
+        usual.output.inc_by(noted.output_tokens);
+    }
+
+    fn usual(&self) -> Usual {
+        let tokens = |direction| {
+            self.tokens
+                .get_or_create_owned(&DirectionLabels { direction })
+        };
+        let (route, status, outcome) = (CHAT, 200, WHOLE);
+        Usual {
+            requests: self
+                .requests
+                .get_or_create_owned(&RequestLabels { route, status }),
+            durations: self.durations.get_or_create_owned(&RouteLabels { route }),
+            answers: self.answers.get_or_create_owned(&OutcomeLabels { outcome }),
+            input: tokens("input"),
+            output: tokens("output"),
+        }
+    }
+
+    /// Any request is done.
+    fn any_request(&self, route: &'static str, status: u16, took: Duration, noted: &Noted) {
         self.requests
             .get_or_create(&RequestLabels { route, status })
             .inc();
@@ -221,6 +272,31 @@ impl Spans {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn usual_requests_are_counted_as_any_others() {
+        let (usual, any) = (Metrics::new(), Metrics::new());
+        for (tokens, outcome) in [(1, "complete"), (30, "partial"), (7, "complete")] {
+            let noted = Noted {
+                input_tokens: tokens,
+                output_tokens: 2 * tokens,
+                continuations: 1,
+                outcome: Some(outcome),
+                ..Noted::default()
+            };
+            usual.request(CHAT, 200, Duration::from_millis(tokens), &noted);
+            any.any_request(CHAT, 200, Duration::from_millis(tokens), &noted);
+            usual.request(CHAT, 500, Duration::ZERO, &noted);
+            any.any_request(CHAT, 500, Duration::ZERO, &noted);
+        }
+        let lines = |metrics: &Metrics| {
+            let told = metrics.told();
+            let mut lines: Vec<String> = told.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        assert_eq!(lines(&usual), lines(&any));
+    }
 
     #[test]
     fn what_happened_is_counted() {

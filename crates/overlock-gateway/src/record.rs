@@ -378,17 +378,28 @@ impl Recording {
         kept
     }
 
+    /// Keeps how a story ended, which nobody has to wait for. A run of which all is kept is given
+    /// back as it is.
+    pub(crate) fn end_story(mut self, outcome: &Outcome) -> Option<Self> {
+        if matches!(self.kept, Kept::All { .. }) {
+            return Some(self);
+        }
+        let told = self.ending(outcome);
+        self.tell(outcome.clone(), told);
+        None
+    }
+
     /// Keeps how it ended, and what was answered to whoever has a key.
     pub(crate) async fn end(
-        mut self,
+        self,
         outcome: &Outcome,
         answer: Option<String>,
     ) -> Result<(), RecordError> {
-        self.is_ended = true;
-        let events = &self.recorder.events;
-        let told = events.tell_later(|| self.event(EventKind::Ended, Some(outcome)));
-        let Kept::All { claim, key } = &self.kept else {
-            self.tell(outcome.clone(), told);
+        let Some(mut ended) = self.end_story(outcome) else {
+            return Ok(());
+        };
+        let told = ended.ending(outcome);
+        let Kept::All { claim, key } = &ended.kept else {
             return Ok(());
         };
         let (claim, at, outcome) = (claim.clone(), now(), plain(outcome));
@@ -399,9 +410,16 @@ impl Recording {
             }
             writes.end(&claim, at, &outcome)
         };
-        let ended = self.recorder.write(end).await;
+        let written = ended.recorder.write(end).await;
         drop(told);
-        ended
+        written
+    }
+
+    /// It ends, which is told later.
+    fn ending(&mut self, outcome: &Outcome) -> Later {
+        self.is_ended = true;
+        let events = &self.recorder.events;
+        events.tell_later(|| self.event(EventKind::Ended, Some(outcome)))
     }
 
     /// Writes down the story of a run.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
-use hyper::body::{Frame, Incoming};
+use hyper::body::{Body as _, Frame, Incoming};
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use overlock_model::{BackendError, HttpsClient, Timeouts, below, https_client};
@@ -26,6 +26,14 @@ pub(crate) struct Client {
     secret: Option<String>,
     timeouts: Timeouts,
     errors: UpstreamErrors,
+    /// Where most requests go, read once.
+    chat: Option<Chat>,
+}
+
+/// The place of chat requests below a base address.
+struct Chat {
+    base: String,
+    uri: Uri,
 }
 
 /// What an upstream says, as it comes.
@@ -60,6 +68,9 @@ static OF_THE_GATEWAY: [HeaderName; 4] = [
     header::COOKIE,
 ];
 
+/// The path of chat requests below a base address.
+pub(crate) const CHAT_PATH: &str = "/chat/completions";
+
 impl Upstream {
     /// The address that all paths are below.
     pub(crate) fn address(&self) -> Result<&str, ApiError> {
@@ -85,6 +96,7 @@ impl Client {
             secret: upstream.key.as_deref().map(|key| key.trim().to_owned()),
             timeouts: upstream.timeouts,
             errors,
+            chat: upstream.base.as_deref().and_then(Chat::below),
         })
     }
 
@@ -130,12 +142,9 @@ impl Client {
         body: Body,
         deadline: Option<Instant>,
     ) -> Result<Answer, ApiError> {
-        let uri: Uri = below(base, path)
-            .parse()
-            .map_err(|_| ApiError::invalid("the path is none"))?;
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = uri;
+        *request.uri_mut() = self.place(base, path)?;
         *request.headers_mut() = headers;
         let wait = self.timeouts.first_byte;
         let patience = Instant::now() + wait;
@@ -169,6 +178,17 @@ impl Client {
             timeouts: self.timeouts,
             deadline,
         })
+    }
+
+    /// The address of a path below a base address.
+    fn place(&self, base: &str, path: &str) -> Result<Uri, ApiError> {
+        if let Some(chat) = &self.chat
+            && (base, path) == (chat.base.as_str(), CHAT_PATH)
+        {
+            return Ok(chat.uri.clone());
+        }
+        let place = below(base, path).parse();
+        place.map_err(|_| ApiError::invalid("the path is none"))
     }
 
     /// What the upstream says went wrong in something that looks like an answer.
@@ -212,6 +232,16 @@ impl Client {
             Value::Object(members) => members.values_mut().for_each(|it| self.hide_key_in(it)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+impl Chat {
+    /// Nothing if there is no such place, which whoever goes there is told.
+    fn below(base: &str) -> Option<Self> {
+        Some(Self {
+            base: base.to_owned(),
+            uri: below(base, CHAT_PATH).parse().ok()?,
+        })
     }
 }
 
@@ -267,6 +297,10 @@ impl Answer {
         let Some(first) = self.next_bytes().await? else {
             return Ok(Bytes::new());
         };
+        // Most answers are short and come in one piece that says so.
+        if self.body.is_end_stream() {
+            return Ok(first);
+        }
         let mut all = Vec::new();
         while let Some(piece) = self.next_bytes().await? {
             if all.is_empty() {

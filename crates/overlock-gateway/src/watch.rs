@@ -89,7 +89,7 @@ impl Drop for Watch {
         drop(self.place.take());
         let took = self.begun.elapsed();
         let status = self.status.map_or(CLIENT_LEFT, |status| status.as_u16());
-        let noted = self.account.read();
+        let noted = self.account.take();
         self.gateway
             .metrics
             .request(self.route, status, took, &noted);

@@ -1,4 +1,6 @@
 //! What a file says, whatever it is encoded in.
+//!
+//! No byte of a text is lost: one that stands for no character is shown as such.
 
 /// What became of the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,8 +9,8 @@ pub enum Decoded {
     Text(String),
     /// It was no UTF-8 and was read as Windows-1252, which has a character for every byte.
     Guessed(String),
-    /// It holds no text.
-    Binary,
+    /// It holds no text, but these bytes.
+    Binary(Vec<u8>),
 }
 
 /// As much of a file as is looked at to tell whether it is text.
@@ -22,7 +24,7 @@ pub fn decode(bytes: Vec<u8>) -> Decoded {
         _ => {}
     }
     if bytes[..bytes.len().min(LOOKED_AT)].contains(&0) {
-        return Decoded::Binary;
+        return Decoded::Binary(bytes);
     }
     match String::from_utf8(bytes) {
         Ok(text) => Decoded::Text(match text.strip_prefix('\u{feff}') {
@@ -40,9 +42,15 @@ pub fn decode(bytes: Vec<u8>) -> Decoded {
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
-    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    let pairs = bytes.chunks_exact(2);
+    let half = pairs
+        .remainder()
+        .iter()
+        .map(|_| char::REPLACEMENT_CHARACTER);
+    let units = pairs.map(|pair| unit([pair[0], pair[1]]));
     char::decode_utf16(units)
         .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .chain(half)
         .collect()
 }
 
@@ -75,9 +83,9 @@ mod tests {
         check(b"\xef\xbb\xbfa", &text("a"));
         check(b"\xff\xfea\0\xe9\0", &text("aé"));
         check(b"\xfe\xff\0a\xd8\0", &text("a\u{fffd}"));
-        check(b"\xff\xfea", &text(""));
+        check(b"\xff\xfea\0b", &text("a\u{fffd}"));
         check(b"M\xfcller \x80", &Decoded::Guessed("Müller €".to_owned()));
-        check(b"\x89PNG\0\0", &Decoded::Binary);
+        check(b"\x89PNG\0\0", &Decoded::Binary(b"\x89PNG\0\0".to_vec()));
         check(b"", &text(""));
     }
 }

@@ -21,8 +21,19 @@ pub(crate) struct Source {
 pub(crate) struct Folder {
     /// By path.
     pub(crate) files: Vec<Source>,
-    /// What could not be looked at, and why.
-    pub(crate) unseen: Vec<(String, String)>,
+    /// What could not be looked at.
+    pub(crate) unseen: Vec<Unseen>,
+}
+
+/// Something that could not be looked at.
+#[derive(Debug)]
+pub(crate) struct Unseen {
+    /// Its path; empty if not even that is known.
+    pub(crate) path: String,
+    /// Why not.
+    pub(crate) reason: String,
+    /// Whether it is a file, and not a folder, or rules on what is left out.
+    pub(crate) is_file: bool,
 }
 
 impl Folder {
@@ -44,25 +55,32 @@ impl Folder {
 
     /// Whether a path may be there although it was not seen.
     pub(crate) fn may_hide(&self, path: &str) -> bool {
-        self.unseen.iter().any(|(unseen, _)| {
-            let below = path.strip_prefix(unseen.as_str());
-            unseen.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        self.unseen.iter().any(|unseen| {
+            let below = path.strip_prefix(unseen.path.as_str());
+            unseen.path.is_empty()
+                || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
 
     fn add(&mut self, root: &Path, entry: &ignore::DirEntry) {
         // A file of rules that cannot be read leaves out less than it should.
         if let Some(error) = entry.error() {
-            self.unseen
-                .push((name(root, entry.path()), error.to_string()));
+            self.unseen.push(Unseen {
+                path: name(root, entry.path()),
+                reason: error.to_string(),
+                is_file: false,
+            });
         }
         if !entry.file_type().is_some_and(|kind| kind.is_file()) {
             return;
         }
         let path = name(root, entry.path());
         if entry.path().to_str().is_none() {
-            let reason = "its name is no UTF-8".to_owned();
-            self.unseen.push((path, reason));
+            self.unseen.push(Unseen {
+                path,
+                reason: "its name is no UTF-8".to_owned(),
+                is_file: true,
+            });
             return;
         }
         match entry.metadata() {
@@ -71,7 +89,11 @@ impl Folder {
                 path,
                 length: metadata.len(),
             }),
-            Err(error) => self.unseen.push((path, error.to_string())),
+            Err(error) => self.unseen.push(Unseen {
+                path,
+                reason: error.to_string(),
+                is_file: true,
+            }),
         }
     }
 
@@ -80,7 +102,11 @@ impl Folder {
         let reason = error
             .io_error()
             .map_or_else(|| error.to_string(), ToString::to_string);
-        self.unseen.push((path, reason));
+        self.unseen.push(Unseen {
+            path,
+            reason,
+            is_file: false,
+        });
     }
 }
 
@@ -106,13 +132,17 @@ fn path_of(error: &ignore::Error) -> Option<&Path> {
 
 #[cfg(test)]
 mod tests {
-    use super::Folder;
+    use super::{Folder, Unseen};
 
     #[test]
     fn what_is_below_an_unseen_folder_may_be_there() {
         let unseen = |path: &str| Folder {
             files: Vec::new(),
-            unseen: vec![(path.to_owned(), "no right to read it".to_owned())],
+            unseen: vec![Unseen {
+                path: path.to_owned(),
+                reason: "no right to read it".to_owned(),
+                is_file: false,
+            }],
         };
         let closed = unseen("src");
         assert!(closed.may_hide("src/a.cs") && closed.may_hide("src"));

@@ -16,18 +16,24 @@ use overlock_store::{Store, StoreError};
 
 use crate::decode::{Decoded, decode};
 use crate::file::{Prepared, hash};
-use crate::folder::{Folder, Source};
+use crate::folder::{Folder, Source, Unseen};
 
 /// How a folder is indexed.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOptions {
     /// Files with more bytes are skipped: they are data, or written by a program.
     pub largest: u64,
+    /// Let the folder take the place of the one that the repository was made from, though that one
+    /// is still there.
+    pub replace: bool,
 }
 
 impl Default for IndexOptions {
     fn default() -> Self {
-        Self { largest: 4 << 20 }
+        Self {
+            largest: 4 << 20,
+            replace: false,
+        }
     }
 }
 
@@ -73,6 +79,10 @@ pub enum Why {
     /// It cannot be read. What was kept of it stays.
     #[error("could not be read: {0}")]
     Unreadable(String),
+    /// It is no file, but a folder that cannot be looked into, or rules on what is left out that
+    /// cannot be read. What was kept of files that may be in it stays.
+    #[error("could not be looked into: {0}")]
+    Unseen(String),
     /// It has more bytes than are wanted.
     #[error("too large: {0} bytes")]
     TooLarge(u64),
@@ -93,6 +103,19 @@ impl Why {
         matches!(self, Self::Guessed | Self::Unparsed)
     }
 
+    /// Whether it is about a file that was left out.
+    pub fn is_left_out(&self) -> bool {
+        match self {
+            Self::Unreadable(_) | Self::TooLarge(_) | Self::Binary => true,
+            Self::Unseen(_) | Self::Guessed | Self::Unparsed => false,
+        }
+    }
+
+    /// Whether something is missing that may well be there.
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Self::Unreadable(_) | Self::Unseen(_))
+    }
+
     /// Whether nothing is kept of such a file.
     fn is_refusal(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::Binary)
@@ -102,7 +125,8 @@ impl Why {
 /// What came of an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
-    /// How many files were looked at.
+    /// How many files were looked at: those that had changed, those that had not, and those that
+    /// were left out.
     pub files: u64,
     /// How many of them were new or had changed.
     pub changed: u64,
@@ -118,6 +142,19 @@ pub struct Indexed {
     pub edges: u64,
     /// Whether it was stopped before its end.
     pub is_stopped: bool,
+    /// The folder that the repository was made from before, if it was another.
+    pub moved_from: Option<String>,
+}
+
+impl Indexed {
+    /// How many files were left out.
+    pub fn left_out(&self) -> u64 {
+        let left_out = self
+            .skipped
+            .iter()
+            .filter(|skipped| skipped.why.is_left_out());
+        left_out.count() as u64
+    }
 }
 
 /// Why a folder could not be indexed.
@@ -130,6 +167,19 @@ pub enum IndexError {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// The repository was made from another folder, which is still there. Nothing has changed.
+    #[error(
+        "the repository `{repository}` was indexed from `{kept}`, which `{}` would replace",
+        path.display()
+    )]
+    OtherFolder {
+        /// The repository.
+        repository: String,
+        /// The folder that it was made from.
+        kept: String,
+        /// The folder that was to be indexed.
+        path: PathBuf,
     },
     /// The store failed.
     #[error(transparent)]
@@ -144,10 +194,13 @@ pub fn index(
     options: IndexOptions,
     observer: &mut dyn Observe,
 ) -> Result<Indexed, IndexError> {
-    fs::read_dir(root).map_err(|source| IndexError::Folder {
+    let unreadable = |source| IndexError::Folder {
         path: root.to_owned(),
         source,
-    })?;
+    };
+    fs::read_dir(root).map_err(unreadable)?;
+    let place = root.canonicalize().map_err(unreadable)?;
+    let moved_from = settle(store, repository, &place, options)?;
     let kept = store.files(repository)?;
     let known: HashMap<&str, &str> = kept.iter().map(|file| (&*file.path, &*file.hash)).collect();
     let folder = Folder::of(root);
@@ -157,10 +210,24 @@ pub fn index(
         repository,
         batch: Vec::new(),
         waiting: 0,
-        done: Indexed::default(),
+        done: Indexed {
+            moved_from,
+            ..Indexed::default()
+        },
     };
-    for (path, reason) in &folder.unseen {
-        writer.skip(path, Why::Unreadable(reason.clone()));
+    for Unseen {
+        path,
+        reason,
+        is_file,
+    } in &folder.unseen
+    {
+        let reason = reason.clone();
+        if *is_file {
+            writer.done.files += 1;
+            writer.skip(path, Why::Unreadable(reason));
+        } else {
+            writer.skip(path, Why::Unseen(reason));
+        }
     }
     writer.files(&folder.files, &known, options, observer)?;
     writer.write()?;
@@ -190,6 +257,30 @@ pub fn index(
     }
     done.skipped.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(done)
+}
+
+/// Makes a folder the one that a repository is made from; the one it was made from before, if it was
+/// another. A folder that is gone has moved, or was one of another machine's.
+fn settle(
+    store: &dyn Store,
+    repository: &str,
+    place: &Path,
+    options: IndexOptions,
+) -> Result<Option<String>, IndexError> {
+    let folder = place.display().to_string();
+    let kept = store.settle(repository, &folder, None)?;
+    if kept == folder {
+        return Ok(None);
+    }
+    let is_free = options.replace || !Path::new(&kept).is_dir();
+    if is_free && store.settle(repository, &folder, Some(&kept))? == folder {
+        return Ok(Some(kept));
+    }
+    Err(IndexError::OtherFolder {
+        repository: repository.to_owned(),
+        kept,
+        path: place.to_owned(),
+    })
 }
 
 /// What became of one file.
@@ -328,6 +419,6 @@ fn read(source: &Source, known: Option<&str>, options: IndexOptions) -> Read {
     match decode(bytes) {
         Decoded::Text(text) => Read::Changed(Box::new(Prepared::new(path, hash, &text))),
         Decoded::Guessed(text) => Read::Guessed(Box::new(Prepared::new(path, hash, &text))),
-        Decoded::Binary => Read::Skipped(Why::Binary),
+        Decoded::Binary(_) => Read::Skipped(Why::Binary),
     }
 }

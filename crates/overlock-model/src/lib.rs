@@ -32,6 +32,9 @@ mod prompt;
 mod text;
 mod way;
 
+// What one of many is asked.
+mod room;
+
 // Who is asked.
 mod backend;
 pub mod testing;
@@ -49,5 +52,6 @@ pub use continuation::{
 };
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
+pub use room::{RoomQuestion, Said, age_in_days, remembered_since};
 pub use text::{ObserveText, TextContinuation, TextOptions, complete_text};
 pub use way::{Way, ways_for};

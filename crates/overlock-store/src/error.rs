@@ -33,6 +33,20 @@ pub enum StoreError {
         /// Why not.
         source: std::io::Error,
     },
+    /// Nobody can tell whether it is there.
+    #[error("could not look for the store `{}`", path.display())]
+    Hidden {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is a folder, and a store is a file.
+    #[error("the store `{}` is a folder, and has to be a file", path.display())]
+    IsFolder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It cannot be opened.
     #[error("could not open the store `{place}`")]
     Open {
@@ -49,6 +63,18 @@ pub enum StoreError {
         /// The version of its tables.
         found: i64,
         /// The latest version that is known here.
+        known: i64,
+    },
+    /// An older version has written it, and it may not be changed.
+    #[error(
+        "`{place}` was written by an older version (its tables are version {found}, this reads {known}): whatever writes to it brings it up to date"
+    )]
+    Older {
+        /// Where it is.
+        place: String,
+        /// The version of its tables.
+        found: i64,
+        /// The version that is read here.
         known: i64,
     },
     /// It belongs to another program.
@@ -92,6 +118,14 @@ pub enum StoreError {
         "`{place}` can only be read: give the right to write to it and to its folder, or use a store elsewhere"
     )]
     ReadOnly {
+        /// The store.
+        place: String,
+        /// What the database says.
+        source: Cause,
+    },
+    /// Whoever asks may not do so.
+    #[error("`{place}` does not allow this user to use the store")]
+    Forbidden {
         /// The store.
         place: String,
         /// What the database says.

@@ -25,6 +25,15 @@ pub trait Nodes {
     /// gone removed.
     fn files(&self, repository: &str) -> Result<Vec<KeptFile>, StoreError>;
 
+    /// Says which folder a repository is made from: this one, if it was made from none so far or
+    /// from the one it is to be made from no longer. Which one it is then.
+    fn settle(
+        &self,
+        repository: &str,
+        folder: &str,
+        instead_of: Option<&str>,
+    ) -> Result<String, StoreError>;
+
     /// Keeps files: all of them or, if that fails, none. What was kept of them before is replaced;
     /// a node that is the same as before keeps its vectors.
     fn put_files(&self, repository: &str, files: &[NewFile<'_>]) -> Result<(), StoreError>;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use overlock_model::{BackendError, Embeddings, Http};
+use overlock_store::StoreError;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::Config;
@@ -64,6 +65,18 @@ impl EmbeddingSource {
 }
 
 impl Embedder {
+    /// What a store says of vectors of this model that it cannot keep or compare.
+    pub(crate) fn unfit(&self, source: StoreError) -> Failure {
+        match source {
+            StoreError::UnfitVector { model, reason } => Failure::Vectors {
+                host: self.embeddings.host().to_owned(),
+                model,
+                reason,
+            },
+            source => Failure::Store { source },
+        }
+    }
+
     pub(crate) fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, BackendError> {
         self.runtime.block_on(self.embeddings.embed(texts))
     }

@@ -1,6 +1,7 @@
 //! How a command ends, and the exit code that tells it.
 //!
-//! 0: done. 1: an honest partial or negative result. 2: bad usage or unreadable input.
+//! 0: done. 1: an honest partial or negative result. 2: bad usage or unreadable input. 130, 143: as
+//! shells have it, stopped by Ctrl-C or by another program.
 
 use std::error::Error;
 use std::io;
@@ -15,6 +16,7 @@ use overlock_model::{BackendError, DriveError};
 use overlock_store::{AddressError, RunId, StoreError};
 
 use crate::config::ConfigError;
+use crate::signals::Signal;
 
 /// How a command that could do its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub(crate) enum Ending {
     Whole,
     /// The answer is honest, but partial or negative: still cut, refused, not identical.
     Partial,
+    /// Somebody asked to stop before all was done.
+    Stopped(Signal),
 }
 
 impl Ending {
@@ -37,6 +41,7 @@ impl From<Ending> for ExitCode {
         match ending {
             Ending::Whole => Self::from(0),
             Ending::Partial => Self::from(1),
+            Ending::Stopped(signal) => Self::from(signal.exit_code()),
         }
     }
 }
@@ -52,6 +57,8 @@ pub(crate) enum Failure {
     NoFolder { path: PathBuf },
     #[error("`{}` is a directory", path.display())]
     Directory { path: PathBuf },
+    #[error("there is no text in {name}: it has bytes of value 0, and is no UTF-8")]
+    NoText { name: String },
     #[error("could not read {name}: {source}")]
     Unreadable { name: String, source: io::Error },
     #[error("could not write the result: {0}")]
@@ -97,6 +104,12 @@ pub(crate) enum Failure {
     StoreAddress { source: AddressError },
     #[error("{}", chain(source))]
     Store { source: StoreError },
+    #[error("{host} answered with a vector that cannot be used for the model `{model}`: {reason}")]
+    Vectors {
+        host: String,
+        model: String,
+        reason: String,
+    },
     #[error("there is no run `{id}`")]
     NoRun { id: String },
     #[error("run `{id}` was recorded in a form that cannot be read: {reason}")]
@@ -134,6 +147,9 @@ impl Failure {
             Self::Missing { .. } | Self::Directory { .. } => {
                 "give the path of a file, or `-` to read standard input".into()
             }
+            Self::NoText { .. } => {
+                "give source text in UTF-8, in Windows-1252, or in UTF-16 with its mark".into()
+            }
             Self::NoFolder { .. } => "give the path of a folder with sources".into(),
             Self::Unreadable { .. } => "check that the file may be read, and try again".into(),
             Self::Request { .. } => {
@@ -160,13 +176,21 @@ impl Failure {
             } => "check `serve.traces_url` in overlock.toml, and the variables \
                  OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
                 .into(),
+            Self::Upstream {
+                source: BackendError::Malformed { .. },
+            } => "check that the server given with --upstream speaks OpenAI's protocol, and has a \
+                  model of this name for what is asked: --embed takes an embedding model"
+                .into(),
             Self::Upstream { .. } | Self::Gateway { .. } => {
                 "check the address given with --upstream, or in overlock.toml".into()
             }
             Self::Run { .. } => "check what is asked, and try again".into(),
-            Self::Store {
-                source: StoreError::Superseded { .. },
-            } => "`overlock inspect` shows how far it has come".into(),
+            Self::Store { source } => store_hint(source),
+            Self::Vectors { .. } => {
+                "ask the model that made the vectors of this store: check --embed MODEL and \
+                 --upstream URL"
+                    .into()
+            }
             Self::Listen { source, .. } => match source.kind() {
                 io::ErrorKind::AddrInUse => {
                     "another program has this port: give another with --listen 127.0.0.1:PORT"
@@ -174,9 +198,7 @@ impl Failure {
                 _ => "give another address with --listen, such as 127.0.0.1:8080",
             }
             .into(),
-            Self::StoreAddress { .. } | Self::Store { .. } => {
-                "check the address given with --store, or in overlock.toml".into()
-            }
+            Self::StoreAddress { .. } => CHECK_ADDRESS.into(),
             Self::NoRun { .. } => "`overlock inspect` lists the runs that are recorded".into(),
             Self::DamagedRun { .. } => {
                 "it may have been recorded by another version of overlock".into()
@@ -187,6 +209,52 @@ impl Failure {
             }
         }
     }
+}
+
+const CHECK_ADDRESS: &str = "check the address given with --store, or in overlock.toml";
+
+/// What a person can do about a store that cannot be used.
+fn store_hint(error: &StoreError) -> String {
+    match error {
+        StoreError::Superseded { .. } => "`overlock inspect` shows how far it has come",
+        StoreError::Missing { .. } => {
+            "check the address given with --store, or in overlock.toml; what keeps something makes \
+             a store, as `overlock index DIR` does"
+        }
+        StoreError::Open { .. } => {
+            "check the address given with --store, or in overlock.toml: whether it is a store, and \
+             whether this user may open it"
+        }
+        StoreError::Hidden { .. } | StoreError::Folder { .. } | StoreError::Make { .. } => {
+            "check that it and every folder on the way to it may be used, or name another file with \
+             --store sqlite://FILE"
+        }
+        StoreError::IsFolder { path } => {
+            let file = path.join("runs.db");
+            return format!("name a file in it, as in --store sqlite://{}", file.display());
+        }
+        StoreError::Forbidden { .. } => {
+            "have the owner of the database grant this user USAGE and CREATE on the schema and \
+             rights to its tables, or give another user or ?schema=NAME with --store"
+        }
+        StoreError::Full { .. } => {
+            "what was kept is whole: the same command goes on once there is room"
+        }
+        StoreError::ReadOnly { .. } => "name another store with --store, or in overlock.toml",
+        StoreError::Damaged { .. } => {
+            "name another store with --store; `sqlite3 FILE .recover` may save what is left in it"
+        }
+        StoreError::Newer { .. } => "use the version of overlock that wrote it, or a later one",
+        StoreError::Older { .. } => {
+            "`overlock index` and `overlock chat post` write to a store, and so does `overlock serve`"
+        }
+        StoreError::Foreign { .. } => {
+            "name another file, or another ?schema=NAME, with --store or in overlock.toml"
+        }
+        StoreError::NoVectors { .. } => "search with --type keyword",
+        _ => CHECK_ADDRESS,
+    }
+    .into()
 }
 
 /// What went wrong, and what made it go wrong.

@@ -5,8 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use overlock_index::{Decoded, decode};
-use overlock_json::clean_encoding;
+use overlock_index::{Decoded, Why, decode};
 
 use crate::ending::Failure;
 use crate::output::Notes;
@@ -25,16 +24,20 @@ impl Source {
         read(self.path(), notes)
     }
 
-    /// Reads all of it as source text, which the tools of Microsoft write as UTF-16.
+    /// Reads all of it as source text, in whatever encoding an index reads it.
     pub(crate) fn read_code(&self, notes: &mut Notes) -> Result<String, Failure> {
-        let text = read_bytes(self.path(), notes)?;
-        if matches!(text.bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
-            && let Decoded::Text(text) = decode(text.bytes.clone())
-        {
-            return Ok(text);
+        let Text { bytes, name } = read_bytes(self.path(), notes)?;
+        match decode(bytes) {
+            Decoded::Text(text) => Ok(text),
+            Decoded::Guessed(text) => {
+                notes.note(format_args!("{name}: {}", Why::Guessed));
+                Ok(text)
+            }
+            // A text may hold a character 0 as well.
+            Decoded::Binary(bytes) => {
+                String::from_utf8(bytes).map_err(|_| Failure::NoText { name })
+            }
         }
-        note_foreign(&text, notes);
-        Ok(clean_encoding(&text.bytes).text.into_owned())
     }
 
     /// Opens it, to be read piece by piece.

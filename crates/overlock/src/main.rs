@@ -15,6 +15,7 @@ mod ending;
 mod input;
 mod output;
 mod runs;
+mod signals;
 mod suggest;
 mod upstream;
 

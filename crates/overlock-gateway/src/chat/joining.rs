@@ -16,10 +16,10 @@ use overlock_model::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::keyed;
 use super::reading::Found;
 use super::taken::Taken;
 use super::wish::Wish;
+use super::{headers_of, keyed};
 use crate::account::Account;
 use crate::api::{CallBudget, RecordedStep};
 use crate::error::ApiError;
@@ -37,8 +37,8 @@ pub(crate) struct Joiner<'a> {
     pub(crate) base: &'a str,
     /// What is said after every path.
     pub(crate) query: Option<&'a str>,
-    /// What is shown to them.
-    pub(crate) headers: &'a HeaderMap,
+    /// What the client showed, unless the demonstration answers.
+    pub(crate) shown: Option<&'a HeaderMap>,
     pub(crate) account: &'a Account,
     /// How the window of the first call was divided.
     pub(crate) budget: CallBudget,
@@ -311,7 +311,7 @@ impl Backend for Placed<'_> {
                 joiner.gateway.http.clone(),
                 joiner.gateway.settings.upstream.prefill,
             );
-            let mut headers = joiner.headers.clone();
+            let mut headers = headers_of(joiner.gateway, joiner.shown);
             joiner.account.place_in_trace(&mut headers);
             let base = match joiner.query {
                 Some(query) => Cow::Owned(below(joiner.base, &format!("?{query}"))),

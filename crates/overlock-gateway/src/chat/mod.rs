@@ -11,6 +11,7 @@ mod merged;
 mod plain_text;
 mod reading;
 mod schema;
+mod skimmed;
 mod stream;
 mod taken;
 mod whole;
@@ -19,6 +20,7 @@ mod wish;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 use overlock_json::{Cut, Place};
@@ -31,14 +33,14 @@ use tokio::time::Instant;
 use crate::account::Account;
 use crate::api::{CallBudget, Conditions};
 use crate::aside;
-use crate::body::{Reply, json_reply, whole as whole_body};
+use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::record::{About, RUN, Recording, plain};
 use crate::settings::Record;
 use crate::trace::Called;
-use crate::upstream::{Answer, Client};
+use crate::upstream::{Answer, CHAT_PATH, Client};
 use joining::Joiner;
 use keyed::{Answered, Keyed};
 use reading::{Kind, Reading};
@@ -54,8 +56,8 @@ pub(crate) struct Job {
     pub(crate) base: String,
     /// What the client says after the path, which is said with every call.
     pub(crate) query: Option<String>,
-    /// What is shown to them.
-    pub(crate) headers: HeaderMap,
+    /// What the client showed, unless the demonstration answers.
+    pub(crate) shown: Option<HeaderMap>,
     /// How the window of the request was divided.
     pub(crate) budget: CallBudget,
     pub(crate) recording: Option<Recording>,
@@ -87,7 +89,7 @@ impl Ended {
         }
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
             Self::Partial => "partial",
@@ -101,11 +103,11 @@ pub(crate) async fn answer(
     account: Arc<Account>,
     headers: HeaderMap,
     query: Option<String>,
-    text: String,
+    text: Bytes,
 ) -> Result<Reply, ApiError> {
     let reader = Arc::clone(&gateway);
-    let read = move |text: String| {
-        let wish = Wish::read(&reader, &headers, &text)?;
+    let read = move |text: Bytes| {
+        let wish = Wish::read(&reader, &headers, text_of(&text)?)?;
         let fitted = wish.fit(&text);
         Ok((headers, text, wish, fitted))
     };
@@ -114,12 +116,12 @@ pub(crate) async fn answer(
     account.asked(&wish.model, wish.request.requested(), upstream);
     let key = keyed::key_of(&headers)?;
     let fitted = fitted?;
-    let (base, headers) = if wish.model == demo::MODEL {
-        (gateway.demo.base().await?, json_headers())
+    let (base, shown) = if wish.model == demo::MODEL {
+        // Boxed, or every request would carry the space for what few ask.
+        (Box::pin(gateway.demo.base()).await?, None)
     } else {
-        let key_is_ours = !gateway.settings.keys.is_empty();
-        let headers = gateway.client.headers(&headers, key_is_ours);
-        (gateway.settings.upstream.address()?.to_owned(), headers)
+        let base = gateway.settings.upstream.address()?;
+        (base.to_owned(), Some(headers))
     };
     let dropped = fitted.plan.dropped_messages.len();
     let deadline = Instant::now() + gateway.settings.limits.run_time;
@@ -130,7 +132,7 @@ pub(crate) async fn answer(
         wish,
         base,
         query,
-        headers,
+        shown,
         budget: CallBudget::from(&fitted.plan),
         recording: None,
         deadline,
@@ -139,7 +141,7 @@ pub(crate) async fn answer(
     match key {
         None => job.recording = job.recorded(&text).await,
         // Boxed, or every request would carry the space for what few have.
-        Some(key) => match Box::pin(keyed::begin(&job, key, &text)).await? {
+        Some(key) => match Box::pin(keyed::begin(&job, key, text_of(&text)?)).await? {
             Keyed::New(recording) => job.recording = Some(recording),
             Keyed::Answered(id, answered) => {
                 let replied = job.replayed(answered);
@@ -188,20 +190,24 @@ fn of_run(replied: Result<Reply, ApiError>, id: Option<&RunId>) -> Reply {
     reply
 }
 
-/// What is said with every request.
-fn json_headers() -> HeaderMap {
-    let json = HeaderValue::from_static("application/json");
-    HeaderMap::from_iter([(header::CONTENT_TYPE, json)])
+/// The headers of a call to the upstream for a client that showed these, or to the demonstration.
+fn headers_of(gateway: &Gateway, shown: Option<&HeaderMap>) -> HeaderMap {
+    let Some(shown) = shown else {
+        let json = HeaderValue::from_static("application/json");
+        return HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
+    };
+    let key_is_ours = !gateway.settings.keys.is_empty();
+    gateway.client.headers(shown, key_is_ours)
 }
 
 impl Job {
     /// Asks the upstream.
-    async fn asked(&self, body: String) -> Result<Answer, ApiError> {
+    async fn asked(&self, body: Bytes) -> Result<Answer, ApiError> {
         let path = match &self.query {
-            Some(query) => Cow::Owned(format!("/chat/completions?{query}")),
-            None => Cow::Borrowed("/chat/completions"),
+            Some(query) => Cow::Owned(format!("{CHAT_PATH}?{query}")),
+            None => Cow::Borrowed(CHAT_PATH),
         };
-        let mut headers = self.headers.clone();
+        let mut headers = headers_of(&self.gateway, self.shown.as_ref());
         self.account.calling(None);
         if let Some(recording) = &self.recording {
             recording.asking(None, self.budget);
@@ -297,7 +303,7 @@ impl Job {
     }
 
     /// A recording in the way that is set. An answer does not depend on whether it can be kept.
-    async fn recorded(&self, text: &str) -> Option<Recording> {
+    async fn recorded(&self, text: &[u8]) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
         let record = self.gateway.settings.record;
         if record == Record::Off {
@@ -305,7 +311,7 @@ impl Job {
         }
         let about = match record {
             Record::Metadata => self.story(),
-            _ => Arc::new(self.about(text, false)),
+            _ => Arc::new(self.about(text_of(text).ok()?, false)),
         };
         Recording::begin(recorder, record, about).await.ok()?
     }
@@ -327,7 +333,7 @@ impl Job {
             counter: &self.wish.known.counter,
             base: &self.base,
             query: self.query.as_deref(),
-            headers: &self.headers,
+            shown: self.shown.as_ref(),
             account: &self.account,
             budget: self.budget,
             deadline: self.deadline,
@@ -357,9 +363,12 @@ impl Job {
 
     /// Keeps that a text ended by itself, and what it took.
     async fn ended_plainly(&mut self, usage: Usage) {
-        if let Some(recording) = self.recording.take() {
-            // The client has its answer all the same.
-            let _ = recording.end(&Outcome::Complete, None).await;
+        let outcome = Outcome::Complete;
+        let recording = self.recording.take();
+        if let Some(recording) = recording.and_then(|it| it.end_story(&outcome)) {
+            // The client has its answer all the same. Boxed, or every request would carry the space
+            // for what is written of few.
+            let _ = Box::pin(recording.end(&outcome, None)).await;
         }
         self.account.ended(usage, Ended::Complete.name(), 0);
     }
@@ -460,7 +469,11 @@ pub(crate) fn tell(headers: &mut HeaderMap, ended: Ended, continuations: u32) {
     const OUTCOME: HeaderName = HeaderName::from_static("x-overlock-outcome");
     const CONTINUATIONS: HeaderName = HeaderName::from_static("x-overlock-continuations");
     headers.insert(OUTCOME, HeaderValue::from_static(ended.name()));
-    headers.insert(CONTINUATIONS, HeaderValue::from(continuations));
+    let continuations = match continuations {
+        0 => HeaderValue::from_static("0"),
+        some => HeaderValue::from(some),
+    };
+    headers.insert(CONTINUATIONS, continuations);
 }
 
 #[cfg(test)]
@@ -473,7 +486,7 @@ mod tests {
         let settings = Settings::new(Upstream::none());
         let gateway = Arc::new(Gateway::new(settings, None).expect("a gateway"));
         let account = Arc::new(Account::default());
-        let answer = answer(gateway, account, HeaderMap::new(), None, String::new());
+        let answer = answer(gateway, account, HeaderMap::new(), None, Bytes::new());
         let size = size_of_val(&answer);
         assert!(size <= 8 << 10, "it takes {size} bytes");
     }

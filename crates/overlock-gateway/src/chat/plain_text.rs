@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::reading::{Found, Kind, Reading};
-use super::{Continues, Job};
+use super::{Continues, Job, skimmed};
 use crate::record::Recording;
 
 #[derive(Deserialize)]
@@ -58,6 +58,11 @@ pub(crate) fn usage_of(job: &Job, answer: &[u8]) -> Option<Usage> {
 fn glance(answer: &[u8]) -> Option<Usage> {
     // Read as text, its strings need not be looked at once more.
     let answer = str::from_utf8(answer).ok()?;
+    skimmed::usage_of(answer).or_else(|| read(answer))
+}
+
+/// The same of any answer there may be.
+fn read(answer: &str) -> Option<Usage> {
     let completion: Completion<'_> = serde_json::from_str(answer).ok()?;
     let is_plain = completion.error.is_none() && completion.choices.iter().all(is_plain);
     let told = completion.usage.unwrap_or_default();
@@ -150,6 +155,120 @@ mod tests {
             |answer| answer["usage"] = json!({ "prompt_tokens": -1 }),
             false,
         );
+    }
+
+    /// Values as they are in answers, and others.
+    fn values() -> impl Strategy<Value = String> + Clone {
+        let said = prop::sample::select(vec![
+            "null",
+            "true",
+            "0",
+            "7",
+            "110",
+            "01",
+            "-1",
+            "1.5",
+            "1e3",
+            "9999999999999999999",
+            "[]",
+            "{}",
+            "[1, null]",
+            "{\"a\": [{}]}",
+            "\"stop\"",
+            "\"length\"",
+            "\"It does.\"",
+            "\" {\\\"a\\\": 1}\"",
+            "\"\\n[1\"",
+            "\"a\\u00e9\"",
+            "\"\\x\"",
+            "\"a\tb\"",
+            "\"[é\"",
+        ]);
+        said.prop_map(str::to_owned)
+    }
+
+    /// Mostly what is usual, else anything.
+    fn mostly(usual: &'static str) -> impl Strategy<Value = String> + Clone {
+        prop_oneof![12 => Just(usual.to_owned()), 1 => values()]
+    }
+
+    /// Rarely one more member, which may be there already.
+    fn more(names: &'static [&'static str]) -> impl Strategy<Value = String> + Clone {
+        let member = (prop::sample::select(names), values());
+        let member = member.prop_map(|(name, value)| format!(" ,\n\"{name}\" :\t{value}"));
+        prop_oneof![12 => Just(String::new()), 1 => member]
+    }
+
+    fn answers() -> impl Strategy<Value = String> {
+        let message = (
+            mostly("\"It \\\"does\\\".\""),
+            mostly("null"),
+            more(&["content", "tool_calls", "refusal"]),
+        );
+        let message = message.prop_map(|(content, calls, more)| {
+            format!(r#"{{"content": {content},"tool_calls":{calls}{more}}}"#)
+        });
+        let choice = (
+            prop_oneof![12 => message, 1 => values()],
+            mostly("\"stop\""),
+            more(&["message", "finish_reason", "index"]),
+        );
+        let choice = choice.prop_map(|(message, finish, more)| {
+            format!(r#"{{"message":{message}, "finish_reason":{finish}{more}}}"#)
+        });
+        let choices = prop::collection::vec(choice, 0..3);
+        let choices = choices.prop_map(|choices| format!("[{}]", choices.join(", ")));
+        let usage = (
+            mostly("110"),
+            mostly("20"),
+            more(&["prompt_tokens", "completion_tokens", "details"]),
+        );
+        let usage = usage.prop_map(|(input, output, more)| {
+            format!(r#"{{"prompt_tokens":{input},"completion_tokens":{output}{more}}}"#)
+        });
+        let plain = (
+            prop_oneof![12 => choices, 1 => values()],
+            prop_oneof![12 => usage, 1 => values()],
+            mostly("null"),
+            more(&["choices", "usage", "error", "id"]),
+        );
+        let plain = plain.prop_map(|(choices, usage, error, more)| {
+            format!(r#"{{"choices": {choices}, "usage": {usage},"error":{error}{more}}}"#)
+        });
+        let cut = (plain.clone(), any::<prop::sample::Index>(), "[ \\]}\",x0]?").prop_map(
+            |(text, at, other)| {
+                let at = text.ceil_char_boundary(at.index(text.len()));
+                let end = text.ceil_char_boundary(at + 1);
+                format!("{}{other}{}", &text[..at], &text[end..])
+            },
+        );
+        prop_oneof![2 => plain, 1 => cut]
+    }
+
+    #[test]
+    fn ordinary_answers_are_only_skimmed() {
+        for text in [
+            r#"{"choices":[{"message":{"content":"It\n does."},"finish_reason":"stop"}]}"#,
+            r#"{ "id": "1", "created": 17, "choices": [ { "index": 0, "logprobs": null,
+                "message": { "role": "assistant", "content": "It \"does\", é.", "tool_calls": null,
+                "annotations": [] }, "finish_reason": "stop" } ],
+                "usage": { "prompt_tokens": 110, "completion_tokens": 20, "details": { "a": [0, 1] } },
+                "error": null } "#,
+        ] {
+            let skimmed = skimmed::usage_of(text);
+            assert!(skimmed.is_some(), "{text}");
+            assert_eq!(skimmed, read(text), "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn who_skims_says_what_who_reads_says_or_nothing(answer in answers()) {
+            let skimmed = skimmed::usage_of(&answer);
+            prop_assert!(skimmed.is_none() || skimmed == read(&answer), "{}", answer);
+        }
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName};
 use overlock_budget::{
     ChatRequest, Extras, FlexError, Plan, PlanError, PlanOptions, RequestError, Trim, plan,
@@ -45,7 +46,7 @@ pub(crate) enum Continues {
 pub(crate) struct Fitted {
     pub(crate) plan: Plan,
     /// The request as it goes to the upstream.
-    pub(crate) body: String,
+    pub(crate) body: Bytes,
 }
 
 impl Wish {
@@ -72,10 +73,10 @@ impl Wish {
                 );
             }
         };
-        let wants_usage = members
-            .get("stream_options")
-            .and_then(|options| options.get("include_usage"))
-            == Some(&Value::Bool(true));
+        // Only a stream is asked whether it tells.
+        let options = streams.then(|| members.get("stream_options")).flatten();
+        let wants_usage =
+            options.and_then(|options| options.get("include_usage")) == Some(&Value::Bool(true));
         let format = members.get("response_format");
         let kind = format.and_then(|format| format.get("type"));
         let kind = kind.and_then(Value::as_str);
@@ -97,7 +98,7 @@ impl Wish {
     }
 
     /// Makes the request fit the window of its model.
-    pub(crate) fn fit(&self, text: &str) -> Result<Fitted, ApiError> {
+    pub(crate) fn fit(&self, text: &Bytes) -> Result<Fitted, ApiError> {
         let KnownModel {
             plan: options,
             counter,
@@ -110,15 +111,15 @@ impl Wish {
     }
 
     /// The request as it goes to the upstream: as it came, where nothing has to change.
-    fn body(&self, plan: &Plan, text: &str) -> String {
+    fn body(&self, plan: &Plan, text: &Bytes) -> Bytes {
         let asked = self.request.requested();
         let is_shorter = asked.is_some_and(|asked| asked != plan.adjusted_max_tokens);
         let adds_usage = self.streams && !self.wants_usage;
         if !is_shorter && plan.dropped_messages.is_empty() && !adds_usage {
-            return text.to_owned();
+            return text.clone();
         }
         let Value::Object(mut members) = plan.rewrite(self.request.clone()) else {
-            return text.to_owned();
+            return text.clone();
         };
         if asked.is_none() {
             // Who sets no limit wants none but the model's own.
@@ -133,7 +134,7 @@ impl Wish {
                 *options = json!({ "include_usage": true });
             }
         }
-        Value::Object(members).to_string()
+        Value::Object(members).to_string().into()
     }
 }
 

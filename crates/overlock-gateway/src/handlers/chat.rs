@@ -1,12 +1,27 @@
 //! `POST /v1/chat/completions`: a request that fits, and an answer that is whole.
 
-use crate::body::read_text;
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Request};
+
+use crate::body::read_bytes;
 use crate::chat;
 use crate::routes::{Call, Handled};
 
 pub(crate) async fn answer(call: Call) -> Handled {
-    let (head, body) = call.request.into_parts();
-    let text = read_text(body, &call.gateway.settings.limits).await?;
-    let query = head.uri.query().map(str::to_owned);
-    chat::answer(call.gateway, call.account, head.headers, query, text).await
+    // Taken apart first, so that no more is held while it waits than is needed.
+    let Call {
+        gateway,
+        account,
+        request,
+        ..
+    } = call;
+    let query = request.uri().query().map(str::to_owned);
+    let (headers, body) = parts(request);
+    let text = read_bytes(body, &gateway.settings.limits).await?;
+    chat::answer(gateway, account, headers, query, text).await
+}
+
+fn parts(request: Request<Incoming>) -> (HeaderMap, Incoming) {
+    let (head, body) = request.into_parts();
+    (head.headers, body)
 }

@@ -135,3 +135,10 @@ async fn a_handler_that_panics_is_an_answer() {
     let error = handled.expect_err("a defect");
     assert_eq!(error.status, StatusCode::INTERNAL_SERVER_ERROR);
 }
+
+#[test]
+fn every_path_of_the_table_is_plain() {
+    for route in ROUTES {
+        assert!(is_plain(route.path), "{}", route.path);
+    }
+}

@@ -13,6 +13,13 @@ use overlock_index::{
 use overlock_store::{Direction, EdgeKind, Filter, Hit, NodeKind, Query, Search, Store, Walk};
 use tempfile::TempDir;
 
+fn up_to(largest: u64) -> IndexOptions {
+    IndexOptions {
+        largest,
+        ..IndexOptions::default()
+    }
+}
+
 struct Shop {
     folder: TempDir,
     store: Arc<dyn Store>,
@@ -51,8 +58,15 @@ impl Shop {
     }
 
     fn index_with(&self, options: IndexOptions, observer: &mut dyn Observe) -> Indexed {
-        index(&*self.store, "shop", self.folder.path(), options, observer)
-            .expect("the folder is there")
+        let done = index(&*self.store, "shop", self.folder.path(), options, observer)
+            .expect("the folder is there");
+        // Whatever happens, no file is counted twice, and none is forgotten.
+        assert_eq!(
+            done.files,
+            done.changed + done.unchanged + done.left_out(),
+            "{done:?}"
+        );
+        done
     }
 
     fn paths(&self) -> BTreeSet<String> {
@@ -227,7 +241,7 @@ fn what_is_no_text_too_large_or_in_another_encoding_is_told() {
         "wide.sql",
         [0xff, 0xfe].into_iter().chain(wide).collect::<Vec<u8>>(),
     );
-    let done = shop.index_with(IndexOptions { largest: 1000 }, &mut Ignored);
+    let done = shop.index_with(up_to(1000), &mut Ignored);
     let told: Vec<_> = done
         .skipped
         .iter()
@@ -245,7 +259,7 @@ fn what_is_no_text_too_large_or_in_another_encoding_is_told() {
     assert!(shop.find("old_view")[0].node.text.contains("Müller"));
 
     // A file that has become too large is gone from the index.
-    let done = shop.index_with(IndexOptions { largest: 60 }, &mut Ignored);
+    let done = shop.index_with(up_to(60), &mut Ignored);
     assert!(
         done.removed >= 2 && shop.paths().contains("db/orders.sql"),
         "{done:?}"
@@ -266,7 +280,19 @@ fn a_file_whose_name_is_no_text_is_told() {
         .map(|skipped| skipped.why.to_string())
         .collect();
     assert_eq!(told, ["could not be read: its name is no UTF-8"]);
+    assert_eq!((done.files, done.changed, done.left_out()), (4, 3, 1));
     assert_eq!(shop.paths().len(), 3);
+}
+
+#[test]
+fn what_is_no_file_is_told_and_not_counted() {
+    let shop = Shop::new();
+    // A pattern that ends before it begins.
+    shop.write("src/.gitignore", "[z-a].cs\n");
+    let done = shop.index();
+    let told: Vec<_> = done.skipped.iter().map(|skipped| &skipped.why).collect();
+    assert!(matches!(told[..], [Why::Unseen(_)]), "{told:?}");
+    assert_eq!((done.files, done.changed, done.left_out()), (3, 3, 0));
 }
 
 #[test]
@@ -299,6 +325,45 @@ fn one_that_is_stopped_goes_on_where_it_was() {
         shop.reached("Shop.Orders.Close", EdgeKind::Calls),
         ["Shop.Log.Note"]
     );
+}
+
+#[test]
+fn another_folder_takes_the_place_of_one_only_if_that_is_gone_or_it_is_wanted() {
+    let shop = Shop::new();
+    shop.write("one/a.cs", "class One { }");
+    shop.write("two/b.cs", "class Two { }");
+    let folder = |name: &str| shop.folder.path().join(name);
+    let index_of = |name: &str, replace| {
+        let options = IndexOptions {
+            replace,
+            ..IndexOptions::default()
+        };
+        index(&*shop.store, "src", &folder(name), options, &mut Ignored)
+    };
+    let done = index_of("one", false).expect("it is the first");
+    assert_eq!((done.changed, done.moved_from), (1, None));
+    let refused = index_of("two", false).expect_err("it is another");
+    let told = refused.to_string();
+    assert!(
+        told.contains("one") && told.contains("two") && told.contains("`src`"),
+        "{told}"
+    );
+    assert!(!shop.find("One").is_empty() && shop.find("Two").is_empty());
+    // The same folder by another way is the same.
+    let again = index_of("two/../one", false).expect("it is the same");
+    assert_eq!(again.unchanged, 1);
+
+    let replaced = index_of("two", true).expect("it is wanted");
+    assert!(
+        replaced
+            .moved_from
+            .is_some_and(|from| from.ends_with("one"))
+            && replaced.removed == 1,
+    );
+    fs::rename(folder("two"), folder("three")).expect("it can be moved");
+    let moved = index_of("three", false).expect("it has moved");
+    assert_eq!((moved.unchanged, moved.removed), (1, 0));
+    assert!(moved.moved_from.is_some_and(|from| from.ends_with("two")));
 }
 
 #[test]

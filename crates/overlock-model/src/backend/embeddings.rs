@@ -52,7 +52,13 @@ impl Embeddings {
         })
     }
 
-    /// The vectors of texts, one for each, in their order and all of one length.
+    /// Where it is asked, as messages may tell it: without a password.
+    pub fn host(&self) -> &str {
+        self.endpoint.host()
+    }
+
+    /// The vectors of texts, one for each, in their order, all of one length and none without a
+    /// direction.
     pub async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, BackendError> {
         let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
         let body = body.to_string().into_bytes();
@@ -112,16 +118,21 @@ fn in_order(data: Vec<Embedded>, count: usize) -> Result<Vec<Vec<f32>>, String> 
         }
     }
     let length = vectors.first().map_or(0, Vec::len);
-    match vectors
-        .iter()
-        .find(|vector| vector.is_empty() || vector.len() != length)
-    {
-        Some(vector) => Err(format!(
-            "one vector has {} numbers, another {length}",
-            vector.len()
-        )),
-        None => Ok(vectors),
+    for (place, vector) in vectors.iter().enumerate() {
+        let number = place + 1;
+        if vector.is_empty() || vector.len() != length {
+            return Err(format!(
+                "the vector of text {number} of {count} has {} numbers, the first {length}",
+                vector.len()
+            ));
+        }
+        if vector.iter().all(|number| *number == 0.0) {
+            return Err(format!(
+                "the vector of text {number} of {count} is nothing but zeros, and has no direction"
+            ));
+        }
     }
+    Ok(vectors)
 }
 
 #[cfg(test)]
@@ -159,7 +170,9 @@ mod tests {
         check(
             &[(None, &[1.0]), (None, &[])],
             2,
-            Err("one vector has 0 numbers, another 1"),
+            Err("the vector of text 2 of 2 has 0 numbers, the first 1"),
         );
+        let zeros = "the vector of text 2 of 2 is nothing but zeros, and has no direction";
+        check(&[(None, &[1.0, 2.0]), (None, &[0.0, -0.0])], 2, Err(zeros));
     }
 }

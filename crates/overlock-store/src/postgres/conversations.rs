@@ -1,7 +1,7 @@
 //! Keeps conversations in `PostgreSQL`.
 
 use super::locks::number as lock_number;
-use super::text::{given, kept};
+use super::text::{digest, given, kept};
 use super::{Postgres, signed, unsigned};
 use crate::conversations::{Conversations, Message, NewMessage, RoomSummary};
 use crate::error::StoreError;
@@ -20,13 +20,13 @@ impl Conversations for Postgres {
             let lock = "SELECT pg_advisory_xact_lock($1)";
             connection.execute(lock, &[&lock_number(&self.schema, "room", room)])?;
             connection.execute(
-                "INSERT INTO messages (room, number, at, sender, role, text) \
-                 SELECT $1, said.number + \
-                 (SELECT coalesce(max(number), 0) FROM messages WHERE room = $1), \
+                "INSERT INTO messages (room, digest, number, at, sender, role, text) \
+                 SELECT $1, $2, said.number + \
+                 (SELECT coalesce(max(number), 0) FROM messages WHERE digest = $2), \
                  at, sender, role, text \
-                 FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[]) \
+                 FROM unnest($3::bigint[], $4::text[], $5::text[], $6::text[]) \
                  WITH ORDINALITY AS said (at, sender, role, text, number)",
-                &[&kept(room), &times, &senders, &roles, &texts],
+                &[&kept(room), &digest(room), &times, &senders, &roles, &texts],
             )?;
             Ok(())
         })
@@ -35,9 +35,9 @@ impl Conversations for Postgres {
     fn messages(&self, room: &str, last: u32) -> Result<Vec<Message>, StoreError> {
         self.pool.read(|connection| {
             let rows = connection.query(
-                "SELECT number, sender, role, text, at FROM messages WHERE room = $1 \
+                "SELECT number, sender, role, text, at FROM messages WHERE digest = $1 \
                  ORDER BY number DESC LIMIT $2",
-                &[&kept(room), &i64::from(last)],
+                &[&digest(room), &i64::from(last)],
             )?;
             let messages = rows.iter().rev().map(|row| {
                 Ok(Message {

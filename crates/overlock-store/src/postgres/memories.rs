@@ -1,6 +1,6 @@
 //! Keeps memories in `PostgreSQL`.
 
-use super::text::{given, kept};
+use super::text::{digest, given, kept};
 use super::{Postgres, signed, unsigned};
 use crate::error::StoreError;
 use crate::memories::{Importance, Memories, Memory, NewMemory, Recall};
@@ -9,9 +9,11 @@ impl Memories for Postgres {
     fn remember(&self, memory: &NewMemory<'_>) -> Result<(), StoreError> {
         self.pool.write(|connection| {
             connection.execute(
-                "INSERT INTO memories (persona, importance, at, text) VALUES ($1, $2, $3, $4)",
+                "INSERT INTO memories (persona, digest, importance, at, text) \
+                 VALUES ($1, $2, $3, $4, $5)",
                 &[
                     &kept(memory.persona),
+                    &digest(memory.persona),
                     &memory.importance.get(),
                     &signed(memory.at),
                     &kept(memory.text),
@@ -25,10 +27,10 @@ impl Memories for Postgres {
         self.pool.read(|connection| {
             let rows = connection.query(
                 "SELECT text, importance, at FROM memories \
-                 WHERE persona = $1 AND importance >= $2 AND at >= $3 \
+                 WHERE digest = $1 AND importance >= $2 AND at >= $3 \
                  ORDER BY importance DESC, at DESC, key DESC LIMIT $4",
                 &[
-                    &kept(recall.persona),
+                    &digest(recall.persona),
                     &recall.importance.get(),
                     &signed(recall.since),
                     &i64::from(recall.limit),

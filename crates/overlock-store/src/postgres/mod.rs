@@ -52,7 +52,7 @@ impl Postgres {
             place: address.to_string(),
             source,
         })?;
-        let pool = Arc::new(Pool::new(connector));
+        let pool = Arc::new(Pool::new(connector, address.to_string()));
         schema::open(&pool, address, access)?;
         let has_vectors = schema::find_vectors(&pool, address, access)?;
         Ok(Self {

@@ -6,12 +6,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
 
 use super::connection::Connection;
 use super::locks::number as lock_number;
-use super::text::{given, kept};
+use super::text::{digest, given, kept};
 use super::{Postgres, graph, parsed, resolve, search, signed, unsigned, vectors};
 use crate::error::StoreError;
 use crate::naming;
@@ -38,7 +37,9 @@ impl Nodes for Postgres {
                  (SELECT count(*) FROM (SELECT DISTINCT source, edges.kind, target FROM files \
                   JOIN nodes ON nodes.file = files.key JOIN edges ON edges.source = nodes.key \
                   WHERE files.repository = repositories.key) AS different) AS edges \
-                 FROM repositories ORDER BY name",
+                 FROM repositories \
+                 WHERE EXISTS (SELECT 1 FROM files WHERE repository = repositories.key) \
+                 ORDER BY name",
                 &[],
             )?;
             let repositories = rows.iter().map(|row| {
@@ -57,8 +58,8 @@ impl Nodes for Postgres {
         self.pool.read(|connection| {
             let rows = connection.query(
                 "SELECT path, hash FROM files \
-                 WHERE repository = (SELECT key FROM repositories WHERE name = $1) ORDER BY path",
-                &[&kept(repository)],
+                 WHERE repository = (SELECT key FROM repositories WHERE digest = $1) ORDER BY path",
+                &[&digest(repository)],
             )?;
             let files = rows.iter().map(|row| {
                 Ok(KeptFile {
@@ -67,6 +68,27 @@ impl Nodes for Postgres {
                 })
             });
             files.collect()
+        })
+    }
+
+    fn settle(
+        &self,
+        repository: &str,
+        folder: &str,
+        instead_of: Option<&str>,
+    ) -> Result<String, StoreError> {
+        self.pool.write(|connection| {
+            self.have_to_oneself(connection, repository)?;
+            let (digest, folder) = (digest(repository), kept(folder));
+            connection.execute(
+                "INSERT INTO repositories (name, digest, folder) VALUES ($1, $2, $3) \
+                 ON CONFLICT (digest) DO UPDATE SET folder = excluded.folder \
+                 WHERE repositories.folder IS NULL OR repositories.folder = $4",
+                &[&kept(repository), &digest, &folder, &instead_of.map(kept)],
+            )?;
+            let find = "SELECT folder FROM repositories WHERE digest = $1";
+            let row = connection.query_one(find, &[&digest])?;
+            Ok(given(row.try_get("folder")?))
         })
     }
 
@@ -168,8 +190,9 @@ impl Postgres {
     ) -> Result<(), StoreError> {
         self.pool.write(|connection| {
             self.have_to_oneself(connection, repository)?;
-            let add = "INSERT INTO repositories (name) VALUES ($1) ON CONFLICT DO NOTHING";
-            connection.execute(add, &[&kept(repository)])?;
+            let add = "INSERT INTO repositories (name, digest) VALUES ($1, $2) \
+                       ON CONFLICT DO NOTHING";
+            connection.execute(add, &[&kept(repository), &digest(repository)])?;
             let key = self::repository(connection, repository)?;
             let changes = Changes {
                 connection,
@@ -200,8 +223,8 @@ impl Postgres {
 
 /// The key of a repository, if something is kept of it.
 pub(super) fn repository(connection: &Connection, name: &str) -> Result<Option<i64>, StoreError> {
-    let find = "SELECT key FROM repositories WHERE name = $1";
-    let row = connection.query_opt(find, &[&kept(name)])?;
+    let find = "SELECT key FROM repositories WHERE digest = $1";
+    let row = connection.query_opt(find, &[&digest(name)])?;
     Ok(row.map(|row| row.try_get("key")).transpose()?)
 }
 
@@ -619,8 +642,4 @@ fn portions<'a, 'b>(nodes: &'a [Written<'b>]) -> impl Iterator<Item = &'a [Writt
         }
         is_room
     })
-}
-
-fn digest(path: &str) -> Vec<u8> {
-    Sha256::digest(path).to_vec()
 }

@@ -12,10 +12,21 @@ const MOST: usize = 8;
 /// How long it is waited for one that is free.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How the server says that a user may not do something.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+/// How it says that there is no room.
+const DISK_FULL: &str = "53100";
+
+/// How it says that nothing may be written there.
+const READ_ONLY: &str = "25006";
+
 /// Connections that are used again.
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) connector: Connector,
+    /// How the store is named to people.
+    place: String,
     state: Mutex<State>,
     freed: Condvar,
 }
@@ -28,9 +39,10 @@ struct State {
 }
 
 impl Pool {
-    pub(super) fn new(connector: Connector) -> Self {
+    pub(super) fn new(connector: Connector, place: String) -> Self {
         Self {
             connector,
+            place,
             state: Mutex::default(),
             freed: Condvar::new(),
         }
@@ -49,7 +61,7 @@ impl Pool {
                 continue;
             }
             lent.give_back();
-            return done;
+            return done.map_err(|error| self.explained(error));
         }
     }
 
@@ -70,8 +82,26 @@ impl Pool {
                 if lent.connection().batch("ROLLBACK").is_ok() {
                     lent.give_back();
                 }
-                Err(error)
+                Err(self.explained(error))
             }
+        }
+    }
+
+    /// An error of the server in words that say which store it is about.
+    fn explained(&self, error: StoreError) -> StoreError {
+        let StoreError::Database(source) = error else {
+            return error;
+        };
+        let code = source
+            .downcast_ref::<tokio_postgres::Error>()
+            .and_then(tokio_postgres::Error::code)
+            .map(|code| code.code().to_owned());
+        let place = self.place.clone();
+        match code.as_deref() {
+            Some(INSUFFICIENT_PRIVILEGE) => StoreError::Forbidden { place, source },
+            Some(DISK_FULL) => StoreError::Full { place, source },
+            Some(READ_ONLY) => StoreError::ReadOnly { place, source },
+            _ => StoreError::Database(source),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::nodes::{Resolved, Scope};
 const TOGETHER: usize = 1_000;
 
 /// From so many files on the server is told to count again what it has, or it would not know how to
-/// find anything in it.
+/// find anything in it, nor which words are everywhere.
 const MANY: usize = 100;
 
 /// What is known of a mention.
@@ -48,7 +48,7 @@ pub(super) fn resolve(connection: &Connection, repository: &str) -> Result<Resol
     )?;
     if files.len() >= MANY {
         connection.batch(
-            "ANALYZE files, nodes (key, file, last_name), mentions (key, node, last_name), edges",
+            "ANALYZE files, nodes (key, file, last_name, words), mentions (key, node, last_name), edges",
         )?;
     }
     let mut resolving = Resolving {

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::connection::{Connection, Values};
 use super::locks::number as lock_number;
-use super::text::{given, kept};
+use super::text::{self, given, kept};
 use super::{Postgres, signed, unsigned};
 use crate::error::StoreError;
 use crate::runs::{Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Work, Writes};
@@ -89,7 +89,7 @@ impl Writes for InTransaction<'_> {
         if !is_held.is_some_and(|row| row.get("is_held")) {
             return Ok(Begun::Meanwhile);
         }
-        let key = kept(key);
+        let key = text::digest(key);
         let find = "SELECT digest, run FROM keys WHERE key = $1";
         let Some(known) = self.row(find, &[&key])? else {
             let claim = self.begin(run)?;

@@ -13,9 +13,7 @@ const VERSION: i64 = 2;
 
 const TABLES: &str = include_str!("tables.sql");
 const NODES: &str = include_str!("nodes.sql");
-
-/// What a file of sources imports. Who only reads does not ask for it.
-const FROM_VERSION_1: &str = "ALTER TABLE files ADD COLUMN imports text NOT NULL DEFAULT ''";
+const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
 
 /// Whoever makes or changes tables holds this lock, with a number for the schema.
 const MAKING: i32 = 0x4F76_6C6B;
@@ -42,19 +40,32 @@ pub(super) fn open(
         },
         other => other,
     })?;
-    if known == Some(VERSION) || known.is_some() && access == Access::Read {
+    if known == Some(VERSION) {
         return Ok(());
     }
-    if known.is_none() && access != Access::Make {
-        return Err(StoreError::Missing {
-            place: address.to_string(),
-        });
+    match known {
+        None if access != Access::Make => {
+            return Err(StoreError::Missing {
+                place: address.to_string(),
+            });
+        }
+        Some(found) if access == Access::Read => {
+            return Err(StoreError::Older {
+                place: address.to_string(),
+                found,
+                known: VERSION,
+            });
+        }
+        _ => {}
     }
     pool.write(|connection| {
         let lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
         connection.execute(lock, &[&MAKING, &address.schema])?;
         // Another process may have been faster.
         let version = found(connection, address)?;
+        if version == Some(VERSION) {
+            return Ok(());
+        }
         if version.is_none() {
             let schema = &address.schema;
             let is_there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
@@ -65,11 +76,9 @@ pub(super) fn open(
             connection.batch(TABLES)?;
             connection.batch(NODES)?;
         }
-        if version != Some(VERSION) {
-            connection.batch(FROM_VERSION_1)?;
-            connection.batch("DELETE FROM store")?;
-            connection.execute("INSERT INTO store (version) VALUES ($1)", &[&VERSION])?;
-        }
+        connection.batch(FROM_VERSION_1)?;
+        connection.batch("DELETE FROM store")?;
+        connection.execute("INSERT INTO store (version) VALUES ($1)", &[&VERSION])?;
         Ok(())
     })
 }
@@ -106,8 +115,8 @@ pub(super) fn find_vectors(
         _ if is_known => {}
         // A server that refuses has no vectors, one that is gone has nothing.
         Err(StoreError::Database(cause)) if is_refusal(&cause) => return Ok(false),
+        Err(StoreError::Forbidden { .. }) | Ok(()) => return Ok(false),
         Err(error) => return Err(error),
-        Ok(()) => return Ok(false),
     }
     pool.write(|connection| {
         connection.execute(lock, &[&MAKING])?;
@@ -154,7 +163,9 @@ fn content(connection: &Connection, schema: &str) -> Result<Content, StoreError>
     {
         return Ok(Content::SomethingElse);
     }
-    let version = connection.query_opt("SELECT max(version) AS version FROM store", &[]);
+    // With the schema, or one that may not be used would be said to have no such table.
+    let find = format!("SELECT max(version) AS version FROM {schema}.store");
+    let version = connection.query_opt(&find, &[]);
     match version {
         Ok(row) => match row.and_then(|row| row.get("version")) {
             Some(version) => Ok(Content::Store { version }),

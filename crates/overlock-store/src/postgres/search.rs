@@ -29,6 +29,10 @@ const FEW: i64 = 300;
 /// So many nodes have a word that says little.
 const MANY: f64 = 1_000.0;
 
+/// A word that so many nodes are thought to have is not counted: what the server thinks rests on a
+/// sample, and is not far off.
+const SURELY_MANY: i64 = 2 * WEIGHED;
+
 /// What a word is worth in the text of a node, and in its name.
 const WEIGHTS: &str = "'{0.125, 0, 0, 1}'";
 
@@ -204,7 +208,11 @@ fn by_words(
     if !list.is_full() && words.len() > 1 {
         let rarest = rarest(&counted);
         if !rarest.is_empty() {
-            list.add(0.0, index.weigh(&rarest.join(" | "), &counted, WEIGHED)?);
+            let is_everywhere = counted
+                .iter()
+                .all(|(_, count)| *count == 0 || *count > WEIGHED);
+            let most = if is_everywhere { FEW } else { WEIGHED };
+            list.add(0.0, index.weigh(&rarest.join(" | "), &counted, most)?);
         }
     }
     Ok(list.nodes)
@@ -301,16 +309,27 @@ impl Index<'_> {
     }
 
     /// How many nodes have each word, wherever they are, as far as that matters.
+    ///
+    /// Even to count up to a limit the server reads all that its index has of a word. So it is only
+    /// asked to count words that it does not know to be common since it last looked.
     fn count(&self, words: &[String]) -> Result<Vec<(String, i64)>, StoreError> {
         let queries: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let most = WEIGHED + 1;
         let rows = self.connection.query(
             &format!(
-                "SELECT (SELECT count(*) FROM (SELECT 1 FROM nodes \
-                 WHERE words @@ wanted.word::tsquery LIMIT {most}) AS found) AS count \
-                 FROM unnest($1::text[]) WITH ORDINALITY AS wanted (word, place) ORDER BY place"
+                "WITH common AS MATERIALIZED (SELECT common.word FROM pg_stats, pg_class, \
+                 unnest(most_common_elems::text::text[], most_common_elem_freqs) \
+                 AS common (word, share) \
+                 WHERE schemaname = current_schema() AND tablename = 'nodes' \
+                 AND attname = 'words' AND pg_class.oid = 'nodes'::regclass \
+                 AND common.share * reltuples > {SURELY_MANY}) \
+                 SELECT CASE WHEN wanted.word IN (SELECT word FROM common) THEN {most} \
+                 ELSE (SELECT count(*) FROM (SELECT 1 FROM nodes \
+                 WHERE words @@ wanted.query::tsquery LIMIT {most}) AS found) END AS count \
+                 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY \
+                 AS wanted (word, query, place) ORDER BY place"
             ),
-            &[&queries],
+            &[&words, &queries],
         )?;
         let counts = rows.iter().map(|row| row.get("count"));
         Ok(words.iter().cloned().zip(counts).collect())

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use sha2::{Digest, Sha256};
+
 const ESCAPE: char = '\u{10FFFF}';
 
 /// A text as it is kept.
@@ -21,6 +23,11 @@ pub(super) fn kept(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(kept)
+}
+
+/// What a text is found by, however long it is: an index takes no more than a third of a page.
+pub(super) fn digest(text: &str) -> Vec<u8> {
+    Sha256::digest(&*kept(text)).to_vec()
 }
 
 /// A text as it was given.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::connection::Connection;
 use super::nodes::repository;
 use super::search::Place;
-use super::text::{given, kept};
+use super::text::{digest, given, kept};
 use super::{graph, signed, unsigned};
 use crate::error::StoreError;
 use crate::nodes::{NodeId, Vector};
@@ -34,8 +34,8 @@ struct Model {
 }
 
 fn model(connection: &Connection, name: &str) -> Result<Option<Model>, StoreError> {
-    let find = "SELECT key, numbers FROM models WHERE name = $1";
-    let row = connection.query_opt(find, &[&kept(name)])?;
+    let find = "SELECT key, numbers FROM models WHERE digest = $1";
+    let row = connection.query_opt(find, &[&digest(name)])?;
     let model = row.map(|row| {
         let numbers = unsigned(row.try_get("numbers")?);
         Ok::<_, StoreError>(Model {
@@ -84,8 +84,9 @@ pub(super) fn put(
         return Ok(());
     };
     connection.execute(
-        "INSERT INTO models (name, numbers) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
-        &[&kept(name), &signed(first.len() as u64)],
+        "INSERT INTO models (name, digest, numbers) VALUES ($1, $2, $3) \
+         ON CONFLICT (digest) DO NOTHING",
+        &[&kept(name), &digest(name), &signed(first.len() as u64)],
     )?;
     let Some(model) = model(connection, name)? else {
         return Ok(());

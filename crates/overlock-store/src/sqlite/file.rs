@@ -1,9 +1,9 @@
 //! Is this file a store, and of which version? Nothing is written before that is known.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
@@ -25,8 +25,10 @@ const FROM_VERSION_2: &str = "DROP INDEX IF EXISTS runs_by_time";
 /// What has been added to runs since.
 const FROM_VERSION_3: &str = include_str!("nodes.sql");
 
-/// What a file of sources imports. Who only reads does not ask for it.
-const FROM_VERSION_4: &str = "ALTER TABLE files ADD COLUMN imports TEXT NOT NULL DEFAULT ''";
+/// Which folder a repository is made from, and what a file of it imports. Whoever only reads does not
+/// ask.
+const FROM_VERSION_4: &str = "ALTER TABLE repositories ADD COLUMN folder TEXT; \
+     ALTER TABLE files ADD COLUMN imports TEXT NOT NULL DEFAULT ''";
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
 const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
@@ -52,15 +54,17 @@ enum Content {
 
 /// Opens a file for what is to be done with it.
 pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError> {
-    if access == Access::Make {
-        make(path)?;
-    } else if !path.exists() {
-        return Err(StoreError::Missing { place: place(path) });
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(StoreError::IsFolder { path: path.into() }),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            let path = path.to_owned();
+            return Err(StoreError::Hidden { path, source });
+        }
+        _ if access == Access::Make => make(path)?,
+        Err(_) => return Err(StoreError::Missing { place: place(path) }),
+        Ok(_) => {}
     }
-    let wrong = |source: rusqlite::Error| StoreError::Open {
-        place: place(path),
-        source: source.into(),
-    };
+    let wrong = |source| unopened(path, source);
     // Even a connection that writes nothing may tidy up behind another; one that cannot write
     // cannot.
     let (reader, content) = patiently(|| look_into(path)).map_err(wrong)?;
@@ -103,6 +107,23 @@ fn read_version_3() -> String {
         .replace("CREATE TABLE ", "CREATE TABLE temp.")
         .replace("CREATE VIRTUAL TABLE ", "CREATE VIRTUAL TABLE temp.")
         .replace("CREATE INDEX ", "CREATE INDEX temp.")
+}
+
+/// Why a file cannot be opened. SQLite does not tell what the system says.
+fn unopened(path: &Path, source: rusqlite::Error) -> StoreError {
+    let place = place(path);
+    let source = match source.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt) => {
+            let source = source.into();
+            return StoreError::Damaged { place, source };
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => match fs::File::open(path) {
+            Err(source) => source.into(),
+            Ok(_) => source.into(),
+        },
+        _ => source.into(),
+    };
+    StoreError::Open { place, source }
 }
 
 /// How the file is named to people.

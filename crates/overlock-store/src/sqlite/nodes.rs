@@ -36,7 +36,9 @@ impl Nodes for Sqlite {
                  (SELECT count(*) FROM (SELECT DISTINCT source, edges.kind, target FROM files \
                   JOIN nodes ON nodes.file = files.key JOIN edges ON edges.source = nodes.key \
                   WHERE repository = repositories.key)) \
-                 FROM repositories ORDER BY name",
+                 FROM repositories \
+                 WHERE EXISTS (SELECT 1 FROM files WHERE repository = repositories.key) \
+                 ORDER BY name",
             )?;
             let repositories = select.query_map([], |row| {
                 Ok(RepositorySummary {
@@ -63,6 +65,26 @@ impl Nodes for Sqlite {
                 })
             })?;
             Ok(files.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn settle(
+        &self,
+        repository: &str,
+        folder: &str,
+        instead_of: Option<&str>,
+    ) -> Result<String, StoreError> {
+        self.write(|transaction| {
+            transaction
+                .prepare_cached(
+                    "INSERT INTO repositories (name, folder) VALUES (?1, ?2) \
+                     ON CONFLICT (name) DO UPDATE SET folder = ?2 \
+                     WHERE folder IS NULL OR folder = ?3",
+                )?
+                .execute(params![repository, folder, instead_of])?;
+            let mut select =
+                transaction.prepare_cached("SELECT folder FROM repositories WHERE name = ?1")?;
+            Ok(select.query_row([repository], |row| row.get(0))?)
         })
     }
 

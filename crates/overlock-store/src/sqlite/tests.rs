@@ -323,6 +323,27 @@ fn files_of_the_fourth_version_import_nothing_until_they_are_put_again() {
     assert_eq!(store.files("shop").expect("files").len(), 2);
 }
 
+#[test]
+fn a_store_of_the_fourth_version_keeps_its_nodes_and_learns_its_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    put_order(&*open(&at(&folder), Access::Make).expect("a store")).expect("it is kept");
+    let connection = Connection::open(path(&folder)).expect("a file");
+    connection
+        .execute_batch("ALTER TABLE repositories DROP COLUMN folder; \
+             ALTER TABLE files DROP COLUMN imports; PRAGMA user_version = 4")
+        .expect("as it was");
+    drop(connection);
+    let reader = open(&at(&folder), Access::Read).expect("it can be read");
+    assert_eq!(found(&*reader, "order"), ["Order"]);
+    assert_eq!(reader.repositories().expect("a list").len(), 1);
+    drop(reader);
+    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
+    assert_eq!(found(&*store, "order"), ["Order"]);
+    let settled = store.settle("shop", "/a", None).expect("an answer");
+    assert_eq!(settled, "/a");
+    assert_eq!(store.settle("shop", "/b", None).expect("an answer"), "/a");
+}
+
 fn put_order(store: &dyn Store) -> Result<(), StoreError> {
     let node = NewNode {
         kind: NodeKind::Type,

@@ -171,6 +171,7 @@ macro_rules! laws_hold_for {
                 many_begin_at_once
                 a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded
                 a_key_begins_one_run
+                keys_have_any_length
                 what_is_written_together_is_there_together_and_one_failure_spoils_no_other
                 any_text_comes_back
                 a_name_is_taken_once
@@ -189,6 +190,8 @@ macro_rules! laws_hold_for {
                 repositories_do_not_mix
                 hostile_texts_are_kept_as_they_are
                 what_was_written_is_there_for_the_next
+                a_repository_is_made_from_one_folder_until_another_takes_its_place
+                names_of_any_length_are_names
             }
             resolving {
                 a_mention_finds_what_comes_later
@@ -233,10 +236,12 @@ macro_rules! laws_hold_for {
                 the_last_messages_come_in_their_order
                 messages_of_several_at_once_do_not_come_between
                 rooms_are_listed
+                names_of_rooms_have_any_length
             }
             memories {
                 the_most_important_come_first
                 what_is_too_old_or_not_important_is_left_out
+                names_of_personas_have_any_length
             }
         })+
     };

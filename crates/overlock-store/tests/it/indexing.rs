@@ -1,9 +1,9 @@
 //! Files become nodes, and go.
 
-use overlock_store::{EdgeKind, NewFile, NodeKind, StoreError};
+use overlock_store::{EdgeKind, Filter, NewFile, NodeKind, Query, Search, StoreError, Vector};
 
 use crate::engines::Fresh;
-use crate::sketch::{Sketch, edges, node, put};
+use crate::sketch::{Sketch, edges, long_name, node, put};
 
 fn order() -> Sketch {
     Sketch::new("src/Order.cs")
@@ -164,4 +164,75 @@ pub(crate) fn what_was_written_is_there_for_the_next(fresh: &Fresh) {
     let nothing: &[NewFile<'_>] = &[];
     again.put_files("shop", nothing).expect("nothing to do");
     assert_eq!(fresh.store.files("shop").expect("files").len(), 1);
+}
+
+pub(crate) fn a_repository_is_made_from_one_folder_until_another_takes_its_place(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let settle = |folder: &str, instead_of: Option<&str>| {
+        let settled = fresh.again().settle("shop", folder, instead_of);
+        settled.expect("an answer")
+    };
+    // What was kept before anybody asked is nobody's.
+    put(store, &[order()]);
+    assert_eq!(settle("/a/src", None), "/a/src");
+    assert_eq!(settle("/b/src", None), "/a/src");
+    assert_eq!(settle("/b/src", Some("/c/src")), "/a/src");
+    assert_eq!(settle("/a/src", None), "/a/src");
+    assert_eq!(settle("/b/src", Some("/a/src")), "/b/src");
+    put(store, &[order()]);
+    assert_eq!(settle("/a/src", None), "/b/src");
+    // One that has no files is none, and with the last file its folder is forgotten.
+    assert_eq!(
+        store.settle("new", "/n", None).expect("an answer"),
+        "/n".to_owned()
+    );
+    assert_eq!(store.repositories().expect("a list").len(), 1);
+    store
+        .remove_files("shop", &["src/Order.cs"])
+        .expect("it goes");
+    // Whoever expects another to have had it is the first all the same.
+    assert_eq!(settle("/c/src", Some("/b/src")), "/c/src");
+    assert_eq!(settle("/a/src", None), "/c/src");
+}
+
+pub(crate) fn names_of_any_length_are_names(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let [repository, path, class, model] = [1, 2, 3, 4].map(long_name);
+    let sketch = Sketch::new(&path)
+        .node(NodeKind::Type, &format!("Shop.{class}"), "class")
+        .node(NodeKind::Method, "Shop.Main", "void Main()")
+        .mentions(EdgeKind::Calls, &format!("Shop.{class}"));
+    let folder = store.settle(&repository, &path, None).expect("an answer");
+    assert!(folder == path);
+    for _ in 0..2 {
+        let put = store.put_files(&repository, &[sketch.file()]);
+        put.expect("it is kept");
+    }
+    store.resolve(&repository).expect("it is resolved");
+    let ids = sketch.file().ids(&repository);
+    assert_eq!(store.edges(&ids).expect("edges").len(), 1);
+    let found = node(store, &ids[0]);
+    assert!(found.repository == repository && found.path == path && found.name == class);
+    assert!(store.repositories().expect("a list")[0].name == repository);
+    assert!(store.files(&repository).expect("files")[0].path == path);
+
+    let vector = [1.0_f32, 2.0];
+    let put = store.put_vectors(&model, &[(ids[0].clone(), &vector)]);
+    put.expect("it is kept");
+    let without = store.without_vector(&repository, &model, None, 9);
+    assert_eq!(without.expect("an answer").len(), 1);
+    let query = Query {
+        search: Search::Semantic(Vector {
+            model: &model,
+            numbers: &vector,
+        }),
+        filter: Filter {
+            repository: Some(&repository),
+            ..Filter::default()
+        },
+        limit: 9,
+    };
+    assert_eq!(store.search(&query).expect("hits")[0].node.id, ids[0]);
+    store.remove_files(&repository, &[&path]).expect("it goes");
+    assert!(store.repositories().expect("a list").is_empty());
 }

@@ -3,6 +3,7 @@
 use overlock_store::{Importance, NewMemory, Recall, Store};
 
 use crate::engines::Fresh;
+use crate::sketch::long_name;
 
 fn importance(number: f64) -> Importance {
     Importance::new(number).expect("it is from 0 to 1")
@@ -58,4 +59,19 @@ pub(crate) fn what_is_too_old_or_not_important_is_left_out(fresh: &Fresh) {
     });
     let memory = &memories.expect("memories")[0];
     assert_eq!((memory.importance, memory.at), (importance(0.9), 9));
+}
+
+pub(crate) fn names_of_personas_have_any_length(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let persona = long_name(1);
+    remember(store, &persona, "this", 0.5, 1);
+    remember(store, &long_name(2), "that", 0.5, 1);
+    let recall = Recall {
+        persona: &persona,
+        importance: importance(0.1),
+        since: 0,
+        limit: 9,
+    };
+    let memories = store.memories(&recall).expect("memories");
+    assert_eq!((memories.len(), &*memories[0].text), (1, "this"));
 }

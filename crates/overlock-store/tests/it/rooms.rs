@@ -5,6 +5,7 @@ use std::thread;
 use overlock_store::{Message, NewMessage, Store};
 
 use crate::engines::Fresh;
+use crate::sketch::long_name;
 
 fn say(text: &str, at: u64) -> NewMessage<'_> {
     NewMessage {
@@ -72,4 +73,19 @@ pub(crate) fn rooms_are_listed(fresh: &Fresh) {
         .map(|room| (&*room.name, room.messages, room.last_at))
         .collect();
     assert_eq!(rooms, [("attic", 1, 9), ("hall", 2, 3)]);
+}
+
+pub(crate) fn names_of_rooms_have_any_length(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let [hall, attic] = [1, 2].map(long_name);
+    store.post(&hall, &[say("one", 1)]).expect("said");
+    store
+        .post(&hall, &[say("two", 2), say("three", 3)])
+        .expect("said");
+    store.post(&attic, &[say("boo", 9)]).expect("said");
+    assert_eq!(texts(store, &hall, 2), ["two", "three"]);
+    let rooms = store.rooms().expect("rooms");
+    let known = rooms.iter().find(|room| room.name == hall);
+    assert_eq!(known.map(|room| room.messages), Some(3));
+    assert_eq!(rooms.len(), 2);
 }

@@ -202,6 +202,16 @@ pub(crate) fn a_key_begins_one_run(fresh: &Fresh) {
     assert_eq!(store.latest(10).expect("a list").len(), 2);
 }
 
+pub(crate) fn keys_have_any_length(fresh: &Fresh) {
+    let [key, other] = [1, 2].map(crate::sketch::long_name);
+    let begin_once = |at, key| begin_once(&*fresh.store, at, key, "this");
+    let Begun::Now(claim) = begin_once(1000, &key) else {
+        panic!("it is the first");
+    };
+    assert_eq!(begin_once(2000, &key), Begun::Before(claim.id().clone()));
+    assert!(matches!(begin_once(3000, &other), Begun::Now(_)));
+}
+
 pub(crate) fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other(
     fresh: &Fresh,
 ) {

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::thread;
 
 use overlock_store::{
-    Access, Encryption, Filter, NewRun, NodeKind, Password, Query, RunId, Search, Store,
-    StoreAddress, StoreError, Vector, open,
+    Access, Encryption, Filter, Importance, NewMessage, NewRun, NodeKind, Password, Query, Recall,
+    RunId, Search, Store, StoreAddress, StoreError, Vector, open,
 };
 
 use crate::engines::Schema;
@@ -281,18 +281,163 @@ fn tables_of_a_later_version_are_left_alone() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test"]
-fn tables_of_the_first_version_are_brought_up_to_date_by_who_writes() {
+fn words_that_are_everywhere_are_known_and_rare_ones_still_decide() {
     let schema = Schema::new();
-    drop(open(&at(&schema), Access::Make).expect("a store"));
+    let store = open(&at(&schema), Access::Make).expect("a store");
+    let sketches: Vec<Sketch> = (0..150)
+        .map(|file| {
+            let sketch = Sketch::new(&format!("{file}.cs"));
+            (0..20).fold(sketch, |sketch, node| {
+                let text = if (file, node) == (140, 7) {
+                    "common zeppelin".to_owned()
+                } else {
+                    format!("common words of {}", (file * node) % 50)
+                };
+                sketch.node(NodeKind::Method, &format!("A{file}.B{node}"), &text)
+            })
+        })
+        .collect();
+    put(&*store, &sketches);
+    let known = schema.admin().run(
+        "SELECT 'common' = ANY (most_common_elems::text::text[]) FROM pg_stats \
+         WHERE schemaname = current_schema() AND tablename = 'nodes' AND attname = 'words'",
+    );
+    assert_eq!(known, ["t"]);
+    for (text, first) in [
+        ("common zeppelin", "A140.B7"),
+        ("zeppelin common nowhere", "A140.B7"),
+    ] {
+        let query = Query {
+            search: Search::Keyword(text),
+            filter: Filter::default(),
+            limit: 5,
+        };
+        let hits = store.search(&query).expect("hits");
+        assert_eq!(hits[0].node.qualified, first, "{text}");
+    }
+    let query = Query {
+        search: Search::Keyword("common words"),
+        filter: Filter::default(),
+        limit: 500,
+    };
+    assert!(store.search(&query).expect("hits").len() >= 300);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn a_user_without_rights_is_told_so_and_no_password_is() {
+    let schema = Schema::new();
     let admin = schema.admin();
-    admin.run("ALTER TABLE files DROP COLUMN imports; UPDATE store SET version = 1");
-    let reader = open(&at(&schema), Access::Read).expect("it can be read");
-    assert!(reader.files("shop").expect("files").is_empty());
-    assert_eq!(admin.run("SELECT version FROM store"), ["1"]);
-    let store = open(&at(&schema), Access::Write).expect("it can be brought up to date");
+    let name = &schema.address.schema;
+    admin.run(&format!("CREATE ROLE {name} LOGIN PASSWORD 'KoZ8w'"));
+    let mut other = schema.address.clone();
+    other.user.clone_from(name);
+    other.password = Some(Password("KoZ8w".into()));
+    let other = StoreAddress::Postgres(Box::new(other));
+    let check = |error: StoreError, words: &str| {
+        assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
+        let told = told(&error);
+        assert!(told.contains(words) && told.contains(name), "{told}");
+        assert!(!format!("{told} {error:?}").contains("KoZ8w"), "{told}");
+    };
+    let refused = open(&other, Access::Make).expect_err("it may make no schema");
+    check(refused, "permission denied for database");
+    drop(open(&at(&schema), Access::Make).expect("a store"));
+    for access in [Access::Make, Access::Write, Access::Read] {
+        let refused = open(&other, access).expect_err("it may not use the schema");
+        check(refused, "permission denied for schema");
+    }
+    admin.run(&format!(
+        "GRANT USAGE ON SCHEMA {name} TO {name}; \
+         GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {name}"
+    ));
+    let reader = open(&other, Access::Read).expect("it may read");
+    assert_eq!(reader.latest(9).expect("a list").len(), 0);
+    let writer = open(&other, Access::Write).expect("it may try");
+    let refused = begin(&*writer, 1, "a-model").expect_err("it may not write");
+    check(refused, "permission denied for table runs");
+    let refused = writer.settle("shop", "/a", None);
+    check(
+        refused.expect_err("it may not write"),
+        "permission denied for table repositories",
+    );
+    drop((reader, writer));
+    admin.run(&format!("DROP OWNED BY {name}; DROP ROLE {name}"));
+}
+
+/// What the first version made, with one of everything that has a name.
+const VERSION_1: [&str; 3] = [
+    include_str!("../../src/postgres/tables.sql"),
+    include_str!("../../src/postgres/nodes.sql"),
+    "INSERT INTO store VALUES (1); \
+     INSERT INTO repositories (name) VALUES ('shop'); \
+     INSERT INTO models (name, numbers) VALUES ('small', 1); \
+     INSERT INTO messages VALUES ('hall', 1, 1, 'ann', 'user', 'one'); \
+     INSERT INTO memories (at, importance, persona, text) VALUES (1, 0.5, 'ann', 'this'); \
+     INSERT INTO runs (id, began_at, model, request, options, conditions) \
+     VALUES ('00000001-00000000000001', 1, 'a-model', '{}', '{}', '{}'); \
+     INSERT INTO keys VALUES ('key', 'this', '00000001-00000000000001'); \
+     INSERT INTO files (repository, path, digest, hash, is_resolved) \
+     VALUES (1, 'a.cs', sha256('a.cs'), 'abc', true)",
+];
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test"]
+fn tables_of_the_first_version_are_brought_up_to_date() {
+    let schema = Schema::new();
+    let admin = schema.admin();
+    admin.run(&format!("CREATE SCHEMA {}", schema.address.schema));
+    for statements in VERSION_1 {
+        admin.run(statements);
+    }
+    let error = open(&at(&schema), Access::Read).expect_err("it cannot be changed");
+    assert!(
+        matches!(
+            error,
+            StoreError::Older {
+                found: 1,
+                known: 2,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let store = open(&at(&schema), Access::Write).expect("it is brought up to date");
     assert_eq!(admin.run("SELECT version FROM store"), ["2"]);
-    put(&*store, &[Sketch::new("a.cs")]);
+    assert_eq!(store.files("shop").expect("files")[0].hash, "abc");
+    let sketch = Sketch::new("a.cs").node(NodeKind::Type, "Order", "class Order");
+    put(&*store, std::slice::from_ref(&sketch));
     assert_eq!(store.files("shop").expect("files").len(), 1);
+    let vector = store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]);
+    vector.expect("it is kept");
+    let refused = store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0, 2.0])]);
+    refused.expect_err("the model is the one that was there");
+    let said = NewMessage {
+        sender: "ann",
+        role: "user",
+        text: "two",
+        at: 2,
+    };
+    store.post("hall", &[said]).expect("said");
+    let said = store.messages("hall", 9).expect("messages");
+    assert_eq!(
+        said.iter()
+            .map(|message| message.number)
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
+    let recall = Recall {
+        persona: "ann",
+        importance: Importance::default(),
+        since: 0,
+        limit: 9,
+    };
+    assert_eq!(store.memories(&recall).expect("memories").len(), 1);
+    assert_eq!(
+        admin.run("SELECT count(*) FROM keys WHERE key = sha256('key')"),
+        ["1"]
+    );
+    open(&at(&schema), Access::Read).expect("it can be read");
 }
 
 #[test]

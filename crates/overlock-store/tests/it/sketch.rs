@@ -100,6 +100,13 @@ fn shown(store: &dyn Store, edge: &Edge) -> String {
     format!("{from} {} {to}", edge.kind)
 }
 
+/// A name that is longer than a page of a database, and cannot be made shorter.
+pub(crate) fn long_name(seed: u64) -> String {
+    let mut random = Random(seed);
+    let numbers: Vec<String> = (0..5_000).map(|_| random.next().to_string()).collect();
+    numbers.concat()
+}
+
 /// Numbers that look as if by chance (`SplitMix64`).
 pub(crate) struct Random(pub(crate) u64);
 

@@ -1,15 +1,16 @@
 //! `overlock search`: where an index speaks of something.
 
 use clap::{Args, ValueEnum};
-use overlock_store::{Filter, Hit, PathPattern, Query, Search as How, Vector};
+use overlock_store::{Filter, Hit, PathPattern, Query, Search as How, Store, Vector};
 use serde::Serialize;
 
 use crate::config::ConfigSource;
 use crate::draw::{self, FAINT, NEW, STRONG};
-use crate::embedding::EmbeddingSource;
+use crate::embedding::{Embedder, EmbeddingSource};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs;
+use crate::suggest;
 
 /// Search what `overlock index` has kept
 ///
@@ -19,7 +20,7 @@ use crate::runs;
 #[command(after_help = "Example:\n  \
     $ overlock search 'close order'\n  \
     $ overlock search --type hybrid --embed nomic-embed-text --path 'src/**/*.cs' 'who is billed'\n\n\
-    Exit codes: 0 found; 1 nothing found; 2 bad usage, or no such store.")]
+    Exit codes: 0 found; 1 nothing found; 2 bad usage, or no such store or repository.")]
 pub(crate) struct Search {
     /// What to look for
     #[arg(value_name = "QUERY")]
@@ -36,7 +37,7 @@ pub(crate) struct Search {
     /// Only in files whose path is this, begins with this folder, or looks like this: `src/**/*.cs`
     #[arg(long, value_name = "PATTERN")]
     path: Option<String>,
-    /// How many at most
+    /// How many at most, from 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     /// Where the index is kept [default: `store.url`, else runs.db in the user's data folder]
@@ -147,9 +148,7 @@ impl Search {
             limit: self.limit,
         };
         let hits = match &store {
-            Some(store) => store
-                .search(&query)
-                .map_err(|source| Failure::Store { source })?,
+            Some(store) => self.find(&**store, &query, embedder.as_ref())?,
             None => Vec::new(),
         };
         self.tell(&hits, &words)?;
@@ -165,6 +164,28 @@ impl Search {
             notes.hint("`overlock index DIR` keeps what is searched");
         }
         Ok(Ending::whole_if(!hits.is_empty()))
+    }
+
+    /// What is found. That nothing is says little of a repository that is not there.
+    fn find(
+        &self,
+        store: &dyn Store,
+        query: &Query<'_>,
+        embedder: Option<&Embedder>,
+    ) -> Result<Vec<Hit>, Failure> {
+        let failed = |source| match embedder {
+            Some(embedder) => embedder.unfit(source),
+            None => Failure::Store { source },
+        };
+        let hits = store.search(query).map_err(failed)?;
+        if let (Some(name), true) = (&self.repository, hits.is_empty()) {
+            let known = store.repositories().map_err(failed)?;
+            let known: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
+            if !known.contains(&name.as_str()) {
+                return Err(no_repository(name, &known));
+            }
+        }
+        Ok(hits)
     }
 
     fn tell(&self, hits: &[Hit], words: &[String]) -> Result<(), Failure> {
@@ -203,6 +224,31 @@ impl<'a> FoundNode<'a> {
             matches,
             text: &node.text,
         }
+    }
+}
+
+/// There is none of that name, but there may be others.
+fn no_repository(name: &str, known: &[&str]) -> Failure {
+    /// More names help nobody to find theirs.
+    const SHOWN: usize = 10;
+    let quoted = |name: &&str| format!("`{name}`");
+    let hint = match suggest::nearest(name, known.iter().copied()) {
+        _ if known.is_empty() => "`overlock index DIR` keeps what is searched".to_owned(),
+        _ if known.len() == 1 => format!("the only one is `{}`", known[0]),
+        near => {
+            let shown: Vec<String> = known.iter().take(SHOWN).map(quoted).collect();
+            let more = known.len() - shown.len();
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            format!("{near}there are {}{more}", shown.join(", "))
+        }
+    };
+    Failure::Usage {
+        message: format!("there is no repository `{name}` in this store"),
+        hint,
     }
 }
 

@@ -108,6 +108,30 @@ fn a_long_conversation_leaves_less_for_the_answer() {
 }
 
 #[test]
+fn messages_are_counted_as_the_conversation_has_them() {
+    let rooms = Rooms::new("chat-counted");
+    rooms.says("ana", "Which rake is right for moss?");
+    let notice = ["post", "garden", "Be kind.", "--as", "host"];
+    let run = rooms.chat(&[&notice[..], &["--role", "system"]].concat(), "");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    rooms.says("helper", "The R 40.");
+    rooms.says("ana", "Thanks!");
+    rooms.folder.write("system.txt", "You know gardens.");
+    let system = rooms.folder.path().join("system.txt");
+    let system = system.display().to_string();
+    let context = rooms.context(&["--model", "gpt-4o", "--system", &system]);
+    let history = context["conversation_history"].as_array().expect("a list");
+    assert_eq!(context["metadata"]["message_count"], json!(history.len()));
+    let roles: Vec<&Value> = history.iter().map(|said| &said["role"]).collect();
+    assert_eq!(
+        json!(roles),
+        json!(["user", "system", "assistant", "user"]),
+        "the system prompt is no message of the room"
+    );
+    assert_eq!(context["fit"]["message_count"], 3);
+}
+
+#[test]
 fn people_see_who_said_what_and_the_window() {
     let rooms = Rooms::new("chat-seen");
     rooms.says("ana", "Is it \u{1b}[31mred?");

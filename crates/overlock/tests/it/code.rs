@@ -162,3 +162,30 @@ fn source_text_in_utf_16_is_read() {
     let run = overlock(&["classify"], &text);
     assert_eq!(run.stdout.trim(), "sql");
 }
+
+#[test]
+fn source_text_in_windows_1252_loses_no_byte() {
+    let text = b"SELECT  'M\xfcller \x80'  -- caf\xe9";
+    let run = overlock(&["compact"], text);
+    assert_eq!(run.stdout, "SELECT 'Müller €'", "{}", run.stderr);
+    assert!(
+        run.stderr.contains("no UTF-8, read as Windows-1252"),
+        "{}",
+        run.stderr
+    );
+    let run = overlock(&["classify"], text);
+    assert_eq!(run.stdout.trim(), "sql");
+}
+
+#[test]
+fn what_is_no_text_is_refused_and_a_character_0_is_one() {
+    let run = overlock(&["compact"], b"\x89PNG\0\0");
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(
+        run.stderr.contains("there is no text in standard input") && run.stderr.contains("hint: "),
+        "{}",
+        run.stderr
+    );
+    let run = overlock(&["compact", "--json"], "SELECT  'a\0b'");
+    assert_eq!(run.json()["text"], json!("SELECT 'a\0b'"));
+}

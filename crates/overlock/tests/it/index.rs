@@ -71,7 +71,7 @@ fn what_was_indexed_is_found_with_its_lines() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
         run.stdout
-            .starts_with("shop: 4 files (4 changed, 0 unchanged, 0 skipped), 0 removed\nkept: "),
+            .starts_with("shop: 4 files = 4 changed + 0 unchanged + 0 left out; 0 removed\nkept: "),
         "{}",
         run.stdout
     );
@@ -106,6 +106,7 @@ fn machines_get_every_figure_and_every_hit() {
             "files",
             "changed",
             "unchanged",
+            "left_out",
             "removed",
             "skipped",
             "stopped",
@@ -124,7 +125,7 @@ fn machines_get_every_figure_and_every_hit() {
     );
     assert_eq!(
         answer["skipped"],
-        json!([{"path": "logo.png", "reason": "no text"}])
+        json!([{"path": "logo.png", "reason": "no text", "indexed": false}])
     );
     assert!(answer["edges"].as_u64() > Some(3), "{answer}");
 
@@ -143,6 +144,40 @@ fn machines_get_every_figure_and_every_hit() {
         json!([{"line": 4, "text": "public void Note(int id) { }"}])
     );
     assert_eq!(found["hits"].as_array().map(Vec::len), Some(1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_figures_of_an_index_add_up() {
+    use std::os::unix::ffi::OsStrExt;
+    let shop = Shop::new("index-sums");
+    shop.index(&[]);
+    shop.write("logo.png", b"\x89PNG\0");
+    shop.write("data.txt", "x".repeat(3000));
+    shop.write("old.sql", b"-- M\xfcller\nSELECT 1;\n");
+    shop.write("broken.cs", "class Broken { void ((( }");
+    shop.write("Log.cs", "class Journal { }\n");
+    let nameless = std::ffi::OsStr::from_bytes(b"caf\xe9.cs");
+    let nameless = std::path::Path::new(&shop.sources()).join(nameless);
+    fs::write(nameless, "class Cafe { }").expect("the folder is ours");
+    shop.write("docs/.gitignore", "[z-a].md\n");
+
+    let run = shop.index(&["--largest", "2000"]);
+    let sum = "9 files = 3 changed + 3 unchanged + 3 left out \
+               (1 without text, 1 too large, 1 unreadable); 0 removed\n";
+    assert!(run.stdout.contains(sum), "{}", run.stdout);
+    assert!(
+        run.stderr.contains("could not be looked into"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.code, 1);
+    let answer = shop.index(&["--largest", "2000", "--json"]).json();
+    let figure = |name: &str| answer[name].as_u64().expect("a figure");
+    assert_eq!(
+        figure("files"),
+        figure("changed") + figure("unchanged") + figure("left_out")
+    );
 }
 
 #[test]
@@ -196,6 +231,60 @@ fn searches_can_be_narrowed() {
 }
 
 #[test]
+fn two_folders_of_one_name_do_not_replace_each_other() {
+    let folder = TemporaryFolder::new("index-two-folders");
+    folder.write("a/src/One.cs", "class One { }");
+    folder.write("b/src/Two.cs", "class Two { }");
+    let store = format!("sqlite://{}", folder.path().join("store.db").display());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let index = |name: &str, more: &[&str]| {
+        let arguments = ["index", &path(name), "--store", &store];
+        overlock(&[&arguments, more].concat(), "")
+    };
+    let finds = |word: &str| overlock(&["search", word, "--store", &store], "").code == 0;
+    assert_eq!(index("a/src", &[]).code, 0);
+    let refused = index("b/src", &[]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+    let told = &refused.stderr;
+    assert!(
+        told.contains(&path("a/src")) && told.contains(&path("b/src")),
+        "{told}"
+    );
+    assert!(
+        told.contains("hint: ") && told.contains("--repository NAME") && told.contains("--replace"),
+        "{told}"
+    );
+    assert!(finds("One") && !finds("Two"));
+
+    // A name of its own, or the other's place, or the other is gone.
+    assert_eq!(index("b/src", &["--repository", "b"]).code, 0);
+    assert!(finds("One") && finds("Two"));
+    let replaced = index("b/src", &["--replace"]);
+    assert_eq!(replaced.code, 0, "{}", replaced.stderr);
+    assert!(
+        replaced.stderr.contains("was indexed from"),
+        "{}",
+        replaced.stderr
+    );
+    assert!(!finds("One"));
+    fs::rename(path("b/src"), path("b/code")).expect("it can be moved");
+    let moved = index("b/code", &["--repository", "src", "--json"]);
+    assert_eq!(moved.json()["unchanged"], json!(1), "{}", moved.stderr);
+}
+
+#[test]
+fn a_repository_without_a_name_is_refused() {
+    let shop = Shop::new("index-nameless");
+    for name in ["", " ", "a\nb"] {
+        let sources = shop.sources();
+        let arguments = ["index", &sources, "--store", &shop.store];
+        let run = overlock(&[&arguments[..], &["--repository", name]].concat(), "");
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains("can be seen"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn nothing_found_is_a_negative_answer() {
     let shop = Shop::new("index-nothing");
     shop.index(&[]);
@@ -204,6 +293,39 @@ fn nothing_found_is_a_negative_answer() {
     assert!(run.stderr.contains("nothing was found"), "{}", run.stderr);
     let run = shop.search(&["zeppelin", "--json"]);
     assert_eq!((run.code, run.json()), (1, json!({"hits": []})));
+}
+
+#[test]
+fn a_repository_that_is_not_there_is_told_with_those_that_are() {
+    let shop = Shop::new("index-unknown");
+    shop.index(&[]);
+    let run = shop.search(&["orders", "--repository", "shpo"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(
+        run.stderr.contains("there is no repository `shpo`")
+            && run.stderr.contains("hint: the only one is `shop`"),
+        "{}",
+        run.stderr
+    );
+    let docs = shop.folder.path().join("src/docs").display().to_string();
+    overlock(&["index", &docs, "--store", &shop.store], "");
+    for (asked, told) in [
+        ("zeppelin", "hint: there are `docs`, `shop`\n"),
+        (
+            "shpo",
+            "hint: did you mean `shop`? there are `docs`, `shop`\n",
+        ),
+    ] {
+        let run = shop.search(&["orders", "--repository", asked, "--json"]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
+    // One that is there has nothing to say, which is an answer.
+    let run = shop.search(&["zeppelin", "--repository", "docs"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let help = overlock(&["search", "--help"], "").stdout;
+    assert!(help.contains("from 1 to 1000"), "{help}");
+    assert_eq!(shop.search(&["orders", "--limit", "1001"]).code, 2);
 }
 
 #[test]
@@ -265,49 +387,58 @@ fn what_is_not_indexed_as_it_is_is_told() {
         "{}",
         run.stderr
     );
-    assert!(run.stdout.contains("1 skipped"), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("6 files = 5 changed + 0 unchanged + 1 left out (1 too large)"),
+        "{}",
+        run.stdout
+    );
 }
 
 #[cfg(unix)]
 #[test]
-fn one_that_is_stopped_leaves_a_good_store() {
+fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
+    use rustix::process::Signal;
     use std::process::Stdio;
-    let shop = Shop::new("index-stopped");
-    for number in 0..1500 {
-        shop.write(
-            &format!("many/{number}.cs"),
-            format!("class Many{number} {{ void A() {{ B(); }} }}\n").repeat(20),
+    use std::time::{Duration, Instant};
+    for (name, signal, code) in [("Ctrl-C", Signal::INT, 130), ("SIGTERM", Signal::TERM, 143)] {
+        let shop = Shop::new(&format!("index-stopped-{code}"));
+        for number in 0..1500 {
+            shop.write(
+                &format!("many/{number}.cs"),
+                format!("class Many{number} {{ void A() {{ B(); }} }}\n").repeat(40),
+            );
+        }
+        let sources = shop.sources();
+        let arguments = ["index", &sources, "--repository", "shop"];
+        let child = crate::program::command(&[&arguments[..], &["--store", &shop.store]].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built with the tests");
+        // Once a batch is in the store, there is something to keep and much left to do.
+        let until = Instant::now() + Duration::from_mins(2);
+        while shop.search(&["Many1"]).code != 0 {
+            assert!(Instant::now() < until, "nothing is written");
+        }
+        crate::program::signal(&child, signal);
+        let output = child.wait_with_output().expect("it ends");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(
+            told.contains(&format!("stopped by {name}: "))
+                && told.contains("of 1,504 files are done and kept")
+                && told.contains("the same command goes on from there"),
+            "{told}"
         );
+        let rest = shop.index(&["--json"]).json();
+        assert_eq!(rest["files"], json!(1504));
+        let unchanged = rest["unchanged"].as_u64().expect("a figure");
+        assert!((1..1504).contains(&unchanged), "{rest}");
+        let whole = shop.index(&["--json"]).json();
+        assert_eq!(whole["unchanged"], json!(1504));
+        assert_eq!(shop.search(&["Many1499"]).code, 0);
     }
-    let sources = shop.sources();
-    let child = crate::program::command(&[
-        "index",
-        &sources,
-        "--repository",
-        "shop",
-        "--store",
-        &shop.store,
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .expect("the binary was built with the tests");
-    // From when the store is there on it may be stopped at any time.
-    while !shop.folder.path().join("store.db").exists() {
-        thread::yield_now();
-    }
-    thread::sleep(std::time::Duration::from_millis(50));
-    crate::program::interrupt(&child);
-    let output = child.wait_with_output().expect("it ends");
-    let code = output.status.code();
-    assert!(
-        matches!(code, Some(0 | 1)),
-        "{code:?} {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let rest = shop.index(&["--json"]).json();
-    assert_eq!(rest["files"], json!(1504));
-    assert_eq!(shop.search(&["Many1499"]).code, 0);
 }
 
 /// A server of embeddings: a vector says how often a text has some words. It fails once, at a call.
@@ -318,6 +449,15 @@ struct Vectors {
 
 impl Vectors {
     fn new(fails_at: usize) -> Self {
+        Self::answering(fails_at, None)
+    }
+
+    /// A server that has the same vector for every text.
+    fn always(vector: Value) -> Self {
+        Self::answering(0, Some(vector))
+    }
+
+    fn answering(fails_at: usize, always: Option<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("http://{}/v1", listener.local_addr().expect("it has one"));
         let calls = Arc::new(AtomicUsize::new(0));
@@ -325,14 +465,14 @@ impl Vectors {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let call = counted.fetch_add(1, Ordering::Relaxed) + 1;
-                answer(stream, call == fails_at);
+                answer(stream, call == fails_at, always.as_ref());
             }
         });
         Self { address, calls }
     }
 }
 
-fn answer(mut stream: TcpStream, fails: bool) {
+fn answer(mut stream: TcpStream, fails: bool, always: Option<&Value>) {
     let mut reader = BufReader::new(stream.try_clone().expect("it can be cloned"));
     let mut length = 0;
     let mut line = String::new();
@@ -352,7 +492,9 @@ fn answer(mut stream: TcpStream, fails: bool) {
         .map(|(index, text)| {
             let text = text.as_str().unwrap_or_default().to_lowercase();
             let count = |word: &str| text.matches(word).count();
-            json!({ "index": index, "embedding": [1, count("close"), count("note"), count("table")] })
+            let counted = || json!([1, count("close"), count("note"), count("table")]);
+            let vector = always.cloned().unwrap_or_else(counted);
+            json!({ "index": index, "embedding": vector })
         })
         .collect();
     let (status, body) = if fails {
@@ -369,6 +511,44 @@ fn answer(mut stream: TcpStream, fails: bool) {
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
+}
+
+#[test]
+fn vectors_that_cannot_be_used_are_told_with_who_made_them() {
+    let shop = Shop::new("index-unfit");
+    let good = Vectors::new(0);
+    let embed = ["--embed", "tiny", "--upstream"];
+    let run = shop.index(&[&embed[..], &[&good.address]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for (vector, told) in [
+        (
+            json!([1, 2, 3]),
+            "for the model `tiny`: it has 3 numbers, those of the model have 4",
+        ),
+        (json!([0, 0, 0, 0]), "is nothing but zeros"),
+    ] {
+        let server = Vectors::always(vector);
+        let embed = [&embed[..], &[&server.address]].concat();
+        shop.write("New.cs", format!("class New {{ }} // {told}"));
+        let host = server.address.replace("http://", "").replace("/v1", "");
+        for run in [
+            shop.index(&embed),
+            shop.search(&[&embed[..], &["orders"]].concat()),
+        ] {
+            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
+            assert!(
+                run.stderr.contains(told) && run.stderr.contains(&host),
+                "{}",
+                run.stderr
+            );
+            let hint = run.stderr.lines().find(|line| line.starts_with("hint: "));
+            assert!(
+                hint.is_some_and(|hint| hint.contains("--embed")),
+                "{}",
+                run.stderr
+            );
+        }
+    }
 }
 
 #[test]

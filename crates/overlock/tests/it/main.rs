@@ -21,6 +21,9 @@ mod tokens;
 // What is kept of runs, and what becomes of an answer that cannot be kept.
 mod keeping;
 
+// Stores that cannot be used, and what is said of them.
+mod stores;
+
 // The gateway as it is started and stopped.
 #[cfg(unix)]
 mod serve;

@@ -95,10 +95,16 @@ pub(crate) fn without_settings(mut command: Command) -> Command {
 /// Does to a process what Ctrl-C does.
 #[cfg(unix)]
 pub(crate) fn interrupt(child: &std::process::Child) {
-    use rustix::process::{Pid, Signal, kill_process};
+    signal(child, rustix::process::Signal::INT);
+}
+
+/// Sends a signal to a process.
+#[cfg(unix)]
+pub(crate) fn signal(child: &std::process::Child, signal: rustix::process::Signal) {
+    use rustix::process::{Pid, kill_process};
     let id = i32::try_from(child.id()).ok();
     let id = id.and_then(Pid::from_raw).expect("it is running");
-    kill_process(id, Signal::INT).expect("it is ours");
+    kill_process(id, signal).expect("it is ours");
 }
 
 /// A file that is gone when the test is done.

@@ -7,9 +7,10 @@ use overlock_budget::{
     ChatRequest, Extras, Memory, MessageCountOptions, PlanOptions, safe_message_count,
 };
 use overlock_gateway::api::{Asked, Fitted, FittedText};
+use overlock_model::{RoomQuestion, Said, age_in_days, remembered_since};
 use overlock_store::{Importance, Message, Recall, Store};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{Place, parse_name};
 use crate::commands::fit::{no_model, refusal};
@@ -26,7 +27,10 @@ use crate::runs;
 ///
 /// Of the room the last messages, as many as are safe to load for the model; of the memories those
 /// that are important and recent (0.6 or more, from the last 7 days); made to fit the window, with
-/// what the answer may have.
+/// what the answer may have. With --json `metadata.message_count` is the length of
+/// `conversation_history`: all messages of the room that are told, with those posted as `system`,
+/// and without the system prompt given with --system. `fit.message_count` leaves all system
+/// messages out.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock chat context garden --persona helper --model gpt-4o --json\n\n\
@@ -68,7 +72,7 @@ struct Answer<'a> {
     /// How many messages were loaded at most.
     safe_message_count: u64,
     /// The messages that are told.
-    conversation_history: Vec<Said<'a>>,
+    conversation_history: Vec<Heard<'a>>,
     /// The memories that are told, the most important first.
     private_memories: Vec<Remembered<'a>>,
     metadata: Metadata,
@@ -77,7 +81,7 @@ struct Answer<'a> {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct Heard<'a> {
     sender: &'a str,
     role: &'static str,
     text: &'a str,
@@ -93,13 +97,13 @@ struct Remembered<'a> {
 
 #[derive(Serialize)]
 struct Metadata {
+    /// How many messages of the room are told: the length of `conversation_history`, with what was
+    /// posted as `system`. The plan counts those apart, since they are never trimmed.
     message_count: usize,
     memory_count: usize,
     adjusted_max_tokens: u64,
     input_token_count: u64,
 }
-
-const DAY: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
 
 impl Context {
     pub(super) fn run(self) -> Result<Ending, Failure> {
@@ -142,7 +146,15 @@ impl Context {
                 age_days: *age_days,
             })
             .collect();
-        let request = self.request(model, system.as_deref(), &messages, options.requested);
+        let heard: Vec<Said<'_>> = messages.iter().map(said).collect();
+        let question = RoomQuestion {
+            persona: &self.persona,
+            model,
+            system: system.as_deref(),
+            said: &heard,
+            max_tokens: options.requested,
+        };
+        let request = question.request();
         let text = request.to_string();
         let request = ChatRequest::from_value(request).map_err(|source| Failure::Request {
             name: format!("the room `{}`", self.room),
@@ -190,55 +202,19 @@ impl Context {
         options: &PlanOptions,
     ) -> Result<Vec<(String, f64, f64)>, Failure> {
         let now = runs::now();
-        // Milliseconds are exact far beyond any age that a memory has.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let span = (options.memory.days.max(0.0) * DAY) as u64;
         let importance = options.memory.importance.clamp(0.0, 1.0);
         let recall = Recall {
             persona: &self.persona,
             importance: Importance::new(importance).unwrap_or_default(),
-            since: now.saturating_sub(span),
+            since: remembered_since(&options.memory, now),
             limit: u32::try_from(options.memory.count).unwrap_or(u32::MAX),
         };
         let memories = store.memories(&recall).map_err(failed)?;
-        #[allow(clippy::cast_precision_loss)]
-        let days = |at: u64| now.saturating_sub(at) as f64 / DAY;
-        Ok(memories
-            .into_iter()
-            .map(|memory| (memory.text, memory.importance.get(), days(memory.at)))
-            .collect())
-    }
-
-    /// The request with all that was loaded.
-    fn request(
-        &self,
-        model: &str,
-        system: Option<&str>,
-        messages: &[Message],
-        requested: u64,
-    ) -> Value {
-        let system = system.map(|text| json!({ "role": "system", "content": text }));
-        let said = messages.iter().map(|message| {
-            let role = self.role_of(message);
-            let mut told = Map::new();
-            told.insert("role".to_owned(), role.into());
-            if role == "user" {
-                told.insert("name".to_owned(), name_of(&message.sender).into());
-            }
-            told.insert("content".to_owned(), message.text.as_str().into());
-            Value::Object(told)
+        let recalled = memories.into_iter().map(|memory| {
+            let age_days = age_in_days(memory.at, now);
+            (memory.text, memory.importance.get(), age_days)
         });
-        let messages: Vec<Value> = system.into_iter().chain(said).collect();
-        json!({ "model": model, "max_tokens": requested, "messages": messages })
-    }
-
-    /// What a message is to the persona: what it said itself are its answers.
-    fn role_of(&self, message: &Message) -> &'static str {
-        match message.role.as_str() {
-            "system" => "system",
-            _ if message.sender == self.persona => "assistant",
-            _ => "user",
-        }
+        Ok(recalled.collect())
     }
 
     fn answer(
@@ -257,9 +233,9 @@ impl Context {
         let told = &memories[..plan.memory_count.min(memories.len())];
         let mut results = Results::new();
         if self.json {
-            let said = kept.iter().map(|message| Said {
+            let heard = kept.iter().map(|message| Heard {
                 sender: &message.sender,
-                role: self.role_of(message),
+                role: said(message).role_for(&self.persona).name(),
                 text: &message.text,
                 at: message.at,
             });
@@ -273,10 +249,10 @@ impl Context {
                 persona: &self.persona,
                 model: fitted.asked.model,
                 safe_message_count: most,
-                conversation_history: said.collect(),
+                conversation_history: heard.collect(),
                 private_memories: remembered.collect(),
                 metadata: Metadata {
-                    message_count: plan.message_count,
+                    message_count: kept.len(),
                     memory_count: plan.memory_count,
                     adjusted_max_tokens: plan.adjusted_max_tokens,
                     input_token_count: plan.input_token_count,
@@ -304,16 +280,13 @@ impl Context {
     }
 }
 
-/// A name as models take it: letters, digits, `_` and `-`, no more than 64 of them.
-fn name_of(sender: &str) -> String {
-    let plain = |character: char| {
-        if character.is_ascii_alphanumeric() || character == '-' {
-            character
-        } else {
-            '_'
-        }
-    };
-    sender.chars().take(64).map(plain).collect()
+/// A message as it is heard.
+fn said(message: &Message) -> Said<'_> {
+    Said {
+        sender: &message.sender,
+        role: &message.role,
+        text: &message.text,
+    }
 }
 
 fn failed(source: overlock_store::StoreError) -> Failure {

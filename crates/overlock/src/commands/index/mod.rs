@@ -27,21 +27,26 @@ use stop::Stop;
 /// Takes files apart into types, methods, procedures, views, tables and sections, and keeps them
 /// with what calls, names, inherits, reads and writes what. Files that have not changed are skipped,
 /// those that are gone are removed. What .gitignore and .ignore leave out, hidden files, links and
-/// files without text are not looked at. One that is stopped goes on where it was.
+/// files without text are not looked at. One that is stopped goes on where it was. A folder that was
+/// moved is known again; one that is called like another needs a name of its own, or --replace.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock index src --repository shop\n  \
     $ overlock search --repository shop 'close order'\n\n\
     With vectors, for search by meaning:\n  \
     $ overlock index src --embed nomic-embed-text --upstream http://127.0.0.1:11434/v1\n\n\
-    Exit codes: 0 done; 1 files could not be read, or it was stopped; 2 bad usage, or no such folder.")]
+    Exit codes: 0 done; 1 files could not be read; 2 bad usage, or no such folder; 130, 143 stopped\n\
+    by Ctrl-C or SIGTERM after what was read is kept.")]
 pub(crate) struct Index {
     /// The folder to index
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// What it is called in the store [default: the name of the folder]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_repository)]
     repository: Option<String>,
+    /// Replace what was indexed under this name from another folder that is still there
+    #[arg(long)]
+    replace: bool,
     /// Files with more bytes are skipped
     #[arg(long, value_name = "BYTES", default_value_t = IndexOptions::default().largest)]
     largest: u64,
@@ -61,9 +66,12 @@ pub(crate) struct Index {
 #[derive(Serialize)]
 struct Answer<'a> {
     repository: &'a str,
+    /// Those that had changed, those that had not, and those that were left out.
     files: u64,
     changed: u64,
     unchanged: u64,
+    left_out: u64,
+    /// Those that were kept and are gone.
     removed: u64,
     skipped: Vec<SkippedFile<'a>>,
     stopped: bool,
@@ -81,6 +89,8 @@ struct Answer<'a> {
 struct SkippedFile<'a> {
     path: &'a str,
     reason: String,
+    /// Whether it was indexed all the same.
+    indexed: bool,
 }
 
 impl Index {
@@ -95,11 +105,12 @@ impl Index {
         if !self.folder.is_dir() {
             return Err(Failure::NoFolder { path: self.folder });
         }
-        let stop = Stop::on_ctrl_c();
+        let stop = Stop::listen();
         let store = runs::open(self.store.as_deref(), &config, Access::Make)?;
         let begun = Instant::now();
         let options = IndexOptions {
             largest: self.largest,
+            replace: self.replace,
         };
         let mut progress = Progress::new(&stop);
         let indexed = index(&*store, &repository, &self.folder, options, &mut progress);
@@ -112,6 +123,11 @@ impl Index {
             }
             _ => None,
         };
+        if let Some(from) = &indexed.moved_from {
+            notes.note(format_args!(
+                "`{repository}` was indexed from `{from}` before, and is from this folder now"
+            ));
+        }
         tell_skipped(&indexed, &mut notes);
         let kept = kept(&*store, &repository)?;
         if self.json {
@@ -120,13 +136,32 @@ impl Index {
             tell(&repository, &indexed, &kept, filled, elapsed)?;
         }
         let is_stopped = indexed.is_stopped || filled.is_some_and(|filled| filled.is_stopped);
-        if is_stopped {
-            notes.note("stopped; what was read is kept, and the same command goes on from there");
+        if let (true, Some(signal)) = (is_stopped, stop.asked()) {
+            notes.note(format_args!(
+                "stopped by {}: {} of {} are done and kept{}; the same command goes on from there",
+                signal.name(),
+                grouped_tokens(indexed.files),
+                amount(progress.files(), "file"),
+                filled.map_or_else(String::new, |filled| format!(
+                    ", with {} made",
+                    amount(filled.vectors, "vector")
+                ))
+            ));
+            return Ok(Ending::Stopped(signal));
         }
-        let unread = |why: &Why| matches!(why, Why::Unreadable(_));
-        let is_whole = !is_stopped && !indexed.skipped.iter().any(|skipped| unread(&skipped.why));
-        Ok(Ending::whole_if(is_whole))
+        let is_unread = indexed
+            .skipped
+            .iter()
+            .any(|skipped| skipped.why.is_unread());
+        Ok(Ending::whole_if(!is_unread))
     }
+}
+
+fn parse_repository(argument: &str) -> Result<String, String> {
+    if argument.trim().is_empty() || argument.chars().any(char::is_control) {
+        return Err("must have a character that can be seen, and no line break".to_owned());
+    }
+    Ok(argument.to_owned())
 }
 
 /// The name of a folder, whatever way leads to it.
@@ -152,6 +187,12 @@ fn failed(error: IndexError) -> Failure {
             name: format!("`{}`", path.display()),
             source,
         },
+        IndexError::OtherFolder { .. } => Failure::Usage {
+            message: error.to_string(),
+            hint: "give this one a name of its own with --repository NAME, or let it take the \
+                   other's place with --replace"
+                .into(),
+        },
         IndexError::Store(source) => Failure::Store { source },
     }
 }
@@ -173,7 +214,7 @@ fn fill(
     progress.end();
     filled.map_err(|error| match error {
         VectorsError::Embed(source) => Failure::Upstream { source },
-        VectorsError::Store(source) => Failure::Store { source },
+        VectorsError::Store(source) => embedder.unfit(source),
     })
 }
 
@@ -216,17 +257,14 @@ fn tell(
     filled: Option<Filled>,
     elapsed: Duration,
 ) -> Result<(), Failure> {
-    let skipped = indexed
-        .skipped
-        .iter()
-        .filter(|skipped| !skipped.why.is_indexed())
-        .count();
     let mut results = Results::new();
     results.line(&format!(
-        "{repository}: {} ({} changed, {} unchanged, {skipped} skipped), {} removed",
+        "{repository}: {} = {} changed + {} unchanged + {} left out{}; {} removed",
         amount(indexed.files, "file"),
         grouped_tokens(indexed.changed),
         grouped_tokens(indexed.unchanged),
+        grouped_tokens(indexed.left_out()),
+        reasons(indexed),
         grouped_tokens(indexed.removed),
     ))?;
     results.line(&format!(
@@ -249,6 +287,27 @@ fn tell(
     ))
 }
 
+/// Why files were left out, and how many for each reason.
+fn reasons(indexed: &Indexed) -> String {
+    let count = |is_meant: fn(&Why) -> bool| {
+        let skipped = indexed.skipped.iter();
+        skipped.filter(|skipped| is_meant(&skipped.why)).count() as u64
+    };
+    let counts = [
+        (count(|why| *why == Why::Binary), "without text"),
+        (count(|why| matches!(why, Why::TooLarge(_))), "too large"),
+        (count(|why| matches!(why, Why::Unreadable(_))), "unreadable"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = counts
+        .map(|(count, reason)| format!("{} {reason}", grouped_tokens(*count)))
+        .collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", told.join(", "))
+}
+
 fn answer<'a>(
     repository: &'a str,
     indexed: &'a Indexed,
@@ -259,15 +318,17 @@ fn answer<'a>(
     let skipped = indexed.skipped.iter().map(|skipped| SkippedFile {
         path: &skipped.path,
         reason: skipped.why.to_string(),
+        indexed: skipped.why.is_indexed(),
     });
     Answer {
         repository,
         files: indexed.files,
         changed: indexed.changed,
         unchanged: indexed.unchanged,
+        left_out: indexed.left_out(),
         removed: indexed.removed,
         skipped: skipped.collect(),
-        stopped: indexed.is_stopped,
+        stopped: indexed.is_stopped || filled.is_some_and(|filled| filled.is_stopped),
         nodes_written: indexed.nodes,
         edges_made: indexed.edges,
         nodes: kept.nodes,

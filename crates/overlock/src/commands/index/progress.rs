@@ -33,10 +33,15 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// How many files there are to look at.
+    pub(super) fn files(&self) -> u64 {
+        self.files
+    }
+
     /// Takes note of vectors; whether to go on.
     pub(super) fn embedded(&mut self, vectors: u64) -> bool {
         self.show(|_| amount(vectors, "vector"));
-        !self.stop.is_pressed()
+        self.stop.asked().is_none()
     }
 
     /// Takes the bar away.
@@ -97,7 +102,7 @@ impl Observe for Progress<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.is_pressed()
+        self.stop.asked().is_some()
     }
 }
 

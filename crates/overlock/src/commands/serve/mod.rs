@@ -5,7 +5,6 @@ mod files;
 mod found;
 mod greeting;
 mod keys;
-mod signals;
 mod traces;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -24,6 +23,7 @@ use crate::config::{Config, ConfigSource, Log, Speech};
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
 use crate::runs;
+use crate::signals::Signals;
 use crate::upstream;
 use found::Found;
 use greeting::{Crowd, Greeting};
@@ -236,7 +236,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
 
 /// Serves until the first signal, and then until the running requests are done or a second comes.
 async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Result<(), Failure> {
-    let mut signals = signals::Signals::new()?;
+    let mut signals = Signals::new()?;
     let (stop, stopped) = oneshot::channel();
     let serving = Arc::new(gateway).serve(listener, async {
         let _ = stopped.await;
@@ -244,13 +244,13 @@ async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Re
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         served = &mut serving => return Ok(served?),
-        () = signals.next() => {}
+        _ = signals.next() => {}
     }
     notes.note("stopping; running requests may finish, and another signal ends them");
     let _ = stop.send(());
     tokio::select! {
         served = &mut serving => Ok(served?),
-        () = signals.next() => Ok(()),
+        _ = signals.next() => Ok(()),
     }
 }
 
