@@ -284,6 +284,7 @@ impl File {
         NewFile {
             path: &self.path,
             hash: "0",
+            imports: &[],
             nodes: &self.nodes,
             mentions: &self.mentions,
         }

@@ -125,7 +125,7 @@ fn forms<'a>(
         _ => None,
     };
     let outline = move || match source? {
-        Source::Sql => sql::outline(text).ok(),
+        Source::Sql => sql::outline(text).ok().map(|outline| outline.text),
         Source::Dotnet(Syntax::CSharp) => {
             let Bodies { bodies, .. } = bodies(text)?;
             shown(text, &bodies, bodies.len(), options.docs)

@@ -31,13 +31,14 @@
 //! let lossless = compact(text, language, &CompactOptions::default());
 //! assert!(lossless.text.contains(r"FROM Customer -- all\nWHERE") && !lossless.text.contains("index"));
 //!
-//! // Bodies go, declarations stay.
+//! // Bodies go, declarations and the SQL in strings stay.
 //! let outline = compact(text, language, &CompactOptions { level: Level::Outline, ..CompactOptions::default() });
-//! assert!(outline.text.ends_with("[Cached]\npublic IEnumerable<Customer> In(string city){… 2 lines}}"));
+//! assert!(outline.text.contains("[Cached]\npublic IEnumerable<Customer> In(string city){… 2 lines"));
+//! assert!(outline.text.ends_with(r#""SELECT * FROM Customer -- all\nWHERE City = @city";}}"#));
 //!
 //! // The richest form that fits.
-//! let words = |text: &str| text.split_whitespace().count() as u64;
-//! let fitted = fit(text, language, &FitOptions { tokens: 16, ..FitOptions::default() }, &words);
+//! let about = |text: &str| text.len() as u64 / 4;
+//! let fitted = fit(text, language, &FitOptions { tokens: 44, ..FitOptions::default() }, &about);
 //! assert_eq!(fitted.form, Form::Outline);
 //! ```
 
@@ -59,4 +60,5 @@ pub use compact::layout::Docs;
 pub use compact::{CompactOptions, Compacted, Level, Reason, compact};
 pub use fit::{FitOptions, Fitted, Form, fit};
 pub use language::{Language, Syntax};
+pub use lex::with_line_feeds;
 pub use nodes::{Mention, MentionKind, Node, NodeKind, Nodes, Owner, Reading, nodes};

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
-use overlock_code::{MentionKind, Node, NodeKind as CodeKind, Owner, Reading, nodes};
+use overlock_code::{
+    MentionKind, Node, NodeKind as CodeKind, Owner, Reading, nodes, with_line_feeds,
+};
 use overlock_store::{EdgeKind, Mention, NewFile, NewNode, NodeKind, Scope};
 use sha2::{Digest, Sha256};
 
 /// What makes nodes of files. It is part of what a file comes to, so that files are indexed again
 /// once they would be taken apart in another way.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What a file comes to: its content, and how it is taken apart.
 pub(crate) fn hash(bytes: &[u8]) -> String {
@@ -27,6 +29,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 pub(crate) struct Prepared {
     path: String,
     hash: String,
+    imports: Vec<String>,
     nodes: Vec<NewNode>,
     mentions: Vec<Mention>,
     /// Whether all of it could be read as what it is.
@@ -35,6 +38,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn new(path: String, hash: String, text: &str) -> Self {
+        let text = &*with_line_feeds(text);
         let reading = Reading::of_file(&path, text);
         let parts = nodes(text, reading);
         let kept = parts.nodes.iter().enumerate();
@@ -49,6 +53,7 @@ impl Prepared {
             nodes: kept.collect(),
             mentions: mentions.collect(),
             is_understood: parts.parsed,
+            imports: parts.imports,
             path,
             hash,
         }
@@ -58,6 +63,7 @@ impl Prepared {
         NewFile {
             path: &self.path,
             hash: &self.hash,
+            imports: &self.imports,
             nodes: &self.nodes,
             mentions: &self.mentions,
         }
@@ -105,6 +111,7 @@ fn new_node(path: &str, reading: Reading, node: &Node, text: String) -> NewNode 
 fn kind(node: &Node) -> NodeKind {
     match (node.kind, node.detail) {
         (CodeKind::File, _) => NodeKind::File,
+        (CodeKind::Type, "interface") => NodeKind::Interface,
         (CodeKind::Type, _) => NodeKind::Type,
         (CodeKind::Method, _) => NodeKind::Method,
         (CodeKind::PropertyGroup, _) => NodeKind::PropertyGroup,

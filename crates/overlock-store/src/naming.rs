@@ -4,6 +4,8 @@
 //! neither from their order nor from what was there before. So the edges of an index that has been
 //! changed a thousand times are those of one that is made anew.
 
+use std::collections::BTreeSet;
+
 use crate::nodes::{EdgeKind, NodeKind, Scope};
 
 /// A name that so many different things bear says nothing of which one is meant.
@@ -19,8 +21,11 @@ const MOST_PLACES: usize = 32;
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// The qualified name of the node that speaks.
+    /// The qualified name of the node that speaks, and what it is.
     pub(crate) from: &'a str,
+    pub(crate) from_kind: NodeKind,
+    /// What its file imports, as [`kept_imports`] writes it.
+    pub(crate) imports: &'a str,
     pub(crate) kind: EdgeKind,
     pub(crate) name: &'a str,
     pub(crate) scope: Scope,
@@ -34,6 +39,34 @@ pub(crate) struct Candidate {
     pub(crate) id: String,
     pub(crate) kind: NodeKind,
     pub(crate) qualified: String,
+}
+
+/// The imports of a file as they are kept: one on a line, none of them twice.
+pub(crate) fn kept_imports(imports: &[String]) -> String {
+    let imports: BTreeSet<&str> = imports.iter().map(String::as_str).collect();
+    imports.into_iter().collect::<Vec<_>>().join("\n")
+}
+
+/// What an edge says, now that it is known what it leads to: who is made from an interface implements
+/// it, unless it is one itself.
+pub(crate) fn said(wanted: &Wanted<'_>, target: &Candidate) -> EdgeKind {
+    match (wanted.kind, wanted.from_kind, target.kind) {
+        (EdgeKind::Inherits | EdgeKind::Implements, NodeKind::Type, NodeKind::Interface) => {
+            EdgeKind::Implements
+        }
+        (EdgeKind::Inherits | EdgeKind::Implements, NodeKind::Type, NodeKind::Type)
+        | (EdgeKind::Inherits | EdgeKind::Implements, NodeKind::Interface, _) => EdgeKind::Inherits,
+        (kind, ..) => kind,
+    }
+}
+
+/// What an edge of such a mention may say besides.
+pub(crate) fn may_say(kind: EdgeKind) -> Option<EdgeKind> {
+    match kind {
+        EdgeKind::Inherits => Some(EdgeKind::Implements),
+        EdgeKind::Implements => Some(EdgeKind::Inherits),
+        _ => None,
+    }
 }
 
 /// The last part of a name as it is looked up by, whatever its case: SQL and Visual Basic know no
@@ -61,7 +94,7 @@ pub(crate) fn meant<'a>(wanted: &Wanted<'_>, candidates: &'a [Candidate]) -> Vec
     let fitting = candidates
         .iter()
         .filter(|candidate| can_mean(wanted, candidate.kind))
-        .filter_map(|candidate| Some((fit(wanted, &candidate.qualified)?, candidate)));
+        .filter_map(|candidate| Some((fit(wanted, candidate)?, candidate)));
     let mut best: Vec<&Candidate> = Vec::new();
     let mut best_fit = None;
     for (fit, candidate) in fitting {
@@ -90,14 +123,29 @@ struct Fit {
     agreed: usize,
     /// Whether they are written alike.
     is_alike: bool,
+    /// Whether its name can be said where the mention is.
+    visible: Visible,
     /// How much of its name is that of the node that speaks.
     near: usize,
 }
 
-fn fit(wanted: &Wanted<'_>, qualified: &str) -> Option<Fit> {
+/// Where a type or a member can be named by as much of its name as a mention says.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Visible {
+    /// Nowhere, as far as one file tells.
+    Unknown,
+    /// Where its namespace or type is imported.
+    Imported,
+    /// In the namespace or type it stands in.
+    Around,
+}
+
+fn fit(wanted: &Wanted<'_>, candidate: &Candidate) -> Option<Fit> {
+    let qualified = answers_to(wanted, candidate);
     let mut fit = Fit {
         agreed: 0,
         is_alike: true,
+        visible: Visible::Unknown,
         near: 0,
     };
     for (said, found) in parts(wanted.name).rev().zip(parts(qualified).rev()) {
@@ -110,11 +158,60 @@ fn fit(wanted: &Wanted<'_>, qualified: &str) -> Option<Fit> {
         }
         fit.agreed += 1;
     }
+    if fit.agreed == 0 {
+        return None;
+    }
     if wanted.scope == Scope::Nearest {
         let both = parts(wanted.from).zip(parts(qualified));
         fit.near = both.take_while(|(one, other)| one == other).count();
+        fit.visible = visible(wanted, candidate.kind, qualified, &fit);
     }
-    (fit.agreed > 0).then_some(fit)
+    Some(fit)
+}
+
+/// The name that a node answers to: a constructor is called by that of its type, or by both.
+fn answers_to<'a>(wanted: &Wanted<'_>, candidate: &'a Candidate) -> &'a str {
+    let is_twice = |name: &str| {
+        let mut last = parts(name).rev();
+        let name = last.next();
+        name.is_some() && name == last.next()
+    };
+    match candidate.qualified.rsplit_once('.') {
+        Some((of_type, _))
+            if wanted.kind == EdgeKind::Calls
+                && candidate.kind == NodeKind::Method
+                && is_twice(&candidate.qualified)
+                && !is_twice(wanted.name) =>
+        {
+            of_type
+        }
+        _ => &candidate.qualified,
+    }
+}
+
+fn visible(wanted: &Wanted<'_>, kind: NodeKind, qualified: &str, fit: &Fit) -> Visible {
+    // Of tables and procedures nobody imports the schema.
+    if !matches!(
+        kind,
+        NodeKind::Method | NodeKind::Type | NodeKind::Interface
+    ) {
+        return Visible::Unknown;
+    }
+    let count = parts(qualified).count().saturating_sub(fit.agreed);
+    // A function at the top of a file is nobody else's.
+    if kind == NodeKind::Method && fit.agreed == 1 && count == 0 {
+        return Visible::Unknown;
+    }
+    if count <= fit.near {
+        return Visible::Around;
+    }
+    let mut dots = qualified.rmatch_indices('.');
+    let last = fit.agreed.saturating_sub(1);
+    let around = dots.nth(last).map_or("", |(dot, _)| &qualified[..dot]);
+    if wanted.imports.lines().any(|import| import == around) {
+        return Visible::Imported;
+    }
+    Visible::Unknown
 }
 
 fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
@@ -123,11 +220,13 @@ fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
 
 /// Whether an edge can lead to such a node.
 fn can_mean(wanted: &Wanted<'_>, node: NodeKind) -> bool {
-    use NodeKind::{File, Function, Method, Procedure, Section, Table, Trigger, Type, View};
+    use NodeKind::{
+        File, Function, Interface, Method, Procedure, Section, Table, Trigger, Type, View,
+    };
     match wanted.kind {
         // A type is called where one of it is made.
         EdgeKind::Calls => matches!(node, Method | Type | Procedure | Function),
-        EdgeKind::Inherits | EdgeKind::Implements => node == Type,
+        EdgeKind::Inherits | EdgeKind::Implements => matches!(node, Type | Interface),
         EdgeKind::ReadsTable => matches!(node, Table | View | Function),
         EdgeKind::WritesTable => matches!(node, Table | View),
         // A name alone is that of a thing: who says `List` means no method of that name.
@@ -148,10 +247,24 @@ mod tests {
         (NodeKind::Method, "Shop.Orders.Service.Save"),
         (NodeKind::Method, "Shop.Orders.Repository.Save"),
         (NodeKind::Procedure, "dbo.save"),
+        (NodeKind::Type, "Shop.Cart"),
+        (NodeKind::Method, "Shop.Cart.Cart"),
     ];
 
     #[track_caller]
     fn check(from: &str, kind: EdgeKind, name: &str, scope: Scope, expected: &[&str]) {
+        check_with("", from, kind, name, scope, expected);
+    }
+
+    #[track_caller]
+    fn check_with(
+        imports: &str,
+        from: &str,
+        kind: EdgeKind,
+        name: &str,
+        scope: Scope,
+        expected: &[&str],
+    ) {
         let candidates: Vec<Candidate> = (0..)
             .zip(NODES)
             .filter(|(_, (_, qualified))| last_name(qualified) == last_name(name))
@@ -164,6 +277,8 @@ mod tests {
             .collect();
         let wanted = Wanted {
             from,
+            from_kind: NodeKind::Method,
+            imports,
             kind,
             name,
             scope,
@@ -197,6 +312,85 @@ mod tests {
             Scope::Nearest,
             &["Shop.Orders.Service.Save"],
         );
+    }
+
+    #[test]
+    fn what_is_imported_is_meant_where_nothing_nearer_is() {
+        use EdgeKind::{Calls, References};
+        let (far, near) = ("Web.Cart.Buy", "Shop.Billing.Bill.Pay");
+        let both = ["Shop.Billing.Order", "Shop.Orders.Order"];
+        let imports = "System\nShop.Orders";
+        let scope = Scope::Nearest;
+        check_with(
+            "System",
+            far,
+            References,
+            "Order",
+            scope,
+            &[&both[..], &["dbo.Order"]].concat(),
+        );
+        check_with(imports, far, References, "Order", scope, &both[1..]);
+        check_with(imports, near, References, "Order", scope, &both[..1]);
+        // All that is said of a name is its own.
+        check_with(imports, far, References, "Billing.Order", scope, &both[..1]);
+        let save = ["Shop.Orders.Repository.Save", "Shop.Orders.Service.Save"];
+        check_with(imports, far, Calls, "Service.Save", scope, &save[1..]);
+        check_with("Shop.Orders.Service", far, Calls, "Save", scope, &save[1..]);
+        check_with(
+            "Shop.Orders.Service",
+            far,
+            Calls,
+            "Save",
+            Scope::Anywhere,
+            &save,
+        );
+    }
+
+    #[test]
+    fn a_constructor_is_called_by_the_name_of_its_type() {
+        use EdgeKind::{Calls, References};
+        let both = ["Shop.Cart", "Shop.Cart.Cart"];
+        for name in ["Cart", "Shop.Cart"] {
+            check("Shop.Web.Buy", Calls, name, Scope::Nearest, &both);
+            check("Shop.Web.Buy", References, name, Scope::Nearest, &both[..1]);
+        }
+        check(
+            "Shop.Cart.Buy",
+            Calls,
+            "Cart.Cart",
+            Scope::Nearest,
+            &both[1..],
+        );
+    }
+
+    #[test]
+    fn who_is_made_from_an_interface_implements_it() {
+        use EdgeKind::{Implements, Inherits, References};
+        use NodeKind::{Interface, Type};
+        for (from_kind, kind, to, says) in [
+            (Type, Inherits, Interface, Implements),
+            (Type, Implements, Interface, Implements),
+            (Type, Inherits, Type, Inherits),
+            (Type, Implements, Type, Inherits),
+            (Interface, Implements, Interface, Inherits),
+            (Type, References, Interface, References),
+        ] {
+            let wanted = Wanted {
+                from: "A",
+                from_kind,
+                imports: "",
+                kind,
+                name: "B",
+                scope: Scope::Nearest,
+            };
+            let target = Candidate {
+                key: 1,
+                id: "1".to_owned(),
+                kind: to,
+                qualified: "B".to_owned(),
+            };
+            assert_eq!(said(&wanted, &target), says, "{wanted:?}");
+        }
     }
 
     #[test]
@@ -282,6 +476,8 @@ mod tests {
             .collect();
         let wanted = Wanted {
             from: "x",
+            from_kind: NodeKind::Method,
+            imports: "",
             kind: EdgeKind::Calls,
             name: "Add",
             scope: Scope::Anywhere,

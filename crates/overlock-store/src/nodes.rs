@@ -196,8 +196,10 @@ named! {
     NodeKind, "a kind of node":
     /// What of a file no other node holds.
     File = "file",
-    /// A class, record, structure, interface, enumeration or delegate.
+    /// A class, record, structure, enumeration or delegate.
     Type = "type",
+    /// An interface.
+    Interface = "interface",
     /// A method, constructor, operator or accessor.
     Method = "method",
     /// The properties, fields and events of a type.
@@ -242,6 +244,8 @@ pub struct NewFile<'a> {
     pub path: &'a str,
     /// What its content and whatever made nodes of it come to, so that a change is noticed.
     pub hash: &'a str,
+    /// The namespaces and types whose members it may name without them, each in full.
+    pub imports: &'a [String],
     /// What it defines, with parents before their children.
     pub nodes: &'a [NewNode],
     /// What its nodes speak of.
@@ -319,7 +323,7 @@ pub struct NewNode {
 pub struct Mention {
     /// The place of the node among those of its file.
     pub from: usize,
-    /// What the edge will say.
+    /// What the edge will say; whether it is inherited from or implemented follows from what is meant.
     pub kind: EdgeKind,
     /// The name, qualified by as much as the text tells for certain, with a dot between the parts.
     /// A node answers to it whose qualified name agrees with it from the end on, as far as both go.
@@ -331,7 +335,9 @@ pub struct Mention {
 named! {
     /// Where a name is looked for.
     Scope, "a scope":
-    /// As a name alone is: what shares most of its qualified name with the node that speaks of it.
+    /// As a name alone is: what stands in a namespace or type around the node that speaks of it, the
+    /// innermost first, else in one that its file imports, else what shares most of its qualified
+    /// name with it.
     Nearest = "nearest",
     /// Anywhere, as a member of something unknown is.
     Anywhere = "anywhere",

@@ -1,5 +1,9 @@
 //! Finds SQL in the strings of .NET code.
 
+use std::ops::Range;
+
+use memchr::memchr;
+
 use super::Sample;
 use crate::language::Syntax;
 use crate::lex::csharp::CSharp;
@@ -14,6 +18,11 @@ pub(super) fn has_sql(sample: &Sample<'_>, syntax: Option<Syntax>) -> bool {
     })
 }
 
+/// Whether a line of C# holds the beginning of a statement in a string.
+pub(super) fn line_has_sql(line: &str) -> bool {
+    any_string(&mut CSharp::new(line))
+}
+
 fn any_string<'a>(lexer: &mut impl Lexer<'a>) -> bool {
     let text = lexer.text();
     while let Ok(Some(token)) = lexer.next() {
@@ -22,6 +31,48 @@ fn any_string<'a>(lexer: &mut impl Lexer<'a>) -> bool {
         }
     }
     false
+}
+
+/// The strings of C# that hold a statement, each from its first literal to the last that is added
+/// to it with `+`.
+pub(crate) fn statements(code: &str) -> Vec<Range<usize>> {
+    if memchr(b'"', code.as_bytes()).is_none() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut lexer = CSharp::new(code);
+    // What was read of strings that are added up, and whether one more is to follow.
+    let mut run: Option<(Range<usize>, String)> = None;
+    let mut is_added = false;
+    let mut end = |run: Option<(Range<usize>, String)>| {
+        found.extend(
+            run.filter(|(_, said)| opens_statement(said))
+                .map(|(span, _)| span),
+        );
+    };
+    while let Ok(Some(token)) = lexer.next() {
+        match (&mut run, token.kind) {
+            (_, kind) if !kind.is_code() => {}
+            (Some((span, said)), Kind::Quoted) if is_added => {
+                said.truncate(said.trim_end_matches('"').len());
+                said.push_str(token.text(code).trim_start_matches(['$', '@', '"']));
+                span.end = token.end;
+                is_added = false;
+            }
+            (_, Kind::Quoted) => {
+                let begun = (token.start..token.end, token.text(code).to_owned());
+                end(run.replace(begun));
+                is_added = false;
+            }
+            (Some(_), _) if token.is_mark(code, b'+') && !is_added => is_added = true,
+            _ => {
+                end(run.take());
+                is_added = false;
+            }
+        }
+    }
+    end(run);
+    found
 }
 
 /// How far into a string its statement has to show itself.
@@ -45,11 +96,20 @@ pub(crate) fn opens_statement(literal: &str) -> bool {
     let written_as_code = first_written.starts_with(|c: char| c.is_ascii_uppercase())
         == first_written.chars().all(|c| c.is_ascii_uppercase());
     let second = words.next().unwrap_or_default();
+    // A column can be called `a`, but then no noun follows it.
+    let after_first = content
+        .split_once(first_written)
+        .map_or("", |(_, rest)| rest);
+    let after_second = after_first.trim_start().strip_prefix(['a', 'A']);
+    let is_column = second == "a"
+        && (after_second.is_some_and(|rest| rest.trim_start().starts_with(','))
+            || words.clone().next().as_deref() == Some("from"));
     if !written_as_code
-        || matches!(
-            second.as_str(),
-            "a" | "an" | "the" | "your" | "this" | "one"
-        )
+        || !is_column
+            && matches!(
+                second.as_str(),
+                "a" | "an" | "the" | "your" | "this" | "one"
+            )
     {
         return false;
     }

@@ -11,6 +11,7 @@ mod markup;
 mod votes;
 
 use crate::language::{Language, Syntax};
+use crate::lex::with_line_feeds;
 use votes::Votes;
 
 /// What a text is, and how sure that is.
@@ -39,8 +40,8 @@ pub struct Classification {
 /// assert_eq!(classify("Select an item from the menu.").language, Language::Unknown);
 /// ```
 pub fn classify(text: &str) -> Classification {
-    let text = text.trim_start_matches('\u{feff}');
-    let sample = Sample::of(text);
+    let text = with_line_feeds(text.trim_start_matches('\u{feff}'));
+    let sample = Sample::of(&text);
     if let Some(known) = markup::classify(&sample) {
         return known;
     }

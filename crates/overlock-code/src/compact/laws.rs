@@ -158,11 +158,12 @@ const READINGS: [Reading; 7] = [
 
 impl Reading {
     fn lossless(self, text: &str, docs: Docs) -> Result<String, Ambiguous> {
-        match self {
+        let laid_out = match self {
             Self::Sql(dialect) => lay_out(&mut Sql::speaking(text, dialect), docs, Style::Sql),
             Self::CSharp => lay_out(&mut CSharp::new(text), docs, Style::CSharp),
             Self::VisualBasic => lay_out(&mut VisualBasic::new(text), docs, Style::VisualBasic),
-        }
+        };
+        laid_out.map(|laid_out| laid_out.text)
     }
 
     /// What a compiler would read.

@@ -65,12 +65,20 @@ impl Style {
     }
 }
 
+/// A text that was written again.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LaidOut {
+    pub(crate) text: String,
+    /// Whether it ends in a comment or a string that is never closed.
+    pub(crate) is_open: bool,
+}
+
 /// The tokens of a text, without comments and layout.
 pub(crate) fn lay_out<'a>(
     lexer: &mut impl Lexer<'a>,
     docs: Docs,
     style: Style,
-) -> Result<String, Ambiguous> {
+) -> Result<LaidOut, Ambiguous> {
     let text = lexer.text();
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -121,7 +129,8 @@ pub(crate) fn lay_out<'a>(
         (gap, last) = (Gap::None, Some(token));
     }
     out.push_str(&text[from..to]);
-    Ok(out)
+    let is_open = last.is_some_and(|last| last.is_open(text));
+    Ok(LaidOut { text: out, is_open })
 }
 
 /// Where the run of punctuation begins that ends with this token.

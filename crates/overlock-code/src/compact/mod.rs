@@ -11,7 +11,7 @@ use crate::lex::csharp::CSharp;
 use crate::lex::sql::Sql;
 use crate::lex::visual_basic::VisualBasic;
 use crate::outline;
-use layout::{Docs, Style, lay_out};
+use layout::{Docs, LaidOut, Style, lay_out};
 
 /// How much may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -70,6 +70,8 @@ pub enum Reason {
     NoGain,
     /// There is nothing but comments.
     OnlyComments,
+    /// The text ends in a comment or a string that is never closed. It stays as it is from there on.
+    Unclosed,
     /// The text can be read in two ways, and only one of them could be compacted safely.
     Ambiguous,
     /// Razor and project files are left as they are.
@@ -89,6 +91,7 @@ impl Reason {
             Self::NoOutline => "no_outline",
             Self::NoGain => "no_gain",
             Self::OnlyComments => "only_comments",
+            Self::Unclosed => "unclosed",
             Self::Ambiguous => "ambiguous",
             Self::UnsupportedSyntax => "unsupported_syntax",
             Self::UnknownLanguage => "unknown_language",
@@ -124,20 +127,24 @@ pub fn compact(text: &str, language: Language, options: &CompactOptions) -> Comp
         return untouched(text, Reason::UnknownLanguage);
     };
     let (shorter, reason) = match options.level {
-        Level::Lossless => (source.lossless(text, options.docs), Reason::Lossless),
+        Level::Lossless => (source.laid_out(text, options.docs), Reason::Lossless),
         Level::Outline => source.outline(text, options.docs),
     };
-    match shorter {
-        Err(reason) => untouched(text, reason),
-        Ok(shorter) if shorter.is_empty() && !text.is_empty() => {
-            untouched(text, Reason::OnlyComments)
-        }
-        Ok(shorter) if shorter.len() >= text.len() => untouched(text, Reason::NoGain),
-        Ok(shorter) => Compacted {
-            text: shorter,
-            compacted: true,
-            reason,
-        },
+    let (shorter, reason, no_gain) = match shorter {
+        Err(reason) => return untouched(text, reason),
+        Ok(shorter) if shorter.is_open => (shorter.text, Reason::Unclosed, Reason::Unclosed),
+        Ok(shorter) => (shorter.text, reason, Reason::NoGain),
+    };
+    if shorter.is_empty() && !text.is_empty() {
+        return untouched(text, Reason::OnlyComments);
+    }
+    if shorter.len() >= text.len() {
+        return untouched(text, no_gain);
+    }
+    Compacted {
+        text: shorter,
+        compacted: true,
+        reason,
     }
 }
 
@@ -167,6 +174,10 @@ impl Source {
     }
 
     pub(crate) fn lossless(self, text: &str, docs: Docs) -> Result<String, Reason> {
+        self.laid_out(text, docs).map(|laid_out| laid_out.text)
+    }
+
+    pub(crate) fn laid_out(self, text: &str, docs: Docs) -> Result<LaidOut, Reason> {
         let laid_out = match self {
             Self::Sql => lay_out(&mut Sql::new(text), docs, Style::Sql),
             Self::Dotnet(Syntax::CSharp) => lay_out(&mut CSharp::new(text), docs, Style::CSharp),
@@ -178,8 +189,8 @@ impl Source {
         laid_out.map_err(|Ambiguous| Reason::Ambiguous)
     }
 
-    fn outline(self, text: &str, docs: Docs) -> (Result<String, Reason>, Reason) {
-        let lossless = |reason| (self.lossless(text, docs), reason);
+    fn outline(self, text: &str, docs: Docs) -> (Result<LaidOut, Reason>, Reason) {
+        let lossless = |reason| (self.laid_out(text, docs), reason);
         match self {
             Self::Sql => match outline::sql::outline(text) {
                 Ok(outline) => (Ok(outline), Reason::Outlined),
@@ -196,7 +207,7 @@ impl Source {
                 };
                 let elisions = found.bodies.iter().map(|body| &body.elision);
                 (
-                    self.lossless(&outline::without(text, elisions), docs),
+                    self.laid_out(&outline::without(text, elisions), docs),
                     reason,
                 )
             }

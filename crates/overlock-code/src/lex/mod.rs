@@ -10,7 +10,9 @@ pub(crate) mod dialect;
 pub(crate) mod sql;
 pub(crate) mod visual_basic;
 
-use memchr::{memchr, memchr2};
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr_iter, memchr2};
 
 /// White space between two tokens, from none to a line break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +68,11 @@ impl Token {
 
     pub(crate) fn is_mark(self, text: &str, mark: u8) -> bool {
         self.kind == Kind::Mark && text.as_bytes()[self.start] == mark
+    }
+
+    /// Whether it is a comment or a string that goes on to the end because nothing closes it.
+    pub(crate) fn is_open(self, text: &str) -> bool {
+        self.kind == Kind::Opaque && trimmed_end(text.as_bytes(), self.end, text.len()) == self.end
     }
 
     pub(crate) fn is_word(self, text: &str, word: &str) -> bool {
@@ -144,6 +151,31 @@ pub(crate) fn line_end(bytes: &[u8], at: usize) -> usize {
         from += found + 1;
     }
     at + rest.len()
+}
+
+/// The text with a line feed for every carriage return that stands alone, as old Macs ended their
+/// lines. Every byte keeps its place.
+///
+/// ```
+/// assert_eq!(overlock_code::with_line_feeds("a\rb\r\nc"), "a\nb\r\nc");
+/// ```
+pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let mut alone = memchr_iter(b'\r', bytes)
+        .filter(|&at| bytes.get(at + 1) != Some(&b'\n'))
+        .peekable();
+    if alone.peek().is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut fed = String::with_capacity(text.len());
+    let mut from = 0;
+    for at in alone {
+        fed.push_str(&text[from..at]);
+        fed.push('\n');
+        from = at + 1;
+    }
+    fed.push_str(&text[from..]);
+    Cow::Owned(fed)
 }
 
 /// Where the line ends at a line feed, whatever else is in it.

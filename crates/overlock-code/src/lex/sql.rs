@@ -79,7 +79,7 @@ impl<'a> Sql<'a> {
         Ok(match (first, second) {
             (b'-', Some(b'-')) => self.line_comment(start),
             (b'/', Some(b'*')) => return self.block_comment(start),
-            (b'\'' | b'"', _) => (Kind::Quoted, self.quoted(start, first)?),
+            (b'\'' | b'"', _) => self.quoted(start, first)?,
             (b'`', _) => self.backtick(start),
             (b'[', _) => return self.bracket(start, gap),
             (b'$', _) => self.dollar(start),
@@ -113,7 +113,7 @@ impl<'a> Sql<'a> {
         }
         if bytes.get(end) == Some(&b'\'') {
             if word.eq_ignore_ascii_case("e") {
-                return (Kind::Quoted, quote_end(bytes, end, b'\'', true));
+                return quote_end(bytes, end, b'\'', true);
             }
             let alternative = word.eq_ignore_ascii_case("q") || word.eq_ignore_ascii_case("nq");
             if alternative
@@ -144,10 +144,10 @@ impl<'a> Sql<'a> {
     }
 
     /// A string or a quoted name. Only `MySQL` lets a backslash keep it open.
-    fn quoted(&self, start: usize, quote: u8) -> Result<usize, Ambiguous> {
+    fn quoted(&self, start: usize, quote: u8) -> Result<(Kind, usize), Ambiguous> {
         let bytes = self.text.as_bytes();
         let plain = quote_end(bytes, start, quote, false);
-        if memchr(b'\\', &bytes[start..plain]).is_none() {
+        if memchr(b'\\', &bytes[start..plain.1]).is_none() {
             return Ok(plain);
         }
         let escaped = quote_end(bytes, start, quote, true);
@@ -358,8 +358,9 @@ fn name_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where a quoted text ends; a doubled quote does not end it. An open one goes on to the end.
-fn quote_end(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> usize {
+/// Where a quoted text ends; a doubled quote does not end it. An open one goes on to the end, and
+/// nobody knows what it is.
+fn quote_end(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> (Kind, usize) {
     let mut at = start + 1;
     loop {
         let found = if escapes {
@@ -368,14 +369,14 @@ fn quote_end(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> usize {
             memchr(quote, bytes.get(at..).unwrap_or_default())
         };
         let Some(found) = found else {
-            return trimmed_end(bytes, start + 1, bytes.len());
+            return (Kind::Opaque, trimmed_end(bytes, start + 1, bytes.len()));
         };
         at += found;
         let escape = bytes[at] == b'\\' && escapes;
         if escape || bytes.get(at + 1) == Some(&quote) {
             at += 2;
         } else {
-            return at + 1;
+            return (Kind::Quoted, at + 1);
         }
     }
 }

@@ -27,21 +27,21 @@ impl<'a> VisualBasic<'a> {
         }
     }
 
-    fn string_end(&self, start: usize, interpolated: bool) -> usize {
+    fn string(&self, start: usize, interpolated: bool) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
         let mut at = start;
         let mut holes = 0_usize;
         while let Some(&byte) = bytes.get(at) {
             match byte {
                 b'"' if bytes.get(at + 1) == Some(&b'"') && holes == 0 => at += 1,
-                b'"' if holes == 0 => return at + 1,
+                b'"' if holes == 0 => return (Kind::Quoted, at + 1),
                 b'{' if interpolated => holes += 1,
                 b'}' if interpolated => holes = holes.saturating_sub(1),
                 _ => {}
             }
             at += 1;
         }
-        trimmed_end(bytes, start, bytes.len())
+        (Kind::Opaque, trimmed_end(bytes, start, bytes.len()))
     }
 
     fn word(&mut self, start: usize) -> (Kind, usize) {
@@ -79,8 +79,8 @@ impl<'a> Lexer<'a> for VisualBasic<'a> {
                 let kind = if is_doc { Kind::Doc } else { Kind::Comment };
                 (kind, trimmed_end(bytes, start, line_end(bytes, start)))
             }
-            b'"' => (Kind::Quoted, self.string_end(start + 1, false)),
-            b'$' if next == Some(b'"') => (Kind::Quoted, self.string_end(start + 2, true)),
+            b'"' => self.string(start + 1, false),
+            b'$' if next == Some(b'"') => self.string(start + 2, true),
             b'#' if self.at_line_start => {
                 let line = line_end(bytes, start);
                 let directive = self.text[start + 1..line].trim().to_ascii_lowercase();
@@ -107,7 +107,7 @@ impl<'a> Lexer<'a> for VisualBasic<'a> {
             _ => (Kind::Mark, start + 1),
         };
         if self.text[start..end].contains(['\u{201c}', '\u{201d}'])
-            || (kind == Kind::Quoted && has_branch(&self.text[start..end]))
+            || (matches!(kind, Kind::Quoted | Kind::Opaque) && has_branch(&self.text[start..end]))
         {
             return Err(Ambiguous);
         }

@@ -16,21 +16,21 @@ struct Open {
 
 pub(super) fn find(text: &str, findings: &mut Findings) {
     let mut open: Vec<Open> = Vec::new();
-    let mut fence: Option<Fence> = None;
+    let mut verbatim: Option<Verbatim> = None;
     // The line before, if an underline would make a heading of it.
     let mut paragraph: Option<Range<usize>> = None;
     let mut at = front_matter_end(text);
     for line in text[at..].split_inclusive('\n') {
         let span = at..at + line.len();
         at = span.end;
-        if let Some(opened) = &fence {
-            if opened.is_closed_by(line) {
-                fence = None;
-            }
-            continue;
+        let is_outside = verbatim.is_none();
+        if is_outside {
+            verbatim = Verbatim::opened_by(line);
         }
-        fence = Fence::opened_by(line);
-        if fence.is_some() {
+        if let Some(opened) = &verbatim {
+            if opened.is_closed_by(line, is_outside) {
+                verbatim = None;
+            }
             paragraph = None;
             continue;
         }
@@ -122,27 +122,38 @@ fn underline(line: &str) -> Option<usize> {
     }
 }
 
-/// A block of code: nothing in it is a heading.
-struct Fence {
-    mark: u8,
-    length: usize,
+/// A block in which nothing is a heading.
+enum Verbatim {
+    /// Code between fences.
+    Fence { mark: u8, length: usize },
+    /// A comment of HTML.
+    Comment,
 }
 
-impl Fence {
+impl Verbatim {
     fn opened_by(line: &str) -> Option<Self> {
         let line = line.trim();
+        if line.starts_with("<!--") {
+            return Some(Self::Comment);
+        }
         let mark = *line
             .as_bytes()
             .first()
             .filter(|mark| b"`~".contains(mark))?;
         let length = line.bytes().take_while(|&byte| byte == mark).count();
         let opens = length >= 3 && (mark == b'~' || !line[length..].contains('`'));
-        opens.then_some(Self { mark, length })
+        opens.then_some(Self::Fence { mark, length })
     }
 
-    fn is_closed_by(&self, line: &str) -> bool {
+    /// Whether a line ends the block; a comment may end on the line that opens it.
+    fn is_closed_by(&self, line: &str, is_first: bool) -> bool {
         let line = line.trim();
-        line.len() >= self.length && line.bytes().all(|byte| byte == self.mark)
+        match *self {
+            Self::Fence { mark, length } => {
+                !is_first && line.len() >= length && line.bytes().all(|byte| byte == mark)
+            }
+            Self::Comment => line.contains("-->"),
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 mod csharp;
 mod markdown;
 mod sql;
+mod strings;
 mod tree;
 mod visual_basic;
 
@@ -18,6 +19,7 @@ use std::ops::Range;
 
 use crate::classify::classify;
 use crate::language::{Language, Syntax};
+use crate::lex::with_line_feeds;
 use crate::outline::lines_mark;
 use tree::Findings;
 
@@ -145,7 +147,8 @@ pub struct Mention {
 /// What a name is of, as far as the text tells.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// The type of a method, the schema of a table.
+    /// The type of a method, the namespace of a type, the schema of a table, each with as much before
+    /// it as the text says.
     Named(String),
     /// Nothing is said, so that it is the nearest of that name.
     Nearest,
@@ -183,6 +186,8 @@ pub struct Node {
 pub struct Nodes {
     /// The file first, then every node after its parent, in the order of the text.
     pub nodes: Vec<Node>,
+    /// The namespaces and types whose members the file names without them, in order.
+    pub imports: Vec<String>,
     /// Whether all of the text could be read; if not, there may be nodes that were not found.
     pub parsed: bool,
 }
@@ -213,6 +218,7 @@ pub struct Nodes {
 /// assert!(parts.text_of(text, 1).ends_with("public Cart Find(int id)\n    { … 1 line }\n}"));
 /// ```
 pub fn nodes(text: &str, reading: Reading) -> Nodes {
+    let text = &*with_line_feeds(text);
     let mut findings = Findings::default();
     let parsed = match reading {
         Reading::CSharp => csharp::find(text, &mut findings),
@@ -225,6 +231,7 @@ pub fn nodes(text: &str, reading: Reading) -> Nodes {
         Reading::Dotnet | Reading::Plain => true,
     };
     Nodes {
+        imports: findings.imports(),
         nodes: tree::nodes(text, findings),
         parsed,
     }

@@ -4,7 +4,7 @@
 //! in something else is no node; what it speaks of is said by the node around it.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use memchr::memchr_iter;
@@ -22,19 +22,69 @@ pub(super) struct Found {
     pub(super) inside: Vec<Range<usize>>,
 }
 
+impl Found {
+    /// Properties, fields and events that stand together.
+    pub(super) fn properties(
+        names: &[String],
+        qualified: String,
+        span: Range<usize>,
+        inside: Vec<Range<usize>>,
+    ) -> Self {
+        /// As many names as a reader takes in.
+        const SHOWN: usize = 12;
+        let mut name = names[..names.len().min(SHOWN)].join(", ");
+        if names.len() > SHOWN {
+            name.push_str(", …");
+        }
+        Self {
+            kind: NodeKind::PropertyGroup,
+            detail: "properties",
+            name,
+            qualified,
+            span,
+            inside,
+        }
+    }
+}
+
 /// Everything that was found in a text, in any order.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) found: Vec<Found>,
     mentions: Vec<(usize, Mention)>,
+    imports: BTreeSet<String>,
 }
 
 impl Findings {
+    /// Notes that names of a namespace or a type are said without it.
+    pub(super) fn import(&mut self, name: &str) {
+        /// As many as nobody writes by hand.
+        const MOST: usize = 256;
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+        let is_one = !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_name);
+        if is_one && self.imports.len() < MOST {
+            self.imports.insert(name.to_owned());
+        }
+    }
+
+    /// All that was imported.
+    pub(super) fn imports(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.imports).into_iter().collect()
+    }
+
     /// Notes that the text speaks at this byte of something, of which it says what it is of or not.
     pub(super) fn mention(&mut self, at: usize, kind: MentionKind, name: &str, of: Option<&str>) {
         let owner = of.filter(|of| !of.is_empty() && of.len() <= LONGEST_NAME);
         let owner = owner.map_or(Owner::Nearest, |of| Owner::Named(of.to_owned()));
         self.push(at, kind, name, owner);
+    }
+
+    /// Notes that the text speaks at this byte of something by as much of its name as it says.
+    pub(super) fn mention_qualified(&mut self, at: usize, kind: MentionKind, name: &str) {
+        match name.rsplit_once('.') {
+            Some((of, name)) => self.mention(at, kind, name, Some(of)),
+            None => self.mention(at, kind, name, None),
+        }
     }
 
     /// Notes that the text calls at this byte a member of something unknown.

@@ -2,14 +2,15 @@
 //!
 //! Types, members, parameters, attributes, constraints, enum members and directives stay. What
 //! goes is the inside of methods and accessors, the expression after an arrow, long initial
-//! values, and top-level statements. A body that does not parse stays, since nobody knows where it
-//! ends. The parser gets so many steps for so much text; after that the text counts as not parsed.
+//! values, and top-level statements; the SQL in their strings stays beside the mark. A body that does
+//! not parse stays, since nobody knows where it ends. The parser gets so many steps for so much text; after that the text counts as not parsed.
 
 use std::ops::{ControlFlow, Range};
 
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 use super::{Elision, lines_mark};
+use crate::classify::embedded;
 use crate::compact::Source;
 use crate::compact::layout::Docs;
 use crate::language::Syntax;
@@ -234,7 +235,7 @@ impl Finder<'_> {
         if node.has_error() || (has_branch(&format!("\n{inside}")) && !has_whole_branches(inside)) {
             return;
         }
-        let mark = format!("{around}{}{around}", lines_mark(inside));
+        let mark = format!("{around}{}{around}", mark(inside, !around.is_empty()));
         if is_worth(inside, &mark) {
             self.bodies.push(Body {
                 elision: Elision {
@@ -251,7 +252,7 @@ impl Finder<'_> {
             return;
         };
         let inside = &self.text[run.clone()];
-        let mark = lines_mark(inside);
+        let mark = mark(inside, true);
         if is_worth(inside, &mark)
             && (!has_branch(&format!("\n{inside}")) || has_whole_branches(inside))
         {
@@ -261,6 +262,27 @@ impl Finder<'_> {
             });
         }
     }
+}
+
+/// Says how much went, and what SQL was in it, so that it is code but for the mark:
+/// `… 3 lines; _ = "DELETE FROM Orders";` among statements, `… 1 line + "DELETE FROM Orders"` elsewhere.
+fn mark(inside: &str, has_statements: bool) -> String {
+    let statements = embedded::statements(inside);
+    if statements.is_empty() {
+        return lines_mark(inside);
+    }
+    let mut gone = String::with_capacity(inside.len());
+    let mut kept = String::new();
+    let mut at = 0;
+    for statement in statements {
+        gone.push_str(&inside[at..statement.start]);
+        kept.push_str(if has_statements { "; _ = " } else { " + " });
+        kept.push_str(&inside[statement.clone()]);
+        at = statement.end;
+    }
+    gone.push_str(&inside[at..]);
+    let end = if has_statements { ";" } else { "" };
+    format!("{}{kept}{end}", lines_mark(&gone))
 }
 
 /// Whether a mark is clearly shorter than what is left of the piece without its layout.

@@ -29,7 +29,7 @@ pub(crate) fn without<'a>(text: &str, elisions: impl IntoIterator<Item = &'a Eli
 /// Says how much went: `… 42 lines`.
 pub(crate) fn lines_mark(piece: &str) -> String {
     let lines = piece
-        .lines()
+        .split(['\n', '\r'])
         .filter(|line| !line.trim().is_empty())
         .count()
         .max(1);

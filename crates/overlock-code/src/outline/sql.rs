@@ -7,19 +7,22 @@
 
 use super::{Elision, lines_mark, without};
 use crate::compact::Source;
-use crate::compact::layout::Docs;
+use crate::compact::layout::{Docs, LaidOut};
 use crate::lex::sql::Sql;
 use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token};
 
 /// The outline of a text, already without comments and layout.
-pub(crate) fn outline(text: &str) -> Result<String, Ambiguous> {
+pub(crate) fn outline(text: &str) -> Result<LaidOut, Ambiguous> {
     /// A function in a string in a function: that is where it ends.
     const DEPTH: usize = 2;
     let skeleton = skeleton(text, DEPTH)?;
     let shorter = Source::Sql
-        .lossless(&skeleton, Docs::Drop)
+        .laid_out(&skeleton, Docs::Drop)
         .map_err(|_| Ambiguous)?;
-    Ok(without_repetition(&shorter))
+    Ok(LaidOut {
+        text: without_repetition(&shorter.text),
+        ..shorter
+    })
 }
 
 /// The text without what is not part of the outline.
@@ -125,6 +128,8 @@ impl<'a> Reader<'a> {
                 self.frame().mode = Mode::Keep;
                 true
             }
+            // What is never closed is not known to be something that can go.
+            Kind::Opaque => true,
             _ => {
                 self.last_word = "";
                 self.stays()

@@ -35,6 +35,44 @@ fn one_line_of_sql_is_enough() {
 }
 
 #[test]
+fn statements_on_one_line_are_sql() {
+    for text in [
+        "begin; insert into t values (1); commit;",
+        "BEGIN; UPDATE t SET a = 1; END;",
+        "use shop; select a, b from t; commit;",
+    ] {
+        check(text, Language::Sql);
+    }
+    for text in [
+        "begin; puts 1; rescue; end;",
+        "i = 1; begin; end; delete x; update();",
+    ] {
+        check(text, Language::Unknown);
+    }
+}
+
+#[test]
+fn a_statement_of_csharp_with_sql_in_a_string_is_enough() {
+    for text in [
+        "var q = \"SELECT a, b FROM t\";",
+        "var q = \"SELECT a FROM t\";",
+        "return db.Query(\"SELECT a, b FROM t\");",
+        "string q = \"select a, b from t\";",
+    ] {
+        check(text, Language::DotnetWithSql);
+    }
+    for text in [
+        "const q = \"SELECT a, b FROM t\";",
+        "q = \"SELECT a, b FROM t\"",
+        "String q = \"SELECT a, b FROM t\";",
+        "var q = \"SELECT a row from the table\";",
+        "\"SELECT a, b FROM t\"",
+    ] {
+        check(text, Language::Unknown);
+    }
+}
+
+#[test]
 fn the_dialects_are_sql() {
     check(
         "DECLARE @x int = 5\nIF @x > 3\nBEGIN\n  PRINT N'big'\nEND\nGO\n",

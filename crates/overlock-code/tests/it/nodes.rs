@@ -135,6 +135,7 @@ fn a_type_says_what_it_is_made_from() {
         Reading::CSharp,
         "Shop.Orders.OrderService",
         &[
+            "calls Service",
             "implements IOrderService",
             "inherits Service",
             "names ILogger",
@@ -176,6 +177,104 @@ fn a_call_says_whose_method_it_is_where_the_file_tells() {
         Reading::CSharp,
         "Shop.Orders.OrderService.Close",
         &["calls ?.Reset", "names IOrderService"],
+    );
+}
+
+#[test]
+fn base_is_what_the_type_is_made_from() {
+    let text = "using Old = Legacy.Shapes;
+namespace Shop;
+class Square : Lib.Shape<int>, IDraw
+{
+    Square(int side) : base(side) { }
+    Square() : this(1) { }
+    void Draw() { base.Draw(); this.Fill(); }
+}
+class Round : IDraw { void Draw() { base.ToString(); } }
+partial class Half { void Draw() { base.Draw(); } }
+class Circle : Old.Circle { void Draw() { base.Draw(); } }
+";
+    check_said(
+        text,
+        Reading::CSharp,
+        "Shop.Square",
+        &["implements IDraw", "inherits Lib.Shape"],
+    );
+    let parts = nodes(text, Reading::CSharp);
+    let constructors: Vec<_> = parts
+        .nodes
+        .iter()
+        .filter(|node| node.detail == "constructor")
+        .map(|node| (&node.mentions[0].owner, &*node.mentions[0].name))
+        .collect();
+    let of = |name: &str| Owner::Named(name.to_owned());
+    assert_eq!(
+        constructors,
+        [(&of("Lib"), "Shape"), (&of("Square"), "Square")]
+    );
+    check_said(
+        text,
+        Reading::CSharp,
+        "Shop.Square.Draw",
+        &["calls Fill", "calls Lib.Shape.Draw"],
+    );
+    check_said(text, Reading::CSharp, "Shop.Round.Draw", &[]);
+    check_said(text, Reading::CSharp, "Shop.Half.Draw", &["calls ?.Draw"]);
+    check_said(
+        text,
+        Reading::CSharp,
+        "Shop.Circle.Draw",
+        &["calls Legacy.Shapes.Circle.Draw"],
+    );
+}
+
+#[test]
+fn a_type_is_named_with_its_namespace_where_that_is_written() {
+    let text = "using System;
+using static Shop.Tools;
+using Y = Other.Parts;
+namespace Shop.Web
+{
+    using Data;
+    class Page
+    {
+        X.Foo one;
+        void Show(Y.Foo two, global::X.List<X.Bar> three)
+        {
+            one.Run();
+            two.Run();
+            three.Run();
+            new X.Foo().Stop();
+            Shop.Data.Rows.Load();
+            Context.Rows.Load();
+        }
+    }
+}
+";
+    let parts = nodes(text, Reading::CSharp);
+    assert_eq!(
+        parts.imports,
+        ["Data", "Shop.Tools", "Shop.Web.Data", "System"]
+    );
+    check_said(
+        text,
+        Reading::CSharp,
+        "Shop.Web.Page.Show",
+        &[
+            "calls Other.Parts.Foo.Run",
+            "calls Rows.Load",
+            "calls Shop.Data.Rows.Load",
+            "calls X.Foo",
+            "calls X.Foo.Run",
+            "calls X.Foo.Stop",
+            "calls X.List.Run",
+            "names Context",
+            "names Other.Parts.Foo",
+            "names Shop",
+            "names X.Bar",
+            "names X.Foo",
+            "names X.List",
+        ],
     );
 }
 
@@ -558,6 +657,65 @@ procedure p 18-18",
 }
 
 #[test]
+fn a_package_on_one_line_holds_its_procedures() {
+    let text = "create or replace package body pk is procedure p1 is begin p2; end; procedure p2 is begin null; end; end pk;\n/\n";
+    check_tree(
+        text,
+        Reading::Sql,
+        "\
+package pk 1-1
+  procedure pk.p1 1-1
+  procedure pk.p2 1-1",
+    );
+    check_said(text, Reading::Sql, "pk.p1", &["calls p2"]);
+    check_tree(
+        "create package body a as procedure b is begin null; end; end;",
+        Reading::Sql,
+        "package a 1-1\n  procedure a.b 1-1",
+    );
+}
+
+#[test]
+fn a_procedure_is_called_by_its_name_alone() {
+    let text = "\
+CREATE OR REPLACE PROCEDURE p AS
+  total NUMBER;
+BEGIN
+  p2;
+  pk.p3; <<again>> p4;
+  IF total > 1 THEN p5; ELSE \"P six\"; END IF;
+  LOOP p7; EXIT; END LOOP;
+  NULL;
+  COMMIT;
+  total := p8;
+  RETURN;
+EXCEPTION WHEN OTHERS THEN RAISE;
+END p;
+/
+";
+    check_said(
+        text,
+        Reading::Sql,
+        "p",
+        &[
+            "calls P six",
+            "calls p2",
+            "calls p4",
+            "calls p5",
+            "calls p7",
+            "calls pk.p3",
+        ],
+    );
+    // Elsewhere a name alone is something else.
+    check_said(
+        "SELECT 1;\nGO\nSELECT a FROM t\nb;\n",
+        Reading::Sql,
+        "",
+        &["reads t"],
+    );
+}
+
+#[test]
 fn sections_of_markdown_go_to_the_next_heading_of_their_level() {
     let text = "---\ntitle: x\n---\nIntro\n\n# Usage\nSee `OrderService.Find()`.\n## Options #\n```sh\n# no heading\n```\nSetext\n------\ntext\n# Other\n";
     check_tree(
@@ -580,6 +738,48 @@ section Other 15-15",
         parts.text_of(text, 1),
         "# Usage\nSee `OrderService.Find()`.\n## Options #\n… 3 lines\nSetext\n------\ntext\n"
     );
+}
+
+#[test]
+fn a_heading_in_a_comment_of_markdown_is_none() {
+    check_tree(
+        "# One\n<!-- # Not one -->\n<!--\n# Two\n```\nThree\n=====\n--> # Still not\n# Four\nMore <!-- x\n## Five\n",
+        Reading::Markdown,
+        "\
+section One 1-8
+section Four 9-11
+  section Four > Five 11-11",
+    );
+}
+
+#[test]
+fn lines_that_end_as_on_old_macs_are_lines() {
+    for (text, reading, expected) in [
+        (
+            "class A\r{\r    // Runs.\r    void B()\r    {\r        C();\r    }\r}\r",
+            Reading::CSharp,
+            "class A 1-8\n  method A.B 3-7",
+        ),
+        (
+            "Class A\r    Sub B()\r    End Sub\rEnd Class\r",
+            Reading::VisualBasic,
+            "class A 1-4\n  method A.B 2-3",
+        ),
+        (
+            "-- one\rCREATE TABLE t (a int);\r-- two\rCREATE VIEW v AS\rSELECT a FROM t;\r",
+            Reading::Sql,
+            "table t 1-2\nview v 3-5",
+        ),
+        (
+            "# A\rb\r# C\r",
+            Reading::Markdown,
+            "section A 1-2\nsection C 3-3",
+        ),
+    ] {
+        check_tree(text, reading, expected);
+        let feeds = text.replace('\r', "\n");
+        assert_eq!(nodes(text, reading), nodes(&feeds, reading));
+    }
 }
 
 #[test]
@@ -612,17 +812,190 @@ End Namespace
 class Shop.Form1 3-15
   constructor Shop.Form1.New 8-10
   method Shop.Form1.Click 11-13
-interface Shop.IForm 16-18",
+  method Shop.Form1.Later 14-14
+interface Shop.IForm 16-18
+  method Shop.IForm.Show 17-17",
     );
     let class = said(&nodes(text, Reading::VisualBasic), "Shop.Form1");
     assert_eq!(
         class,
-        ["implements IForm", "implements IMore", "inherits Form"]
+        [
+            "implements IForm",
+            "implements Other.IMore",
+            "inherits Form"
+        ]
     );
     let new = said(&nodes(text, Reading::VisualBasic), "Shop.Form1.New");
     assert!(
         new.contains(&"calls Orders".to_owned()) && new.contains(&"names Clock".to_owned()),
         "{new:?}"
+    );
+}
+
+#[test]
+fn statements_of_visual_basic_can_share_a_line() {
+    let text = "\
+Class One : Inherits W1 : Sub Go() : Stop() : End Sub
+    Public Sub Say(text As String) : Print(\"a: Class B\") : End Sub ' : Class C
+End Class
+<Serializable> Public Class Two : End Class
+";
+    check_tree(
+        text,
+        Reading::VisualBasic,
+        "\
+class One 1-3
+  method One.Go 1-1
+  method One.Say 2-2
+class Two 4-4",
+    );
+    check_said(text, Reading::VisualBasic, "One", &["inherits W1"]);
+    check_said(text, Reading::VisualBasic, "One.Go", &["calls Stop"]);
+    let parts = nodes(text, Reading::VisualBasic);
+    assert!(parts.parsed);
+    assert_eq!(parts.text_of(text, 2), "Sub Go() : Stop() : End Sub");
+}
+
+#[test]
+fn properties_and_members_of_interfaces_are_nodes_in_visual_basic() {
+    let text = "\
+Public Class Cart
+    Private ReadOnly _lines As New List(Of Line)
+    ''' <summary>How many.</summary>
+    Public Property Count As Integer
+    <Obsolete>
+    Public ReadOnly Property Total() As Decimal
+        Get
+            Return Sum(_lines)
+        End Get
+    End Property
+    Public Event Changed(sender As Object)
+    Public Sub Clear()
+        Dim property1 As Integer = 1
+    End Sub
+    Public Const Most As Integer = 12
+End Class
+Public Interface ICart
+    Property Count As Integer
+    ReadOnly Property Total As Decimal
+    Sub Clear()
+    Function Find(id As Integer) As Line
+End Interface
+Public Delegate Sub Changed(sender As Object)
+Module Native
+    Declare Auto Function Beep Lib \"kernel32\" (a As Integer) As Boolean
+End Module
+";
+    check_tree(
+        text,
+        Reading::VisualBasic,
+        "\
+class Cart 1-16
+  properties Cart.properties 2-11
+  method Cart.Clear 12-14
+  properties Cart.properties 15-15
+interface ICart 17-22
+  properties ICart.properties 18-19
+  method ICart.Clear 20-20
+  method ICart.Find 21-21
+delegate Changed 23-23
+module Native 24-26
+  method Native.Beep 25-25",
+    );
+    let parts = nodes(text, Reading::VisualBasic);
+    assert_eq!(parts.nodes[2].name, "_lines, Count, Total, Changed");
+    let own = parts.text_of(text, 1);
+    assert!(
+        own.contains("Property Total() As Decimal … 3 lines\n") && !own.contains("Return Sum"),
+        "{own}"
+    );
+    assert!(said(&parts, "Cart.properties").contains(&"calls Sum".to_owned()));
+}
+
+#[test]
+fn sql_in_the_strings_of_visual_basic_is_read() {
+    let text = "\
+Class Carts
+    Sub One(c As SqlConnection)
+        Dim sql As String = \"SELECT c.Id FROM dbo.Carts c \" & _
+            \"JOIN Lines l ON l.CartId = c.Id\" & vbCrLf &
+            \"WHERE c.Id = \" & id & \" ORDER BY c.Id\"
+        Run($\"UPDATE Totals SET A = {value} WHERE B = \"\"x\"\"\")
+        Dim command As New SqlCommand(\"CloseCart\", c)
+        command.CommandType = CommandType.StoredProcedure
+    End Sub
+    Sub Two()
+        Log(\"Select an item from the list\")
+    End Sub
+End Class
+";
+    let parts = nodes(text, Reading::VisualBasic);
+    let of = |name: &str| {
+        let mut said = said(&parts, name);
+        said.retain(|said| !said.starts_with("names "));
+        said
+    };
+    assert_eq!(
+        of("Carts.One"),
+        [
+            "calls CloseCart",
+            "calls Run",
+            "calls SqlCommand",
+            "reads Lines",
+            "reads dbo.Carts",
+            "writes Totals"
+        ]
+    );
+    assert_eq!(of("Carts.Two"), ["calls Log"]);
+}
+
+#[test]
+fn me_and_mybase_are_the_type_and_what_it_is_made_from() {
+    let text = "\
+Imports Shop.Data, System
+Class Page
+    Inherits Lib.Form
+    Private store As Shop.Store
+    Sub New() : MyBase.New(1) : End Sub
+    Sub Go()
+        Me.Go()
+        Me.Stop()
+        MyBase.Go()
+        store.Save()
+        Other().Save()
+        Dim list As New X.List(2)
+    End Sub
+End Class
+Class Bare
+    Sub Go() : MyBase.ToString() : Me.Run() : End Sub
+End Class
+";
+    check_said(
+        text,
+        Reading::VisualBasic,
+        "Page.New",
+        &["calls Lib.Form", "calls Lib.Form.New"],
+    );
+    check_said(
+        text,
+        Reading::VisualBasic,
+        "Page.Go",
+        &[
+            "calls ?.Save",
+            "calls Lib.Form.Go",
+            "calls Lib.Form.Stop",
+            "calls Other",
+            "calls Page.Go",
+            "calls Page.Stop",
+            "calls Shop.Store.Save",
+            "calls X.List",
+            "names X.List",
+        ],
+    );
+    check_said(text, Reading::VisualBasic, "Bare.Go", &["calls Bare.Run"]);
+    assert_eq!(
+        nodes(text, Reading::VisualBasic).imports,
+        ["Shop.Data", "System"]
     );
 }
 

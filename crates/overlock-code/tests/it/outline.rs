@@ -1,6 +1,6 @@
 //! What an outline keeps.
 
-use overlock_code::{CompactOptions, Language, Level, Reason, compact};
+use overlock_code::{CompactOptions, Language, Level, Reading, Reason, compact, nodes};
 
 #[track_caller]
 fn check(text: &str, language: Language, outline: &str, reason: Reason) {
@@ -236,4 +236,62 @@ fn a_function_in_a_string_is_outlined_too() {
 fn what_is_ambiguous_is_left_alone() {
     let text = "SELECT a /* x /* y */ , b";
     check(text, Language::Sql, text, Reason::Ambiguous);
+}
+
+#[test]
+fn sql_in_the_strings_of_a_body_stays() {
+    check(
+        r#"class Orders
+{
+    public int Close(int id)
+    {
+        log.LogInformation("closing the order with the number {id}", id);
+        var done = db.Execute("UPDATE Orders SET Closed = 1 " + // all of it
+            "WHERE Id = @id", new { id });
+        return done + db.Execute(@"
+            DELETE FROM Queue
+            WHERE OrderId = @id", new { id });
+    }
+    public Order Find(int id) => db.QuerySingle<Order>($"SELECT * FROM {table} WHERE Id = @id", new { id, more });
+    const string All = @"
+        SELECT Id, Total
+        FROM Orders";
+    public void Log(int id)
+    {
+        log.LogInformation("the order with the number {id} was closed", id);
+    }
+}
+"#,
+        Language::DotnetWithSql,
+        r#"class Orders{
+public int Close(int id){… 3 lines;_ = "UPDATE Orders SET Closed = 1 " +
+"WHERE Id = @id";_ = @"
+            DELETE FROM Queue
+            WHERE OrderId = @id";}
+public Order Find(int id)=> … 1 line + $"SELECT * FROM {table} WHERE Id = @id";
+const string All = @"
+        SELECT Id, Total
+        FROM Orders";
+public void Log(int id){… 1 line}}"#,
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn what_stays_beside_a_mark_is_code() {
+    let text = r#"class Orders
+{
+    void Close() { Check(); db.Run("DELETE FROM Queue WHERE Id = 1"); db.Run("DELETE FROM Orders"); }
+    Order Find(int id) => db.QuerySingle<Order>("SELECT * FROM Orders WHERE Id = @id", new { id, more });
+}"#;
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
+    let outline = compact(text, Language::Dotnet, &options).text;
+    let code = outline
+        .replace("{… 1 line", "{")
+        .replace("=> … 1 line", "=> x");
+    assert!(!code.contains('…'), "{code}");
+    assert!(nodes(&code, Reading::CSharp).parsed, "{code}");
 }

@@ -1,6 +1,6 @@
 //! What SQL keeps and loses.
 
-use overlock_code::{CompactOptions, Language, Reason, compact};
+use overlock_code::{CompactOptions, Language, Level, Reason, compact};
 
 #[track_caller]
 fn check(text: &str, compacted: &str) {
@@ -194,4 +194,41 @@ fn rows_after_a_copy_stay() {
 fn what_is_cut_keeps_its_end() {
     check("SELECT  1, 'it -- goes  on", "SELECT 1,'it -- goes  on");
     check("SELECT  1 /* goes  on", "SELECT 1 /* goes  on");
+}
+
+#[test]
+fn what_is_never_closed_is_told() {
+    for (text, language) in [
+        ("select /* open", Language::Sql),
+        ("select 'open -- x", Language::Sql),
+        ("SELECT $$ open", Language::Sql),
+        ("int a; /* open", Language::Dotnet),
+        ("var a = @\"open", Language::Dotnet),
+        (
+            "Dim a As String = \"open\nDim b As String",
+            Language::Dotnet,
+        ),
+    ] {
+        for level in [Level::Lossless, Level::Outline] {
+            let options = CompactOptions {
+                level,
+                ..CompactOptions::default()
+            };
+            let compacted = compact(text, language, &options);
+            assert_eq!(compacted.reason, Reason::Unclosed, "{text}");
+            assert!(compacted.reason.is_fall_back());
+            assert!(compacted.text.ends_with(&text[text.len() - 6..]), "{text}");
+        }
+    }
+    // What stands before it is made smaller all the same.
+    let compacted = compact(
+        "select  a ,b -- x\nfrom t /* open",
+        Language::Sql,
+        &CompactOptions::default(),
+    );
+    assert_eq!(compacted.text, "select a,b\nfrom t /* open");
+    assert_eq!(
+        (compacted.compacted, compacted.reason),
+        (true, Reason::Unclosed)
+    );
 }

@@ -83,9 +83,12 @@ impl Shop {
         self.store.search(&query).expect("it can be searched")
     }
 
-    /// Where edges of a kind lead from the first node that words find.
-    fn reached(&self, words: &str, kind: EdgeKind) -> Vec<String> {
-        let from = self.find(words).swap_remove(0).node;
+    /// Where edges of a kind lead from the node that is called so.
+    fn reached(&self, name: &str, kind: EdgeKind) -> Vec<String> {
+        let mut found = self.find(name).into_iter().map(|hit| hit.node);
+        let from = found
+            .find(|node| node.qualified == name)
+            .unwrap_or_else(|| panic!("there is no {name}"));
         let walk = Walk {
             depth: 1,
             count: 20,
@@ -131,6 +134,45 @@ fn nodes_and_edges_lead_across_files_and_languages() {
         (&*hit.language, &*hit.metadata),
         ("dotnet", r#"{"syntax":"csharp","detail":"method"}"#)
     );
+}
+
+#[test]
+fn of_several_types_of_one_name_the_one_is_meant_that_the_file_can_name() {
+    let shop = Shop::new();
+    for namespace in ["X", "Y"] {
+        shop.write(
+            &format!("{namespace}.cs"),
+            format!("namespace {namespace};\nclass Foo\n{{\n    public Foo(int a) {{ }}\n    public virtual void Run() {{ }}\n}}\ninterface Shape {{ }}\n"),
+        );
+    }
+    let write = |using: &str| {
+        let text = "namespace App;\nclass Main : X.Foo\n{\n    Main() : base(1) { }\n    void Said(X.Foo f) { f.Run(); }\n    void Used(Foo f) { f.Run(); }\n    override void Run() { base.Run(); }\n}\nclass Square : X.Shape { }\n";
+        shop.write("App.cs", format!("{using}\n{text}"));
+        shop.index();
+    };
+    write("using Y;");
+    let calls = |of: &str| shop.reached(of, EdgeKind::Calls);
+    assert_eq!(calls("App.Main.Said"), ["X.Foo.Run"]);
+    assert_eq!(calls("App.Main.Used"), ["Y.Foo.Run"]);
+    assert_eq!(calls("App.Main.Run"), ["X.Foo.Run"]);
+    assert_eq!(calls("App.Main.Main"), ["X.Foo", "X.Foo.Foo"]);
+    assert_eq!(shop.reached("App.Main", EdgeKind::Inherits), ["X.Foo"]);
+    assert_eq!(
+        shop.reached("App.Square", EdgeKind::Implements),
+        ["X.Shape"]
+    );
+    assert!(shop.reached("App.Square", EdgeKind::Inherits).is_empty());
+
+    // Where the file does not tell, all of them are.
+    write("using System;");
+    assert_eq!(calls("App.Main.Used"), ["X.Foo.Run", "Y.Foo.Run"]);
+    assert_eq!(calls("App.Main.Said"), ["X.Foo.Run"]);
+
+    // What is no interface any more is inherited from.
+    shop.write("X.cs", "namespace X;\nclass Shape { }\n");
+    shop.index();
+    assert_eq!(shop.reached("App.Square", EdgeKind::Inherits), ["X.Shape"]);
+    assert!(shop.reached("App.Square", EdgeKind::Implements).is_empty());
 }
 
 #[test]

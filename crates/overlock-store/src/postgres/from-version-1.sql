@@ -25,3 +25,6 @@ UPDATE files SET digest = sha256(convert_to(path, 'UTF8')) WHERE strpos(path, ch
 ALTER TABLE keys DROP CONSTRAINT keys_pkey;
 ALTER TABLE keys ALTER COLUMN key TYPE bytea USING sha256(convert_to(key, 'UTF8'));
 ALTER TABLE keys ADD PRIMARY KEY (key);
+
+-- What a file of sources imports.
+ALTER TABLE files ADD COLUMN imports text NOT NULL DEFAULT '';

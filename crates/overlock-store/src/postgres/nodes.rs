@@ -373,13 +373,18 @@ impl Changes<'_> {
         let digests: Vec<Vec<u8>> = files.iter().map(|file| digest(file.path)).collect();
         let paths: Vec<_> = files.iter().map(|file| kept(file.path)).collect();
         let hashes: Vec<_> = files.iter().map(|file| kept(file.hash)).collect();
+        let imports: Vec<String> = files
+            .iter()
+            .map(|file| kept(&naming::kept_imports(file.imports)).into_owned())
+            .collect();
         let rows = self.connection.query(
-            "INSERT INTO files (repository, digest, path, hash, is_resolved) \
-             SELECT $1::bigint, digest, path, hash, false \
-             FROM unnest($2::bytea[], $3::text[], $4::text[]) AS file (digest, path, hash) \
-             ON CONFLICT (repository, digest) \
-             DO UPDATE SET hash = excluded.hash, is_resolved = false RETURNING key, digest",
-            &[&self.key, &digests, &paths, &hashes],
+            "INSERT INTO files (repository, digest, path, hash, imports, is_resolved) \
+             SELECT $1::bigint, digest, path, hash, imports, false \
+             FROM unnest($2::bytea[], $3::text[], $4::text[], $5::text[]) \
+             AS file (digest, path, hash, imports) \
+             ON CONFLICT (repository, digest) DO UPDATE SET hash = excluded.hash, \
+             imports = excluded.imports, is_resolved = false RETURNING key, digest",
+            &[&self.key, &digests, &paths, &hashes, &imports],
         )?;
         let mut keys = known.clone();
         for row in &rows {

@@ -21,15 +21,15 @@ const MANY: usize = 100;
 
 /// What is known of a mention.
 const MENTION: &str = "SELECT mentions.key, mentions.node, nodes.qualified, mentions.kind, \
-     mentions.is_near, mentions.name, mentions.last_name \
-     FROM mentions JOIN nodes ON nodes.key = mentions.node";
+     mentions.is_near, mentions.name, mentions.last_name, nodes.kind AS from_kind, files.imports \
+     FROM mentions JOIN nodes ON nodes.key = mentions.node JOIN files ON files.key = nodes.file";
 
 /// Mentions of files that came or changed, which have no edges yet.
 const NEW: &str = "WHERE nodes.file = ANY ($1)";
 
 /// Mentions of names that have come to be or are gone, in files that have not changed.
-const CHANGED: &str = "JOIN files ON files.key = nodes.file \
-     WHERE mentions.last_name = ANY ($1) AND files.repository = $2 AND files.is_resolved";
+const CHANGED: &str =
+    "WHERE mentions.last_name = ANY ($1) AND files.repository = $2 AND files.is_resolved";
 
 /// Makes edges of mentions.
 pub(super) fn resolve(connection: &Connection, repository: &str) -> Result<Resolved, StoreError> {
@@ -146,8 +146,11 @@ fn add(
             given(row.try_get("name")?),
         );
         let is_near: bool = row.try_get("is_near")?;
+        let imports = given(row.try_get("imports")?);
         let wanted = Wanted {
             from: &from,
+            from_kind: parsed(row, "from_kind")?,
+            imports: &imports,
             kind: parsed(row, "kind")?,
             name: &name,
             scope: if is_near {
@@ -164,7 +167,7 @@ fn add(
                 sources.push(source);
                 targets.push(target.key);
                 mentions.push(row.try_get::<_, i64>("key")?);
-                kinds.push(wanted.kind.as_str());
+                kinds.push(naming::said(&wanted, target).as_str());
             }
         }
     }

@@ -25,8 +25,10 @@ const FROM_VERSION_2: &str = "DROP INDEX IF EXISTS runs_by_time";
 /// What has been added to runs since.
 const FROM_VERSION_3: &str = include_str!("nodes.sql");
 
-/// Which folder a repository is made from. Whoever only reads does not ask.
-const FROM_VERSION_4: &str = "ALTER TABLE repositories ADD COLUMN folder TEXT";
+/// Which folder a repository is made from, and what a file of it imports. Whoever only reads does not
+/// ask.
+const FROM_VERSION_4: &str = "ALTER TABLE repositories ADD COLUMN folder TEXT; \
+     ALTER TABLE files ADD COLUMN imports TEXT NOT NULL DEFAULT ''";
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
 const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";

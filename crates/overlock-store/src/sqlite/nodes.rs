@@ -306,16 +306,18 @@ impl<'a> Changes<'a> {
 
     /// The key of a file and the nodes it had before, which speak of nothing any more.
     fn begin(&self, file: &NewFile<'_>) -> Result<(i64, HashMap<String, Before>), StoreError> {
+        let imports = naming::kept_imports(file.imports);
         let Some(key) = self.file(file.path)? else {
             self.execute(
-                "INSERT INTO files (repository, path, hash, is_resolved) VALUES (?1, ?2, ?3, 0)",
-                params![self.key, file.path, file.hash],
+                "INSERT INTO files (repository, path, hash, imports, is_resolved) \
+                 VALUES (?1, ?2, ?3, ?4, 0)",
+                params![self.key, file.path, file.hash, imports],
             )?;
             return Ok((self.transaction.last_insert_rowid(), HashMap::new()));
         };
         self.execute(
-            "UPDATE files SET hash = ?2, is_resolved = 0 WHERE key = ?1",
-            params![key, file.hash],
+            "UPDATE files SET hash = ?2, imports = ?3, is_resolved = 0 WHERE key = ?1",
+            params![key, file.hash, imports],
         )?;
         self.silence(key)?;
         let mut select = self.transaction.prepare_cached(

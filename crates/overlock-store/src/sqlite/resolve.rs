@@ -14,7 +14,7 @@ const AT_ONCE: i64 = 500;
 
 /// Mentions of names that have come to be or are gone, in files that were resolved before.
 const CHANGED: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
-     mentions.is_near, mentions.name, mentions.last_name, 1 \
+     mentions.is_near, mentions.name, mentions.last_name, 1, nodes.kind, files.imports \
      FROM (SELECT last_name FROM changed_names WHERE repository = ?1 LIMIT ?2) AS changed \
      JOIN mentions ON mentions.last_name = changed.last_name \
      JOIN nodes ON nodes.key = mentions.node JOIN files ON files.key = nodes.file \
@@ -29,8 +29,8 @@ const CHANGED_FIRST: &str = "DELETE FROM changed_names WHERE repository = ?1 \
 
 /// Mentions of files that came or changed, which have no edges yet.
 const NEW: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
-     mentions.is_near, mentions.name, mentions.last_name, 0 \
-     FROM (SELECT key FROM files WHERE repository = ?1 AND NOT is_resolved LIMIT ?2) AS new \
+     mentions.is_near, mentions.name, mentions.last_name, 0, nodes.kind, new.imports \
+     FROM (SELECT key, imports FROM files WHERE repository = ?1 AND NOT is_resolved LIMIT ?2) AS new \
      JOIN nodes ON nodes.file = new.key JOIN mentions ON mentions.node = nodes.key";
 
 const NEW_DONE: &str = "UPDATE files SET is_resolved = 1 WHERE key IN \
@@ -78,16 +78,21 @@ fn resolve_each(
     let mut rows = select.query([repository, AT_ONCE])?;
     while let Some(row) = rows.next()? {
         let (mention, source): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let kind: i64 = row.get(3)?;
+        let kind = graph::kind(row.get(3)?)?;
         let has_edges = row.get(7)?;
         if has_edges {
-            remove.execute(params![source, kind, mention])?;
+            for kind in [Some(kind), naming::may_say(kind)].into_iter().flatten() {
+                remove.execute(params![source, graph::number(kind), mention])?;
+            }
         }
         let is_near: bool = row.get(4)?;
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
         let wanted = Wanted {
-            from: row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?,
-            kind: graph::kind(kind)?,
-            name: row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?,
+            from: text(2)?,
+            from_kind: nodes::parsed(row, 8)?,
+            imports: text(9)?,
+            kind,
+            name: text(5)?,
             scope: if is_near {
                 Scope::Nearest
             } else {
@@ -98,7 +103,8 @@ fn resolve_each(
         for target in naming::meant(&wanted, candidates) {
             // Whoever speaks of itself leads nowhere.
             if target.key != source {
-                insert.execute(params![source, kind, target.key, mention])?;
+                let says = graph::number(naming::said(&wanted, target));
+                insert.execute(params![source, says, target.key, mention])?;
                 resolved.edges += 1;
             }
         }

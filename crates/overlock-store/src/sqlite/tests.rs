@@ -300,12 +300,37 @@ fn a_store_of_the_third_version_has_no_nodes_until_it_is_brought_up_to_date() {
 }
 
 #[test]
+fn files_of_the_fourth_version_import_nothing_until_they_are_put_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("runs.db");
+    let connection = Connection::open(&path).expect("a file");
+    for tables in [VERSION_3, include_str!("nodes.sql")] {
+        connection.execute_batch(tables).expect("its tables");
+    }
+    let file = "INSERT INTO repositories VALUES (1, 'shop'); \
+         INSERT INTO files VALUES (1, 1, 'a.cs', '1', 0)";
+    connection.execute_batch(file).expect("a file");
+    for (name, value) in [("application_id", 0x4F76_6C6B), ("user_version", 4)] {
+        connection.pragma_update(None, name, value).expect("a mark");
+    }
+    drop(connection);
+    let reader = open(&at(&folder), Access::Read).expect("it can be read");
+    assert_eq!(reader.files("shop").expect("files").len(), 1);
+    drop(reader);
+    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
+    put_order(&*store).expect("it is kept");
+    store.resolve("shop").expect("edges");
+    assert_eq!(store.files("shop").expect("files").len(), 2);
+}
+
+#[test]
 fn a_store_of_the_fourth_version_keeps_its_nodes_and_learns_its_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     put_order(&*open(&at(&folder), Access::Make).expect("a store")).expect("it is kept");
     let connection = Connection::open(path(&folder)).expect("a file");
     connection
-        .execute_batch("ALTER TABLE repositories DROP COLUMN folder; PRAGMA user_version = 4")
+        .execute_batch("ALTER TABLE repositories DROP COLUMN folder; \
+             ALTER TABLE files DROP COLUMN imports; PRAGMA user_version = 4")
         .expect("as it was");
     drop(connection);
     let reader = open(&at(&folder), Access::Read).expect("it can be read");
@@ -335,6 +360,7 @@ fn put_order(store: &dyn Store) -> Result<(), StoreError> {
         path: "Order.cs",
         hash: "1",
         nodes: &[node],
+        imports: &[],
         mentions: &[],
     };
     store.put_files("shop", &[file])

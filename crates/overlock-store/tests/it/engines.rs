@@ -195,6 +195,7 @@ macro_rules! laws_hold_for {
             }
             resolving {
                 a_mention_finds_what_comes_later
+                what_a_file_imports_is_meant_where_nothing_nearer_is
                 edges_go_with_either_end
                 two_mentions_of_one_thing_are_one_edge
                 parents_contain_their_children

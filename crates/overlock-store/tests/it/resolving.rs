@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use overlock_store::{EdgeKind, Mention, NodeKind, Resolved, Scope, Store};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 
 use crate::engines::Fresh;
-use crate::sketch::{Random, Sketch, edges, put};
+use crate::sketch::{Sketch, edges, put};
 
 fn caller() -> Sketch {
     Sketch::new("caller.cs")
@@ -39,6 +41,35 @@ pub(crate) fn a_mention_finds_what_comes_later(fresh: &Fresh) {
         edges(store, &ids),
         ["Shop.Cart.Buy calls Shop.Service.Place"]
     );
+}
+
+pub(crate) fn what_a_file_imports_is_meant_where_nothing_nearer_is(fresh: &Fresh) {
+    let store = &*fresh.store;
+    let speaker = |imports: &[&str]| {
+        let mut speaker = Sketch::new("speaker.cs")
+            .node(NodeKind::Type, "App.Main", "class Main : Shape")
+            .mentions(EdgeKind::Inherits, "Shape");
+        speaker.imports = imports.iter().map(|import| (*import).to_owned()).collect();
+        speaker
+    };
+    let shape = |namespace: &str, kind| {
+        Sketch::new(&format!("{namespace}.cs")).node(kind, &format!("{namespace}.Shape"), "Shape")
+    };
+    let of_x = shape("X", NodeKind::Type);
+    let of_y = shape("Y", NodeKind::Interface);
+    put(store, &[speaker(&["System"]), of_x.clone(), of_y.clone()]);
+    let ids = [speaker(&[]).ids(), of_x.ids(), of_y.ids()].concat();
+    let both = ["App.Main implements Y.Shape", "App.Main inherits X.Shape"];
+    assert_eq!(edges(store, &ids), both);
+    put(store, &[speaker(&["X", "System"])]);
+    assert_eq!(edges(store, &ids), both[1..]);
+    put(store, &[speaker(&["Y"])]);
+    assert_eq!(edges(store, &ids), both[..1]);
+    // What was an interface is a class by now.
+    let class = shape("Y", NodeKind::Type);
+    put(store, std::slice::from_ref(&class));
+    let ids = [ids, class.ids()].concat();
+    assert_eq!(edges(store, &ids), ["App.Main inherits Y.Shape"]);
 }
 
 pub(crate) fn edges_go_with_either_end(fresh: &Fresh) {
@@ -149,43 +180,74 @@ pub(crate) fn a_change_costs_what_speaks_of_it(fresh: &Fresh) {
     );
 }
 
+/// Something that happens to a repository.
+#[derive(Clone, Debug)]
+enum Event {
+    Put(Sketch),
+    Remove(String),
+    Resolve,
+}
+
 /// The edges of files that were put and removed in any order are those of the files that are left,
 /// in a repository in which nothing else ever was.
 pub(crate) fn edges_are_those_of_an_index_made_anew(fresh: &Fresh) {
-    let store = &*fresh.store;
-    for seed in 0..150 {
-        let mut random = Random(seed);
-        let repository = format!("changed {seed}");
-        let mut left: BTreeMap<String, Sketch> = BTreeMap::new();
-        for _ in 0..=random.below(12) {
-            let path = format!("{}.cs", random.below(5));
-            if random.below(4) == 0 {
-                store.remove_files(&repository, &[&path]).expect("it goes");
-                left.remove(&path);
-            } else {
-                let sketch = any_file(&mut random, &path);
-                store
-                    .put_files(&repository, &[sketch.file()])
-                    .expect("it is kept");
-                left.insert(path, sketch);
-            }
-            if random.below(2) == 0 {
-                store.resolve(&repository).expect("edges");
-            }
-        }
-        store.resolve(&repository).expect("edges");
-        let anew = format!("anew {seed}");
-        for sketch in left.values().rev() {
-            store
-                .put_files(&anew, &[sketch.file()])
-                .expect("it is kept");
-        }
-        store.resolve(&anew).expect("edges");
-        let [changed, anew] = [&repository, &anew].map(|name| all_edges(store, name, &left));
-        assert_eq!(changed, anew, "after {seed}: {left:#?}");
-        let again = store.resolve(&repository).expect("edges");
-        assert_eq!(again, Resolved::default(), "nothing is left to do");
+    after_any_history(&*fresh.store, 150);
+}
+
+#[test]
+fn edges_are_those_of_an_index_made_anew_after_many_histories() {
+    let store = overlock_store::in_memory().expect("it needs nothing");
+    after_any_history(&*store, 2_000);
+}
+
+fn after_any_history(store: &dyn Store, histories: u32) {
+    let config = Config {
+        failure_persistence: None,
+        ..Config::with_cases(histories)
+    };
+    let history = prop::collection::vec(event(), 1..14);
+    let held = TestRunner::new(config).run(&history, |history| {
+        after(store, &history);
+        Ok(())
+    });
+    if let Err(broken) = held {
+        panic!("{broken}");
     }
+}
+
+fn after(store: &dyn Store, history: &[Event]) {
+    let mut left: BTreeMap<String, Sketch> = BTreeMap::new();
+    for event in history {
+        match event {
+            Event::Put(sketch) => {
+                let put = store.put_files("changed", &[sketch.file()]);
+                put.expect("it is kept");
+                left.insert(sketch.path.clone(), sketch.clone());
+            }
+            Event::Remove(path) => {
+                store.remove_files("changed", &[path]).expect("it goes");
+                left.remove(path);
+            }
+            Event::Resolve => {
+                store.resolve("changed").expect("edges");
+            }
+        }
+    }
+    store.resolve("changed").expect("edges");
+    for sketch in left.values().rev() {
+        let put = store.put_files("anew", &[sketch.file()]);
+        put.expect("it is kept");
+    }
+    store.resolve("anew").expect("edges");
+    let [changed, anew] = ["changed", "anew"].map(|name| all_edges(store, name, &left));
+    let again = store.resolve("changed").expect("edges");
+    // The next history begins with nothing, even if this one has failed.
+    let paths: Vec<&str> = left.keys().map(String::as_str).collect();
+    for name in ["changed", "anew"] {
+        store.remove_files(name, &paths).expect("they go");
+    }
+    assert_eq!(changed, anew);
+    assert_eq!(again, Resolved::default(), "nothing is left to do");
 }
 
 /// The edges of a repository, by the places of their ends.
@@ -224,25 +286,74 @@ fn all_edges(
     edges
 }
 
-fn any_file(random: &mut Random, path: &str) -> Sketch {
-    const KINDS: &[NodeKind] = &[NodeKind::Type, NodeKind::Method, NodeKind::Table];
-    const EDGES: &[EdgeKind] = &[EdgeKind::Calls, EdgeKind::References, EdgeKind::ReadsTable];
-    const NAMES: &[&str] = &["a", "A", "b", "c.a", "c.b", "d.c.a", "d.b", "B.a", ""];
-    let mut sketch = Sketch::new(path);
-    for place in 0..random.below(5) {
-        let kind = KINDS[random.below(KINDS.len())];
-        sketch = sketch.node(kind, NAMES[random.below(NAMES.len())], "text");
-        if place > 0 && random.below(2) == 0 {
-            sketch = sketch.inside(random.below(place));
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        3 => file().prop_map(Event::Put),
+        1 => path().prop_map(Event::Remove),
+        2 => Just(Event::Resolve),
+    ]
+}
+
+fn path() -> impl Strategy<Value = String> {
+    (0..5).prop_map(|number| format!("{number}.cs"))
+}
+
+/// Names that are alike, in namespaces that are inside of one another.
+fn name() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(
+        &[
+            "a", "A", "b", "c.a", "c.b", "d.c.a", "d.b", "B.a", "d.c.a.a", "",
+        ][..],
+    )
+}
+
+fn file() -> impl Strategy<Value = Sketch> {
+    const KINDS: &[NodeKind] = &[
+        NodeKind::Type,
+        NodeKind::Interface,
+        NodeKind::Method,
+        NodeKind::Table,
+    ];
+    const EDGES: &[EdgeKind] = &[
+        EdgeKind::Calls,
+        EdgeKind::References,
+        EdgeKind::ReadsTable,
+        EdgeKind::Inherits,
+        EdgeKind::Implements,
+    ];
+    let scope = prop::sample::select(Scope::ALL);
+    let mention = (
+        any::<prop::sample::Index>(),
+        prop::sample::select(EDGES),
+        name(),
+        scope,
+    );
+    let parent = prop::option::of(any::<prop::sample::Index>());
+    let node = (
+        prop::sample::select(KINDS),
+        name(),
+        parent,
+        prop::collection::vec(mention, 0..4),
+    );
+    let nodes = prop::collection::vec(node, 0..5);
+    let imports = prop::collection::vec(prop::sample::select(&["c", "d", "d.c", "B"][..]), 0..3);
+    (path(), imports, nodes).prop_map(|(path, imports, nodes)| {
+        let mut sketch = Sketch::new(&path);
+        sketch.imports = imports.into_iter().map(str::to_owned).collect();
+        for (place, (kind, name, parent, mentions)) in nodes.into_iter().enumerate() {
+            sketch = sketch.node(kind, name, "text");
+            if let Some(parent) = parent.filter(|_| place > 0) {
+                sketch = sketch.inside(parent.index(place));
+            }
+            for (from, kind, name, scope) in mentions {
+                sketch.mentions.push(Mention {
+                    from: from.index(place + 1),
+                    kind,
+                    name: name.to_owned(),
+                    scope,
+                });
+            }
         }
-        for _ in 0..random.below(4) {
-            sketch.mentions.push(Mention {
-                from: random.below(place + 1),
-                kind: EDGES[random.below(EDGES.len())],
-                name: NAMES[random.below(NAMES.len())].to_owned(),
-                scope: Scope::ALL[random.below(2)],
-            });
-        }
-    }
-    sketch
+        sketch
+    })
 }

@@ -9,6 +9,7 @@ use overlock_store::{
 pub(crate) struct Sketch {
     pub(crate) path: String,
     pub(crate) hash: String,
+    pub(crate) imports: Vec<String>,
     pub(crate) nodes: Vec<NewNode>,
     pub(crate) mentions: Vec<Mention>,
 }
@@ -61,6 +62,7 @@ impl Sketch {
         NewFile {
             path: &self.path,
             hash: &self.hash,
+            imports: &self.imports,
             nodes: &self.nodes,
             mentions: &self.mentions,
         }

@@ -104,6 +104,18 @@ fn says_what_was_done_and_what_was_not() {
 }
 
 #[test]
+fn says_that_a_comment_is_never_closed() {
+    let open = overlock(&["compact"], "select /* open");
+    assert_eq!((open.code, open.stdout.as_str()), (1, "select /* open"));
+    assert!(open.stderr.contains("`unclosed`"), "{}", open.stderr);
+    let answer = overlock(&["compact", "--json"], "select /* open").json();
+    assert_eq!(
+        (&answer["reason"], &answer["compacted"], &answer["text"]),
+        (&json!("unclosed"), &json!(false), &json!("select /* open"))
+    );
+}
+
+#[test]
 fn compacts_many_texts_in_order() {
     let run = overlock(
         &["compact", "--jsonl"],

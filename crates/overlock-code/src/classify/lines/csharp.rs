@@ -1,12 +1,19 @@
 //! Has a line vote for C#.
 
+use super::super::embedded::line_has_sql;
 use super::super::votes::{For, Votes};
 use super::{is_name, starts_upper};
 
 /// Votes for C# as far as the line looks like it.
-pub(super) fn vote(votes: &mut Votes, tokens: &[&str]) {
+pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
     beginning(votes, tokens);
     words(votes, tokens);
+    // Others write such a statement too, but hardly with SQL in it.
+    let is_statement = tokens.last() == Some(&";") && tokens.contains(&"\"\"");
+    let is_written_so = matches!(tokens, ["var", name, "=", ..] if is_name(name));
+    if is_statement && (is_written_so || calls_upper(tokens)) && line_has_sql(line) {
+        votes.add(For::CSharp, 2, "SQL in strings");
+    }
 }
 
 /// What a line says by how it begins.

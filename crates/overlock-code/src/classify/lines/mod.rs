@@ -36,7 +36,7 @@ pub(super) fn votes(sample: &Sample<'_>) -> Votes {
             if tokens.is_empty() || !was_code && masked.len() < 2 {
                 continue;
             }
-            csharp::vote(&mut votes, &tokens);
+            csharp::vote(&mut votes, line, &tokens);
             visual_basic::vote(&mut votes, &tokens);
             other::vote(&mut votes, line, &tokens);
             sql::vote(&mut votes, line, &tokens);

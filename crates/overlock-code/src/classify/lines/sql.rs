@@ -96,19 +96,16 @@ const TYPES: [&str; 40] = [
 ];
 
 /// Votes for SQL as far as the line looks like it.
-#[expect(clippy::too_many_lines, reason = "one table of beginnings")]
-#[expect(clippy::match_same_arms, reason = "grouped by what they do")]
 pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
+    /// What is said by a statement in the midst of a line has to be clear: other languages have
+    /// several on one line, too.
+    const CLEAR: usize = 3;
     let lower: Vec<String> = tokens
         .iter()
-        .take(24)
+        .take(LOOKED_AT)
         .map(|token| token.to_ascii_lowercase())
         .collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
-    let written_large = tokens[0].len() > 1
-        && tokens[0]
-            .bytes()
-            .all(|byte| byte.is_ascii_uppercase() || byte == b'_');
     let mut add = |weight, reason| votes.add(For::Sql, weight, reason);
     let prose = line.ends_with('.')
         || lower
@@ -121,11 +118,50 @@ pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
         .is_some_and(|next| *next == "." || *next == "=" || *next == ":");
     let for_a_client = line.starts_with('\\') || matches!(lower[0], "prompt" | "rem" | "remark");
     if (prose && !for_a_client) || code || starts_call {
-        if lower[0] == "create" && lower.get(1).is_some_and(|next| object(next)) && written_large {
+        if lower[0] == "create"
+            && lower.get(1).is_some_and(|next| object(next))
+            && is_large(tokens[0])
+        {
             add(3, "definitions");
         }
         return;
     }
+    let mut statements = tokens.split_inclusive(|token| *token == ";");
+    statement(&mut add, statements.next().unwrap_or_default());
+    for one in statements {
+        let mut add_clear = |weight, reason| {
+            if weight >= CLEAR {
+                add(weight, reason);
+            }
+        };
+        statement(&mut add_clear, one);
+    }
+    column(&mut add, &lower);
+}
+
+/// Tokens of a statement that are looked at.
+const LOOKED_AT: usize = 24;
+
+/// Whether a word is written in capitals, as nobody writes in prose.
+fn is_large(word: &str) -> bool {
+    word.len() > 1
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+}
+
+/// What a statement says by how it begins.
+#[expect(clippy::too_many_lines, reason = "one table of beginnings")]
+#[expect(clippy::match_same_arms, reason = "grouped by what they do")]
+fn statement(add: &mut impl FnMut(usize, &'static str), tokens: &[&str]) {
+    let lower: Vec<String> = tokens
+        .iter()
+        .take(LOOKED_AT)
+        .map(|token| token.to_ascii_lowercase())
+        .collect();
+    let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let written_large = tokens.first().is_some_and(|first| is_large(first));
+    let object = |word: &str| OBJECTS.contains(&word);
     match lower.as_slice() {
         ["go"] | ["go", ";"] => add(5, "batches"),
         ["/"] => add(3, "blocks of PL/SQL"),
@@ -157,7 +193,7 @@ pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
         ["merge", ..] if written_large || lower.get(1) == Some(&"into") => {
             add(3, "statements that write");
         }
-        ["select", rest @ ..] => select(&mut add, rest, written_large),
+        ["select", rest @ ..] => select(add, rest, written_large),
         ["declare" | "set", "@", ..] => add(5, "variables of T-SQL"),
         [
             "set",
@@ -301,7 +337,6 @@ pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
         ["create" | "drop" | "alter", _, _, ..] if written_large => add(3, "definitions"),
         _ => {}
     }
-    column(&mut add, &lower);
 }
 
 fn select(add: &mut impl FnMut(usize, &'static str), rest: &[&str], written_large: bool) {

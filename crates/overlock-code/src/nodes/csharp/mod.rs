@@ -3,19 +3,20 @@
 //! Namespaces are part of names and no nodes. Local functions belong to the method around them.
 //! Both branches of a directive are read, since nobody here knows which one is compiled.
 
+mod literals;
 mod names;
 mod spoken;
-mod strings;
 
 use std::ops::Range;
 
 use tree_sitter::{Node, Tree};
 
 use super::NodeKind;
+use super::strings::Strings;
 use super::tree::{Findings, Found};
 use crate::outline::csharp::parse;
-use names::Names;
-use strings::Strings;
+use names::{Names, TypeName, type_name};
+use spoken::is_interface;
 
 /// Reports what is in the text; whether all of it could be read.
 pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
@@ -61,13 +62,24 @@ enum Role {
 }
 
 /// A declaration or a namespace around the current place.
-struct Scope {
+struct Scope<'a> {
     /// How many syntax nodes are above it.
     depth: usize,
     /// How long the qualified name was before it.
     prefix: usize,
     span: Range<usize>,
     is: ScopeKind,
+    /// Of a type, what it is.
+    own: Option<OwnType<'a>>,
+}
+
+/// A type around the current place.
+struct OwnType<'a> {
+    name: &'a str,
+    /// The class it is made from.
+    base: Option<TypeName<'a>>,
+    /// Whether it may have other parts.
+    is_partial: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,7 +114,7 @@ struct Finder<'a, 'f> {
     findings: &'f mut Findings,
     /// From the root down to the parent of the current syntax node.
     kinds: Vec<Above<'a>>,
-    scopes: Vec<Scope>,
+    scopes: Vec<Scope<'a>>,
     /// The qualified name of the innermost scope.
     prefix: String,
     /// Comments that may belong to the next declaration.
@@ -175,7 +187,7 @@ impl<'a> Finder<'a, '_> {
             ("primary_constructor_base_type", Some("type")) => above.role,
             (_, Some("type" | "returns")) => Role::Type,
             ("generic_name" | "qualified_name" | "alias_qualified_name", _)
-                if node.kind() == "identifier" =>
+                if matches!(node.kind(), "identifier" | "generic_name") =>
             {
                 above.role
             }
@@ -198,10 +210,15 @@ impl<'a> Finder<'a, '_> {
         }
         self.end_runs(kind);
         match kind {
-            "namespace_declaration" => self.open(node, ScopeKind::Namespace),
+            "using_directive" => self.using(node),
+            "namespace_declaration" => {
+                self.names.namespace(self.field_text(node, "name"));
+                self.open(node, ScopeKind::Namespace, None);
+            }
             // What follows is its sibling in this grammar, and goes on to the end.
             "file_scoped_namespace_declaration" => {
                 let name = self.field_text(node, "name");
+                self.names.namespace(name);
                 self.extend_prefix(name);
             }
             "class_declaration"
@@ -232,12 +249,24 @@ impl<'a> Finder<'a, '_> {
             "type_parameter" => self.names.type_parameter(self.field_text(node, "name")),
             "invocation_expression" => self.call(node),
             "object_creation_expression" => self.creation(node),
+            "constructor_initializer" => self.initializer(node),
+            "argument_list"
+                if matches!(
+                    self.parent_kind(),
+                    "base_list" | "primary_constructor_base_type"
+                ) =>
+            {
+                self.base_arguments(node);
+            }
             "member_access_expression" => self.access(node),
             "identifier" => self.name(node, field, role),
             "string_literal"
             | "verbatim_string_literal"
             | "raw_string_literal"
-            | "interpolated_string_expression" => self.strings.add(self.text, node),
+            | "interpolated_string_expression" => {
+                let content = literals::content(self.text, node);
+                self.strings.add(self.text, node.byte_range(), content);
+            }
             _ => {}
         }
     }
@@ -253,7 +282,7 @@ impl<'a> Finder<'a, '_> {
         }
     }
 
-    fn open(&mut self, node: Node<'_>, is: ScopeKind) {
+    fn open(&mut self, node: Node<'_>, is: ScopeKind, own: Option<OwnType<'a>>) {
         let prefix = self.prefix.len();
         let name = self.field_text(node, "name");
         match node.child_by_field_name("name") {
@@ -266,6 +295,7 @@ impl<'a> Finder<'a, '_> {
             prefix,
             span: node.byte_range(),
             is,
+            own,
         });
     }
 
@@ -292,7 +322,12 @@ impl<'a> Finder<'a, '_> {
         let span = self.with_comments(node);
         let inside = node.child_by_field_name("body").map(braced);
         let name = self.field_text(node, "name");
-        self.open(node, ScopeKind::Type { bases });
+        let own = OwnType {
+            name,
+            base: self.base_of(node, bases),
+            is_partial: is_partial(self.text, node),
+        };
+        self.open(node, ScopeKind::Type { bases }, Some(own));
         self.findings.found.push(Found {
             kind: NodeKind::Type,
             detail,
@@ -301,6 +336,21 @@ impl<'a> Finder<'a, '_> {
             span,
             inside: inside.into_iter().collect(),
         });
+    }
+
+    /// The class that a type is made from, if it says so.
+    fn base_of(&self, node: Node<'_>, bases: Bases) -> Option<TypeName<'a>> {
+        if bases != Bases::Mixed {
+            return None;
+        }
+        let mut cursor = node.walk();
+        let list = node
+            .named_children(&mut cursor)
+            .find(|child| child.kind() == "base_list")?;
+        let first = list.named_child(0)?;
+        let first = first.child_by_field_name("type").unwrap_or(first);
+        type_name(self.text, first)
+            .filter(|name| !is_interface(name.rsplit('.').next().unwrap_or_default()))
     }
 
     fn method(&mut self, node: Node<'_>) {
@@ -335,7 +385,7 @@ impl<'a> Finder<'a, '_> {
             span,
             inside: inside.into_iter().collect(),
         });
-        self.open(node, ScopeKind::Member);
+        self.open(node, ScopeKind::Member, None);
     }
 
     fn qualified(&self, name: &str) -> String {
@@ -393,7 +443,7 @@ impl<'a> Finder<'a, '_> {
             node.kind(),
             "property_declaration" | "event_declaration" | "indexer_declaration"
         ) {
-            self.open(node, ScopeKind::Member);
+            self.open(node, ScopeKind::Member, None);
         }
     }
 
@@ -419,23 +469,15 @@ impl<'a> Finder<'a, '_> {
     }
 
     fn end_group(&mut self) {
-        /// As many names as a reader takes in.
-        const SHOWN: usize = 12;
         let Some(group) = self.group.take() else {
             return;
         };
-        let mut name = group.names[..group.names.len().min(SHOWN)].join(", ");
-        if group.names.len() > SHOWN {
-            name.push_str(", …");
-        }
-        self.findings.found.push(Found {
-            kind: NodeKind::PropertyGroup,
-            detail: "properties",
-            name,
-            qualified: group.qualified,
-            span: group.span,
-            inside: group.inside,
-        });
+        self.findings.found.push(Found::properties(
+            &group.names,
+            group.qualified,
+            group.span,
+            group.inside,
+        ));
     }
 
     fn statement(&mut self, node: Node<'_>) {
@@ -495,6 +537,13 @@ impl<'a> Finder<'a, '_> {
             _ => span,
         }
     }
+}
+
+fn is_partial(text: &str, node: Node<'_>) -> bool {
+    let mut cursor = node.walk();
+    node.children(&mut cursor)
+        .take_while(|child| child.kind() != "identifier")
+        .any(|child| text.get(child.byte_range()) == Some("partial"))
 }
 
 fn is_record_struct(node: Node<'_>) -> bool {

@@ -1,16 +1,18 @@
 //! What code speaks of: the names that are declared, called and used in it.
 
+use std::borrow::Cow;
+
 use tree_sitter::Node;
 
 use super::super::MentionKind;
-use super::names::{Call, Receiver, simple_name};
-use super::{Bases, Finder, Role, ScopeKind};
+use super::names::{Call, Receiver, TypeName, simple_name, type_name};
+use super::{Bases, Finder, OwnType, Role, ScopeKind};
 
-impl Finder<'_, '_> {
+impl<'a> Finder<'a, '_> {
     pub(super) fn variable(&mut self, node: Node<'_>, field: &str) {
         let declared = node
             .child_by_field_name("type")
-            .and_then(|of| simple_name(self.text, of));
+            .and_then(|of| type_name(self.text, of));
         let name = self.field_text(node, field);
         self.names.declare(name, declared, self.scope());
     }
@@ -18,7 +20,7 @@ impl Finder<'_, '_> {
     pub(super) fn variables(&mut self, node: Node<'_>) {
         let declared = node
             .child_by_field_name("type")
-            .and_then(|of| simple_name(self.text, of));
+            .and_then(|of| type_name(self.text, of));
         let mut cursor = node.walk();
         for declarator in node.named_children(&mut cursor) {
             if declarator.kind() != "variable_declarator" {
@@ -30,8 +32,9 @@ impl Finder<'_, '_> {
                 .child(last)
                 .filter(|value| value.kind() == "object_creation_expression")
                 .and_then(|value| value.child_by_field_name("type"))
-                .and_then(|of| simple_name(self.text, of));
-            self.names.declare(name, declared.or(created), self.scope());
+                .and_then(|of| type_name(self.text, of));
+            let of = declared.clone().or(created);
+            self.names.declare(name, of, self.scope());
             let is_member = matches!(
                 self.parent_kind(),
                 "field_declaration" | "event_field_declaration"
@@ -69,6 +72,15 @@ impl Finder<'_, '_> {
         let Some(name) = name.and_then(|name| simple_name(self.text, name)) else {
             return;
         };
+        let receiver = match receiver {
+            Receiver::Base => match self.base() {
+                Some(base) => Receiver::Type(base),
+                // Another part of the type may say what it is made from.
+                None if self.own_type().is_some_and(|own| own.is_partial) => Receiver::Unknown,
+                None => return,
+            },
+            other => other,
+        };
         self.names.call(Call {
             at: node.start_byte(),
             name,
@@ -79,10 +91,70 @@ impl Finder<'_, '_> {
     pub(super) fn creation(&mut self, node: Node<'_>) {
         if let Some(created) = node
             .child_by_field_name("type")
-            .and_then(|of| simple_name(self.text, of))
+            .and_then(|of| type_name(self.text, of))
         {
-            self.findings
-                .mention(node.start_byte(), MentionKind::Calls, created, None);
+            let at = node.start_byte();
+            self.names.named(at, MentionKind::Calls, created);
+        }
+    }
+
+    /// `: base(…)` or `: this(…)` after the parameters of a constructor.
+    pub(super) fn initializer(&mut self, node: Node<'_>) {
+        let mut cursor = node.walk();
+        let mut words = node.children(&mut cursor).map(|child| child.kind());
+        let called = if words.any(|word| word == "this") {
+            let own = self.own_type().map(|own| own.name);
+            own.map(|own| Cow::Owned(format!("{own}.{own}")))
+        } else {
+            self.base()
+        };
+        if let Some(called) = called {
+            let at = node.start_byte();
+            self.names.named(at, MentionKind::Calls, called);
+        }
+    }
+
+    /// `using A.B;`, `using static A.B;` or `using A = B.C;`.
+    pub(super) fn using(&mut self, node: Node<'_>) {
+        let alias = node.child_by_field_name("name");
+        let mut cursor = node.walk();
+        let used = node
+            .named_children(&mut cursor)
+            .filter(|child| Some(*child) != alias)
+            .find_map(|child| Some((child, type_name(self.text, child)?)));
+        let Some((place, used)) = used else {
+            return;
+        };
+        if let Some(alias) = alias {
+            self.names.alias(self.text_of(alias), used.into_owned());
+            return;
+        }
+        self.names.namespace(self.text_of(place));
+        // In a namespace, it may be one inside of it.
+        if !self.prefix.is_empty() {
+            self.findings.import(&self.qualified(&used));
+        }
+        self.findings.import(&used);
+    }
+
+    /// The type around the current place.
+    fn own_type(&self) -> Option<&OwnType<'a>> {
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.own.as_ref())
+    }
+
+    /// What the type around the current place is made from.
+    fn base(&self) -> Option<TypeName<'a>> {
+        self.own_type().and_then(|own| own.base.clone())
+    }
+
+    /// What a type is made from is called where it is given arguments: `class A(int b) : C(b)`.
+    pub(super) fn base_arguments(&mut self, node: Node<'_>) {
+        if let Some(base) = self.base() {
+            let at = node.start_byte();
+            self.names.named(at, MentionKind::Calls, base);
         }
     }
 
@@ -121,11 +193,25 @@ impl Finder<'_, '_> {
             }
         };
         let is_attribute = self.parent_kind() == "attribute";
-        self.names.named(node.start_byte(), kind, name);
+        let in_full = self.in_full(node).unwrap_or(Cow::Borrowed(name));
+        self.names.named(node.start_byte(), kind, in_full);
         if is_attribute && !name.ends_with("Attribute") {
             let full = format!("{name}Attribute");
             self.findings.mention(node.start_byte(), kind, &full, None);
         }
+    }
+
+    /// The name of a type that ends here, with what it is qualified with.
+    fn in_full(&self, node: Node<'_>) -> Option<TypeName<'a>> {
+        let is_qualified = |kind: &str| matches!(kind, "qualified_name" | "alias_qualified_name");
+        let mut above = self.kinds.iter().rev().map(|above| above.kind);
+        let (parent, next) = (above.next()?, above.next().unwrap_or_default());
+        let around = match () {
+            () if is_qualified(parent) => node.parent()?,
+            () if parent == "generic_name" && is_qualified(next) => node.parent()?.parent()?,
+            () => return None,
+        };
+        type_name(self.text, around)
     }
 
     fn base_kind(&self, name: &str) -> Option<MentionKind> {
@@ -133,14 +219,17 @@ impl Finder<'_, '_> {
             ScopeKind::Type { bases } => Some(bases),
             _ => None,
         })?;
-        let mut letters = name.chars();
-        let is_interface =
-            letters.next() == Some('I') && letters.next().is_some_and(char::is_uppercase);
         match bases {
             Bases::Neither => None,
             Bases::Implemented => Some(MentionKind::Implements),
-            Bases::Mixed if is_interface => Some(MentionKind::Implements),
+            Bases::Mixed if is_interface(name) => Some(MentionKind::Implements),
             Bases::Inherited | Bases::Mixed => Some(MentionKind::Inherits),
         }
     }
+}
+
+/// Whether a type is called as interfaces are.
+pub(super) fn is_interface(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters.next() == Some('I') && letters.next().is_some_and(char::is_uppercase)
 }

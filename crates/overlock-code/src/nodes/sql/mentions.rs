@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::super::MentionKind;
 use super::super::tree::Findings;
 use super::mentions_at;
-use super::words::{Name, Words, is_built_in, is_reserved};
+use super::words::{Name, Words, is_built_in, is_reserved, is_statement};
 use crate::classify::embedded::opens_statement;
 use crate::lex::dialect::Dialect;
 use crate::lex::{Gap, Kind};
@@ -114,6 +114,10 @@ impl Reader<'_, '_> {
     /// Reads what begins at a token; the next one to read.
     fn read(&mut self, index: usize) -> usize {
         let token = self.words.tokens[index];
+        if let Some(name) = self.called_alone(index) {
+            self.say(token.start, MentionKind::Calls, &name);
+            return name.end;
+        }
         match token.kind {
             Kind::Line => {
                 self.end_statement();
@@ -265,6 +269,23 @@ impl Reader<'_, '_> {
         self.words.tokens[index].gap == Gap::Line
             || before.kind == Kind::Line
             || before.is_mark(self.words.text, b';')
+    }
+
+    /// A procedure that a statement of PL/SQL calls by nothing but its name: `pay.close;`.
+    fn called_alone(&self, index: usize) -> Option<Name> {
+        let words = self.words;
+        let may_be = matches!(self.dialect, None | Some(Dialect::Oracle)) && self.frames.len() == 1;
+        let begins = index.checked_sub(1).is_some_and(|before| {
+            words.is_mark(before, b';')
+                || words.is_any(before, &["begin", "then", "else", "loop"])
+                || words.is_mark(before, b'>') && before > 0 && words.is_mark(before - 1, b'>')
+        });
+        if !may_be || !begins || is_statement(words.word(index)) {
+            return None;
+        }
+        words
+            .name(index)
+            .filter(|name| words.is_mark(name.end, b';'))
     }
 
     fn from(&mut self, index: usize) -> usize {

@@ -463,7 +463,9 @@ impl Finder<'_> {
         }
         let begins = |index: usize| {
             words.is_any(index, &["procedure", "function"])
-                && (words.tokens[index].gap == Gap::Line || words.is_mark(index - 1, b';'))
+                && (words.tokens[index].gap == Gap::Line
+                    || words.is_mark(index - 1, b';')
+                    || words.is_any_before(index, &["is", "as"]))
                 && words.name(index + 1).is_some()
         };
         let mut starts: Vec<usize> = (head.name.end..tokens.end)

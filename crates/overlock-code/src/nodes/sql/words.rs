@@ -155,6 +155,13 @@ pub(super) fn is_built_in(word: &str) -> bool {
     is_one_of(word, BUILT_IN)
 }
 
+/// Whether a word is a whole statement by itself.
+pub(super) fn is_statement(word: &str) -> bool {
+    const STATEMENTS: &str = "abort begin break checkpoint commit continue end exit go leave null \
+        quit raise return rollback start throw";
+    is_one_of(word, STATEMENTS)
+}
+
 fn is_one_of(word: &str, words: &str) -> bool {
     words.split(' ').any(|one| one.eq_ignore_ascii_case(word))
 }

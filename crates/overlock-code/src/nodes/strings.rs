@@ -1,15 +1,13 @@
-//! Finds the SQL in the strings of C#.
+//! Finds the SQL in the strings of .NET.
 //!
 //! Where a member says that it calls a stored procedure, a string that is given to a call may be its
-//! name. A statement may be put together from several strings with `+`. What is put in between is not
-//! known, and becomes a variable.
+//! name. A statement may be put together from several strings with `+` or `&`. What is put in between
+//! is not known, and becomes a variable.
 
 use std::ops::Range;
 
-use tree_sitter::Node;
-
-use super::super::sql;
-use super::super::tree::Findings;
+use super::sql;
+use super::tree::Findings;
 use crate::classify::embedded::opens_statement;
 
 /// Strings that make one text.
@@ -30,12 +28,11 @@ pub(super) struct Strings {
 }
 
 /// What stands for a value that is not known.
-const HOLE: &str = "@x";
+pub(super) const HOLE: &str = "@x";
 
 impl Strings {
-    pub(super) fn add(&mut self, text: &str, node: Node<'_>) {
-        let span = node.byte_range();
-        let content = content(text, node);
+    /// Notes a literal of the text and what it says.
+    pub(super) fn add(&mut self, text: &str, span: Range<usize>, content: String) {
         // A string in a hole of another one is a part of what is not known there.
         if self
             .runs
@@ -94,61 +91,15 @@ fn joined(text: &str, end: usize, start: usize) -> Option<&'static str> {
     let between = text
         .get(end..start)
         .filter(|between| between.len() <= LONGEST)?;
-    let between = between.trim();
-    if between == "+" {
+    // In Visual Basic a line that goes on may say so.
+    let is_joint = |c: char| c.is_whitespace() || c == '_';
+    let between = between.trim_matches(is_joint);
+    if matches!(between, "+" | "&") {
         return Some("");
     }
-    let value = between.strip_prefix('+')?.strip_suffix('+')?;
-    (!value.contains([';', '{', '}'])).then_some(HOLE)
-}
-
-/// What a string says, as far as SQL has to know.
-fn content(text: &str, node: Node<'_>) -> String {
-    let literal = text.get(node.byte_range()).unwrap_or_default();
-    match node.kind() {
-        "string_literal" => unescaped(literal.trim_matches('"')),
-        "verbatim_string_literal" => {
-            let inside = literal.trim_start_matches('@');
-            let inside = inside.strip_prefix('"').unwrap_or(inside);
-            inside
-                .strip_suffix('"')
-                .unwrap_or(inside)
-                .replace("\"\"", "\"")
-        }
-        "raw_string_literal" => literal.trim_matches('"').to_owned(),
-        _ => {
-            let mut content = String::new();
-            let mut cursor = node.walk();
-            let verbatim = literal[..literal.find('"').unwrap_or(0)].contains('@');
-            let raw = literal.trim_start_matches(['$', '@']).starts_with("\"\"\"");
-            for part in node.named_children(&mut cursor) {
-                let piece = text.get(part.byte_range()).unwrap_or_default();
-                match part.kind() {
-                    "interpolation" => content.push_str(HOLE),
-                    "string_content" if verbatim => content.push_str(&piece.replace("\"\"", "\"")),
-                    "string_content" if raw => content.push_str(piece),
-                    "string_content" => content.push_str(&unescaped(piece)),
-                    _ => {}
-                }
-            }
-            content
-        }
+    let value = between.strip_prefix(['+', '&'])?.strip_suffix(['+', '&'])?;
+    match value.trim_matches(is_joint) {
+        "vbCrLf" | "vbNewLine" | "vbLf" | "Environment.NewLine" => Some("\n"),
+        value => (!value.contains([';', '{', '}'])).then_some(HOLE),
     }
-}
-
-fn unescaped(piece: &str) -> String {
-    let mut out = String::with_capacity(piece.len());
-    let mut characters = piece.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => match characters.next() {
-                Some('n' | 'r') => out.push('\n'),
-                Some('t') => out.push(' '),
-                Some(other) => out.push(other),
-                None => {}
-            },
-            other => out.push(other),
-        }
-    }
-    out
 }
