@@ -78,6 +78,7 @@ fn shop(answers: &[&str]) -> Place {
         hash: "1",
         nodes: &nodes,
         mentions: &mentions,
+        imports: &[],
     };
     place.store.put_files("shop", &[file]).expect("it is kept");
     place.store.resolve("shop").expect("it is resolved");
