@@ -28,6 +28,9 @@ const MOST_NODES: usize = 100_000;
 /// Nor is its text longer than this, with its aliases followed.
 const MOST_EXPANDED_BYTES: usize = 8 << 20;
 
+/// Up to here a float that looks whole is exactly the number that was written.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A value in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
@@ -168,8 +171,6 @@ pub(crate) fn number(text: &str) -> Option<Number> {
         }
     }
     let float: f64 = written.parse().ok()?;
-    // Up to here a float that looks whole is exactly the number that was written.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
     if float.fract() == 0.0 && float.abs() < EXACT {
         return Some((float as i64).into());
@@ -529,6 +530,18 @@ fn syntax(error: &ScanError, text: &str, report: &mut Report<'_>) {
                 .to_owned(),
             "close the quote, or put this line under the text it belongs to",
         ),
+        ErrorKind::InvalidTrailingSingleQuotedScalar => (
+            "the text ended at the quote before this".to_owned(),
+            "inside of single quotes a quote is written twice: `'it''s'`",
+        ),
+        ErrorKind::InvalidTrailingDoubleQuotedScalar => (
+            "the text ended at the quote before this".to_owned(),
+            "inside of double quotes a quote is written `\\\"`",
+        ),
+        ErrorKind::MisplacedFlowCollectionEnd => (
+            "this bracket was never opened".to_owned(),
+            "take it out, or put the text into quotes",
+        ),
         ErrorKind::UnclosedFlowCollection { open } => (
             format!("`{open}` is never closed"),
             "close it, or put the text into quotes",
@@ -541,7 +554,7 @@ fn syntax(error: &ScanError, text: &str, report: &mut Report<'_>) {
         | ErrorKind::InvalidColonPlacement
         | ErrorKind::InvalidMappingValueWhitespace => (
             "a `:` stands where no key is".to_owned(),
-            "put a text that has `: ` in it into quotes, and begin each key on a line of its own",
+            "a key has as many spaces before it as those beside it, and a text with `: ` in it has quotes",
         ),
         ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (
             "this is no `key: value`".to_owned(),
@@ -599,6 +612,8 @@ fn tab_near(error: &ScanError, text: &str, offset: usize) -> Option<usize> {
     let before = rest.len() - rest.trim_start_matches([' ', '\t']).len();
     // Whatever the parser calls it, a tab before a line is what is wrong with it.
     let within = rest[..before].find('\t');
-    let within = within.or_else(|| rest.find('\t').filter(|_| is_tab));
-    within.map(|at| line + at)
+    let later = || text[offset..].find('\t').map(|at| offset + at);
+    within
+        .map(|at| line + at)
+        .or_else(|| later().filter(|_| is_tab))
 }
