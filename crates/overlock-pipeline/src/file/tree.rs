@@ -22,6 +22,9 @@ const MOST_BYTES: usize = 1 << 20;
 /// It is not nested deeper than this.
 const MOST_DEPTH: usize = 64;
 
+/// No map has more keys: they are looked for one by one.
+const MOST_KEYS: usize = 1000;
+
 /// It does not hold more, with its aliases followed.
 const MOST_NODES: usize = 100_000;
 
@@ -295,7 +298,7 @@ impl Builder<'_, '_> {
                     depth: 0,
                 };
                 self.grow(1, bytes, &anchored.node.span.clone())?;
-                self.put(anchored, anchor);
+                self.put(anchored, anchor)?;
             }
             Event::SequenceStart(_, anchor, list_tag) => {
                 if list_tag.is_some() {
@@ -321,7 +324,7 @@ impl Builder<'_, '_> {
                     bytes: open.bytes,
                     depth: open.depth,
                 };
-                self.put(anchored, open.anchor);
+                self.put(anchored, open.anchor)?;
             }
             Event::Alias(anchor) => self.follow(anchor, span)?,
             Event::UnresolvedAlias(name) => {
@@ -332,7 +335,7 @@ impl Builder<'_, '_> {
                     format!("no anchor `&{}` stands before this", clipped(&name)),
                     help,
                 );
-                self.put(broken(span), 0);
+                self.put(broken(span), 0)?;
             }
             _ => {}
         }
@@ -415,12 +418,11 @@ impl Builder<'_, '_> {
             bytes,
             depth,
         };
-        self.put(copy, 0);
-        Some(())
+        self.put(copy, 0)
     }
 
-    /// Puts a value that is whole into what is open.
-    fn put(&mut self, value: Anchored, anchor: usize) {
+    /// Puts a value that is whole into what is open; nothing comes back if there is no going on.
+    fn put(&mut self, value: Anchored, anchor: usize) -> Option<()> {
         if let Some(open) = self.open.last_mut() {
             open.nodes += value.nodes;
             open.bytes += value.bytes;
@@ -435,19 +437,19 @@ impl Builder<'_, '_> {
         };
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
-            return;
+            return Some(());
         };
         let entries = match &mut open.kind {
             Kind::List(items) => {
                 items.push(node);
-                return;
+                return Some(());
             }
             Kind::Map(entries) => entries,
-            _ => return,
+            _ => return Some(()),
         };
         if open.skips {
             open.skips = false;
-            return;
+            return Some(());
         }
         if let Some((key, key_span)) = open.key.take() {
             entries.push(Entry {
@@ -455,7 +457,7 @@ impl Builder<'_, '_> {
                 key_span,
                 value: node,
             });
-            return;
+            return Some(());
         }
         let Kind::Scalar { text, .. } = node.kind else {
             open.skips = true;
@@ -466,7 +468,7 @@ impl Builder<'_, '_> {
                     "if this is a value with `{` or `[` at its beginning, put it into quotes",
                 );
             }
-            return;
+            return Some(());
         };
         if text == "<<" {
             open.skips = true;
@@ -475,7 +477,7 @@ impl Builder<'_, '_> {
                 "merge keys (`<<`) are not used in pipelines",
                 "write out the fields, or repeat one value by `*alias`",
             );
-            return;
+            return Some(());
         }
         if let Some(first) = open.keys.get(&text) {
             open.skips = true;
@@ -485,10 +487,19 @@ impl Builder<'_, '_> {
                 format!("`{}` is there already, in line {line}", clipped(&text)),
                 "take one of them out",
             );
-            return;
+            return Some(());
+        }
+        if open.keys.len() >= MOST_KEYS {
+            self.report.error(
+                node.span,
+                format!("a map has more than {MOST_KEYS} keys"),
+                "no pipeline needs more than a few",
+            );
+            return None;
         }
         open.keys.insert(text.clone(), node.span.start);
         open.key = Some((text, node.span));
+        Some(())
     }
 }
 
