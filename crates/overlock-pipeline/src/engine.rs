@@ -223,8 +223,8 @@ pub async fn run(
         }
         .told(recording.id().as_str(), trace.len() + 1, told);
         at = match performed {
+            Ok(_) if step.end => None,
             Ok(Next::To(target)) => Some(target),
-            Ok(Next::Onward) if step.end => None,
             Ok(Next::Onward) => step.next.clone(),
             Err(error) => {
                 // What the step had told so far may be what explains it.

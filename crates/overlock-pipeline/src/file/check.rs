@@ -135,8 +135,9 @@ impl<'n> Check<'_, 'n, '_> {
             steps: steps?,
         };
         // Ways that lead nowhere say nothing about what is meant.
-        if !self.report.has_errors() {
-            check_windows(&pipeline, &nodes, prompts, self.options, self.report);
+        let is_sound = !self.report.has_errors();
+        check_windows(&pipeline, &nodes, prompts, self.options, self.report);
+        if is_sound {
             doubts(&pipeline, &nodes, self.report);
         }
         Some(pipeline)
@@ -316,20 +317,18 @@ impl<'n> Check<'_, 'n, '_> {
     /// as far as its keys tell.
     fn check_targets(&mut self, draft: &Draft<'n>, ids: &[&str]) {
         let mut targets: Vec<(Vec<String>, &str)> = Vec::new();
-        match &draft.action {
-            Some(action) => {
-                let named = action.targets().into_iter();
-                targets.extend(named.map(|target| (target.place.0, target.step)));
-                targets.extend(named_step(draft.node, "next"));
-            }
-            None => {
-                let keys = draft.node.entries().iter().map(|entry| entry.key.as_str());
-                let leads = |key: &&str| {
-                    key.starts_with("on_") || matches!(*key, "next" | "target_step_id")
-                };
-                let named = keys.filter(leads);
-                targets.extend(named.filter_map(|key| named_step(draft.node, key)));
-            }
+        if let Some(action) = &draft.action {
+            let named = action.targets().into_iter();
+            targets.extend(named.map(|target| (target.place.0, target.step)));
+            targets.extend(named_step(draft.node, "next"));
+        } else {
+            let keys = draft.node.entries().iter().map(|entry| entry.key.as_str());
+            let leads =
+                |key: &&str| key.starts_with("on_") || matches!(*key, "next" | "target_step_id");
+            targets.extend(
+                keys.filter(leads)
+                    .filter_map(|key| named_step(draft.node, key)),
+            );
         }
         for (place, step) in targets {
             if ids.contains(&step) || step.is_empty() {
@@ -337,7 +336,12 @@ impl<'n> Check<'_, 'n, '_> {
             }
             let span = span_of(draft.node, &place);
             let message = format!("no step is called `{}`", clipped(step));
-            self.report.error(span, message, meant(step, ids));
+            let help = if self.report.is_full() {
+                String::new()
+            } else {
+                meant(step, ids)
+            };
+            self.report.error(span, message, help);
         }
     }
 
@@ -361,7 +365,7 @@ impl<'n> Check<'_, 'n, '_> {
         let mut findings = Findings::of(node);
         action.check(&mut findings);
         findings.tell(self.report);
-        let Some(Value::Object(_)) = self.settings_node.map(Node::to_value) else {
+        let Some(Kind::Map(_)) = self.settings_node.map(|node| &node.kind) else {
             return;
         };
         for (place, name) in action.settings() {
@@ -491,11 +495,14 @@ impl<'n> Check<'_, 'n, '_> {
 
     /// A setting that nobody names is a mistake.
     fn check_unknown_settings(&mut self, drafts: &[Draft<'_>]) {
+        if drafts.is_empty() {
+            return;
+        }
         let own = judge(Part::Settings);
         let mut names = own.keys(&[]);
         let keys = drafts.iter().flat_map(|draft| draft.node.entries());
-        let named = keys.filter(|entry| entry.key.ends_with("_from_settings"));
-        names.extend(named.filter_map(|entry| entry.value.text()));
+        let naming = keys.filter(|entry| entry.key.ends_with("_from_settings"));
+        names.extend(naming.filter_map(|entry| entry.value.text()));
         let unknown: Vec<String> = self
             .settings
             .keys()
@@ -504,7 +511,8 @@ impl<'n> Check<'_, 'n, '_> {
             .collect();
         for name in unknown {
             let message = format!("no step names the setting `{}`", clipped(&name));
-            let help = match nearest(&name, names.iter().copied()) {
+            let all = names.iter().copied().filter(|_| !self.report.is_full());
+            let help = match nearest(&name, all) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => "take it out, or name it in a step by `…_from_settings`".to_owned(),
             };

@@ -27,9 +27,9 @@ pub(super) fn doubts(pipeline: &Pipeline, nodes: &[&Node], report: &mut Report<'
     };
     doubts.never_reached();
     doubts.endless();
-    for place in 0..steps.len() {
+    for (place, step) in steps.iter().enumerate() {
         doubts.next_never_taken(place);
-        match &steps[place].action {
+        match &step.action {
             Action::FetchNodeTexts(fetch) => doubts.fetches_too_much(place, fetch.budget_tokens),
             Action::ManageContextBudget(manage) => doubts.guards_nothing(place, manage),
             Action::Send(send) => doubts.never_taken(place, &send.target_step_id),

@@ -187,14 +187,17 @@ impl Place<'_> {
             ValidationErrorKind::ExclusiveMinimum { limit } => {
                 must(format!("more than {}", grouped(limit)))
             }
-            ValidationErrorKind::MinLength { .. }
-            | ValidationErrorKind::MinItems { .. }
-            | ValidationErrorKind::MinProperties { .. } => (
+            ValidationErrorKind::MinLength { .. } => {
+                let about = self.judge.description(&self.path).unwrap_or_default();
+                let about = lower_first(about.trim_end_matches('.'));
+                (
+                    format!("{name} is empty"),
+                    format!("give it a value: {about}"),
+                )
+            }
+            ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MinProperties { .. } => (
                 format!("{name} is empty"),
-                self.judge
-                    .description(&self.path)
-                    .map(|about| format!("it says: {}", lower_first(about.trim_end_matches('.'))))
-                    .unwrap_or_default(),
+                "put at least one into it".to_owned(),
             ),
             ValidationErrorKind::MaxItems { limit } => {
                 (format!("{name} has more than {limit} items"), String::new())
@@ -219,7 +222,12 @@ impl Place<'_> {
         };
         if instance.is_null() {
             let message = format!("{name} has no value");
-            return (message, "give it one, or leave it out".to_owned());
+            let help = if self.judge.is_needed(&self.path) {
+                "give it one"
+            } else {
+                "give it one, or leave it out"
+            };
+            return (message, help.to_owned());
         }
         if let Some(told) = self.mistaken(*expected) {
             return told;

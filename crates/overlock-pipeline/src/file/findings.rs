@@ -63,13 +63,13 @@ impl Problem {
             .path(file.as_str())
             .line_start(self.line)
             .annotation(AnnotationKind::Primary.span(mark));
-        let rendered = renderer.render(&[title.element(snippet).elements(help)]);
+        let whole = renderer.render(&[title.element(snippet).elements(help)]);
         if shown_column == self.column {
-            return rendered;
+            return whole;
         }
         // Of a long line only a part is given to the renderer, which counts the columns in it. The
         // place stands after the message, which has no line of its own.
-        let (message, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
+        let (message, rest) = whole.split_once('\n').unwrap_or((&whole, ""));
         let place = |column| format!("{file}:{}:{column}", self.line);
         let rest = rest.replacen(&place(shown_column), &place(self.column), 1);
         format!("{message}\n{rest}")
@@ -220,6 +220,11 @@ impl<'t> Report<'t> {
             message,
             help,
         });
+    }
+
+    /// Whether so much was found that looking for what was meant is not worth its time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() > MOST_PROBLEMS
     }
 
     pub(crate) fn has_errors(&self) -> bool {

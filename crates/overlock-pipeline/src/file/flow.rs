@@ -42,6 +42,8 @@ pub(super) fn always_chooses(action: &Action) -> bool {
 /// Steps by their places in the file, and where each of them can lead.
 pub(super) struct Flow {
     out: Vec<Vec<usize>>,
+    /// The same ways, backwards.
+    into: Vec<Vec<usize>>,
 }
 
 impl Flow {
@@ -55,7 +57,14 @@ impl Flow {
             let ways = ways(step).into_iter();
             ways.filter_map(|way| places.get(way.to).copied()).collect()
         });
-        Self { out: out.collect() }
+        let out: Vec<Vec<usize>> = out.collect();
+        let mut into = vec![Vec::new(); out.len()];
+        for (place, ways) in out.iter().enumerate() {
+            for to in ways {
+                into[*to].push(place);
+            }
+        }
+        Self { out, into }
     }
 
     /// Which steps are among these, or come after one of them.
@@ -88,26 +97,13 @@ impl Flow {
                 continue;
             };
             // One knot is told once, however many ways lead around in it.
-            let ahead = self.ahead(place, may);
-            for (other, is_ahead) in ahead.iter().enumerate() {
-                seen[other] |= *is_ahead && self.ahead(other, may)[place];
+            let (ahead, behind) = (walk(&self.out, place, may), walk(&self.into, place, may));
+            for (seen, (ahead, behind)) in seen.iter_mut().zip(ahead.iter().zip(behind)) {
+                *seen |= *ahead && behind;
             }
             cycles.push(cycle);
         }
         cycles
-    }
-
-    fn ahead(&self, place: usize, may: &[bool]) -> Vec<bool> {
-        let mut ahead = vec![false; self.out.len()];
-        let mut waiting = vec![place];
-        while let Some(place) = waiting.pop() {
-            for next in &self.out[place] {
-                if may[*next] && !std::mem::replace(&mut ahead[*next], true) {
-                    waiting.push(*next);
-                }
-            }
-        }
-        ahead
     }
 
     /// The shortest way from a step back to it.
@@ -132,4 +128,18 @@ impl Flow {
         }
         None
     }
+}
+
+/// The steps that these ways lead to from one of them, over those alone that may be on it.
+fn walk(ways: &[Vec<usize>], start: usize, may: &[bool]) -> Vec<bool> {
+    let mut found = vec![false; ways.len()];
+    let mut waiting = vec![start];
+    while let Some(place) = waiting.pop() {
+        for next in &ways[place] {
+            if may[*next] && !std::mem::replace(&mut found[*next], true) {
+                waiting.push(*next);
+            }
+        }
+    }
+    found
 }

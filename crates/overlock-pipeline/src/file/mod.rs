@@ -17,6 +17,9 @@ mod window;
 mod flow;
 mod graph;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};

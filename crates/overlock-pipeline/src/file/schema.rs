@@ -95,6 +95,16 @@ impl Judge {
         self.at(path)?.get("description")?.as_str()
     }
 
+    /// Whether what is at this place cannot be left out.
+    pub(super) fn is_needed(&self, path: &[String]) -> bool {
+        let Some((name, holder)) = path.split_last() else {
+            return true;
+        };
+        let needed = self.at(holder).and_then(|schema| schema.get("required"));
+        let needed = needed.and_then(Value::as_array);
+        needed.is_some_and(|needed| needed.iter().any(|needed| needed == name))
+    }
+
     fn at(&self, path: &[String]) -> Option<&Value> {
         path.iter().try_fold(&self.schema, |schema, name| {
             let named = schema.get("properties").and_then(|keys| keys.get(name));
@@ -261,6 +271,10 @@ fn tidy(schema: &mut Value) {
             without_null(members);
             flatten_choices(members);
             bound(members);
+            // A comment is broken where a line of source ends; what it says is one line.
+            if let Some(Value::String(about)) = members.get_mut("description") {
+                *about = about.split_whitespace().collect::<Vec<_>>().join(" ");
+            }
             for (key, value) in members.iter_mut() {
                 if key != "default" && key != "enum" {
                     tidy(value);

@@ -22,11 +22,17 @@ const MOST_BYTES: usize = 1 << 20;
 /// It is not nested deeper than this.
 const MOST_DEPTH: usize = 64;
 
+/// No map has more keys: they are looked for one by one.
+const MOST_KEYS: usize = 1000;
+
 /// It does not hold more, with its aliases followed.
 const MOST_NODES: usize = 100_000;
 
 /// Nor is its text longer than this, with its aliases followed.
 const MOST_EXPANDED_BYTES: usize = 8 << 20;
+
+/// Up to here a float that looks whole is exactly the number that was written.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A value in the file.
 #[derive(Clone, Debug)]
@@ -168,8 +174,6 @@ pub(crate) fn number(text: &str) -> Option<Number> {
         }
     }
     let float: f64 = written.parse().ok()?;
-    // Up to here a float that looks whole is exactly the number that was written.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
     if float.fract() == 0.0 && float.abs() < EXACT {
         return Some((float as i64).into());
@@ -294,7 +298,7 @@ impl Builder<'_, '_> {
                     depth: 0,
                 };
                 self.grow(1, bytes, &anchored.node.span.clone())?;
-                self.put(anchored, anchor);
+                self.put(anchored, anchor)?;
             }
             Event::SequenceStart(_, anchor, list_tag) => {
                 if list_tag.is_some() {
@@ -320,7 +324,7 @@ impl Builder<'_, '_> {
                     bytes: open.bytes,
                     depth: open.depth,
                 };
-                self.put(anchored, open.anchor);
+                self.put(anchored, open.anchor)?;
             }
             Event::Alias(anchor) => self.follow(anchor, span)?,
             Event::UnresolvedAlias(name) => {
@@ -331,7 +335,7 @@ impl Builder<'_, '_> {
                     format!("no anchor `&{}` stands before this", clipped(&name)),
                     help,
                 );
-                self.put(broken(span), 0);
+                self.put(broken(span), 0)?;
             }
             _ => {}
         }
@@ -414,12 +418,11 @@ impl Builder<'_, '_> {
             bytes,
             depth,
         };
-        self.put(copy, 0);
-        Some(())
+        self.put(copy, 0)
     }
 
-    /// Puts a value that is whole into what is open.
-    fn put(&mut self, value: Anchored, anchor: usize) {
+    /// Puts a value that is whole into what is open; nothing comes back if there is no going on.
+    fn put(&mut self, value: Anchored, anchor: usize) -> Option<()> {
         if let Some(open) = self.open.last_mut() {
             open.nodes += value.nodes;
             open.bytes += value.bytes;
@@ -434,19 +437,19 @@ impl Builder<'_, '_> {
         };
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
-            return;
+            return Some(());
         };
         let entries = match &mut open.kind {
             Kind::List(items) => {
                 items.push(node);
-                return;
+                return Some(());
             }
             Kind::Map(entries) => entries,
-            _ => return,
+            _ => return Some(()),
         };
         if open.skips {
             open.skips = false;
-            return;
+            return Some(());
         }
         if let Some((key, key_span)) = open.key.take() {
             entries.push(Entry {
@@ -454,7 +457,7 @@ impl Builder<'_, '_> {
                 key_span,
                 value: node,
             });
-            return;
+            return Some(());
         }
         let Kind::Scalar { text, .. } = node.kind else {
             open.skips = true;
@@ -465,7 +468,7 @@ impl Builder<'_, '_> {
                     "if this is a value with `{` or `[` at its beginning, put it into quotes",
                 );
             }
-            return;
+            return Some(());
         };
         if text == "<<" {
             open.skips = true;
@@ -474,7 +477,7 @@ impl Builder<'_, '_> {
                 "merge keys (`<<`) are not used in pipelines",
                 "write out the fields, or repeat one value by `*alias`",
             );
-            return;
+            return Some(());
         }
         if let Some(first) = open.keys.get(&text) {
             open.skips = true;
@@ -484,10 +487,19 @@ impl Builder<'_, '_> {
                 format!("`{}` is there already, in line {line}", clipped(&text)),
                 "take one of them out",
             );
-            return;
+            return Some(());
+        }
+        if open.keys.len() >= MOST_KEYS {
+            self.report.error(
+                node.span,
+                format!("a map has more than {MOST_KEYS} keys"),
+                "no pipeline needs more than a few",
+            );
+            return None;
         }
         open.keys.insert(text.clone(), node.span.start);
         open.key = Some((text, node.span));
+        Some(())
     }
 }
 
@@ -529,6 +541,18 @@ fn syntax(error: &ScanError, text: &str, report: &mut Report<'_>) {
                 .to_owned(),
             "close the quote, or put this line under the text it belongs to",
         ),
+        ErrorKind::InvalidTrailingSingleQuotedScalar => (
+            "the text ended at the quote before this".to_owned(),
+            "inside of single quotes a quote is written twice: `'it''s'`",
+        ),
+        ErrorKind::InvalidTrailingDoubleQuotedScalar => (
+            "the text ended at the quote before this".to_owned(),
+            "inside of double quotes a quote is written `\\\"`",
+        ),
+        ErrorKind::MisplacedFlowCollectionEnd => (
+            "this bracket was never opened".to_owned(),
+            "take it out, or put the text into quotes",
+        ),
         ErrorKind::UnclosedFlowCollection { open } => (
             format!("`{open}` is never closed"),
             "close it, or put the text into quotes",
@@ -541,7 +565,7 @@ fn syntax(error: &ScanError, text: &str, report: &mut Report<'_>) {
         | ErrorKind::InvalidColonPlacement
         | ErrorKind::InvalidMappingValueWhitespace => (
             "a `:` stands where no key is".to_owned(),
-            "put a text that has `: ` in it into quotes, and begin each key on a line of its own",
+            "a key has as many spaces before it as those beside it, and a text with `: ` in it has quotes",
         ),
         ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (
             "this is no `key: value`".to_owned(),
@@ -599,6 +623,8 @@ fn tab_near(error: &ScanError, text: &str, offset: usize) -> Option<usize> {
     let before = rest.len() - rest.trim_start_matches([' ', '\t']).len();
     // Whatever the parser calls it, a tab before a line is what is wrong with it.
     let within = rest[..before].find('\t');
-    let within = within.or_else(|| rest.find('\t').filter(|_| is_tab));
-    within.map(|at| line + at)
+    let later = || text[offset..].find('\t').map(|at| offset + at);
+    within
+        .map(|at| line + at)
+        .or_else(|| later().filter(|_| is_tab))
 }

@@ -198,6 +198,34 @@ fn hostile_files_are_read_to_an_end() {
                 .collect::<String>()
         ),
         format!("{}: 1\n{}: 2", "x".repeat(400_000), "y".repeat(400_000)),
+        format!(
+            "pipeline:\n  settings: {{entry_step_id: s0}}\n  steps:\n{}",
+            (0..900)
+                .map(|step| {
+                    let routes: String = (0..40).map(|n| format!("r{n}: t{step}x{n}, ")).collect();
+                    format!("    - {{id: s{step}, action: route, on: x, routes: {{{routes}}}}}\n")
+                })
+                .collect::<String>()
+        ),
+        format!(
+            "pipeline:\n  settings: {{entry_step_id: s0}}\n  steps:\n{}",
+            (0..500)
+                .map(|pair| {
+                    let (one, other, next) = (2 * pair, 2 * pair + 1, (2 * pair + 2) % 1000);
+                    format!(
+                        "    - {{id: s{one}, action: finalize, next: s{other}}}\n    - {{id: s{other}, action: repeat_query_guard, on_ok: s{one}, on_repeat: s{}}}\n",
+                        next.max(one)
+                    )
+                })
+                .collect::<String>()
+        ),
+        format!(
+            "pipeline:\n  settings: {{entry_step_id: s0, {}}}\n  steps:\n{}",
+            (0..20_000).map(|n| format!("set{n}: 1, ")).collect::<String>(),
+            (0..1000)
+                .map(|n| format!("    - {{id: s{n}, action: loop_guard, max_turn_loops_from_settings: sat{n}, on_allow: s{n}, on_deny: s0}}\n"))
+                .collect::<String>()
+        ),
     ];
     for text in texts {
         check_laws(&text).expect("the laws hold");

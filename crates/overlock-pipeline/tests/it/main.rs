@@ -1,5 +1,11 @@
 //! Tests of pipelines through the door of the crate.
 
+#![expect(
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "a file is written as it reads, and no test is faster for it"
+)]
+
 // Helpers: a whole file, and the world it is checked in.
 mod given;
 

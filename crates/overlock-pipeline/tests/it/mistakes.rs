@@ -59,6 +59,7 @@ fn check_all(severity: Severity, mistakes: &[Mistake]) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn names_that_are_misspelt() {
     check_all(
         Severity::Error,
@@ -761,6 +762,12 @@ fn files_that_blow_up_are_refused() {
         reading(&deep).problems[0]
             .message
             .contains("deeper than 64 levels")
+    );
+    let wide: String = (0..1001).map(|n| format!("k{n}: 1\n")).collect();
+    assert!(
+        reading(&wide).problems[0]
+            .message
+            .contains("more than 1000 keys")
     );
     let large = "#".repeat((1 << 20) + 1);
     assert!(
