@@ -190,6 +190,7 @@ impl Taken {
     }
 
     /// Records that the run begins.
+    #[expect(clippy::missing_panics_doc, reason = "what is recorded is plain data")]
     pub fn begin(
         &self,
         store: &Arc<dyn Store>,
@@ -267,6 +268,7 @@ impl Recording {
     }
 
     /// Keeps how the run ended.
+    #[expect(clippy::missing_panics_doc, reason = "an outcome is plain data")]
     pub fn end(&self, at: u64, outcome: &Outcome) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome).expect("an outcome is plain data");
         self.store.end(&self.claim, at, &outcome)

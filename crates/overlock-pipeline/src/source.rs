@@ -224,16 +224,6 @@ impl<'a> Field<'a> {
             }
             Self::Known(field) => field,
         };
-        fn to<T: serde::de::DeserializeOwned + Default>(
-            place: &mut T,
-            value: Value,
-        ) -> Result<(), String> {
-            *place = match value {
-                Value::Null => T::default(),
-                value => serde_json::from_value(value).map_err(|error| error.to_string())?,
-            };
-            Ok(())
-        }
         match field {
             "user_question" => to(&mut state.user_question, value),
             "session_id" => to(&mut state.session_id, value),
@@ -251,6 +241,15 @@ impl<'a> Field<'a> {
             _ => Err("it is kept by the engine".to_owned()),
         }
     }
+}
+
+/// Sets a field to a value; nothing clears it.
+fn to<T: serde::de::DeserializeOwned + Default>(place: &mut T, value: Value) -> Result<(), String> {
+    *place = match value {
+        Value::Null => T::default(),
+        value => serde_json::from_value(value).map_err(|error| error.to_string())?,
+    };
+    Ok(())
 }
 
 /// A field of the last response, read as JSON; dots lead into objects.

@@ -98,6 +98,14 @@ impl Models for OneModel<'_> {
     }
 }
 
+/// A step that says more.
+pub(crate) fn with(mut step: Value, more: Value) -> Value {
+    if let (Value::Object(step), Value::Object(more)) = (&mut step, more) {
+        step.extend(more);
+    }
+    step
+}
+
 /// A step as a file would write it.
 pub(crate) fn step(config: Value) -> Step {
     let Value::Object(mut config) = config else {

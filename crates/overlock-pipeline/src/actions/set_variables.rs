@@ -132,7 +132,6 @@ fn wipes(field: Field<'_>, was: &Value, state: &State, rule: &SetRule) -> bool {
 
 fn transformed(value: Value, transform: Transform) -> Value {
     match (transform, value) {
-        (Transform::Copy, value) => value,
         (Transform::Clear, _) | (Transform::ParseJson, Value::Null) => Value::Null,
         (Transform::ToList | Transform::ToContextBlocks | Transform::SplitLines, Value::Null) => {
             Value::Array(Vec::new())
@@ -148,7 +147,7 @@ fn transformed(value: Value, transform: Transform) -> Value {
             lines.map(Value::from).collect()
         }
         (Transform::ParseJson, Value::String(text)) => crate::source::tolerant_json(&text),
-        (Transform::ParseJson, value) => value,
+        (Transform::Copy | Transform::ParseJson, value) => value,
         (Transform::ToContextBlocks, value) => {
             let blocks = match value {
                 Value::Array(items) => items,

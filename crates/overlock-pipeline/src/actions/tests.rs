@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::engine::{Ended, Outcome};
 use crate::state::{Mail, Role, State, Turn};
-use crate::testing::{BEGAN_AT, Place, pipeline};
+use crate::testing::{BEGAN_AT, Place, pipeline, with};
 
 /// Runs one step, with two more that it may lead to.
 fn perform(place: &Place, settings: Value, step: Value, state: State) -> Ended {
@@ -272,7 +272,7 @@ fn a_guard_lets_a_run_pass_so_many_times() {
     );
 }
 
-fn setting(rules: Value, state: State) -> Ended {
+fn setting(rules: &Value, state: State) -> Ended {
     let step = json!({ "action": "set_variables", "rules": rules });
     perform(&Place::new(&[]), json!({}), step, state)
 }
@@ -281,7 +281,7 @@ fn setting(rules: Value, state: State) -> Ended {
 fn variables_are_set_by_rules_and_transforms() {
     let check = |response: &str, transform: &str, expected: Value| {
         let rules = json!([{ "set": "variables.x", "from": "last_model_response", "transform": transform }]);
-        let ended = setting(rules, said(response));
+        let ended = setting(&rules, said(response));
         assert_eq!(
             done(&ended).variables.get("x").unwrap_or(&Value::Null),
             &expected,
@@ -299,7 +299,7 @@ fn variables_are_set_by_rules_and_transforms() {
     check("  a ", "to_context_blocks", json!(["a"]));
     check("a", "clear", json!(null));
     let ended = setting(
-        json!([{ "set": "user_question", "value": "why?" }]),
+        &json!([{ "set": "user_question", "value": "why?" }]),
         State::default(),
     );
     assert_eq!(done(&ended).user_question, "why?");
@@ -311,7 +311,7 @@ fn variables_are_set_all_or_none() {
         { "set": "variables.x", "value": 1 },
         { "set": "context_blocks", "value": { "no": "list" } },
     ]);
-    let ended = setting(rules, State::default());
+    let ended = setting(&rules, State::default());
     assert!(
         error(&ended).starts_with("`context_blocks` cannot be set to that"),
         "{}",
@@ -325,7 +325,7 @@ fn an_empty_summary_is_a_warning() {
     let mut state = said("  \n");
     state.context_blocks = vec!["much".to_owned()];
     let rules = json!([{ "set": "context_blocks", "from": "last_model_response", "transform": "to_context_blocks" }]);
-    let ended = setting(rules, state);
+    let ended = setting(&rules, state);
     assert_eq!(done(&ended).context_blocks, Vec::<String>::new());
     assert_eq!(
         ended.trace[0]["warnings"],
@@ -538,11 +538,10 @@ fn the_answer_is_kept_nowhere_if_nobody_wants_it() {
 }
 
 fn call(more: Value) -> Value {
-    let mut step = json!({ "action": "call_model", "prompt": "Be kind." });
-    for (key, value) in more.as_object().expect("it is an object") {
-        step[key] = value.clone();
-    }
-    step
+    with(
+        json!({ "action": "call_model", "prompt": "Be kind." }),
+        more,
+    )
 }
 
 fn messages(place: &Place) -> Value {

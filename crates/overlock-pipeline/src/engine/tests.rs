@@ -1,20 +1,16 @@
 //! Runs from their first step to their end, and those that stop on the way.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::file::Pipeline;
 use crate::state::{Mail, State};
-use crate::testing::{Place, pipeline};
+use crate::testing::{Place, pipeline, with};
 
-fn set(id: &str, name: &str, more: serde_json::Value) -> serde_json::Value {
-    let mut step = json!({
-        "id": id, "action": "set_variables", "rules": [{ "set": format!("variables.{name}"), "value": 1 }],
-    });
-    for (key, value) in more.as_object().expect("it is an object") {
-        step[key] = value.clone();
-    }
-    step
+fn set(id: &str, name: &str, more: Value) -> Value {
+    let rules = json!([{ "set": format!("variables.{name}"), "value": 1 }]);
+    let step = json!({ "id": id, "action": "set_variables", "rules": rules });
+    with(step, more)
 }
 
 fn mail(target: &str, topic: &str) -> Mail {

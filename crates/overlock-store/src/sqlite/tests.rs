@@ -329,8 +329,10 @@ fn a_store_of_the_fourth_version_keeps_its_nodes_and_learns_its_folder() {
     put_order(&*open(&at(&folder), Access::Make).expect("a store")).expect("it is kept");
     let connection = Connection::open(path(&folder)).expect("a file");
     connection
-        .execute_batch("ALTER TABLE repositories DROP COLUMN folder; \
-             ALTER TABLE files DROP COLUMN imports; PRAGMA user_version = 4")
+        .execute_batch(
+            "ALTER TABLE repositories DROP COLUMN folder; \
+             ALTER TABLE files DROP COLUMN imports; PRAGMA user_version = 4",
+        )
         .expect("as it was");
     drop(connection);
     let reader = open(&at(&folder), Access::Read).expect("it can be read");

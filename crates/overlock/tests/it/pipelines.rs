@@ -117,15 +117,12 @@ fn answer(stream: TcpStream, script: &Mutex<Script>) {
             Some(cut) => (cut.to_owned(), "length"),
             None => (reply, "stop"),
         };
-        let mut events = String::new();
-        for chunk in [
+        let chunks = [
             json!({ "choices": [{ "index": 0, "delta": { "role": "assistant", "content": text } }] }),
             json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] }),
             json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 20 } }),
-        ] {
-            events.push_str(&format!("data: {chunk}\n\n"));
-        }
-        events.push_str("data: [DONE]\n\n");
+        ];
+        let events = chunks.map(|chunk| format!("data: {chunk}\n\n")).concat() + "data: [DONE]\n\n";
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
             events.len()

@@ -8,7 +8,7 @@ use super::rules::share_of;
 use crate::context::joined;
 use crate::engine::{Ended, Outcome};
 use crate::state::{Mail, NodeText, State};
-use crate::testing::{Place, Words, pipeline};
+use crate::testing::{Place, Words, pipeline, with};
 
 const SQL: &str = "SELECT a, b -- the first two of them are of use\nFROM t\nWHERE c = 1";
 const CSHARP: &str = "public class Cart\n{\n    // It is the sum of all that is in there.\n    public int Total() { return 1; }\n}";
@@ -32,13 +32,10 @@ fn state(context: &[&str], texts: &[NodeText]) -> State {
 
 /// A budget with more to say, of which both ways lead to an end.
 fn step(more: Value) -> Value {
-    let mut step = json!({
+    let step = json!({
         "id": "budget", "action": "manage_context_budget", "on_ok": "ok", "on_over": "over",
     });
-    for (key, value) in more.as_object().expect("it is an object") {
-        step[key] = value.clone();
-    }
-    step
+    with(step, more)
 }
 
 fn manage(max: u64, more: Value, state: State) -> Ended {
@@ -64,7 +61,7 @@ fn node(ended: &Ended) -> &Value {
     &ended.trace[0]["nodes"][0]
 }
 
-fn rules(rules: Value) -> Value {
+fn rules(rules: &Value) -> Value {
     json!({ "compact_code": { "rules": rules } })
 }
 
@@ -190,14 +187,14 @@ fn texts_that_fit_nowhere_are_a_misconfiguration() {
 #[test]
 fn what_fits_once_it_is_compacted_is_no_misconfiguration() {
     let comment = format!("-- {}\nSELECT a FROM t WHERE b = 1", "word ".repeat(30));
-    let always = rules(json!([{"language": "sql", "policy": "always"}]));
+    let always = rules(&json!([{"language": "sql", "policy": "always"}]));
     let ended = manage(30, always, state(&[], &[text("a", &comment)]));
     assert_eq!(way(&ended), "ok");
 }
 
 #[test]
 fn always_compacts_whatever_room_there_is() {
-    let always = rules(json!([{"language": "sql", "policy": "always"}]));
+    let always = rules(&json!([{"language": "sql", "policy": "always"}]));
     let ended = manage(1000, always, state(&[], &[text("a", SQL)]));
     let block = &ended.state.context_blocks[0];
     assert!(
@@ -211,7 +208,7 @@ fn always_compacts_whatever_room_there_is() {
 
 #[test]
 fn a_rule_for_dotnet_is_one_for_dotnet_with_sql_too() {
-    let always = rules(json!([{"language": "dotnet", "policy": "always"}]));
+    let always = rules(&json!([{"language": "dotnet", "policy": "always"}]));
     let with_sql = "// All of them, in the order in which they came to be.\nvar rows = connection.Query<Order>(\"SELECT * FROM Orders WHERE Id = @id\", new { id });";
     for code in [CSHARP, with_sql] {
         let ended = manage(1000, always.clone(), state(&[], &[text("a", code)]));
@@ -223,7 +220,7 @@ fn a_rule_for_dotnet_is_one_for_dotnet_with_sql_too() {
 #[test]
 fn no_rule_is_for_what_nobody_knows() {
     let always = rules(
-        json!([{"language": "dotnet", "policy": "always"}, {"language": "sql", "policy": "always"}]),
+        &json!([{"language": "dotnet", "policy": "always"}, {"language": "sql", "policy": "always"}]),
     );
     let ended = manage(
         1000,
@@ -245,7 +242,7 @@ fn a_threshold_is_passed_only_by_more_than_its_share() {
         ));
     let check = |max: u64, compacted: bool| {
         let threshold =
-            rules(json!([{"language": "sql", "policy": "threshold", "threshold": 0.4}]));
+            rules(&json!([{"language": "sql", "policy": "threshold", "threshold": 0.4}]));
         let ended = manage(max, threshold, state(&[&old], &[text("a", SQL)]));
         assert_eq!(node(&ended)["compacted"], compacted, "max {max}, raw {raw}");
         let reason = if compacted {
@@ -282,7 +279,7 @@ fn a_share_is_taken_as_it_was_written() {
 
 #[test]
 fn a_demand_compacts_once_and_is_used_up() {
-    let rule = rules(json!([{"language": "sql", "policy": "demand", "inbox_key": "compact_sql"}]));
+    let rule = rules(&json!([{"language": "sql", "policy": "demand", "inbox_key": "compact_sql"}]));
     let without = manage(1000, rule.clone(), state(&[], &[text("a", SQL)]));
     assert_eq!(node(&without)["compacted"], false);
     assert_eq!(node(&without)["reason"], "no_demand");
@@ -299,7 +296,7 @@ fn a_demand_compacts_once_and_is_used_up() {
 
 #[test]
 fn a_demand_comes_again_as_it_was_if_the_texts_do_not_fit() {
-    let rule = rules(json!([{"language": "sql", "policy": "demand", "inbox_key": "compact_sql"}]));
+    let rule = rules(&json!([{"language": "sql", "policy": "demand", "inbox_key": "compact_sql"}]));
     let mut before = state(&[&"word ".repeat(50)], &[text("a", SQL)]);
     let other = Mail {
         topic: "something_else".to_owned(),
@@ -317,7 +314,7 @@ fn a_demand_comes_again_as_it_was_if_the_texts_do_not_fit() {
 
 #[test]
 fn mail_for_another_step_demands_nothing() {
-    let rule = rules(json!([{"language": "sql", "policy": "demand", "inbox_key": "compact_sql"}]));
+    let rule = rules(&json!([{"language": "sql", "policy": "demand", "inbox_key": "compact_sql"}]));
     let mut before = state(&[], &[text("a", SQL)]);
     before.inbox.push(Mail {
         target_step_id: "ok".to_owned(),
@@ -333,7 +330,7 @@ fn the_first_rule_of_a_language_wins() {
         {"language": "sql", "policy": "demand", "inbox_key": "compact_sql"},
         {"language": "sql", "policy": "always"},
     ]);
-    let ended = manage(1000, rules(both), state(&[], &[text("a", SQL)]));
+    let ended = manage(1000, rules(&both), state(&[], &[text("a", SQL)]));
     assert_eq!(node(&ended)["policy"], "demand");
     assert_eq!(node(&ended)["compacted"], false);
 }
@@ -355,7 +352,7 @@ fn match_triggered_takes_the_first_rule_whose_condition_holds() {
 #[test]
 fn an_outline_is_made_where_a_rule_says_so() {
     let body = "public class Cart\n{\n    public int Total()\n    {\n        var sum = 0;\n        foreach (var line in lines) sum += line.Price;\n        return sum;\n    }\n}";
-    let rule = rules(json!([{"language": "dotnet", "policy": "always", "level": "outline"}]));
+    let rule = rules(&json!([{"language": "dotnet", "policy": "always", "level": "outline"}]));
     let ended = manage(1000, rule, state(&[], &[text("a", body)]));
     let block = &ended.state.context_blocks[0];
     assert!(
@@ -366,7 +363,7 @@ fn an_outline_is_made_where_a_rule_says_so() {
 
 #[test]
 fn what_does_not_shrink_is_left_as_it_is() {
-    let always = rules(json!([{"language": "sql", "policy": "always"}]));
+    let always = rules(&json!([{"language": "sql", "policy": "always"}]));
     let ended = manage(1000, always, state(&[], &[text("a", "SELECT 1")]));
     assert_eq!(node(&ended)["compacted"], false);
     assert_eq!(node(&ended)["reason"], "no_gain");
@@ -447,7 +444,7 @@ fn a_missing_budget_is_an_error() {
 
 #[test]
 fn the_trace_tells_all_of_it() {
-    let always = rules(json!([{"language": "sql", "policy": "always"}]));
+    let always = rules(&json!([{"language": "sql", "policy": "always"}]));
     let ended = manage(1000, always, state(&["old"], &[text("a", SQL)]));
     let event = &ended.trace[0];
     assert_eq!(event["event_type"], "MANAGE_CONTEXT_BUDGET");

@@ -17,7 +17,7 @@ use crate::upstream::{self, UpstreamSource};
 pub(super) struct Voices<'a> {
     config: &'a Config,
     can_prefill: bool,
-    voices: BTreeMap<String, Voice>,
+    by_model: BTreeMap<String, Voice>,
 }
 
 struct Voice {
@@ -64,14 +64,14 @@ impl<'a> Voices<'a> {
         Ok(Self {
             config,
             can_prefill,
-            voices,
+            by_model: voices,
         })
     }
 }
 
 impl Models for Voices<'_> {
     fn speaker(&self, model: &str) -> Result<Speaker<'_>, String> {
-        let Some(voice) = self.voices.get(model) else {
+        let Some(voice) = self.by_model.get(model) else {
             return Err("no step was known to ask it".to_owned());
         };
         let found = &voice.found;
