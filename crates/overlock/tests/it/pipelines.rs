@@ -11,7 +11,9 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::program::{Run, TemporaryFolder, command, overlock};
+use crate::program::{Run, TemporaryFolder, command, overlock, run};
+#[cfg(unix)]
+use crate::serve::collected;
 
 /// A model that gives one reply after the other, over HTTP, and keeps what it was asked. Who asks the
 /// same again is told the same again.
@@ -612,4 +614,41 @@ fn a_step_that_fails_says_so_and_can_be_taken_up() {
         (0, "Now."),
         "{resumed:?}"
     );
+}
+
+#[test]
+#[cfg(unix)]
+fn a_collector_gets_a_span_for_every_step_and_no_text() {
+    let shop = Shop::new("pipeline-traces");
+    let model = Model::replying(&["Nobody knows."]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    let endpoint = format!("http://{}", listener.local_addr().expect("it listens"));
+    let collecting = thread::spawn(move || collected(&listener));
+    let pipeline = example("answer_from_code.yaml");
+    let mut command = command(&[
+        "run",
+        &pipeline,
+        "--store",
+        &shop.store,
+        "--upstream",
+        &model.url,
+        "--question",
+        "who closes an order",
+    ]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
+    let run = run(&mut command, "");
+    assert_eq!(run.code, 0, "{run:?}");
+    let heard = collecting.join().expect("no panic");
+    assert!(heard.starts_with("POST /v1/traces "), "{heard}");
+    for told in [
+        "run answer_from_code",
+        "manage_context_budget manage_budget",
+        "overlock.decision",
+        "gen_ai.request.model",
+    ] {
+        assert!(heard.contains(told), "{told} in {heard}");
+    }
+    for text in ["who closes", "Nobody knows", "Orders.cs"] {
+        assert!(!heard.contains(text), "{text} in {heard}");
+    }
 }

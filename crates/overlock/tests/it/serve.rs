@@ -199,7 +199,7 @@ fn openai_is_taken_where_there_is_a_key_for_it() {
 }
 
 /// Says yes to the first who posts something; what that was.
-fn collected(listener: &TcpListener) -> String {
+pub(crate) fn collected(listener: &TcpListener) -> String {
     let (mut stream, _) = listener.accept().expect("a client");
     let mut heard = Vec::new();
     let mut piece = [0; 4096];
