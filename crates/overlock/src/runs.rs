@@ -127,6 +127,10 @@ pub(crate) fn unreadable(error: RunsError) -> Failure {
     match error {
         RunsError::Store(source) => failed(source),
         RunsError::Missing { id } => Failure::NoRun { id: id.to_string() },
+        RunsError::OfPipeline { id } => Failure::Usage {
+            message: format!("run `{id}` is a run of a pipeline"),
+            hint: format!("`overlock run --resume {id}` goes on with it"),
+        },
         RunsError::Damaged { id, source } => Failure::damaged_run(&id, &source),
         RunsError::Inconsistent { id, source } => Failure::damaged_run(&id, &source),
     }

@@ -3,6 +3,7 @@
 use overlock_budget::Plan;
 use overlock_json::{Base, Cut};
 use overlock_model::{Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step};
+use overlock_pipeline::Taken;
 use overlock_store::{RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -166,6 +167,12 @@ pub enum RunsError {
         /// The run.
         id: RunId,
     },
+    /// It is a run of a pipeline, which has other steps.
+    #[error("run `{id}` is a run of a pipeline")]
+    OfPipeline {
+        /// The run.
+        id: RunId,
+    },
     /// Somebody else wrote it.
     #[error("run `{id}` was recorded in a form that cannot be read")]
     Damaged {
@@ -190,6 +197,9 @@ impl RecordedRun {
         let Some(run) = store.run(id)? else {
             return Err(RunsError::Missing { id: id.clone() });
         };
+        if Taken::is_pipeline(&run) {
+            return Err(RunsError::OfPipeline { id: id.clone() });
+        }
         let damaged = |source| RunsError::Damaged {
             id: id.clone(),
             source,

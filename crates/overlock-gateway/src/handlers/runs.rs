@@ -101,6 +101,12 @@ pub(super) fn unreadable() -> ApiError {
 pub(super) fn untold(error: &RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
+        RunsError::OfPipeline { .. } => ApiError::new(
+            StatusCode::CONFLICT,
+            "invalid_request_error",
+            "this is a run of a pipeline: its trace is with the run",
+        )
+        .with_code("pipeline-run"),
         RunsError::Store(_) | RunsError::Damaged { .. } | RunsError::Inconsistent { .. } => {
             unreadable()
         }

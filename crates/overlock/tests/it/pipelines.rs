@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use crate::program::{Run, TemporaryFolder, command, overlock, run};
 #[cfg(unix)]
 use crate::serve::collected;
+#[cfg(unix)]
+use crate::serving::Serving;
 
 /// A model that gives one reply after the other, over HTTP, and keeps what it was asked. Who asks the
 /// same again is told the same again.
@@ -283,6 +285,12 @@ fn a_run_answers_machines_with_outcome_state_and_trace() {
     let shown = overlock(&["inspect", id, "--store", &shop.store, "--json"], "").json();
     assert_eq!(shown["trace"], told["trace"]);
     assert_eq!(shown["state"], told["state"]);
+    let refused = overlock(&["complete", "--resume", id, "--store", &shop.store], "");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(
+        refused.stderr.contains("overlock run --resume"),
+        "{refused:?}"
+    );
     let story = overlock(&["inspect", id, "--store", &shop.store], "");
     assert!(
         story.stdout.contains("pipeline: answer_from_code"),
@@ -651,4 +659,32 @@ fn a_collector_gets_a_span_for_every_step_and_no_text() {
     for text in ["who closes", "Nobody knows", "Orders.cs"] {
         assert!(!heard.contains(text), "{text} in {heard}");
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn the_gateway_shows_runs_of_pipelines() {
+    let shop = Shop::new("pipeline-shown");
+    let model = Model::replying(&["Close."]);
+    let question = ["--question", "who closes an order", "--json"];
+    let told = shop
+        .run(&example("answer_from_code.yaml"), &model, &question)
+        .json();
+    let id = told["run"].as_str().expect("it has a name");
+    let arguments = ["--upstream", &*model.url, "--store", &*shop.store];
+    let mut serving = Serving::start("pipeline-shown-gateway", &arguments, &[]);
+    let (status, shown) = serving.ask(&format!("GET /api/runs/{id}"), "");
+    assert_eq!(status, 200, "{shown}");
+    let shown: Value = serde_json::from_str(&shown).expect("it is JSON");
+    assert_eq!(shown["trace"], told["trace"]);
+    assert_eq!(shown["pipeline"]["name"], "answer_from_code");
+    let (status, listed) = serving.ask("GET /api/runs", "");
+    assert_eq!(status, 200, "{listed}");
+    assert!(
+        listed.contains(id) && listed.contains("complete"),
+        "{listed}"
+    );
+    let (status, refused) = serving.ask(&format!("GET /api/runs/{id}/events"), "");
+    assert_eq!(status, 409, "{refused}");
+    serving.stop();
 }
