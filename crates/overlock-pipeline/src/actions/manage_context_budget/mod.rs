@@ -146,7 +146,6 @@ impl ManageContextBudget {
         let older = blocks.len();
         blocks.extend(divider.map(str::to_owned));
         let mut context = joined(blocks.iter().map(String::as_str));
-        let mut tokens = work.counter.count(&context);
         let mut told = Vec::with_capacity(texts.len());
         for text in texts {
             let language = classify(&text.text).language;
@@ -161,60 +160,54 @@ impl ManageContextBudget {
                 };
                 block.format(divider)
             };
-            let with = |block: &str| joined([context.as_str(), block]);
             let mut block = shown(&text.text, false);
-            let mut whole = with(&block);
-            tokens = work.counter.count(&whole);
+            let tokens_raw = work.counter.count(&block);
+            let whole = || work.counter.count(&joined([context.as_str(), &block]));
             let occasion = Occasion {
-                raw_tokens: tokens,
+                raw_tokens: &whole,
                 max,
                 demanded: &demanded,
             };
             let code = self.compact_code.as_ref();
             let rule = code.and_then(|code| code.rule_for(language, &occasion));
-            let tokens_raw = work.counter.count(&block);
-            let (mut compacted, mut reason, mut tokens_final) = (false, "no_rule", tokens_raw);
-            if let Some(rule) = rule {
-                reason = if rule.holds(&occasion) {
-                    ""
-                } else {
-                    rule.policy.not_yet()
-                };
-            }
-            if let Some(rule) = rule.filter(|rule| rule.holds(&occasion)) {
-                let smaller = compact(
-                    &text.text,
-                    language,
-                    &CompactOptions {
+            let (mut compacted, mut tokens_final) = (false, tokens_raw);
+            let reason = match rule {
+                None => "no_rule",
+                Some((rule, false)) => rule.policy.not_yet(),
+                Some((rule, true)) => {
+                    let options = CompactOptions {
                         level: rule.level.into(),
                         ..CompactOptions::default()
-                    },
-                );
-                let other = shown(&smaller.text, true);
-                let other_tokens = work.counter.count(&other);
-                reason = smaller.reason.name();
-                if smaller.compacted && other_tokens < tokens_raw {
-                    (compacted, tokens_final) = (true, other_tokens);
-                    block = other;
-                    whole = with(&block);
-                    tokens = work.counter.count(&whole);
-                } else if smaller.compacted {
-                    reason = Reason::NoGain.name();
+                    };
+                    let smaller = compact(&text.text, language, &options);
+                    let other = shown(&smaller.text, true);
+                    let other_tokens = work.counter.count(&other);
+                    // Fewer bytes are not always fewer tokens.
+                    compacted = smaller.compacted && other_tokens < tokens_raw;
+                    if compacted {
+                        (block, tokens_final) = (other, other_tokens);
+                        smaller.reason.name()
+                    } else if smaller.compacted {
+                        Reason::NoGain.name()
+                    } else {
+                        smaller.reason.name()
+                    }
                 }
-            }
-            context = whole;
+            };
+            context = joined([context.as_str(), &block]);
             blocks.push(block);
             told.push(NodeTold {
                 id,
                 path,
                 language: language.rule_name(),
-                policy: rule.map(|rule| rule.policy.name()),
+                policy: rule.map(|(rule, _)| rule.policy.name()),
                 compacted,
                 reason,
                 tokens_raw,
                 tokens_final,
             });
         }
+        let tokens = work.counter.count(&context);
         Batch {
             blocks,
             older,

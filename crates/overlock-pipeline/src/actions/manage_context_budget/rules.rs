@@ -120,23 +120,30 @@ impl From<CompactLevel> for Level {
 
 /// What a rule goes by.
 pub(super) struct Occasion<'a> {
-    /// What the context would be with the text as it is.
-    pub(super) raw_tokens: u64,
+    /// What the context would be with the text as it is. Only a threshold asks: to count all of it
+    /// for every text takes a while.
+    pub(super) raw_tokens: &'a dyn Fn() -> u64,
     pub(super) max: u64,
     /// What somebody has asked for.
     pub(super) demanded: &'a [&'a str],
 }
 
 impl CompactCode {
-    /// The rule for a text.
-    pub(super) fn rule_for(&self, language: Language, occasion: &Occasion<'_>) -> Option<&Rule> {
+    /// The rule for a text, and whether its condition holds.
+    pub(super) fn rule_for(
+        &self,
+        language: Language,
+        occasion: &Occasion<'_>,
+    ) -> Option<(&Rule, bool)> {
         let mut rules = self
             .rules
             .iter()
             .filter(|rule| rule.language.name() == language.rule_name());
         match self.matching {
-            Matching::First => rules.next(),
-            Matching::Triggered => rules.find(|rule| rule.holds(occasion)),
+            Matching::First => rules.next().map(|rule| (rule, rule.holds(occasion))),
+            Matching::Triggered => rules
+                .find(|rule| rule.holds(occasion))
+                .map(|rule| (rule, true)),
         }
     }
 
@@ -207,12 +214,12 @@ impl CompactCode {
 
 impl Rule {
     /// Whether its condition holds.
-    pub(super) fn holds(&self, occasion: &Occasion<'_>) -> bool {
+    fn holds(&self, occasion: &Occasion<'_>) -> bool {
         match self.policy {
             Policy::Always => true,
             Policy::Threshold => self
                 .threshold
-                .is_some_and(|share| occasion.raw_tokens > share_of(share, occasion.max)),
+                .is_some_and(|share| (occasion.raw_tokens)() > share_of(share, occasion.max)),
             Policy::Demand => self
                 .inbox_key
                 .as_deref()
