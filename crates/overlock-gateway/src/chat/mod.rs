@@ -196,15 +196,15 @@ fn json_headers() -> HeaderMap {
 
 impl Job {
     /// Asks the upstream.
-    async fn asked(&self, body: String) -> Result<Answer, ApiError> {
+    async fn asked(&mut self, body: String) -> Result<Answer, ApiError> {
         let path = match &self.query {
             Some(query) => Cow::Owned(format!("/chat/completions?{query}")),
             None => Cow::Borrowed("/chat/completions"),
         };
         let mut headers = self.headers.clone();
         self.account.calling(None);
-        if let Some(recording) = &self.recording {
-            recording.asking(None, self.budget);
+        if let Some(recording) = &mut self.recording {
+            recording.asking(None, &self.budget);
         }
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
@@ -329,7 +329,7 @@ impl Job {
             query: self.query.as_deref(),
             headers: &self.headers,
             account: &self.account,
-            budget: self.budget,
+            budget: &self.budget,
             deadline: self.deadline,
         }
     }
@@ -347,11 +347,16 @@ impl Job {
     }
 
     /// Keeps how an answer ended, and what was answered for whoever may ask the same again.
-    async fn ended(&mut self, outcome: &Outcome, answered: impl FnOnce() -> Answered) {
+    async fn ended(
+        &mut self,
+        outcome: &Outcome,
+        usage: Option<Usage>,
+        answered: impl FnOnce() -> Answered,
+    ) {
         if let Some(recording) = self.recording.take() {
             let answer = recording.is_keyed().then(|| answered().kept());
             // The client has its answer all the same.
-            let _ = recording.end(outcome, answer).await;
+            let _ = recording.end(outcome, usage, answer).await;
         }
     }
 
@@ -359,7 +364,7 @@ impl Job {
     async fn ended_plainly(&mut self, usage: Usage) {
         if let Some(recording) = self.recording.take() {
             // The client has its answer all the same.
-            let _ = recording.end(&Outcome::Complete, None).await;
+            let _ = recording.end(&Outcome::Complete, Some(usage), None).await;
         }
         self.account.ended(usage, Ended::Complete.name(), 0);
     }
@@ -377,7 +382,9 @@ impl Job {
         if let Some(recording) = self.recording.take()
             && !recording.is_keyed()
         {
-            let _ = recording.end(&Outcome::Failed { reason }, None).await;
+            let _ = recording
+                .end(&Outcome::Failed { reason }, None, None)
+                .await;
         }
     }
 

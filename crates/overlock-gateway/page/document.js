@@ -1,0 +1,286 @@
+// A document that several attempts wrote: put together from its steps, and shown as a tree or as
+// text, with who wrote what. A document may be cut, and may have megabytes: nothing is parsed or
+// drawn before it is looked at.
+
+import { fill, h } from "./dom.js";
+import { counted, number } from "./words.js";
+
+/**
+ * Puts the document of a run together. `pieces` say where the text of each attempt begins, and
+ * `end` where the text ends; places are characters of `text`.
+ */
+export function assembled(steps) {
+  const encoder = new TextEncoder();
+  const decoder = new TextDecoder();
+  let pieces = [];
+  let bytes = 0;
+  for (const [place, step] of steps.entries()) {
+    const { result } = step;
+    if (result.result !== "grown" || !isOf(step, steps)) continue;
+    // The end of what was there may have been taken back.
+    while (pieces.length > 0 && bytes > result.offset) {
+      const last = pieces.pop();
+      bytes -= last.bytes;
+      if (bytes < result.offset) {
+        const kept = decoder.decode(encoder.encode(last.text).subarray(0, result.offset - bytes));
+        pieces.push({ ...last, text: kept, bytes: result.offset - bytes });
+        bytes = result.offset;
+      }
+    }
+    const text = result.added ?? "";
+    if (text === "") continue;
+    const length = encoder.encode(text).length;
+    pieces.push({ attempt: place + 1, text, bytes: length });
+    bytes += length;
+  }
+  let start = 0;
+  const text = pieces.map((piece) => piece.text).join("");
+  pieces = pieces.map(({ attempt, text, bytes }) => {
+    const piece = { attempt, start, bytes };
+    start += text.length;
+    return piece;
+  });
+  return { text, pieces, bytes };
+}
+
+/** Whether a step is of the document that was begun first. */
+function isOf(step, steps) {
+  const first = steps[0].part;
+  return !step.part || !first || (step.part.choice === first.choice && step.part.tool_call === first.tool_call);
+}
+
+/** The attempts that wrote a stretch of the text. */
+function writers(pieces, start, end) {
+  const first = pieceAt(pieces, start);
+  const last = pieceAt(pieces, Math.max(start, end - 1));
+  return [pieces[first]?.attempt ?? 0, pieces[last]?.attempt ?? 0];
+}
+
+/** The piece that holds a place. */
+function pieceAt(pieces, at) {
+  let [low, high] = [0, pieces.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (pieces[middle].start <= at) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** The number of an attempt, in a colour that comes again and a figure that does not. */
+export function mark(first, last = first) {
+  const told = first === last ? `${first}` : `${first}–${last}`;
+  return h("span", { class: `writer w${first % 6}`, title: first === last ? `written by attempt ${first}` : `written by attempts ${first} to ${last}` }, h("span", { class: "unseen" }, "attempt "), told);
+}
+
+/** The whole document as one bar: how much each attempt brought. */
+export function growth(whole, choose) {
+  return h("ol", { class: "growth", "aria-label": "How much of the document each attempt wrote" }, whole.pieces.map((piece) =>
+    h("li", { style: { "flex-grow": piece.bytes } }, h("button", {
+      type: "button", class: `w${piece.attempt % 6}`, title: `attempt ${piece.attempt}: ${number(piece.bytes)} bytes`,
+      "aria-label": `Attempt ${piece.attempt}: ${number(piece.bytes)} bytes`, onclick: () => choose(piece.attempt),
+    }, whole.pieces.length <= 40 && piece.bytes / whole.bytes > 0.02 ? `${piece.attempt}` : ""))));
+}
+
+// --- As a tree ---
+
+const CHILDREN_AT_ONCE = 100;
+const LONGEST_VALUE = 2000;
+
+/** The document as a tree whose branches are read when they are opened. */
+export function tree({ text, pieces }) {
+  const root = nodeAt(text, spaceEnd(text, 0));
+  if (!root) return h("p", { class: "muted" }, "There is no document.");
+  return h("ul", { class: "tree" }, branch(text, pieces, root, null, true));
+}
+
+function branch(text, pieces, node, name, isOpen = false) {
+  const label = name !== null && [h("span", { class: typeof name === "number" ? "index" : "key" }, typeof name === "number" ? `${name}` : shortened(name, 200)), ": "];
+  const written = mark(...writers(pieces, node.start, node.end));
+  if (node.kind === "leaf") return h("li", { class: "leaf" }, written, h("span", { class: "value" }, label, leaf(text, pieces, node)));
+  const isList = text[node.start] === "[";
+  const list = h("ul");
+  const children = () => childrenOf(text, node);
+  let all = null;
+  const show = (from) => {
+    all ??= children();
+    const some = all.slice(from, from + CHILDREN_AT_ONCE);
+    list.append(...some.map((child, place) => branch(text, pieces, child.node, isList ? from + place : child.name)));
+    const next = from + some.length;
+    if (next < all.length) {
+      const item = h("li", { class: "leaf" }, h("button", { type: "button", class: "quiet", onclick: () => {
+        item.remove();
+        show(next);
+        list.children[next]?.querySelector("summary, button")?.focus();
+      } }, `${number(next)} of ${number(all.length)} shown: show ${number(Math.min(CHILDREN_AT_ONCE, all.length - next))} more`));
+      list.append(item);
+    } else if (!node.isClosed) list.append(h("li", { class: "leaf cut" }, h("span", { class: "scissors", "aria-hidden": "true" }, "✂"), " cut here"));
+  };
+  const size = h("span", { class: "muted" });
+  const summary = h("summary", {}, written, h("span", { class: "value" }, label, isList ? "[…] " : "{…} ", size, !node.isClosed && h("span", { class: "open-end" }, " not closed")));
+  const element = h("details", { ontoggle: () => { if (element.open && !list.firstChild) show(0); } }, summary, list);
+  // Only small ones are counted without being asked: a long one costs a look at all of it.
+  if (node.end - node.start < 200_000 || isOpen) {
+    all = children();
+    size.textContent = counted(all.length, isList ? "item" : "member");
+  }
+  if (isOpen) element.open = true;
+  return h("li", {}, element);
+}
+
+function leaf(text, pieces, node) {
+  const end = Math.min(node.end, node.start + LONGEST_VALUE);
+  const shown = withSeams(text, pieces, node.start, end);
+  const kind = text[node.start] === '"' ? "string" : "literal";
+  return h("span", { class: kind }, shown, node.end > end && `… ${number(node.end - end)} characters more`, !node.isClosed && h("span", { class: "scissors", title: "cut here" }, "✂"));
+}
+
+/** A stretch of the text in which every seam is marked. */
+function withSeams(text, pieces, start, end) {
+  const parts = [];
+  let at = start;
+  for (let piece = pieceAt(pieces, start) + 1; piece < pieces.length && pieces[piece].start < end; piece += 1) {
+    parts.push(text.slice(at, pieces[piece].start), h("span", { class: "seam-mark", title: `attempt ${pieces[piece].attempt} begins here` }, "┆"));
+    at = pieces[piece].start;
+  }
+  parts.push(text.slice(at, end));
+  return parts;
+}
+
+const shortened = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
+
+function spaceEnd(text, at) {
+  while (at < text.length && " \n\r\t".includes(text[at])) at += 1;
+  return at;
+}
+
+/** The value that begins at a place: where it ends, and whether it does. */
+function nodeAt(text, start) {
+  if (start >= text.length) return null;
+  const first = text[start];
+  if (first === '"') {
+    const end = stringEnd(text, start);
+    return { kind: "leaf", start, end: Math.min(end, text.length), isClosed: end <= text.length };
+  }
+  if (first !== "{" && first !== "[") {
+    let end = start;
+    while (end < text.length && !",]} \n\r\t".includes(text[end])) end += 1;
+    return { kind: "leaf", start, end: Math.max(end, start + 1), isClosed: end < text.length };
+  }
+  let depth = 0;
+  for (let at = start; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) at = stringEnd(text, at) - 1;
+    else if (code === 0x7b || code === 0x5b) depth += 1;
+    else if (code === 0x7d || code === 0x5d) {
+      depth -= 1;
+      if (depth === 0) return { kind: "branch", start, end: at + 1, isClosed: true };
+    }
+  }
+  return { kind: "branch", start, end: text.length, isClosed: false };
+}
+
+/** The place after a string; beyond the text if it is not closed. */
+function stringEnd(text, start) {
+  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(at - 1 - slashes) === 0x5c) slashes += 1;
+    if (slashes % 2 === 0) return at + 1;
+  }
+  return text.length + 1;
+}
+
+/** What a branch holds, without a look into it. */
+function childrenOf(text, node) {
+  const isList = text[node.start] === "[";
+  const end = node.isClosed ? node.end - 1 : node.end;
+  const children = [];
+  let at = spaceEnd(text, node.start + 1);
+  while (at < end) {
+    let name = null;
+    if (!isList) {
+      const keyEnd = stringEnd(text, at);
+      // A key that was cut has no value.
+      if (text[at] !== '"' || keyEnd > end) break;
+      name = unescaped(text.slice(at, keyEnd));
+      at = spaceEnd(text, keyEnd);
+      if (text[at] !== ":") break;
+      at = spaceEnd(text, at + 1);
+    }
+    if (at >= end) break;
+    const child = nodeAt(text, at);
+    children.push({ name, node: child });
+    at = spaceEnd(text, Math.max(child.end, at + 1));
+    if (text[at] === ",") at = spaceEnd(text, at + 1);
+  }
+  return children;
+}
+
+function unescaped(string) {
+  try {
+    return JSON.parse(string);
+  } catch {
+    return string.slice(1, -1);
+  }
+}
+
+// --- As text ---
+
+const ROW = 20;
+
+/** A text of any length, of which only the rows that are seen are drawn. */
+export function textView(whole, { label, columns = 110 } = {}) {
+  const { text } = whole;
+  const pieces = whole.pieces ?? [];
+  const starts = rowsOf(text, columns);
+  const sheet = h("div", { class: "sheet", style: { height: `${starts.length * ROW}px` } });
+  const box = h("div", { class: "pages", tabindex: 0, role: "region", "aria-label": `${label}, ${number(text.length)} characters`, onscroll: () => draw() }, sheet);
+  let drawn = [-1, -1];
+  function draw() {
+    const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 20);
+    const last = Math.min(starts.length, Math.ceil((box.scrollTop + (box.clientHeight || 600)) / ROW) + 20);
+    if (first === drawn[0] && last === drawn[1]) return;
+    drawn = [first, last];
+    const rows = [];
+    for (let row = first; row < last; row += 1) {
+      const [start, end] = [starts[row], starts[row + 1] ?? text.length];
+      rows.push(h("div", { class: "row", style: { top: `${row * ROW}px` } }, coloured(text, pieces, start, end)));
+    }
+    fill(sheet, rows);
+  }
+  new ResizeObserver(() => draw()).observe(box);
+  draw();
+  return box;
+}
+
+function coloured(text, pieces, start, end) {
+  if (pieces.length === 0) return text.slice(start, end).replace(/\n$/, "");
+  const parts = [];
+  let at = start;
+  for (let place = pieceAt(pieces, start); place < pieces.length && at < end; place += 1) {
+    const stop = Math.min(end, pieces[place + 1]?.start ?? text.length);
+    const begins = pieces[place].start === at;
+    if (stop > at) parts.push(h("span", { class: `by w${pieces[place].attempt % 6}${begins ? " begins" : ""}`, "data-attempt": begins ? pieces[place].attempt : null }, text.slice(at, stop).replace(/\n$/, "")));
+    at = Math.max(at, stop);
+  }
+  return parts;
+}
+
+/** Where each row begins: at a line break, or where a line is too long for one. */
+function rowsOf(text, columns) {
+  const starts = [0];
+  let lineStart = 0;
+  while (lineStart < text.length) {
+    const found = text.indexOf("\n", lineStart);
+    const lineEnd = found < 0 ? text.length : found + 1;
+    for (let at = lineStart + columns; at < lineEnd - 1; at += columns) {
+      // The two halves of a character stay together.
+      const code = text.charCodeAt(at);
+      if (code >= 0xdc00 && code <= 0xdfff) at -= 1;
+      starts.push(at);
+    }
+    if (lineEnd < text.length) starts.push(lineEnd);
+    lineStart = lineEnd;
+  }
+  return starts;
+}
