@@ -5,16 +5,16 @@ import { mark, textView } from "./document.js";
 import { counted, duration, failure, number, path, place, seam } from "./words.js";
 
 /** More than these are folded; those that failed are always shown. */
-const SHOWN_FIRST = 25;
-const SHOWN_LAST = 10;
+const SHOWN_FIRST = 12;
+const SHOWN_LAST = 6;
 
 /** So many characters are shown on each side of a seam and before a cut. */
-const AROUND = 90;
+const AROUND = 80;
 
-/** The list of attempts. `before(place)` is the text of the document before an attempt. */
-export function attemptList(run, whole) {
+/** The list of attempts. */
+export function attemptList(run) {
   const steps = run.steps;
-  const items = (from, to) => steps.slice(from, to).map((step, at) => attempt(run, whole, step, from + at));
+  const items = (from, to) => steps.slice(from, to).map((step, at) => attempt(run, step, from + at));
   const list = h("ol", { class: "attempts", id: "attempts" });
   if (steps.length <= SHOWN_FIRST + SHOWN_LAST + 5) {
     fill(list, items(0, steps.length));
@@ -35,6 +35,11 @@ export function attemptList(run, whole) {
     list.append(...items(last, steps.length));
   }
   return list;
+}
+
+/** Adds the attempts to a list that came since so many were in it. */
+export function addAttempts(list, run, since) {
+  list.append(...run.steps.slice(since).map((step, at) => attempt(run, step, since + at)));
 }
 
 /** Stands for attempts that all went well. */
@@ -62,7 +67,7 @@ export function goToAttempt(list, attempt) {
   item.querySelector("h3").focus({ preventScroll: true });
 }
 
-function attempt(run, whole, step, index) {
+function attempt(run, step, index) {
   const number_ = index + 1;
   const { result } = step;
   const grown = result.result === "grown";
@@ -82,7 +87,7 @@ function attempt(run, whole, step, index) {
       h("h3", { tabindex: -1 }, grown ? headline(result) : `Refused: ${failure(result.failure)}`),
       h("p", { class: "facts" }, facts.join(" · "))),
     warnings(step),
-    grown && result.added ? excerpt(run, whole, step, index) : null,
+    grown && result.added ? excerpt(run, step, index) : null,
     grown ? stop(step) : null,
     !grown && result.raw ? full("What the model wrote", { text: result.raw }) : null,
     grown && result.added ? full(`All of its ${counted(result.added_bytes, "byte")}`, { text: result.added }) : null);
@@ -105,18 +110,18 @@ function warnings(step) {
 }
 
 /** The seam: what was there, what of it was repeated, and how it goes on. */
-function excerpt(run, whole, step, index) {
+function excerpt(run, step, index) {
   const { result } = step;
-  const begin = h("span", { class: "new" }, visible(result.added.slice(0, AROUND)), result.added.length > AROUND && "…");
+  const begin = h("span", { class: "new" }, visible(result.added.slice(0, AROUND)).trimEnd(), result.added.length > AROUND && "…");
   if (result.seam === "first") return h("p", { class: "excerpt" }, h("span", { class: "label" }, "begins"), h("code", {}, begin));
   const base = baseBefore(run, index);
   const characters = [...base.slice(-(2 * result.overlap + AROUND))];
   const repeatedFrom = Math.max(0, characters.length - result.overlap);
   const repeated = characters.slice(repeatedFrom).join("");
-  const kept = characters.slice(0, repeatedFrom).join("").slice(-Math.max(20, AROUND - repeated.length));
+  const kept = characters.slice(0, repeatedFrom).join("").slice(-Math.max(16, 60 - repeated.length));
   return h("p", { class: "excerpt" }, h("span", { class: "label" }, "joins"),
     h("code", {}, h("span", { class: "old" }, "…", visible(kept)),
-      repeated && h("mark", { class: "repeated", title: "written by the attempt before, and repeated by this one" }, visible(repeated.slice(-240))),
+      repeated && h("mark", { class: "repeated", title: "written by the attempt before, and repeated by this one" }, visible(repeated.slice(-80))),
       h("span", { class: "joint", title: seam(result.seam), role: "img", "aria-label": "seam" }, "┃"), begin),
     h("span", { class: "unseen" }, seam(result.seam)));
 }

@@ -184,7 +184,7 @@ function only(signal) {
 
 const MOST_SHOWN = 20_000;
 
-const code = (text, label) => h("pre", { class: "code", tabindex: 0, role: "region", "aria-label": label }, text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}\n… ${number(text.length - MOST_SHOWN)} characters more` : text);
+const code = (text, label) => h("pre", { class: "code", tabindex: 0, role: "group", "aria-label": label }, text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}\n… ${number(text.length - MOST_SHOWN)} characters more` : text);
 
 const cutTail = (text) => h("pre", { class: "code" }, text.length > 160 && "…", text.slice(-160), h("span", { class: "scissors", role: "img", "aria-label": "cut here" }, "✂"));
 

@@ -85,16 +85,26 @@ export function growth(whole, choose) {
 // --- As a tree ---
 
 const CHILDREN_AT_ONCE = 100;
+
+/** The end of a long list is shown with its beginning: there a document is cut. */
+const LAST_CHILDREN = 3;
+
+/** Branches with so few children are open from the start, as far down as this. */
+const FEW_CHILDREN = 40;
+const OPEN_DEPTH = 2;
 const LONGEST_VALUE = 2000;
+
+/** Branches that are shorter are told in one line. */
+const SHORT_BRANCH = 90;
 
 /** The document as a tree whose branches are read when they are opened. */
 export function tree({ text, pieces }) {
   const root = nodeAt(text, spaceEnd(text, 0));
   if (!root) return h("p", { class: "muted" }, "There is no document.");
-  return h("ul", { class: "tree" }, branch(text, pieces, root, null, true));
+  return h("div", { class: "tree", tabindex: 0, role: "group", "aria-label": "Document as a tree" }, h("ul", {}, branch(text, pieces, root, null, 0)));
 }
 
-function branch(text, pieces, node, name, isOpen = false) {
+function branch(text, pieces, node, name, depth) {
   const label = name !== null && [h("span", { class: typeof name === "number" ? "index" : "key" }, typeof name === "number" ? `${name}` : shortened(name, 200)), ": "];
   const written = mark(...writers(pieces, node.start, node.end));
   if (node.kind === "leaf") return h("li", { class: "leaf" }, written, h("span", { class: "value" }, label, leaf(text, pieces, node)));
@@ -102,29 +112,46 @@ function branch(text, pieces, node, name, isOpen = false) {
   const list = h("ul");
   const children = () => childrenOf(text, node);
   let all = null;
-  const show = (from) => {
+  const drawn = (from, to) => all.slice(from, to).map((child, place) => branch(text, pieces, child.node, isList ? from + place : child.name, depth + 1));
+  const show = () => {
     all ??= children();
-    const some = all.slice(from, from + CHILDREN_AT_ONCE);
-    list.append(...some.map((child, place) => branch(text, pieces, child.node, isList ? from + place : child.name)));
-    const next = from + some.length;
-    if (next < all.length) {
-      const item = h("li", { class: "leaf" }, h("button", { type: "button", class: "quiet", onclick: () => {
-        item.remove();
-        show(next);
-        list.children[next]?.querySelector("summary, button")?.focus();
-      } }, `${number(next)} of ${number(all.length)} shown: show ${number(Math.min(CHILDREN_AT_ONCE, all.length - next))} more`));
-      list.append(item);
-    } else if (!node.isClosed) list.append(h("li", { class: "leaf cut" }, h("span", { class: "scissors", "aria-hidden": "true" }, "✂"), " cut here"));
+    const last = Math.max(0, all.length - LAST_CHILDREN);
+    let next = Math.min(CHILDREN_AT_ONCE, all.length);
+    list.append(...drawn(0, next));
+    if (next < last) {
+      const said = h("button", { type: "button", class: "quiet", onclick: () => {
+        const some = drawn(next, Math.min(next + CHILDREN_AT_ONCE, last));
+        next += some.length;
+        item.before(...some);
+        some[0].querySelector("summary")?.focus();
+        tell();
+      } });
+      const item = h("li", { class: "leaf" }, said);
+      const tell = () => {
+        said.textContent = `${number(last - next)} more: show ${number(Math.min(CHILDREN_AT_ONCE, last - next))}`;
+        if (next >= last) item.remove();
+      };
+      tell();
+      list.append(item, ...drawn(last, all.length));
+    } else list.append(...drawn(next, all.length));
+    const lastChild = all.at(-1)?.node;
+    // What is cut inside shows it there.
+    if (!node.isClosed && (!lastChild || lastChild.isClosed)) list.append(h("li", { class: "leaf cut" }, h("span", { class: "scissors", "aria-hidden": "true" }, "✂"), " cut here"));
   };
   const size = h("span", { class: "muted" });
-  const summary = h("summary", {}, written, h("span", { class: "value" }, label, isList ? "[…] " : "{…} ", size, !node.isClosed && h("span", { class: "open-end" }, " not closed")));
-  const element = h("details", { ontoggle: () => { if (element.open && !list.firstChild) show(0); } }, summary, list);
+  const isShort = node.isClosed && node.end - node.start <= SHORT_BRANCH;
+  const inside = isShort ? h("span", { class: "inline" }, withSeams(text, pieces, node.start, node.end, (part) => part.replaceAll(/\s+/g, " "))) : [isList ? "[…] " : "{…} ", size];
+  const summary = h("summary", {}, written, h("span", { class: "value" }, label, inside, !node.isClosed && h("span", { class: "open-end" }, " not closed")));
+  const element = h("details", { ontoggle: () => { if (element.open && !list.firstChild) show(); } }, summary, list);
   // Only small ones are counted without being asked: a long one costs a look at all of it.
-  if (node.end - node.start < 200_000 || isOpen) {
+  if (node.end - node.start < 200_000 || depth < OPEN_DEPTH) {
     all = children();
     size.textContent = counted(all.length, isList ? "item" : "member");
   }
-  if (isOpen) element.open = true;
+  if (!node.isClosed || depth === 0 || (depth < OPEN_DEPTH && all?.length <= FEW_CHILDREN)) {
+    show();
+    element.open = true;
+  }
   return h("li", {}, element);
 }
 
@@ -136,14 +163,14 @@ function leaf(text, pieces, node) {
 }
 
 /** A stretch of the text in which every seam is marked. */
-function withSeams(text, pieces, start, end) {
+function withSeams(text, pieces, start, end, told = (part) => part) {
   const parts = [];
   let at = start;
   for (let piece = pieceAt(pieces, start) + 1; piece < pieces.length && pieces[piece].start < end; piece += 1) {
-    parts.push(text.slice(at, pieces[piece].start), h("span", { class: "seam-mark", title: `attempt ${pieces[piece].attempt} begins here` }, "┆"));
+    parts.push(told(text.slice(at, pieces[piece].start)), h("span", { class: "seam-mark", title: `attempt ${pieces[piece].attempt} begins here` }, "┆"));
     at = pieces[piece].start;
   }
-  parts.push(text.slice(at, end));
+  parts.push(told(text.slice(at, end)));
   return parts;
 }
 
@@ -165,7 +192,8 @@ function nodeAt(text, start) {
   if (first !== "{" && first !== "[") {
     let end = start;
     while (end < text.length && !",]} \n\r\t".includes(text[end])) end += 1;
-    return { kind: "leaf", start, end: Math.max(end, start + 1), isClosed: end < text.length };
+    // A literal alone is whole; where it stands in something it may have been cut.
+    return { kind: "leaf", start, end: Math.max(end, start + 1), isClosed: end < text.length || start === 0 };
   }
   let depth = 0;
   for (let at = start; at < text.length; at += 1) {
@@ -226,17 +254,30 @@ function unescaped(string) {
 
 // --- As text ---
 
+/** The height of a row and the width of a character, as the style has them. */
 const ROW = 20;
+const CHARACTER = 7.85;
+const FEWEST_COLUMNS = 36;
 
 /** A text of any length, of which only the rows that are seen are drawn. */
-export function textView(whole, { label, columns = 110 } = {}) {
+export function textView(whole, { label }) {
   const { text } = whole;
   const pieces = whole.pieces ?? [];
-  const starts = rowsOf(text, columns);
-  const sheet = h("div", { class: "sheet", style: { height: `${starts.length * ROW}px` } });
-  const box = h("div", { class: "pages", tabindex: 0, role: "region", "aria-label": `${label}, ${number(text.length)} characters`, onscroll: () => draw() }, sheet);
+  const sheet = h("div", { class: "sheet" });
+  let columns = 0;
+  let starts = [];
+  const box = h("div", { class: "pages", tabindex: 0, role: "group", "aria-label": `${label}, ${number(text.length)} characters`, onscroll: () => draw() }, sheet);
   let drawn = [-1, -1];
+  function layOut() {
+    const fit = Math.max(FEWEST_COLUMNS, Math.floor((box.clientWidth - 40) / CHARACTER));
+    if (fit === columns) return;
+    columns = fit;
+    starts = rowsOf(text, columns);
+    sheet.style.height = `${starts.length * ROW}px`;
+    drawn = [-1, -1];
+  }
   function draw() {
+    layOut();
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 20);
     const last = Math.min(starts.length, Math.ceil((box.scrollTop + (box.clientHeight || 600)) / ROW) + 20);
     if (first === drawn[0] && last === drawn[1]) return;

@@ -61,13 +61,13 @@ async function show_in(frame, show, rest, parameters, signal) {
   }
 }
 
-const THEMES = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" };
+const THEMES = { auto: "system", light: "light", dark: "dark" };
 
 function theme(name) {
   const root = document.documentElement;
   if (name === "auto") delete root.dataset.theme;
   else root.dataset.theme = name;
-  document.getElementById("theme").textContent = THEMES[name];
+  fill(document.getElementById("theme"), h("span", { class: "word" }, "Theme: "), THEMES[name]);
 }
 
 function kept() {

@@ -29,7 +29,10 @@ function drawnFrom(trace) {
   return { entry: trace[0]?.step_id, steps: [...steps.values()] };
 }
 
-const [WIDTH, HEIGHT, GAP, LEFT] = [200, 44, 34, 78];
+const [WIDTH, HEIGHT, GAP] = [200, 44, 34];
+
+/** Lines beside the boxes are so far apart, and a letter of a label is so wide. */
+const [LANE, LETTER] = [13, 6.5];
 
 /** Steps one below the other; whoever jumps goes around: forward on the right, back on the left. */
 function graph({ entry, steps }, trace) {
@@ -41,6 +44,9 @@ function graph({ entry, steps }, trace) {
     if (event.next) taken.set(`${event.step_id} ${event.next}`, (taken.get(`${event.step_id} ${event.next}`) ?? 0) + 1);
   }
   const failed = trace.find((event) => event.error)?.step_id;
+  // Whoever goes back needs room on the left for the line and its name.
+  const goesBack = steps.flatMap((step, at) => step.targets.filter((target) => places.get(target.step) <= at));
+  const left = 10 + (goesBack.length > 0 ? 14 + LANE * goesBack.length + LETTER * Math.max(...goesBack.map((target) => target.name.length + 3)) : 0);
   const top = (at) => 8 + at * (HEIGHT + GAP);
   const lines = [];
   const boxes = [];
@@ -51,15 +57,15 @@ function graph({ entry, steps }, trace) {
       if (to === undefined) continue;
       const times = taken.get(`${one.id} ${target.step}`) ?? 0;
       const [from, into] = [top(at) + HEIGHT, top(to)];
-      let [path, x, y] = ["", LEFT + WIDTH / 2 + 6, from + 14];
-      if (to === at + 1) path = `M${LEFT + WIDTH / 2} ${from}V${into - 5}`;
+      let [path, x, y] = ["", left + WIDTH / 2 + 6, from + 14];
+      if (to === at + 1) path = `M${left + WIDTH / 2} ${from}V${into - 5}`;
       else if (to > at) {
-        const side = LEFT + WIDTH + 16 + 13 * right++;
-        path = `M${LEFT + WIDTH} ${from - 12}H${side}V${into + 14}H${LEFT + WIDTH + 5}`;
+        const side = left + WIDTH + 16 + LANE * right++;
+        path = `M${left + WIDTH} ${from - 12}H${side}V${into + 14}H${left + WIDTH + 5}`;
         [x, y] = [side + 4, from + 4];
       } else {
-        const side = LEFT - 14 - 13 * (back++ % 4);
-        path = `M${LEFT} ${from - 12}H${side}V${into + HEIGHT / 2}H${LEFT - 5}`;
+        const side = left - 14 - LANE * back++;
+        path = `M${left} ${from - 12}H${side}V${into + HEIGHT / 2}H${left - 5}`;
         [x, y] = [side - 4, into + HEIGHT + 16];
       }
       const label = `${target.name}${times > 1 ? ` ×${times}` : ""}`;
@@ -68,13 +74,13 @@ function graph({ entry, steps }, trace) {
     }
     const times = visits.get(one.id) ?? 0;
     const name = one.id === failed ? "box failed" : times > 0 ? "box taken" : "box";
-    boxes.push(svg("g", { class: name }, svg("rect", { x: LEFT, y: top(at), width: WIDTH, height: HEIGHT, rx: 5 }),
-      svg("text", { x: LEFT + 10, y: top(at) + 18, class: "box-id" }, short(one.id, 22)), svg("text", { x: LEFT + 10, y: top(at) + 34, class: "box-action" }, one.action),
-      times > 1 && svg("text", { x: LEFT + WIDTH - 8, y: top(at) + 18, class: "box-times", "text-anchor": "end" }, `×${times}`)));
+    boxes.push(svg("g", { class: name }, svg("rect", { x: left, y: top(at), width: WIDTH, height: HEIGHT, rx: 5 }),
+      svg("text", { x: left + 10, y: top(at) + 18, class: "box-id" }, short(one.id, 22)), svg("text", { x: left + 10, y: top(at) + 34, class: "box-action" }, one.action),
+      times > 1 && svg("text", { x: left + WIDTH - 8, y: top(at) + 18, class: "box-times", "text-anchor": "end" }, `×${times}`)));
   }
   const tip = (id, name) => svg("marker", { id, viewBox: "0 0 8 8", refX: 4, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8z", class: name }));
   const went = trace.map((event) => event.step_id).join(", ");
-  const [width, height] = [LEFT + WIDTH + 76 + 13 * right, top(steps.length)];
+  const [width, height] = [left + WIDTH + 76 + LANE * right, top(steps.length)];
   return svg("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `The graph of the pipeline, from ${entry}. The run went through ${went}.` }, svg("defs", {}, tip("tip", "tip"), tip("tip-taken", "tip taken")), lines, boxes);
 }
 
@@ -99,7 +105,7 @@ function step(event, found) {
     event.query && `for “${short(event.query, 80)}”`,
     event.why,
   ].filter(Boolean);
-  const flow = [["context_blocks", "context block"], ["node_texts", "text"], ["search_hits", "hit"], ["inbox", "letter"]].map(([field, one]) => [event.in?.[field], event.out?.[field], one]).filter(([from, to]) => from !== to && to !== undefined);
+  const flow = [["context_blocks", "context blocks"], ["node_texts", "texts"], ["search_hits", "hits"], ["inbox", "inbox"]].map(([field, name]) => [event.in?.[field], event.out?.[field], name]).filter(([from, to]) => from !== to && to !== undefined);
   const sent = [...(event.inbox?.consumed ?? []).map((mail) => `took “${mail.topic}”`), ...(event.inbox?.sent ?? []).map((mail) => `sent “${mail.topic}” to ${mail.target_step_id}`)];
   const after = event.changed?.context_blocks;
   return h("li", { class: event.error ? "attempt refused" : "attempt", id: `step-${event.number}` },
@@ -108,7 +114,7 @@ function step(event, found) {
       h("p", { class: "facts" }, [event.action, ...facts].join(" · "))),
     event.error && h("p", { class: "wrong" }, event.error),
     (event.warnings ?? []).length > 0 && h("ul", { class: "warnings" }, event.warnings.map((text) => h("li", {}, text))),
-    flow.length > 0 && h("p", { class: "facts" }, flow.map(([from, to, one]) => `${one}s ${number(from)} → ${number(to)}`).join(" · ")),
+    flow.length > 0 && h("p", { class: "facts" }, flow.map(([from, to, name]) => `${name} ${number(from)} → ${number(to)}`).join(" · ")),
     sent.length > 0 && h("p", { class: "facts" }, sent.join(" · ")),
     event.max_context_tokens !== undefined && budget(event),
     after && blocks(found, after));
@@ -120,8 +126,8 @@ function budget(event) {
   const wanted = event.context_tokens ?? there;
   const whole = Math.max(most, wanted);
   const comes = Math.max(0, wanted - there);
-  const piece = (name, tokens, label) => tokens > 0 && h("span", { class: `segment ${name}`, style: { "flex-grow": tokens }, title: `${label}: ${number(tokens)} tokens` }, tokens / whole > 0.12 && h("span", { class: "segment-name" }, label));
-  const table = (event.nodes ?? []).length > 0 && h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Texts that were weighed" }, h("table", { class: "figures parts nodes" },
+  const piece = (name, tokens, label) => tokens > 0 && h("span", { class: `segment ${name}`, style: { "flex-grow": tokens }, title: `${label}: ${number(tokens)} tokens` }, h("span", { class: "segment-name" }, label));
+  const table = (event.nodes ?? []).length > 0 && h("div", { class: "scroller", tabindex: 0, role: "group", "aria-label": "Texts that were weighed" }, h("table", { class: "figures parts nodes" },
     h("thead", {}, h("tr", {}, ["Text", "Raw", "Final", "Form"].map((label) => h("th", { scope: "col" }, label)))),
     h("tbody", {}, event.nodes.slice(0, 100).map((node) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, node.path ?? node.id)), h("td", {}, number(node.tokens_raw)), h("td", {}, number(node.tokens_final)), h("td", { class: "note" }, [node.compacted ? "compacted" : "as it is", node.policy, node.reason].filter(Boolean).join(", ")))))));
   return h("div", { class: "window" },

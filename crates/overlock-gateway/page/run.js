@@ -2,7 +2,7 @@
 
 import { ApiError, ask, listen } from "./api.js";
 import { copyButton, fill, h, saveButton, say } from "./dom.js";
-import { attemptList, goToAttempt } from "./attempts.js";
+import { addAttempts, attemptList, goToAttempt } from "./attempts.js";
 import { assembled, growth, textView, tree } from "./document.js";
 import { pipelineView } from "./pipeline.js";
 import { live } from "./runs.js";
@@ -17,8 +17,8 @@ export async function showRun(frame, { rest, signal }) {
   const id = rest[0];
   const address = `/api/runs/${encodeURIComponent(id)}`;
   let run = null;
-  let drawnSteps = -1;
   let waiting = false;
+  const view = runView(frame);
 
   const read = () => ask(`${address}?text=true`, { signal });
   try {
@@ -29,11 +29,7 @@ export async function showRun(frame, { rest, signal }) {
   }
 
   const draw = () => {
-    if (!run || signal.aborted) return;
-    const at = window.scrollY;
-    drawRun(frame, run);
-    drawnSteps = run.steps?.length ?? 0;
-    window.scrollTo(0, at);
+    if (run && !signal.aborted) view(run);
   };
   const drawSoon = () => {
     if (waiting) return;
@@ -67,6 +63,12 @@ export async function showRun(frame, { rest, signal }) {
       run.steps.push(told);
       run.asking = null;
       run.iterations = told.number;
+      const input = told.budget?.input_token_count ?? 0;
+      run.input_tokens = (run.input_tokens ?? 0) + input;
+      run.output_tokens = (run.output_tokens ?? 0) + told.tokens;
+      run.window = told.budget?.window || run.window;
+      run.peak_tokens = Math.max(run.peak_tokens ?? 0, input + told.tokens);
+      if (told.result.result === "grown") run.bytes = told.result.offset + told.result.added_bytes;
       run.has_text ||= Boolean(told.result.added);
       say(`Attempt ${told.number} was joined`);
     } else if (name === "ended" || name === "left") {
@@ -91,21 +93,51 @@ export async function showRun(frame, { rest, signal }) {
   }
 }
 
-function drawRun(frame, run) {
-  document.title = `${run.id} – Overlock`;
-  if (run.kind === "pipeline" || run.trace) {
-    fill(frame, crumbs(run), head(run), pipelineView(run));
-    return;
+/** Draws a run, again and again while it goes on. What somebody is at, and what they opened, stays. */
+function runView(frame) {
+  const sections = new Map();
+  let list = null;
+  let drawn = null;
+
+  /** Puts a section in its place, unless the one that is there is to stay. */
+  function place(name, section, staysInUse = false) {
+    const before = sections.get(name);
+    if (before && staysInUse && before.contains(document.activeElement)) return;
+    const next = section() ?? document.createComment(name);
+    if (before) before.replaceWith(next);
+    else frame.append(next);
+    sections.set(name, next);
   }
-  const whole = assembled(run.steps);
-  const list = attemptList(run, whole);
-  const choose = (attempt) => {
-    history.replaceState(null, "", `#/runs/${encodeURIComponent(run.id)}/attempts/${attempt}`);
-    goToAttempt(list, attempt);
+
+  return (run) => {
+    document.title = `${run.id} – Overlock`;
+    if (sections.size === 0) fill(frame, crumbs(run));
+    // With the end comes the text of all that was told without it.
+    const isEnd = Boolean(run.ended_at);
+    place("head", () => head(run), !isEnd);
+    place("figures", () => figures(run));
+    if (run.trace) {
+      place("pipeline", () => pipelineView(run));
+      return;
+    }
+    const whole = assembled(run.steps);
+    const choose = (attempt) => {
+      history.replaceState(null, "", `#/runs/${encodeURIComponent(run.id)}/attempts/${attempt}`);
+      goToAttempt(list, attempt);
+    };
+    place("no text", () => (run.has_text ? null : noText(run)));
+    place("missing", () => (run.outcome === "partial" || run.outcome === "failed" ? missing(run, whole) : null));
+    place("window", () => windowSection(run), true);
+    if (list && !isEnd && drawn > 0) addAttempts(list, run, drawn);
+    else {
+      list = attemptList(run);
+      place("attempts", () => attemptsSection(run, list));
+    }
+    drawn = run.steps.length;
+    place("asking", () => (run.asking && !isEnd ? h("p", { class: "waiting" }, `Attempt ${run.asking.number} is being answered…`) : null));
+    place("document", () => documentSection(run, whole, choose), !isEnd);
+    place("request", () => requestSection(run), true);
   };
-  fill(frame, crumbs(run), head(run), figures(run), run.has_text ? null : noText(run),
-    run.outcome === "partial" || run.outcome === "failed" ? missing(run, whole) : null,
-    windowSection(run), attemptsSection(run, list), documentSection(run, whole, choose), requestSection(run));
 }
 
 function crumbs(run) {
@@ -133,7 +165,7 @@ function verdict(run) {
   const refused = steps.length - joined;
   const but = refused > 0 ? `; ${counted(refused, "answer was", "answers were")} refused and changed nothing` : "";
   const seams = Math.max(0, joined - 1);
-  if (run.kind === "pipeline" || run.trace) return `A pipeline of ${counted((run.trace ?? []).length, "step")}.`;
+  if (run.trace) return `A pipeline of ${counted((run.trace ?? []).length, "step")}.`;
   if (run.outcome === "complete" && steps.length === 0) return "One answer that ended by itself: nothing had to be joined.";
   if (run.outcome === "complete" && seams === 0) return `The document came whole in one answer of ${counted(run.bytes, "byte")}${but}.`;
   if (run.outcome === "complete") return `Cut ${seams === 1 ? "once" : `${number(seams)} times`} and joined at ${counted(seams, "seam")}: one whole document of ${counted(run.bytes, "byte")}${but}.`;
@@ -145,21 +177,18 @@ function verdict(run) {
 }
 
 function figures(run) {
-  const sum = (pick) => run.steps.reduce((total, step) => total + (pick(step) ?? 0), 0);
-  const input = run.input_tokens ?? sum((step) => step.budget?.input_token_count);
-  const output = run.output_tokens ?? sum((step) => step.tokens);
   const figure = (label, ...value) => h("div", {}, h("dt", {}, label), h("dd", {}, value));
   return h("dl", { class: "key-figures" },
-    figure("Attempts", number(Math.max(run.iterations, run.outcome === "complete" ? 1 : 0))),
-    figure("Tokens in", number(input)), figure("Tokens out", number(output)),
-    figure("Document", run.bytes === undefined ? "–" : counted(run.bytes, "byte")),
+    run.trace ? figure("Steps", number(run.trace.length)) : figure("Attempts", number(Math.max(run.iterations, run.outcome === "complete" ? 1 : 0))),
+    figure("Tokens in", number(run.input_tokens)), figure("Tokens out", number(run.output_tokens)),
+    run.bytes !== undefined && figure("Document", counted(run.bytes, "byte")),
     figure("Fullest window", gauge(run.peak_tokens ?? 0, run.window)),
     figure("Took", run.ended_at ? duration(run.ended_at - run.began_at) : duration(Date.now() - run.began_at)),
     figure("Began", clock(run.began_at)));
 }
 
 function noText(run) {
-  if (run.steps.length === 0 && run.outcome === "complete") return null;
+  if (!run.steps.some((step) => step.result.result === "grown")) return null;
   return h("p", { class: "notice" }, h("strong", {}, "The text of this run was not kept. "), "What happened is here, what was said is not: the gateway records metadata only. With ", h("code", {}, "serve.record = \"full\""), " the text of new runs is shown too.");
 }
 
@@ -211,9 +240,8 @@ function windowSection(run) {
 }
 
 function attemptsSection(run, list) {
-  if (run.steps.length === 0) return run.asking ? h("p", { class: "waiting" }, "The first answer is on its way…") : null;
-  return h("section", { "aria-labelledby": "attempts-title" }, h("h2", { id: "attempts-title" }, "Attempts"), list,
-    run.asking && !run.ended_at ? h("p", { class: "waiting" }, `Attempt ${run.asking.number} is being answered…`) : null);
+  if (run.steps.length === 0) return null;
+  return h("section", { "aria-labelledby": "attempts-title" }, h("h2", { id: "attempts-title" }, "Attempts"), list);
 }
 
 function documentSection(run, whole, choose) {
@@ -234,7 +262,8 @@ function documentSection(run, whole, choose) {
 }
 
 function requestSection(run) {
-  if (!run.request || !run.has_text) return null;
+  // Where only metadata are kept there is a request, and nothing in it.
+  if (!run.request?.messages?.some((message) => message.content)) return null;
   const text = JSON.stringify(run.request, null, 2);
   const details = h("details", { class: "full", ontoggle: () => { if (details.open && details.children.length === 1) details.append(textView({ text }, { label: "Request" })); } }, h("summary", {}, "What was asked"));
   return h("section", {}, details);

@@ -15,6 +15,7 @@ const LOOK_AGAIN = 20_000;
 const FILTERS = [["", "All"], ["running", "Running"], ["whole", "Whole"], ["partial", "Partial"], ["failed", "Failed"]];
 
 export async function showRuns(frame, { parameters, signal }) {
+  document.title = "Overlock";
   const runs = new Map();
   const rows = new Map();
   let limit = AT_ONCE;

@@ -32,7 +32,7 @@ export function windowView({ window, margin, parts, used, over = 0 }) {
 
 function bar({ ordered, margin, free, used, whole, window, taken, over }) {
   const segment = (name, tokens, label, more) =>
-    tokens > 0 && h("span", { class: `segment ${name}`, style: { "flex-grow": tokens }, title: `${label}: ${number(tokens)} tokens` }, tokens / whole > 0.055 && h("span", { class: "segment-name" }, label), more);
+    tokens > 0 && h("span", { class: `segment ${name}`, style: { "flex-grow": tokens }, title: `${label}: ${number(tokens)} tokens` }, h("span", { class: "segment-name" }, label), more);
   const segments = ordered.map((part) => {
     const isAnswer = part.name === "completion";
     const filled = isAnswer && used !== undefined && part.given > 0;
@@ -55,14 +55,14 @@ function table({ ordered, margin, free, used, window }) {
     line.lastChild.textContent = isAnswer && used !== undefined ? `took ${number(used)}` : part.given < part.asked ? "gave way" : "";
     return line;
   });
-  return h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Parts of the window" }, h("table", { class: "figures parts" },
+  return h("div", { class: "scroller", tabindex: 0, role: "group", "aria-label": "Parts of the window" }, h("table", { class: "figures parts" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Part"), h("th", { scope: "col" }, "Asked"), h("th", { scope: "col" }, "Given"), h("th", { scope: "col" }, "Share"), h("th", { scope: "col" }, "Note"))),
     h("tbody", {}, rows, row("part-margin", "Margin", "", number(margin), margin), free > 0 && row("part-free", "Free", "", number(free), free))));
 }
 
 /** How full a window was, small enough for a row of a list. */
 export function gauge(peak, window) {
-  if (!window) return h("span", { class: "muted" }, "–");
+  if (!window || !peak) return h("span", { class: "muted" }, "–");
   const full = Math.min(1, peak / window);
   return h("span", { class: "gauge", title: `${number(peak)} of ${number(window)} tokens` },
     h("span", { class: "gauge-bar", "aria-hidden": "true" }, h("span", { class: "gauge-fill", style: { width: `${Math.max(2, 100 * full)}%` } })), h("span", { class: "gauge-word" }, share(peak, window)));

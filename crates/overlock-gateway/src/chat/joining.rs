@@ -429,9 +429,7 @@ impl Observe for Observer<'_, '_> {
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
         let budget = self.budget.take();
         let counted = Usage {
-            input: budget
-                .as_ref()
-                .map_or(0, |budget| budget.input_token_count),
+            input: budget.as_ref().map_or(0, |budget| budget.input_token_count),
             output: step.tokens,
         };
         let usage = end.usage.unwrap_or(counted);

@@ -382,9 +382,7 @@ impl Job {
         if let Some(recording) = self.recording.take()
             && !recording.is_keyed()
         {
-            let _ = recording
-                .end(&Outcome::Failed { reason }, None, None)
-                .await;
+            let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
         }
     }
 
