@@ -92,7 +92,7 @@ function cutBench(holder, signal) {
       : h("p", { class: "big" }, "The document is whole."));
     show(closed, closedTold, (told) => [
       h("p", {}, told.complete ? "Nothing had to be done." : [told.truncated !== null && ["Cut short: ", h("code", { class: "path" }, path(told.truncated)), ". "], told.dropped !== null && ["Left out: ", h("code", { class: "path" }, path(told.dropped)), ". "], told.truncated === null && told.dropped === null && "Only closed."]),
-      code(told.json, "Closed form"), h("p", { class: "actions" }, copyButton("Copy", async () => told.json, "Copy closed form")),
+      code(told.json, "Closed form"), h("p", { class: "actions" }, copyButton("Copy", async () => told.json, "closed form")),
       fixes(repaired)]);
     show(contexts, cutTold, (told) => [
       entry("Element that is cut off", told.cut_off_element), entry("Element before it", told.element_before_cutoff), entry("Overlap to be repeated", told.overlap_context), entry("Delivered so far", told.delivered)]);

@@ -21,13 +21,13 @@ function filled(element, properties, children) {
     } else if (name === "value" || name === "checked" || name === "open") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false && child !== ""));
   return element;
 }
 
 /** Puts these in the place of all that an element holds. */
 export function fill(element, ...children) {
-  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false && child !== ""));
   return element;
 }
 
@@ -36,14 +36,18 @@ export function say(text) {
   document.getElementById("said").textContent = text;
 }
 
-/** A button that copies a text, which is only made when it is wanted. */
-export function copyButton(label, text, name = label) {
-  const button = h("button", { type: "button", class: "quiet", "aria-label": name, onclick: async () => {
+/**
+ * A button that copies a text, which is only made when it is wanted. `what` is for those who do not
+ * see where the button stands.
+ */
+export function copyButton(label, text, what = "") {
+  const named = (word) => [word, what && h("span", { class: "unseen" }, ` ${what}`)];
+  const button = h("button", { type: "button", class: "quiet", onclick: async () => {
     const copied = await copy(await text());
-    button.textContent = copied ? "Copied" : "Not copied";
-    say(copied ? `${name}: done` : "The browser did not allow to copy");
-    setTimeout(() => { button.textContent = label; }, 1500);
-  } }, label);
+    fill(button, named(copied ? "Copied" : "Not copied"));
+    say(copied ? `${label} ${what}: done` : "The browser did not allow to copy");
+    setTimeout(() => fill(button, named(label)), 1500);
+  } }, named(label));
   return button;
 }
 

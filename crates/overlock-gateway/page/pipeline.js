@@ -124,7 +124,6 @@ function step(event, found) {
 function budget(event) {
   const [most, there] = [event.max_context_tokens, event.current_context_tokens];
   const wanted = event.context_tokens ?? there;
-  const whole = Math.max(most, wanted);
   const comes = Math.max(0, wanted - there);
   const piece = (name, tokens, label) => tokens > 0 && h("span", { class: `segment ${name}`, style: { "flex-grow": tokens }, title: `${label}: ${number(tokens)} tokens` }, h("span", { class: "segment-name" }, label));
   const table = (event.nodes ?? []).length > 0 && h("div", { class: "scroller", tabindex: 0, role: "group", "aria-label": "Texts that were weighed" }, h("table", { class: "figures parts nodes" },

@@ -256,7 +256,7 @@ function documentSection(run, whole, choose) {
   return h("section", { "aria-labelledby": "document-title" },
     h("div", { class: "section-head" }, h("h2", { id: "document-title" }, "The document"),
       h("div", { class: "actions" }, h("div", { class: "segmented", role: "group", "aria-label": "Show as" }, buttons),
-        copyButton("Copy", async () => whole.text, "Copy document"), saveButton("Save", `${run.id}.json`, async () => whole.text))),
+        copyButton("Copy", async () => whole.text, "document"), saveButton("Save", `${run.id}.json`, async () => whole.text))),
     h("p", { class: "muted" }, "Who wrote what: one stretch for each attempt that brought something."),
     growth(whole, choose), holder);
 }

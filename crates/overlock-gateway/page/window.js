@@ -24,13 +24,11 @@ const shade = (name) => `part-${NAMES[name] ?? name}`;
 export function windowView({ window, margin, parts, used, over = 0 }) {
   const ordered = [...parts].sort((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
   const taken = ordered.reduce((sum, part) => sum + part.given, margin);
-  // An answer with room of its own takes nothing from the window.
-  const whole = Math.max(window, taken);
-  const free = Math.max(0, whole - taken);
-  return h("div", { class: "window" }, bar({ ordered, margin, free, used, whole, window, taken, over }), table({ ordered, margin, free, used, window }));
+  const free = Math.max(0, window - taken);
+  return h("div", { class: "window" }, bar({ ordered, margin, free, used, window, taken, over }), table({ ordered, margin, free, used, window }));
 }
 
-function bar({ ordered, margin, free, used, whole, window, taken, over }) {
+function bar({ ordered, margin, free, used, window, taken, over }) {
   const segment = (name, tokens, label, more) =>
     tokens > 0 && h("span", { class: `segment ${name}`, style: { "flex-grow": tokens }, title: `${label}: ${number(tokens)} tokens` }, h("span", { class: "segment-name" }, label), more);
   const segments = ordered.map((part) => {

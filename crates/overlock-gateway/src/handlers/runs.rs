@@ -63,12 +63,16 @@ fn limit(query: Option<&str>) -> Result<u32, ApiError> {
 /// Whether answers are shown with their text. Where only metadata are recorded they never are,
 /// not even those that are kept for a retry.
 fn text(query: Option<&str>, record: Record) -> Result<Text, ApiError> {
-    match parameter(query, "text") {
-        None | Some("false") => Ok(Text::LeftOut),
-        Some("true") if record == Record::Full => Ok(Text::Shown),
-        Some("true") => Ok(Text::LeftOut),
-        Some(_) => Err(wrong("text", "`text` must be `true` or `false`".to_owned())),
-    }
+    let is_wanted = match parameter(query, "text") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(wrong("text", "`text` must be `true` or `false`".to_owned())),
+    };
+    Ok(if is_wanted && record == Record::Full {
+        Text::Shown
+    } else {
+        Text::LeftOut
+    })
 }
 
 fn parameter<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
