@@ -2,8 +2,8 @@
 // text, with who wrote what. A document may be cut, and may have megabytes: nothing is parsed or
 // drawn before it is looked at.
 
-import { fill, h } from "./dom.js";
-import { counted, number } from "./words.js";
+import { fill, h } from './dom.js';
+import { counted, number } from './words.js';
 
 /**
  * Puts the document of a run together. `pieces` say where the text of each attempt begins, and
@@ -16,7 +16,7 @@ export function assembled(steps) {
   let bytes = 0;
   for (const [place, step] of steps.entries()) {
     const { result } = step;
-    if (result.result !== "grown" || !isOf(step, steps)) continue;
+    if (result.result !== 'grown' || !isOf(step, steps)) continue;
     // The end of what was there may have been taken back.
     while (pieces.length > 0 && bytes > result.offset) {
       const last = pieces.pop();
@@ -27,14 +27,14 @@ export function assembled(steps) {
         bytes = result.offset;
       }
     }
-    const text = result.added ?? "";
-    if (text === "") continue;
+    const text = result.added ?? '';
+    if (text === '') continue;
     const length = encoder.encode(text).length;
     pieces.push({ attempt: place + 1, text, bytes: length });
     bytes += length;
   }
   let start = 0;
-  const text = pieces.map((piece) => piece.text).join("");
+  const text = pieces.map((piece) => piece.text).join('');
   pieces = pieces.map(({ attempt, text, bytes }) => {
     const piece = { attempt, start, bytes };
     start += text.length;
@@ -46,7 +46,11 @@ export function assembled(steps) {
 /** Whether a step is of the document that was begun first. */
 function isOf(step, steps) {
   const first = steps[0].part;
-  return !step.part || !first || (step.part.choice === first.choice && step.part.tool_call === first.tool_call);
+  return (
+    !step.part ||
+    !first ||
+    (step.part.choice === first.choice && step.part.tool_call === first.tool_call)
+  );
 }
 
 /** The attempts that wrote a stretch of the text. */
@@ -70,16 +74,41 @@ function pieceAt(pieces, at) {
 /** The number of an attempt, in a colour that comes again and a figure that does not. */
 export function mark(first, last = first) {
   const told = first === last ? `${first}` : `${first}–${last}`;
-  return h("span", { class: `writer w${first % 6}`, title: first === last ? `written by attempt ${first}` : `written by attempts ${first} to ${last}` }, h("span", { class: "unseen" }, "attempt "), told);
+  return h(
+    'span',
+    {
+      class: `writer w${first % 6}`,
+      title:
+        first === last ? `written by attempt ${first}` : `written by attempts ${first} to ${last}`,
+    },
+    h('span', { class: 'unseen' }, 'attempt '),
+    told,
+  );
 }
 
 /** The whole document as one bar: how much each attempt brought. */
 export function growth(whole, choose) {
-  return h("ol", { class: "growth", "aria-label": "How much of the document each attempt wrote" }, whole.pieces.map((piece) =>
-    h("li", { style: { "flex-grow": piece.bytes } }, h("button", {
-      type: "button", class: `w${piece.attempt % 6}`, title: `attempt ${piece.attempt}: ${number(piece.bytes)} bytes`,
-      "aria-label": `Attempt ${piece.attempt}: ${number(piece.bytes)} bytes`, onclick: () => choose(piece.attempt),
-    }, whole.pieces.length <= 40 && piece.bytes / whole.bytes > 0.02 ? `${piece.attempt}` : ""))));
+  return h(
+    'ol',
+    { class: 'growth', 'aria-label': 'How much of the document each attempt wrote' },
+    whole.pieces.map((piece) =>
+      h(
+        'li',
+        { style: { 'flex-grow': piece.bytes } },
+        h(
+          'button',
+          {
+            type: 'button',
+            class: `w${piece.attempt % 6}`,
+            title: `attempt ${piece.attempt}: ${number(piece.bytes)} bytes`,
+            'aria-label': `Attempt ${piece.attempt}: ${number(piece.bytes)} bytes`,
+            onclick: () => choose(piece.attempt),
+          },
+          whole.pieces.length <= 40 && piece.bytes / whole.bytes > 0.02 ? `${piece.attempt}` : '',
+        ),
+      ),
+    ),
+  );
 }
 
 // --- As a tree ---
@@ -100,33 +129,59 @@ const SHORT_BRANCH = 90;
 /** The document as a tree whose branches are read when they are opened. */
 export function tree({ text, pieces }) {
   const root = nodeAt(text, spaceEnd(text, 0));
-  if (!root) return h("p", { class: "muted" }, "There is no document.");
-  return h("div", { class: "tree", tabindex: 0, role: "group", "aria-label": "Document as a tree" }, h("ul", {}, branch(text, pieces, root, null, 0)));
+  if (!root) return h('p', { class: 'muted' }, 'There is no document.');
+  return h(
+    'div',
+    { class: 'tree', tabindex: 0, role: 'group', 'aria-label': 'Document as a tree' },
+    h('ul', {}, branch(text, pieces, root, null, 0)),
+  );
 }
 
 function branch(text, pieces, node, name, depth) {
-  const label = name !== null && [h("span", { class: typeof name === "number" ? "index" : "key" }, typeof name === "number" ? `${name}` : shortened(name, 200)), ": "];
+  const label = name !== null && [
+    h(
+      'span',
+      { class: typeof name === 'number' ? 'index' : 'key' },
+      typeof name === 'number' ? `${name}` : shortened(name, 200),
+    ),
+    ': ',
+  ];
   const written = mark(...writers(pieces, node.start, node.end));
-  if (node.kind === "leaf") return h("li", { class: "leaf" }, written, h("span", { class: "value" }, label, leaf(text, pieces, node)));
-  const isList = text[node.start] === "[";
-  const list = h("ul");
+  if (node.kind === 'leaf')
+    return h(
+      'li',
+      { class: 'leaf' },
+      written,
+      h('span', { class: 'value' }, label, leaf(text, pieces, node)),
+    );
+  const isList = text[node.start] === '[';
+  const list = h('ul');
   const children = () => childrenOf(text, node);
   let all = null;
-  const drawn = (from, to) => all.slice(from, to).map((child, place) => branch(text, pieces, child.node, isList ? from + place : child.name, depth + 1));
+  const drawn = (from, to) =>
+    all
+      .slice(from, to)
+      .map((child, place) =>
+        branch(text, pieces, child.node, isList ? from + place : child.name, depth + 1),
+      );
   const show = () => {
     all ??= children();
     const last = Math.max(0, all.length - LAST_CHILDREN);
     let next = Math.min(CHILDREN_AT_ONCE, all.length);
     list.append(...drawn(0, next));
     if (next < last) {
-      const said = h("button", { type: "button", class: "quiet", onclick: () => {
-        const some = drawn(next, Math.min(next + CHILDREN_AT_ONCE, last));
-        next += some.length;
-        item.before(...some);
-        some[0].querySelector("summary")?.focus();
-        tell();
-      } });
-      const item = h("li", { class: "leaf" }, said);
+      const said = h('button', {
+        type: 'button',
+        class: 'quiet',
+        onclick: () => {
+          const some = drawn(next, Math.min(next + CHILDREN_AT_ONCE, last));
+          next += some.length;
+          item.before(...some);
+          some[0].querySelector('summary')?.focus();
+          tell();
+        },
+      });
+      const item = h('li', { class: 'leaf' }, said);
       const tell = () => {
         said.textContent = `${number(last - next)} more: show ${number(Math.min(CHILDREN_AT_ONCE, last - next))}`;
         if (next >= last) item.remove();
@@ -136,38 +191,85 @@ function branch(text, pieces, node, name, depth) {
     } else list.append(...drawn(next, all.length));
     const lastChild = all.at(-1)?.node;
     // What is cut inside shows it there.
-    if (!node.isClosed && (!lastChild || lastChild.isClosed)) list.append(h("li", { class: "leaf cut" }, h("span", { class: "scissors", "aria-hidden": "true" }, "✂"), " cut here"));
+    if (!node.isClosed && (!lastChild || lastChild.isClosed))
+      list.append(
+        h(
+          'li',
+          { class: 'leaf cut' },
+          h('span', { class: 'scissors', 'aria-hidden': 'true' }, '✂'),
+          ' cut here',
+        ),
+      );
   };
-  const size = h("span", { class: "muted" });
+  const size = h('span', { class: 'muted' });
   const isShort = node.isClosed && node.end - node.start <= SHORT_BRANCH;
-  const inside = isShort ? h("span", { class: "inline" }, withSeams(text, pieces, node.start, node.end, (part) => part.replaceAll(/\s+/g, " "))) : [isList ? "[…] " : "{…} ", size];
-  const summary = h("summary", {}, written, h("span", { class: "value" }, label, inside, !node.isClosed && h("span", { class: "open-end" }, " not closed")));
-  const element = h("details", { ontoggle: () => { if (element.open && !list.firstChild) show(); } }, summary, list);
+  const inside = isShort
+    ? h(
+        'span',
+        { class: 'inline' },
+        withSeams(text, pieces, node.start, node.end, (part) => part.replaceAll(/\s+/g, ' ')),
+      )
+    : [isList ? '[…] ' : '{…} ', size];
+  const summary = h(
+    'summary',
+    {},
+    written,
+    h(
+      'span',
+      { class: 'value' },
+      label,
+      inside,
+      !node.isClosed && h('span', { class: 'open-end' }, ' not closed'),
+    ),
+  );
+  const element = h(
+    'details',
+    {
+      ontoggle: () => {
+        if (element.open && !list.firstChild) show();
+      },
+    },
+    summary,
+    list,
+  );
   // Only small ones are counted without being asked: a long one costs a look at all of it.
   if (node.end - node.start < 200_000 || depth < OPEN_DEPTH) {
     all = children();
-    size.textContent = counted(all.length, isList ? "item" : "member");
+    size.textContent = counted(all.length, isList ? 'item' : 'member');
   }
   if (!node.isClosed || depth === 0 || (depth < OPEN_DEPTH && all?.length <= FEW_CHILDREN)) {
     show();
     element.open = true;
   }
-  return h("li", {}, element);
+  return h('li', {}, element);
 }
 
 function leaf(text, pieces, node) {
   const end = Math.min(node.end, node.start + LONGEST_VALUE);
   const shown = withSeams(text, pieces, node.start, end);
-  const kind = text[node.start] === '"' ? "string" : "literal";
-  return h("span", { class: kind }, shown, node.end > end && `… ${number(node.end - end)} characters more`, !node.isClosed && h("span", { class: "scissors", title: "cut here" }, "✂"));
+  const kind = text[node.start] === '"' ? 'string' : 'literal';
+  return h(
+    'span',
+    { class: kind },
+    shown,
+    node.end > end && `… ${number(node.end - end)} characters more`,
+    !node.isClosed && h('span', { class: 'scissors', title: 'cut here' }, '✂'),
+  );
 }
 
 /** A stretch of the text in which every seam is marked. */
 function withSeams(text, pieces, start, end, told = (part) => part) {
   const parts = [];
   let at = start;
-  for (let piece = pieceAt(pieces, start) + 1; piece < pieces.length && pieces[piece].start < end; piece += 1) {
-    parts.push(told(text.slice(at, pieces[piece].start)), h("span", { class: "seam-mark", title: `attempt ${pieces[piece].attempt} begins here` }, "┆"));
+  for (
+    let piece = pieceAt(pieces, start) + 1;
+    piece < pieces.length && pieces[piece].start < end;
+    piece += 1
+  ) {
+    parts.push(
+      told(text.slice(at, pieces[piece].start)),
+      h('span', { class: 'seam-mark', title: `attempt ${pieces[piece].attempt} begins here` }, '┆'),
+    );
     at = pieces[piece].start;
   }
   parts.push(told(text.slice(at, end)));
@@ -177,7 +279,7 @@ function withSeams(text, pieces, start, end, told = (part) => part) {
 const shortened = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
 
 function spaceEnd(text, at) {
-  while (at < text.length && " \n\r\t".includes(text[at])) at += 1;
+  while (at < text.length && ' \n\r\t'.includes(text[at])) at += 1;
   return at;
 }
 
@@ -187,13 +289,18 @@ function nodeAt(text, start) {
   const first = text[start];
   if (first === '"') {
     const end = stringEnd(text, start);
-    return { kind: "leaf", start, end: Math.min(end, text.length), isClosed: end <= text.length };
+    return { kind: 'leaf', start, end: Math.min(end, text.length), isClosed: end <= text.length };
   }
-  if (first !== "{" && first !== "[") {
+  if (first !== '{' && first !== '[') {
     let end = start;
-    while (end < text.length && !",]} \n\r\t".includes(text[end])) end += 1;
+    while (end < text.length && !',]} \n\r\t'.includes(text[end])) end += 1;
     // A literal alone is whole; where it stands in something it may have been cut.
-    return { kind: "leaf", start, end: Math.max(end, start + 1), isClosed: end < text.length || start === 0 };
+    return {
+      kind: 'leaf',
+      start,
+      end: Math.max(end, start + 1),
+      isClosed: end < text.length || start === 0,
+    };
   }
   let depth = 0;
   for (let at = start; at < text.length; at += 1) {
@@ -202,10 +309,10 @@ function nodeAt(text, start) {
     else if (code === 0x7b || code === 0x5b) depth += 1;
     else if (code === 0x7d || code === 0x5d) {
       depth -= 1;
-      if (depth === 0) return { kind: "branch", start, end: at + 1, isClosed: true };
+      if (depth === 0) return { kind: 'branch', start, end: at + 1, isClosed: true };
     }
   }
-  return { kind: "branch", start, end: text.length, isClosed: false };
+  return { kind: 'branch', start, end: text.length, isClosed: false };
 }
 
 /** The place after a string; beyond the text if it is not closed. */
@@ -220,7 +327,7 @@ function stringEnd(text, start) {
 
 /** What a branch holds, without a look into it. */
 function childrenOf(text, node) {
-  const isList = text[node.start] === "[";
+  const isList = text[node.start] === '[';
   const end = node.isClosed ? node.end - 1 : node.end;
   const children = [];
   let at = spaceEnd(text, node.start + 1);
@@ -232,14 +339,14 @@ function childrenOf(text, node) {
       if (text[at] !== '"' || keyEnd > end) break;
       name = unescaped(text.slice(at, keyEnd));
       at = spaceEnd(text, keyEnd);
-      if (text[at] !== ":") break;
+      if (text[at] !== ':') break;
       at = spaceEnd(text, at + 1);
     }
     if (at >= end) break;
     const child = nodeAt(text, at);
     children.push({ name, node: child });
     at = spaceEnd(text, Math.max(child.end, at + 1));
-    if (text[at] === ",") at = spaceEnd(text, at + 1);
+    if (text[at] === ',') at = spaceEnd(text, at + 1);
   }
   return children;
 }
@@ -263,10 +370,20 @@ const FEWEST_COLUMNS = 36;
 export function textView(whole, { label }) {
   const { text } = whole;
   const pieces = whole.pieces ?? [];
-  const sheet = h("div", { class: "sheet" });
+  const sheet = h('div', { class: 'sheet' });
   let columns = 0;
   let starts = [];
-  const box = h("div", { class: "pages", tabindex: 0, role: "group", "aria-label": `${label}, ${number(text.length)} characters`, onscroll: () => draw() }, sheet);
+  const box = h(
+    'div',
+    {
+      class: 'pages',
+      tabindex: 0,
+      role: 'group',
+      'aria-label': `${label}, ${number(text.length)} characters`,
+      onscroll: () => draw(),
+    },
+    sheet,
+  );
   let drawn = [-1, -1];
   function layOut() {
     const fit = Math.max(FEWEST_COLUMNS, Math.floor((box.clientWidth - 40) / CHARACTER));
@@ -279,13 +396,22 @@ export function textView(whole, { label }) {
   function draw() {
     layOut();
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 20);
-    const last = Math.min(starts.length, Math.ceil((box.scrollTop + (box.clientHeight || 600)) / ROW) + 20);
+    const last = Math.min(
+      starts.length,
+      Math.ceil((box.scrollTop + (box.clientHeight || 600)) / ROW) + 20,
+    );
     if (first === drawn[0] && last === drawn[1]) return;
     drawn = [first, last];
     const rows = [];
     for (let row = first; row < last; row += 1) {
       const [start, end] = [starts[row], starts[row + 1] ?? text.length];
-      rows.push(h("div", { class: "row", style: { top: `${row * ROW}px` } }, coloured(text, pieces, start, end)));
+      rows.push(
+        h(
+          'div',
+          { class: 'row', style: { top: `${row * ROW}px` } },
+          coloured(text, pieces, start, end),
+        ),
+      );
     }
     fill(sheet, rows);
   }
@@ -295,13 +421,23 @@ export function textView(whole, { label }) {
 }
 
 function coloured(text, pieces, start, end) {
-  if (pieces.length === 0) return text.slice(start, end).replace(/\n$/, "");
+  if (pieces.length === 0) return text.slice(start, end).replace(/\n$/, '');
   const parts = [];
   let at = start;
   for (let place = pieceAt(pieces, start); place < pieces.length && at < end; place += 1) {
     const stop = Math.min(end, pieces[place + 1]?.start ?? text.length);
     const begins = pieces[place].start === at;
-    if (stop > at) parts.push(h("span", { class: `by w${pieces[place].attempt % 6}${begins ? " begins" : ""}`, "data-attempt": begins ? pieces[place].attempt : null }, text.slice(at, stop).replace(/\n$/, "")));
+    if (stop > at)
+      parts.push(
+        h(
+          'span',
+          {
+            class: `by w${pieces[place].attempt % 6}${begins ? ' begins' : ''}`,
+            'data-attempt': begins ? pieces[place].attempt : null,
+          },
+          text.slice(at, stop).replace(/\n$/, ''),
+        ),
+      );
     at = Math.max(at, stop);
   }
   return parts;
@@ -312,7 +448,7 @@ function rowsOf(text, columns) {
   const starts = [0];
   let lineStart = 0;
   while (lineStart < text.length) {
-    const found = text.indexOf("\n", lineStart);
+    const found = text.indexOf('\n', lineStart);
     const lineEnd = found < 0 ? text.length : found + 1;
     for (let at = lineStart + columns; at < lineEnd - 1; at += columns) {
       // The two halves of a character stay together.

@@ -73,8 +73,7 @@ async fn the_page_names_only_files_that_are_there() {
         }
         let got = door.get(&path).await;
         assert_eq!(got.status, StatusCode::OK, "{path}");
-        let quoted = got.body.split('"').skip(1).step_by(2);
-        let named = quoted.filter_map(|name| {
+        let named = got.body.split(['"', '\'']).filter_map(|name| {
             let file = name
                 .strip_prefix("/page/")
                 .or_else(|| name.strip_prefix("./"))?;
@@ -144,6 +143,9 @@ impl Gateways {
         fakes.push(held);
         let base = scripted[0].base();
         addresses["empty"] = json!(serve_with(&base, own(), full).await);
+        addresses["storeless"] = json!(serve(&base, |_| {}).await);
+        let off = |settings: &mut Settings| settings.record = Record::Off;
+        addresses["unrecorded"] = json!(serve_with(&base, own(), off).await);
         addresses["metadata"] = json!(serve_with(&base, own(), |_| {}).await);
         let keyed = |settings: &mut Settings| {
             full(settings);
