@@ -107,7 +107,7 @@ function cutBench(holder, signal) {
   typed.fragment ??= first.fragment;
   const text = h('textarea', {
     id: 'bench-text',
-    rows: 14,
+    rows: 9,
     spellcheck: 'false',
     value: typed.text,
     oninput: () => {
@@ -118,7 +118,7 @@ function cutBench(holder, signal) {
   });
   const fragment = h('textarea', {
     id: 'bench-fragment',
-    rows: 6,
+    rows: 5,
     spellcheck: 'false',
     value: typed.fragment,
     oninput: () => {
@@ -235,8 +235,8 @@ function cutBench(holder, signal) {
               { class: 'big' },
               `${place(told.cut.place)} at `,
               h('code', { class: 'path' }, path(told.cut.path)),
+              `, after ${counted(told.cut.offset, 'byte')}`,
             ),
-            h('p', { class: 'muted' }, `after ${counted(told.cut.offset, 'byte')}`),
             cutTail(told.hierarchy_context),
           ]
         : h('p', { class: 'big' }, 'The document is whole.'),

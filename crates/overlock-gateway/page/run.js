@@ -324,7 +324,7 @@ function windowSection(run) {
   const label = h('output', { for: 'window-attempt' });
   const show = (at) => {
     const { step, attempt } = planned[at];
-    label.textContent = `attempt ${attempt} of ${run.steps.length}`;
+    label.textContent = `Attempt ${attempt} of ${run.steps.length}`;
     fill(
       holder,
       windowView({
@@ -353,8 +353,7 @@ function windowSection(run) {
       'div',
       { class: 'section-head' },
       h('h2', { id: 'window-title' }, 'The window'),
-      planned.length > 1 &&
-        h('label', { class: 'slider', for: 'window-attempt' }, 'Of ', label, slider),
+      planned.length > 1 && h('label', { class: 'slider', for: 'window-attempt' }, label, slider),
     ),
     holder,
   );

@@ -425,14 +425,12 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await clean('the bench, used', view);
   await page.getByRole('link', { name: 'Chat request' }).click();
   await page.locator('.bar').waitFor();
-  await page
-    .getByLabel('A chat request')
-    .fill(
-      JSON.stringify({
-        model: 'gpt-4',
-        messages: [{ role: 'user', content: 'word '.repeat(9000) }],
-      }),
-    );
+  await page.getByLabel('A chat request').fill(
+    JSON.stringify({
+      model: 'gpt-4',
+      messages: [{ role: 'user', content: 'word '.repeat(9000) }],
+    }),
+  );
   await sees(page, 'It does not fit');
   await page.getByLabel('A chat request').fill('{"model": ');
   await page.locator('.card .wrong').first().waitFor();
