@@ -178,7 +178,8 @@ function excerpt(run, step, index) {
         h(
           'mark',
           { class: 'repeated', title: 'written by the attempt before, and repeated by this one' },
-          visible(repeated.slice(-80)),
+          repeated.length > AROUND && '…',
+          visible(repeated.slice(-AROUND)),
         ),
       h(
         'span',

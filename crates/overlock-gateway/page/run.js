@@ -324,7 +324,8 @@ function windowSection(run) {
   const label = h('output', { for: 'window-attempt' });
   const show = (at) => {
     const { step, attempt } = planned[at];
-    label.textContent = `Attempt ${attempt} of ${run.steps.length}`;
+    label.textContent = `attempt ${attempt} of ${run.steps.length}`;
+    slider.setAttribute('aria-valuetext', label.textContent);
     fill(
       holder,
       windowView({
@@ -344,7 +345,6 @@ function windowSection(run) {
     value: '0',
     oninput: () => show(Number(slider.value)),
   });
-  slider.setAttribute('aria-valuetext', '');
   show(0);
   return h(
     'section',
@@ -353,7 +353,8 @@ function windowSection(run) {
       'div',
       { class: 'section-head' },
       h('h2', { id: 'window-title' }, 'The window'),
-      planned.length > 1 && h('label', { class: 'slider', for: 'window-attempt' }, label, slider),
+      planned.length > 1 &&
+        h('label', { class: 'slider', for: 'window-attempt' }, h('span', {}, 'of ', label), slider),
     ),
     holder,
   );

@@ -163,8 +163,16 @@ async function ask(gateway, { signal, model = 'gpt-4', key } = {}) {
 // --- What there is to be seen ---
 
 const runs = {};
-for (const name of ['partial', 'failed', 'hostile', 'many', 'long', 'whole'])
-  runs[name] = await ask(gateways[name]);
+const models = {
+  partial: 'gpt-4o',
+  failed: 'gpt-4o',
+  hostile: 'gpt-4.1',
+  many: 'gpt-4o-mini',
+  long: 'gpt-4.1',
+  whole: 'gpt-4',
+};
+for (const [name, model] of Object.entries(models))
+  runs[name] = await ask(gateways[name], { model });
 runs.metadata = await ask(gateways.metadata);
 runs.demo = await ask(gateways.whole, { model: 'overlock-demo' });
 const { whole } = gateways;
