@@ -1,7 +1,7 @@
 // The attempts of a run, in order: how each was asked for, how it was joined, where it stops.
 
 import { fill, h } from './dom.js';
-import { mark, textView } from './document.js';
+import { isSamePart, mark, textView } from './document.js';
 import { counted, duration, failure, number, path, place, seam } from './words.js';
 
 /** More than these are folded; those that failed are always shown. */
@@ -88,6 +88,8 @@ function attempt(run, step, index) {
       ? 'asked what can be counted'
       : "the client's own prompt";
   const facts = [
+    step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
+    step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
     asked,
     step.budget && `${number(step.budget.input_token_count)} tokens in`,
     `${number(step.tokens)} out`,
@@ -194,16 +196,18 @@ function excerpt(run, step, index) {
 
 /** The end of the document as it was before an attempt, without what the attempt took back. */
 function baseBefore(run, index) {
-  const offset = run.steps[index].result.offset;
+  let end = run.steps[index].result.offset;
   let text = '';
   for (let place = index - 1; place >= 0 && text.length < 4000; place -= 1) {
-    const { result } = run.steps[place];
-    if (result.result !== 'grown' || !result.added) continue;
+    const step = run.steps[place];
+    const { result } = step;
+    if (result.result !== 'grown' || !result.added || !isSamePart(step, run.steps[index])) continue;
     const bytes = new TextEncoder().encode(result.added);
-    // What lies beyond the place where the attempt joins was replaced by it.
-    const kept = Math.min(bytes.length, offset - result.offset);
+    // What lies beyond the place where a later attempt joins was replaced by it.
+    const kept = Math.min(bytes.length, end - result.offset);
     if (kept > 0)
       text = new TextDecoder().decode(bytes.subarray(Math.max(0, kept - 4000), kept)) + text;
+    end = Math.min(end, result.offset);
   }
   return text;
 }

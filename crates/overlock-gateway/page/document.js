@@ -16,7 +16,7 @@ export function assembled(steps) {
   let bytes = 0;
   for (const [place, step] of steps.entries()) {
     const { result } = step;
-    if (result.result !== 'grown' || !isOf(step, steps)) continue;
+    if (result.result !== 'grown' || !isSamePart(step, steps[0])) continue;
     // The end of what was there may have been taken back.
     while (pieces.length > 0 && bytes > result.offset) {
       const last = pieces.pop();
@@ -43,14 +43,11 @@ export function assembled(steps) {
   return { text, pieces, bytes };
 }
 
-/** Whether a step is of the document that was begun first. */
-function isOf(step, steps) {
-  const first = steps[0].part;
-  return (
-    !step.part ||
-    !first ||
-    (step.part.choice === first.choice && step.part.tool_call === first.tool_call)
-  );
+/** Whether two steps are of the same document: an answer may have several, such as tool calls. */
+export function isSamePart({ part: one }, { part: other }) {
+  // Who goes on with one document says of no step which it is of.
+  if (!one || !other) return true;
+  return one.choice === other.choice && one.tool_call === other.tool_call;
 }
 
 /** The attempts that wrote a stretch of the text. */
@@ -86,8 +83,12 @@ export function mark(first, last = first) {
   );
 }
 
+/** More pieces have no number, and are no stops of the keyboard: the list of attempts has them too. */
+const NUMBERED_PIECES = 40;
+
 /** The whole document as one bar: how much each attempt brought. */
 export function growth(whole, choose) {
+  const areFew = whole.pieces.length <= NUMBERED_PIECES;
   return h(
     'ol',
     { class: 'growth', 'aria-label': 'How much of the document each attempt wrote' },
@@ -102,9 +103,10 @@ export function growth(whole, choose) {
             class: `w${piece.attempt % 6}`,
             title: `attempt ${piece.attempt}: ${number(piece.bytes)} bytes`,
             'aria-label': `Attempt ${piece.attempt}: ${number(piece.bytes)} bytes`,
+            tabindex: areFew ? null : -1,
             onclick: () => choose(piece.attempt),
           },
-          whole.pieces.length <= 40 && piece.bytes / whole.bytes > 0.02 ? `${piece.attempt}` : '',
+          areFew && piece.bytes / whole.bytes > 0.02 ? `${piece.attempt}` : '',
         ),
       ),
     ),

@@ -73,7 +73,8 @@ export async function showRun(frame, { rest, signal }) {
       run.peak_tokens = Math.max(run.peak_tokens ?? 0, input + told.tokens);
       if (told.result.result === 'grown') run.bytes = told.result.offset + told.result.added_bytes;
       run.has_text ||= Boolean(told.result.added);
-      say(`Attempt ${told.number} was joined`);
+      const isJoined = told.result.result === 'grown';
+      say(`Attempt ${told.number} was ${isJoined ? 'joined' : 'refused'}`);
     } else if (name === 'ended' || name === 'left') {
       read()
         .then((whole) => {

@@ -4,7 +4,7 @@
 //! an environment variable, and runs the test here that a plain `cargo test` leaves out.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hyper::{Method, StatusCode};
@@ -211,13 +211,18 @@ async fn every_view_works_in_a_browser() {
         "key": KEY,
         "pipeline": serde_json::from_str::<Value>(include_str!("page/pipeline.json")).expect("JSON"),
         "chromium": std::env::var("OVERLOCK_CHROMIUM").ok(),
-        "screenshots": std::env::var("OVERLOCK_SCREENSHOTS").ok(),
+        "screenshots": std::env::var_os("OVERLOCK_SCREENSHOTS").map(|folder| root().join(folder)),
     });
     let told = tokio::task::spawn_blocking(move || browse(&asked)).await;
     let looked = told.expect("no panic")["looked"].clone();
     let looked = looked.as_array().expect("a list");
     println!("\nlooked at {} views\n", looked.len());
     assert!(looked.len() > 40, "{looked:?}");
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn browse(asked: &Value) -> Value {
