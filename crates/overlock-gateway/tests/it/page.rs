@@ -94,6 +94,14 @@ struct Gateways {
 
 const KEY: &str = "the-key-of-the-test";
 
+/// What a model does whose answers are not simply put one after the other.
+const RESTARTS: &[Behaviour] = &[
+    Behaviour::RestartsItem,
+    Behaviour::OtherSpaces,
+    Behaviour::RestartsDocument,
+    Behaviour::RepeatsMore,
+];
+
 impl Gateways {
     async fn open() -> Self {
         let store = overlock_store::in_memory().expect("a store");
@@ -106,14 +114,16 @@ impl Gateways {
         let (mut scripted, mut fakes) = (Vec::new(), Vec::new());
         let whole = levels();
         let hostile = hostile();
+        let as_asked: &[Behaviour] = &Behaviour::AS_ASKED;
         let documents = [
-            ("whole", whole.clone(), 700),
-            ("hostile", hostile.clone(), 60_000),
-            ("many", report(100_000), 400),
-            ("long", report(5 << 20), 600_000),
+            ("whole", whole.clone(), 700, as_asked),
+            ("hostile", hostile.clone(), 60_000, as_asked),
+            ("many", report(100_000), 400, as_asked),
+            ("long", report(5 << 20), 600_000, as_asked),
+            ("restarts", report(9000), 1100, RESTARTS),
         ];
-        for (name, document, breath) in documents {
-            let script = script(&document, breath, &Behaviour::AS_ASKED);
+        for (name, document, breath, behaviours) in documents {
+            let script = script(&document, breath, behaviours);
             let upstream = ScriptedServer::start(script, &[]).await.expect("a server");
             let own = Some(store.clone());
             addresses[name] = json!(serve_with(&upstream.base(), own, full).await);

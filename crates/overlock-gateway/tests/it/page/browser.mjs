@@ -130,6 +130,9 @@ const equal = (got, wanted, what) =>
 
 const sees = (page, text) => page.getByText(text).first().waitFor();
 
+/** What the client was answered in each run. */
+const contents = new Map();
+
 /** Asks for a document; the run that came of it. */
 async function ask(gateway, { signal, model = 'gpt-4', key } = {}) {
   const rows = Array.from(
@@ -156,8 +159,9 @@ async function ask(gateway, { signal, model = 'gpt-4', key } = {}) {
       ],
     }),
   });
-  await answer.text();
-  return answer.headers.get('x-overlock-run');
+  const run = answer.headers.get('x-overlock-run');
+  contents.set(run, (await answer.json()).choices?.[0].message.content);
+  return run;
 }
 
 // --- What there is to be seen ---
@@ -169,6 +173,7 @@ const models = {
   hostile: 'gpt-4.1',
   many: 'gpt-4o-mini',
   long: 'gpt-4.1',
+  restarts: 'gpt-4o',
   whole: 'gpt-4',
 };
 for (const [name, model] of Object.entries(models))
@@ -189,7 +194,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   const { page } = view;
   const rows = () => page.locator('.list tbody tr').count();
   await page.getByRole('link', { name: runs.whole }).waitFor();
-  equal(await rows(), 7, 'all runs');
+  equal(await rows(), 8, 'all runs');
   await page.getByRole('button', { name: 'Partial', exact: true }).click();
   equal(await rows(), 1, 'partial runs');
   await page.getByRole('button', { name: 'All', exact: true }).click();
@@ -321,6 +326,17 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, (page) =>
   const view = await open(whole, '#/runs/0000000000000', { allowed: ['status of 404'] });
   await sees(view.page, 'there is no such run');
   await clean('no run', view);
+  await view.context.close();
+}
+
+// However an answer was joined, the document that is shown is the one that the client got.
+for (const name of ['restarts', 'many', 'hostile']) {
+  const view = await open(whole, `#/runs/${runs[name]}`);
+  await view.page.getByRole('button', { name: 'Copy document', exact: true }).click();
+  await sees(view.page, 'Copied');
+  const copied = await view.page.evaluate(() => navigator.clipboard.readText());
+  expect(copied === contents.get(runs[name]), `the document of ${name}`);
+  await clean(`the document of ${name}`, view);
   await view.context.close();
 }
 
