@@ -12,6 +12,7 @@ mod judges;
 mod load;
 mod models;
 mod packages;
+mod page;
 mod postgres;
 mod shell;
 mod steps;

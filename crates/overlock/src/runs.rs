@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use overlock_budget::ChatRequest;
-use overlock_gateway::api::{Conditions, RecordedRun, RecordedStep, RunsError};
+use overlock_gateway::api::{Conditions, Ending, RecordedRun, RecordedStep, RunsError, Tally};
 use overlock_model::{ContinuationOptions, Outcome};
 use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
 
@@ -113,8 +113,14 @@ pub(crate) fn add_step(
 }
 
 pub(crate) fn end(store: &dyn Store, claim: &Claim, outcome: &Outcome) -> Result<(), StoreError> {
-    let outcome = serde_json::to_string(outcome).expect("an outcome is plain data");
-    store.end(claim, now(), &outcome)
+    // A run that cannot be read ends all the same.
+    let tally = RecordedRun::read(store, claim.id()).ok();
+    let ending = Ending {
+        outcome: outcome.clone(),
+        tally: tally.map(|run| Tally::of(&run.steps)),
+    };
+    let ending = serde_json::to_string(&ending).expect("an end is plain data");
+    store.end(claim, now(), &ending)
 }
 
 /// Reads a run.

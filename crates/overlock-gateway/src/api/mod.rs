@@ -25,6 +25,7 @@ pub use pipelines::{ShownPipeline, ShownPipelineRun};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
-    CallBudget, Conditions, ListedRun, Part, RecordedRun, RecordedStep, RunsError, ShownRun,
+    CallBudget, Conditions, Ending, ListedRun, Part, PartBudget, RecordedRun, RecordedStep,
+    RunsError, ShownRun, Tally, Text,
 };
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};

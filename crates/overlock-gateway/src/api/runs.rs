@@ -1,12 +1,16 @@
 //! Recorded runs, as they are listed and shown.
 
-use overlock_budget::Plan;
+use std::borrow::Cow;
+
+use overlock_budget::{Plan, PlannedPart};
 use overlock_json::{Base, Cut};
 use overlock_model::{Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step};
 use overlock_pipeline::Taken;
 use overlock_store::{RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::record::now;
 
 /// A run in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -29,16 +33,73 @@ pub struct ListedRun<'a> {
     pub cut: Option<Cut>,
     /// How many steps it has.
     pub iterations: u64,
+    /// What it took, which is known once it has ended.
+    #[serde(flatten)]
+    pub tally: Option<Tally>,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// The tokens of all prompts.
+    pub input_tokens: u64,
+    /// The tokens of all answers.
+    pub output_tokens: u64,
+    /// The tokens of the model's window.
+    pub window: u64,
+    /// The tokens of prompt and answer in the call that took the most of the window.
+    pub peak_tokens: u64,
+}
+
+impl Tally {
+    /// What the steps of a run took.
+    pub fn of<'a>(steps: impl IntoIterator<Item = &'a RecordedStep>) -> Self {
+        let mut tally = Self::default();
+        for step in steps {
+            tally.add(step);
+        }
+        tally
+    }
+
+    /// One step more.
+    pub fn add(&mut self, recorded: &RecordedStep) {
+        let input = recorded.budget.as_ref().map_or(0, |budget| {
+            self.window = budget.window;
+            budget.input_token_count
+        });
+        self.call(input, recorded.step.tokens);
+    }
+
+    /// A call with so many tokens in its prompt and in its answer.
+    pub fn call(&mut self, input: u64, output: u64) {
+        self.input_tokens = self.input_tokens.saturating_add(input);
+        self.output_tokens = self.output_tokens.saturating_add(output);
+        self.peak_tokens = self.peak_tokens.max(input.saturating_add(output));
+    }
+}
+
+/// How a run ended and what it took, as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ending {
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// What it took, as far as whoever ended it knew.
+    #[serde(flatten)]
+    pub tally: Option<Tally>,
 }
 
 impl<'a> From<&'a RunSummary> for ListedRun<'a> {
     fn from(summary: &'a RunSummary) -> Self {
-        let outcome = summary.outcome.as_deref();
+        let ending = summary.outcome.as_deref();
         // A run that was damaged has not ended in a way that anybody knows.
         let of_pipeline: Option<overlock_pipeline::Outcome> =
-            outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
-        let outcome: Option<Outcome> =
-            outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
+            ending.and_then(|ending| serde_json::from_str(ending).ok());
+        let ending: Option<Ending> = ending.and_then(|ending| serde_json::from_str(ending).ok());
+        let (outcome, tally) = match ending {
+            Some(Ending { outcome, tally }) => (Some(outcome), tally),
+            None => (None, None),
+        };
         Self {
             id: &summary.id,
             began_at: summary.began_at,
@@ -54,6 +115,7 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
                 _ => None,
             },
             iterations: summary.steps,
+            tally,
         }
     }
 }
@@ -98,6 +160,9 @@ pub struct RecordedStep {
     /// Where the document stood after it.
     #[serde(default)]
     pub cut: Option<Cut>,
+    /// When it was done, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
 }
 
 /// A part of an answer that is a document of its own.
@@ -111,7 +176,7 @@ pub struct Part {
 }
 
 /// The budget of one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallBudget {
     /// The tokens that the answer might have.
     pub adjusted_max_tokens: u64,
@@ -121,6 +186,26 @@ pub struct CallBudget {
     pub message_count: usize,
     /// The memories that were told.
     pub memory_count: usize,
+    /// The tokens of the window.
+    #[serde(default)]
+    pub window: u64,
+    /// The tokens that were left free.
+    #[serde(default)]
+    pub margin: u64,
+    /// Every part of the window that wanted anything.
+    #[serde(default)]
+    pub parts: Vec<PartBudget>,
+}
+
+/// What one part of a window wanted and had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartBudget {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// The tokens that all of it would take.
+    pub asked: u64,
+    /// The tokens it took; of the answer, those it might have.
+    pub given: u64,
 }
 
 impl RecordedStep {
@@ -131,6 +216,7 @@ impl RecordedStep {
             step: step.clone(),
             budget,
             cut: run.base().and_then(Base::cut),
+            at: Some(now()),
         }
     }
 
@@ -151,6 +237,24 @@ impl From<&Plan> for CallBudget {
             input_token_count: plan.input_token_count,
             message_count: plan.message_count,
             memory_count: plan.memory_count,
+            window: plan.window,
+            margin: plan.margin.tokens,
+            parts: plan
+                .parts
+                .iter()
+                .filter(|part| part.asked > 0)
+                .map(PartBudget::from)
+                .collect(),
+        }
+    }
+}
+
+impl From<&PlannedPart> for PartBudget {
+    fn from(part: &PlannedPart) -> Self {
+        Self {
+            name: part.part.name().into(),
+            asked: part.asked,
+            given: part.given,
         }
     }
 }
@@ -234,24 +338,31 @@ impl RecordedRun {
     }
 
     /// The answer to machines. Of some runs only the story is kept, and none of the text.
-    pub fn shown(&self) -> Result<ShownRun<'_>, RunsError> {
+    pub fn shown(&self, text: Text) -> Result<ShownRun<'_>, RunsError> {
         let has_text = |recorded: &RecordedStep| recorded.step != recorded.step.without_text();
-        if self.steps.iter().any(has_text) {
+        let has_text = self.steps.iter().any(has_text);
+        if has_text {
             self.resumed()?;
         }
-        let tokens = self.steps.iter().map(|recorded| recorded.step.tokens);
+        let mut listed = ListedRun::from(&self.summary);
+        listed
+            .tally
+            .get_or_insert_with(|| Tally::of(self.steps.iter()));
         Ok(ShownRun {
-            listed: ListedRun::from(&self.summary),
+            listed,
             request: &self.request,
             upstream: self.conditions.upstream.as_deref(),
             schema: self.conditions.schema.as_ref(),
-            output_tokens: tokens.fold(0, u64::saturating_add),
             bytes: self
                 .document()
                 .filter_map(Step::end_len)
                 .last()
                 .unwrap_or_default(),
-            steps: self.steps.iter().map(RecordedStep::without_text).collect(),
+            has_text,
+            steps: match text {
+                Text::Shown => Cow::Borrowed(&self.steps),
+                Text::LeftOut => self.steps.iter().map(RecordedStep::without_text).collect(),
+            },
         })
     }
 }
@@ -266,7 +377,18 @@ pub struct ShownRun<'a> {
     upstream: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<&'a Value>,
-    output_tokens: u64,
     bytes: usize,
-    steps: Vec<RecordedStep>,
+    /// Whether the text of the answers is kept, shown or not.
+    has_text: bool,
+    steps: Cow<'a, [RecordedStep]>,
+}
+
+/// Whether the answers of a run are shown with their text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Text {
+    /// As far as it is kept.
+    Shown,
+    /// Only what became of each.
+    #[default]
+    LeftOut,
 }

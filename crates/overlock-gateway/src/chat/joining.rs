@@ -41,7 +41,7 @@ pub(crate) struct Joiner<'a> {
     pub(crate) shown: Option<&'a HeaderMap>,
     pub(crate) account: &'a Account,
     /// How the window of the first call was divided.
-    pub(crate) budget: CallBudget,
+    pub(crate) budget: &'a CallBudget,
     pub(crate) deadline: Instant,
 }
 
@@ -245,7 +245,7 @@ impl Joiner<'_> {
         let step = run.answered(&ask, &Answer { text, tokens });
         // What is to be asked can be answered.
         if let (Some(recording), Ok(step)) = (recording, step) {
-            let step = RecordedStep::new(&run, &step, Some(self.budget));
+            let step = RecordedStep::new(&run, &step, Some(self.budget.clone()));
             kept(recording, step)
                 .await
                 .map_err(|error| keyed::unkept(&error))?;
@@ -405,10 +405,10 @@ impl Observe for Observer<'_, '_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
         let (way, budget) = (ask.way.map(Way::name), CallBudget::from(plan));
         self.account.calling(way);
-        self.budget = Some(budget);
-        if let Some(recording) = &self.recording {
-            recording.asking(way, budget);
+        if let Some(recording) = &mut self.recording {
+            recording.asking(way, &budget);
         }
+        self.budget = Some(budget);
         if let Some(hear) = &mut self.hear {
             hear.call();
         }
@@ -429,7 +429,7 @@ impl Observe for Observer<'_, '_> {
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
         let budget = self.budget.take();
         let counted = Usage {
-            input: budget.map_or(0, |budget| budget.input_token_count),
+            input: budget.as_ref().map_or(0, |budget| budget.input_token_count),
             output: step.tokens,
         };
         let usage = end.usage.unwrap_or(counted);

@@ -199,7 +199,10 @@ pub(crate) fn resumed(
     let mut taken = Taken::default();
     for step in steps.iter().skip(1) {
         taken.add(Usage {
-            input: step.budget.map_or(0, |budget| budget.input_token_count),
+            input: step
+                .budget
+                .as_ref()
+                .map_or(0, |budget| budget.input_token_count),
             output: step.step.tokens,
         });
     }

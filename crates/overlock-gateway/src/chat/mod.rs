@@ -202,15 +202,15 @@ fn headers_of(gateway: &Gateway, shown: Option<&HeaderMap>) -> HeaderMap {
 
 impl Job {
     /// Asks the upstream.
-    async fn asked(&self, body: Bytes) -> Result<Answer, ApiError> {
+    async fn asked(&mut self, body: Bytes) -> Result<Answer, ApiError> {
         let path = match &self.query {
             Some(query) => Cow::Owned(format!("{CHAT_PATH}?{query}")),
             None => Cow::Borrowed(CHAT_PATH),
         };
         let mut headers = headers_of(&self.gateway, self.shown.as_ref());
         self.account.calling(None);
-        if let Some(recording) = &self.recording {
-            recording.asking(None, self.budget);
+        if let Some(recording) = &mut self.recording {
+            recording.asking(None, &self.budget);
         }
         self.account.place_in_trace(&mut headers);
         let client = &self.gateway.client;
@@ -335,7 +335,7 @@ impl Job {
             query: self.query.as_deref(),
             shown: self.shown.as_ref(),
             account: &self.account,
-            budget: self.budget,
+            budget: &self.budget,
             deadline: self.deadline,
         }
     }
@@ -353,11 +353,16 @@ impl Job {
     }
 
     /// Keeps how an answer ended, and what was answered for whoever may ask the same again.
-    async fn ended(&mut self, outcome: &Outcome, answered: impl FnOnce() -> Answered) {
+    async fn ended(
+        &mut self,
+        outcome: &Outcome,
+        usage: Option<Usage>,
+        answered: impl FnOnce() -> Answered,
+    ) {
         if let Some(recording) = self.recording.take() {
             let answer = recording.is_keyed().then(|| answered().kept());
             // The client has its answer all the same.
-            let _ = recording.end(outcome, answer).await;
+            let _ = recording.end(outcome, usage, answer).await;
         }
     }
 
@@ -365,10 +370,10 @@ impl Job {
     async fn ended_plainly(&mut self, usage: Usage) {
         let outcome = Outcome::Complete;
         let recording = self.recording.take();
-        if let Some(recording) = recording.and_then(|it| it.end_story(&outcome)) {
+        if let Some(recording) = recording.and_then(|it| it.end_story(&outcome, Some(usage))) {
             // The client has its answer all the same. Boxed, or every request would carry the space
             // for what is written of few.
-            let _ = Box::pin(recording.end(&outcome, None)).await;
+            let _ = Box::pin(recording.end(&outcome, Some(usage), None)).await;
         }
         self.account.ended(usage, Ended::Complete.name(), 0);
     }
@@ -386,7 +391,7 @@ impl Job {
         if let Some(recording) = self.recording.take()
             && !recording.is_keyed()
         {
-            let _ = recording.end(&Outcome::Failed { reason }, None).await;
+            let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
         }
     }
 

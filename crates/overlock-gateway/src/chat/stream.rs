@@ -658,7 +658,8 @@ impl Relay {
             violates: self.violates,
             refusal: None,
         };
-        self.job.ended(&outcome, before).await;
+        let taken = read_usage(&usage);
+        self.job.ended(&outcome, taken, before).await;
         for event in &ends {
             self.event(event).await;
         }

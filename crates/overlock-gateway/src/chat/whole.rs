@@ -158,7 +158,8 @@ async fn made_whole(
         violates: violation.is_some(),
         refusal: refusal.clone(),
     };
-    job.ended(&outcome, answered).await;
+    let usage = value.get("usage").and_then(read_usage);
+    job.ended(&outcome, usage, answered).await;
     if let Some(refusal) = refusal {
         return Err(violated(refusal));
     }

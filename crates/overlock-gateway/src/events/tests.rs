@@ -8,6 +8,9 @@ const BUDGET: CallBudget = CallBudget {
     input_token_count: 1,
     message_count: 1,
     memory_count: 0,
+    window: 9,
+    margin: 1,
+    parts: Vec::new(),
 };
 
 fn run(number: u64) -> RunId {
@@ -15,7 +18,7 @@ fn run(number: u64) -> RunId {
 }
 
 fn event(number: u64, bytes: usize) -> Event {
-    let event = Event::asking(&run(number), 1, None, BUDGET);
+    let event = Event::asking(&run(number), 1, None, &BUDGET);
     Event {
         data: "x".repeat(bytes),
         ..event

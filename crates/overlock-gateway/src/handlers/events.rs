@@ -220,6 +220,7 @@ impl OneRun {
             reason: None,
             cut: None,
             iterations: 0,
+            tally: None,
             ..listed.clone()
         };
         let began = Event::of_run(EventKind::Began, &as_begun);

@@ -7,11 +7,12 @@ use overlock_store::{RunId, RunSummary, Store};
 use tokio::task::spawn_blocking;
 
 use super::api::told;
-use crate::api::{ListedRun, RecordedRun, RunsError, ShownPipelineRun};
+use crate::api::{ListedRun, RecordedRun, RunsError, ShownPipelineRun, Text};
 use crate::body::Reply;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::routes::{Call, Handled};
+use crate::settings::Record;
 
 /// How many runs are listed where nobody says how many.
 const LIMIT: u32 = 20;
@@ -31,13 +32,14 @@ pub(crate) async fn list(call: Call) -> Handled {
 
 pub(crate) async fn show(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
+    let text = text(call.request.uri().query(), call.gateway.settings.record)?;
     from_store(call.gateway, move |store| {
         let run = store.run(&id).map_err(RunsError::from)?;
         if let Some(shown) = run.as_ref().and_then(ShownPipelineRun::of) {
             return Ok(told(StatusCode::OK, &shown?));
         }
         let run = RecordedRun::read(store, &id)?;
-        Ok(told(StatusCode::OK, &run.shown()?))
+        Ok(told(StatusCode::OK, &run.shown(text)?))
     })
     .await
 }
@@ -50,19 +52,42 @@ pub(super) fn run_id(path: &str, end: &str) -> Result<RunId, ApiError> {
 }
 
 fn limit(query: Option<&str>) -> Result<u32, ApiError> {
-    let parameters = query.unwrap_or_default().split('&');
-    let mut given = parameters.filter_map(|parameter| parameter.strip_prefix("limit="));
-    let Some(given) = given.next() else {
+    let Some(given) = parameter(query, "limit") else {
         return Ok(LIMIT);
     };
     match given.parse() {
         Ok(limit @ 1..=MOST) => Ok(limit),
-        _ => Err(
-            ApiError::invalid(format!("`limit` must be a whole number from 1 to {MOST}"))
-                .with_param("limit")
-                .with_code("bad-request"),
-        ),
+        _ => Err(wrong(
+            "limit",
+            format!("`limit` must be a whole number from 1 to {MOST}"),
+        )),
     }
+}
+
+/// Whether answers are shown with their text. Where only metadata are recorded they never are,
+/// not even those that are kept for a retry.
+fn text(query: Option<&str>, record: Record) -> Result<Text, ApiError> {
+    let is_wanted = match parameter(query, "text") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(wrong("text", "`text` must be `true` or `false`".to_owned())),
+    };
+    Ok(if is_wanted && record == Record::Full {
+        Text::Shown
+    } else {
+        Text::LeftOut
+    })
+}
+
+fn parameter<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
+    let mut parameters = query.unwrap_or_default().split('&');
+    parameters.find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn wrong(parameter: &str, message: String) -> ApiError {
+    ApiError::invalid(message)
+        .with_param(parameter)
+        .with_code("bad-request")
 }
 
 /// Reads the store, with all that was answered before, where nobody else has to wait for it.

@@ -8,10 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use overlock_model::Outcome;
 use overlock_store::{EndedRun, RunId, Store, Writes};
 
-use super::{About, plain};
+use super::About;
 use crate::events::Later;
 
 /// So long it is waited for more to write, if nobody waits for what there is.
@@ -45,7 +44,8 @@ pub(super) struct Story {
     pub(super) began_at: u64,
     pub(super) ended_at: u64,
     pub(super) steps: Vec<String>,
-    pub(super) outcome: Outcome,
+    /// How it ended and what it took, as it is kept.
+    pub(super) ending: String,
     /// What is told when it is on the disk.
     pub(super) told: Later,
 }
@@ -182,7 +182,7 @@ impl Write {
                     begun: story.about.begun(&story.id, story.began_at),
                     steps: &story.steps,
                     at: story.ended_at,
-                    outcome: &plain(&story.outcome),
+                    outcome: &story.ending,
                 });
                 Done::Tell(story.told)
             }

@@ -86,12 +86,14 @@ fn a_request_goes_to_the_first_route_that_has_it() {
     check(&Method::DELETE, "/v1/files/file-1", "/v1/{*path}");
     check(&Method::GET, "/api/runs/1jmzq9z8r2k7d", "/api/runs/{id}");
     check(&Method::HEAD, "/health", "/health");
+    check(&Method::GET, "/", "/");
+    check(&Method::GET, "/page/style.css", "/page/{file}");
 }
 
 #[test]
 fn what_is_not_there_is_not_found() {
     for path in [
-        "/",
+        "/page/",
         "/v1",
         "/v1/",
         "/v2/x",

@@ -29,7 +29,7 @@ struct Told {
 /// A stream of events that is read event by event.
 struct Listening {
     response: Response<Incoming>,
-    read: String,
+    read: Vec<u8>,
 }
 
 impl Listening {
@@ -48,24 +48,25 @@ impl Listening {
         assert_eq!(response.headers()["cache-control"], "no-cache");
         Self {
             response,
-            read: String::new(),
+            read: Vec::new(),
         }
     }
 
     /// The next event, which must not be waited for in vain; nothing at the end.
     async fn next(&mut self) -> Option<Told> {
         loop {
-            if let Some(end) = self.read.find("\n\n") {
-                let event: String = self.read.drain(..end + 2).collect();
-                match parsed(&event) {
+            let mut pairs = self.read.windows(2);
+            if let Some(end) = pairs.position(|pair| pair == b"\n\n") {
+                let event: Vec<u8> = self.read.drain(..end + 2).collect();
+                match parsed(&String::from_utf8(event).expect("text")) {
                     Some(told) => return Some(told),
                     None => continue,
                 }
             }
             let frame = tokio::time::timeout(Duration::from_mins(1), self.response.frame()).await;
             let data = frame.expect("it comes")?.expect("no error").into_data();
-            let text = String::from_utf8(data.expect("data").into()).expect("text");
-            self.read.push_str(&text);
+            // A character may come in two pieces.
+            self.read.extend_from_slice(&data.expect("data"));
         }
     }
 
@@ -477,7 +478,7 @@ async fn a_silent_stream_shows_that_it_is_alive() {
     let door = door_with(Record::Metadata, &[], set).await;
     let mut listening = Listening::to(&door.address, ALL).await;
     listening.next().await.expect("an event");
-    while !listening.read.contains(": keep-alive\n\n") {
+    while !listening.read.ends_with(b": keep-alive\n\n") {
         let frame = listening
             .response
             .frame()
@@ -485,9 +486,7 @@ async fn a_silent_stream_shows_that_it_is_alive() {
             .expect("more")
             .expect("no error");
         let data = frame.into_data().expect("data");
-        listening
-            .read
-            .push_str(std::str::from_utf8(&data).expect("text"));
+        listening.read.extend_from_slice(&data);
     }
 }
 

@@ -277,7 +277,7 @@ async fn a_path_stays_below_the_upstreams_address() {
         "/V1/files",
         "/v1",
         "http://evil.example/v1/../x",
-        "http://evil.example",
+        "http://evil.example/x",
     ] {
         let request =
             format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");

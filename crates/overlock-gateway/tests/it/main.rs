@@ -34,3 +34,5 @@ mod hostile;
 mod described;
 // Clients that others wrote, which `cargo xtask test` installs.
 mod clients;
+// The page, as files and in a browser, which `cargo xtask test` installs.
+mod page;

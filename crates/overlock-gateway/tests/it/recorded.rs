@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::door::{Door, ask, report, script, serve_with};
+use crate::fake::{Fake, Said};
 
 /// A model behind gateways that share a store.
 struct Shared {
@@ -91,6 +92,87 @@ async fn what_happened_is_kept_and_not_what_was_said() {
             assert!(!written.contains(secret), "{secret}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_run_took_is_listed() {
+    for record in [Record::Metadata, Record::Full] {
+        for stream in [false, true] {
+            let shared = Shared::new(&[]).await;
+            let door = shared.door(record).await;
+            let got = door.chat(&ask(stream), &[]).await;
+            let run = &runs(&door, 1).await[0];
+            if !stream {
+                let usage = &got.json()["usage"];
+                assert_eq!(run["input_tokens"], usage["prompt_tokens"]);
+                assert_eq!(run["output_tokens"], usage["completion_tokens"]);
+            }
+            let tokens = |name: &str| run[name].as_u64().expect("a number");
+            assert!(tokens("input_tokens") > 0 && tokens("output_tokens") > 0);
+            assert!(tokens("peak_tokens") > 0 && tokens("peak_tokens") < tokens("window"));
+            let path = format!("/api/runs/{}", got.header("x-overlock-run"));
+            let shown = door.get(&path).await.json();
+            for (name, value) in run.as_object().expect("an object") {
+                assert_eq!(&shown[name], value, "{name}");
+            }
+            let budget = &shown["steps"][1]["budget"];
+            assert_eq!(budget["window"], run["window"]);
+            let parts = budget["parts"].as_array().expect("a list");
+            let named = |name: &str| parts.iter().any(|part| part["name"] == name);
+            assert!(
+                named("last user message") && named("completion"),
+                "{parts:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_ended_by_itself_is_listed_with_what_it_took() {
+    let said = Said::content("Good morning.", "stop");
+    let upstream = Fake::start(vec![said]).await;
+    let store = overlock_store::in_memory().expect("a store");
+    let address = serve_with(&upstream.base, Some(store), |_| {}).await;
+    let upstream = ();
+    let door = Door { address, upstream };
+    let mut request = ask(false);
+    request["response_format"] = json!({ "type": "text" });
+    door.chat(&request, &[]).await;
+    let run = &runs(&door, 1).await[0];
+    // As the upstream says.
+    assert_eq!(run["input_tokens"], 10);
+    assert_eq!(run["output_tokens"], 5);
+    assert!(run["peak_tokens"].as_u64() > Some(5), "{run}");
+}
+
+#[tokio::test]
+async fn the_text_of_a_run_is_shown_to_whoever_asks_where_all_is_recorded() {
+    let shared = Shared::new(&[]).await;
+    let added = |shown: &Value| -> String {
+        let steps = shown["steps"].as_array().expect("a list");
+        let added = steps.iter().map(|step| step["result"]["added"].as_str());
+        added.map(Option::unwrap_or_default).collect()
+    };
+    let door = shared.door(Record::Full).await;
+    let got = door.chat(&ask(false), &[]).await;
+    let path = format!("/api/runs/{}", got.header("x-overlock-run"));
+    let shown = door.get(&format!("{path}?text=true")).await.json();
+    assert_eq!(added(&shown), shared.document);
+    for path in [path.clone(), format!("{path}?text=false")] {
+        let shown = door.get(&path).await.json();
+        assert_eq!(shown["has_text"], true);
+        assert_eq!(added(&shown), "");
+    }
+    let wrong = door.get(&format!("{path}?text=some")).await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+
+    // What is kept for a retry is kept for nobody else.
+    let door = shared.door(Record::Metadata).await;
+    let got = door.chat(&ask(false), &[("idempotency-key", "a")]).await;
+    let path = format!("/api/runs/{}?text=true", got.header("x-overlock-run"));
+    let shown = door.get(&path).await.json();
+    assert_eq!(shown["has_text"], true);
+    assert_eq!(added(&shown), "");
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_gateway::api::{CallBudget, ListedRun, RecordedRun, RecordedStep, ShownPipelineRun};
+use overlock_gateway::api::{
+    CallBudget, ListedRun, RecordedRun, RecordedStep, ShownPipelineRun, Text,
+};
 use overlock_json::{Base, Cut};
 use overlock_store::{RunId, RunSummary};
 
@@ -37,6 +39,9 @@ pub(crate) struct Inspect {
     /// Answer with JSON: an array of runs, or one run
     #[arg(long)]
     json: bool,
+    /// Show the text that each answer added, as far as it is kept
+    #[arg(long, requires_all = ["run", "json"])]
+    text: bool,
     #[command(flatten)]
     config: ConfigSource,
 }
@@ -108,7 +113,12 @@ impl Inspect {
     fn show(&self, recorded: &RecordedRun) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
-            return results.object(&recorded.shown().map_err(runs::unreadable)?);
+            let text = if self.text {
+                Text::Shown
+            } else {
+                Text::LeftOut
+            };
+            return results.object(&recorded.shown(text).map_err(runs::unreadable)?);
         }
         let run = recorded.resumed().map_err(runs::unreadable)?;
         let listed = ListedRun::from(&recorded.summary);

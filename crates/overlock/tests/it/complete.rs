@@ -152,6 +152,13 @@ fn machines_get_the_document_and_its_story() {
     let id = answer["run"].as_str().expect("a name");
     let shown = model.inspect(&[id, "--json"]).json();
     assert_eq!(shown["bytes"], model.document.len());
+    assert_eq!(shown["output_tokens"], listed[0]["output_tokens"]);
+    assert!(listed[0]["input_tokens"].as_u64() > Some(0), "{listed}");
+    assert_eq!(shown["steps"][0]["result"]["added"], Value::Null);
+    let shown = model.inspect(&[id, "--json", "--text"]).json();
+    let steps = shown["steps"].as_array().expect("a list").iter();
+    let added = steps.map(|step| step["result"]["added"].as_str().expect("a text"));
+    assert_eq!(added.collect::<String>(), model.document);
     let told = model.inspect(&[id]);
     assert!(
         told.stdout.contains("outcome: complete") && told.stdout.contains("overlap"),

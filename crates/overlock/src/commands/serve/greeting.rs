@@ -33,6 +33,7 @@ impl Greeting<'_> {
     pub(super) fn tell(&self, notes: &mut Notes) {
         let Self { address, .. } = self;
         notes.line(format_args!("listening on http://{address}"));
+        notes.line(format_args!("page: http://{address}/"));
         notes.line(format_args!("upstream: {}", self.found));
         notes.line(format_args!("recording of runs: {}", self.record.name()));
         if let Some(host) = self.traces {

@@ -1,0 +1,262 @@
+// The attempts of a run, in order: how each was asked for, how it was joined, where it stops.
+
+import { fill, h } from './dom.js';
+import { isSamePart, mark, textView } from './document.js';
+import { counted, duration, failure, number, path, place, seam } from './words.js';
+
+/** More than these are folded; those that failed are always shown. */
+const SHOWN_FIRST = 12;
+const SHOWN_LAST = 6;
+
+/** So many characters are shown on each side of a seam and before a cut. */
+const AROUND = 80;
+
+/** The list of attempts. */
+export function attemptList(run) {
+  const steps = run.steps;
+  const items = (from, to) =>
+    steps.slice(from, to).map((step, at) => attempt(run, step, from + at));
+  const list = h('ol', { class: 'attempts', id: 'attempts' });
+  if (steps.length <= SHOWN_FIRST + SHOWN_LAST + 5) {
+    fill(list, items(0, steps.length));
+  } else {
+    const last = steps.length - SHOWN_LAST;
+    fill(list, items(0, SHOWN_FIRST));
+    for (let from = SHOWN_FIRST; from < last;) {
+      if (steps[from].result.result === 'failed') {
+        list.append(...items(from, from + 1));
+        from += 1;
+        continue;
+      }
+      let to = from;
+      while (to < last && steps[to].result.result !== 'failed') to += 1;
+      list.append(folded(from, to, items));
+      from = to;
+    }
+    list.append(...items(last, steps.length));
+  }
+  return list;
+}
+
+/** Adds the attempts to a list that came since so many were in it. */
+export function addAttempts(list, run, since) {
+  list.append(...run.steps.slice(since).map((step, at) => attempt(run, step, since + at)));
+}
+
+/** Stands for attempts that all went well. */
+function folded(from, to, items) {
+  const item = h(
+    'li',
+    { class: 'folded', 'data-from': from + 1, 'data-to': to },
+    h(
+      'button',
+      { type: 'button', class: 'quiet', onclick: () => unfold() },
+      `Attempts ${from + 1} to ${to}, all joined: show them`,
+    ),
+  );
+  const unfold = () => {
+    const shown = items(from, to);
+    item.replaceWith(...shown);
+    shown[0].querySelector('h3').focus();
+  };
+  item.unfold = unfold;
+  return item;
+}
+
+/** Brings an attempt into sight, folded or not. */
+export function goToAttempt(list, attempt) {
+  for (const item of list.querySelectorAll('.folded')) {
+    if (Number(item.dataset.from) <= attempt && attempt <= Number(item.dataset.to)) item.unfold();
+  }
+  const item = list.querySelector(`[data-attempt="${attempt}"]`);
+  if (!item) return;
+  for (const other of list.querySelectorAll('.chosen')) other.classList.remove('chosen');
+  item.classList.add('chosen');
+  item.scrollIntoView({ block: 'center' });
+  item.querySelector('h3').focus({ preventScroll: true });
+}
+
+function attempt(run, step, index) {
+  const number_ = index + 1;
+  const { result } = step;
+  const grown = result.result === 'grown';
+  const before = index === 0 ? run.began_at : run.steps[index - 1].at;
+  const took = step.at !== undefined && before ? step.at - before : undefined;
+  const asked = step.way
+    ? `asked for the rest by ${step.way}`
+    : step.kpis
+      ? 'asked what can be counted'
+      : "the client's own prompt";
+  const facts = [
+    step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
+    step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
+    asked,
+    step.budget && `${number(step.budget.input_token_count)} tokens in`,
+    `${number(step.tokens)} out`,
+    took !== undefined && duration(took),
+    step.finish && `provider said “${step.finish}”`,
+    step.kpi !== null && step.kpi !== undefined && `${step.kpi} % by its own account`,
+  ].filter(Boolean);
+  return h(
+    'li',
+    {
+      class: grown ? 'attempt' : 'attempt refused',
+      'data-attempt': number_,
+      id: `attempt-${number_}`,
+    },
+    h(
+      'div',
+      { class: 'attempt-head' },
+      mark(number_),
+      h('h3', { tabindex: -1 }, grown ? headline(result) : `Refused: ${failure(result.failure)}`),
+      h('p', { class: 'facts' }, facts.join(' · ')),
+    ),
+    warnings(step),
+    grown && result.added ? excerpt(run, step, index) : null,
+    grown ? stop(step) : null,
+    !grown && result.raw ? full('What the model wrote', { text: result.raw }) : null,
+    grown && result.added
+      ? full(`All of its ${counted(result.added_bytes, 'byte')}`, { text: result.added })
+      : null,
+  );
+}
+
+function headline(result) {
+  if (result.seam === 'first') return `First: ${counted(result.added_bytes, 'byte')}`;
+  const repeated = result.overlap > 0 ? `, ${counted(result.overlap, 'character')} repeated` : '';
+  return `${result.seam}${repeated}, ${counted(result.added_bytes, 'byte')} added`;
+}
+
+function warnings(step) {
+  const told = [
+    step.refusal && `The model declines: ${step.refusal}`,
+    step.finish === 'content_filter' && 'The provider ended the answer: content_filter',
+    step.broken && `The answer broke off: ${step.broken}`,
+    step.progress === 'slipped' && 'The share that the model says it has delivered fell.',
+  ].filter(Boolean);
+  return (
+    told.length > 0 &&
+    h(
+      'ul',
+      { class: 'warnings' },
+      told.map((text) => h('li', {}, text)),
+    )
+  );
+}
+
+/** The seam: what was there, what of it was repeated, and how it goes on. */
+function excerpt(run, step, index) {
+  const { result } = step;
+  const begin = h(
+    'span',
+    { class: 'new' },
+    visible(result.added.slice(0, AROUND)).trimEnd(),
+    result.added.length > AROUND && '…',
+  );
+  if (result.seam === 'first')
+    return h(
+      'p',
+      { class: 'excerpt' },
+      h('span', { class: 'label' }, 'begins'),
+      h('code', {}, begin),
+    );
+  const base = baseBefore(run, index);
+  const characters = [...base.slice(-(2 * result.overlap + AROUND))];
+  const repeatedFrom = Math.max(0, characters.length - result.overlap);
+  const repeated = characters.slice(repeatedFrom).join('');
+  const kept = characters
+    .slice(0, repeatedFrom)
+    .join('')
+    .slice(-Math.max(16, 60 - repeated.length));
+  return h(
+    'p',
+    { class: 'excerpt' },
+    h('span', { class: 'label' }, 'joins'),
+    h(
+      'code',
+      {},
+      h('span', { class: 'old' }, '…', visible(kept)),
+      repeated &&
+        h(
+          'mark',
+          { class: 'repeated', title: 'written by the attempt before, and repeated by this one' },
+          repeated.length > AROUND && '…',
+          visible(repeated.slice(-AROUND)),
+        ),
+      h(
+        'span',
+        { class: 'joint', title: seam(result.seam), role: 'img', 'aria-label': 'seam' },
+        '┃',
+      ),
+      begin,
+    ),
+    h('span', { class: 'unseen' }, seam(result.seam)),
+  );
+}
+
+/** The end of the document as it was before an attempt, without what the attempt took back. */
+function baseBefore(run, index) {
+  let end = run.steps[index].result.offset;
+  let text = '';
+  for (let place = index - 1; place >= 0 && text.length < 4000; place -= 1) {
+    const step = run.steps[place];
+    const { result } = step;
+    if (result.result !== 'grown' || !result.added || !isSamePart(step, run.steps[index])) continue;
+    const bytes = new TextEncoder().encode(result.added);
+    // What lies beyond the place where a later attempt joins was replaced by it.
+    const kept = Math.min(bytes.length, end - result.offset);
+    if (kept > 0)
+      text = new TextDecoder().decode(bytes.subarray(Math.max(0, kept - 4000), kept)) + text;
+    end = Math.min(end, result.offset);
+  }
+  return text;
+}
+
+function stop(step) {
+  const { result, cut } = step;
+  if (!cut)
+    return h(
+      'p',
+      { class: 'excerpt whole-end' },
+      h('span', { class: 'label' }, 'ends'),
+      h('span', {}, 'the document is whole'),
+    );
+  const end = result.added
+    ? h(
+        'code',
+        {},
+        h('span', { class: 'new' }, '…', visible(result.added.slice(-AROUND))),
+        h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂'),
+      )
+    : null;
+  return h(
+    'p',
+    { class: 'excerpt' },
+    h('span', { class: 'label' }, 'stops'),
+    end,
+    h(
+      'span',
+      { class: 'where' },
+      `${place(cut.place)} at `,
+      h('code', { class: 'path' }, path(cut.path)),
+    ),
+  );
+}
+
+/** Line breaks would tear an excerpt apart. */
+const visible = (text) => text.replace(/\s*\n\s*/g, '↵');
+
+function full(label, whole) {
+  const details = h(
+    'details',
+    {
+      class: 'full',
+      ontoggle: () => {
+        if (details.open && details.children.length === 1)
+          details.append(textView(whole, { label }));
+      },
+    },
+    h('summary', {}, label),
+  );
+  return details;
+}

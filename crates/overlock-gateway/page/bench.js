@@ -1,0 +1,541 @@
+// The bench: paste a text and see what the parts of Overlock make of it.
+
+import { ApiError, ask } from './api.js';
+import { copyButton, fill, h, settled } from './dom.js';
+import { windowView } from './window.js';
+import { counted, number, path, place, seam } from './words.js';
+
+const SAMPLES = {
+  'Cut inside a number': {
+    text: '{\n  "report": {\n    "title": "Harbour levels",\n    "sections": [\n      { "name": "North", "rows": [["08:00", 412], ["09:00", 398]] },\n      { "name": "South", "rows": [["08:00", 377], ["09:00", 36',
+    fragment:
+      '["08:00", 377], ["09:00", 361]] },\n      { "name": "Quay", "rows": [] }\n    ]\n  }\n}',
+  },
+  'Cut inside a string': {
+    text: '{"title": "Tides", "chapters": [{"heading": "Spring", "text": "The water stood high for three days"}, {"heading": "Neap", "text": "Little mov',
+    fragment: 'Neap", "text": "Little moved in the second week."}]}',
+  },
+  'Written badly, in a fence': {
+    text: 'Here is the report:\n```json\n{\n  // three stations\n  stations: [\'North\', \'South\',],\n  "open": True,\n  "levels": [412, 398, 377\n```',
+    fragment: '',
+  },
+  Whole: { text: '{"title": "Tides", "rows": [1, 2, 3]}', fragment: '' },
+};
+
+const REQUEST = JSON.stringify(
+  {
+    model: 'gpt-4',
+    max_tokens: 9000,
+    messages: [
+      {
+        role: 'system',
+        content:
+          'You write harbour reports as JSON. Every section has a name and rows of time and level.',
+      },
+      { role: 'user', content: 'What did we report last week?' },
+      {
+        role: 'assistant',
+        content: `Three stations, in centimetres.\n${Array.from({ length: 60 }, (_, hour) => `${['North', 'South', 'Quay'][hour % 3]}, hour ${Math.floor(hour / 3)}: ${400 - ((hour * 37) % 90)}`).join('\n')}`,
+      },
+      { role: 'user', content: "Write this week's report, with all stations and all hours." },
+    ],
+    tools: [
+      {
+        type: 'function',
+        function: {
+          name: 'level',
+          description: 'The water level of a station at a time',
+          parameters: {
+            type: 'object',
+            properties: { station: { type: 'string' }, time: { type: 'string' } },
+            required: ['station'],
+          },
+        },
+      },
+    ],
+  },
+  null,
+  2,
+);
+
+/** What was typed stays until the tab is closed. */
+const typed = { text: null, fragment: null, request: REQUEST, budget: 60, cutValue: 'hint' };
+
+export async function showBench(frame, { rest, signal }) {
+  document.title = 'Bench – Overlock';
+  document.getElementById('live').hidden = true;
+  signal.addEventListener('abort', () => {
+    document.getElementById('live').hidden = false;
+  });
+  const pages = [
+    ['cut', 'Cut JSON', cutBench],
+    ['fit', 'Chat request', fitBench],
+  ];
+  const chosen = pages.find(([name]) => name === rest[0]) ?? pages[0];
+  const holder = h('div');
+  fill(
+    frame,
+    h(
+      'header',
+      { class: 'bench-head' },
+      h('h1', {}, 'Bench'),
+      h(
+        'p',
+        { class: 'muted' },
+        'The same parts that every run uses, on a text of yours. Nothing is sent to a model, nothing is recorded.',
+      ),
+      h(
+        'nav',
+        { class: 'segmented', 'aria-label': 'Benches' },
+        pages.map(([name, label]) =>
+          h(
+            'a',
+            { href: `#/bench/${name}`, 'aria-current': name === chosen[0] ? 'page' : null },
+            label,
+          ),
+        ),
+      ),
+    ),
+    holder,
+  );
+  chosen[2](holder, signal);
+}
+
+function cutBench(holder, signal) {
+  const [first] = Object.values(SAMPLES);
+  typed.text ??= first.text;
+  typed.fragment ??= first.fragment;
+  const text = h('textarea', {
+    id: 'bench-text',
+    rows: 9,
+    spellcheck: 'false',
+    value: typed.text,
+    oninput: () => {
+      typed.text = text.value;
+      look();
+      stitched();
+    },
+  });
+  const fragment = h('textarea', {
+    id: 'bench-fragment',
+    rows: 5,
+    spellcheck: 'false',
+    value: typed.fragment,
+    oninput: () => {
+      typed.fragment = fragment.value;
+      stitched();
+    },
+  });
+  const sample = h(
+    'select',
+    {
+      id: 'bench-sample',
+      onchange: () => {
+        const chosen = SAMPLES[sample.value];
+        if (!chosen) return;
+        [typed.text, typed.fragment] = [text.value, fragment.value] = [
+          chosen.text,
+          chosen.fragment,
+        ];
+        look(0);
+        stitched();
+      },
+    },
+    h('option', { value: '' }, 'choose…'),
+    Object.keys(SAMPLES).map((name) => h('option', {}, name)),
+  );
+  const cut = card('Cut', 'Where and how the text stops.');
+  const closed = card('Closed form', 'Valid JSON with nothing invented.');
+  const rendered = card(
+    'What a model is shown',
+    'The way to the cut under a budget: what does not fit becomes a hint.',
+  );
+  const contexts = card('Contexts', 'What a prompt for the rest is made of.');
+  const joint = card('Seam', 'How the fragment is joined, or why it is not.');
+  const budget = h('input', {
+    id: 'bench-budget',
+    type: 'range',
+    min: 0,
+    max: 500,
+    step: 5,
+    value: String(typed.budget),
+    oninput: () => {
+      typed.budget = Number(budget.value);
+      budgetTold.textContent = number(typed.budget);
+      render();
+    },
+  });
+  const budgetTold = h('output', { for: 'bench-budget' }, number(typed.budget));
+  const cutValue = h(
+    'select',
+    {
+      id: 'bench-cut-value',
+      onchange: () => {
+        typed.cutValue = cutValue.value;
+        render();
+      },
+    },
+    ['hint', 'keep', 'tail'].map((name) => h('option', { value: name }, name)),
+  );
+  cutValue.value = typed.cutValue;
+  rendered.tools.append(
+    h(
+      'label',
+      { class: 'slider', for: 'bench-budget' },
+      h('span', {}, 'Budget ', budgetTold, ' characters of values'),
+      budget,
+    ),
+    h('label', { for: 'bench-cut-value' }, 'Cut value ', cutValue),
+  );
+  fill(
+    holder,
+    h(
+      'div',
+      { class: 'bench-grid' },
+      h(
+        'div',
+        { class: 'bench-in' },
+        h(
+          'div',
+          { class: 'field-head' },
+          h('label', { for: 'bench-text' }, 'A text that stopped too early'),
+          h('label', { for: 'bench-sample' }, 'Sample ', sample),
+        ),
+        text,
+        h('label', { for: 'bench-fragment' }, 'What the model sends next'),
+        fragment,
+        joint.element,
+      ),
+      h(
+        'div',
+        { class: 'bench-out' },
+        cut.element,
+        closed.element,
+        rendered.element,
+        contexts.element,
+      ),
+    ),
+  );
+
+  const latest = only(signal);
+  const look = settled(200, async () => {
+    const body = { text: text.value };
+    const isNew = latest('look');
+    const [cutTold, closedTold, repaired] = await Promise.allSettled([
+      ask('/api/cut', { body, signal }),
+      ask('/api/close', { body, signal }),
+      ask('/api/repair', { body, signal }),
+    ]);
+    if (!isNew()) return;
+    show(cut, cutTold, (told) =>
+      told.cut
+        ? [
+            h(
+              'p',
+              { class: 'big' },
+              `${place(told.cut.place)} at `,
+              h('code', { class: 'path' }, path(told.cut.path)),
+              `, after ${counted(told.cut.offset, 'byte')}`,
+            ),
+            cutTail(told.hierarchy_context),
+          ]
+        : h('p', { class: 'big' }, 'The document is whole.'),
+    );
+    show(closed, closedTold, (told) => [
+      h(
+        'p',
+        {},
+        told.complete
+          ? 'Nothing had to be done.'
+          : [
+              told.truncated !== null && [
+                'Cut short: ',
+                h('code', { class: 'path' }, path(told.truncated)),
+                '. ',
+              ],
+              told.dropped !== null && [
+                'Left out: ',
+                h('code', { class: 'path' }, path(told.dropped)),
+                '. ',
+              ],
+              told.truncated === null && told.dropped === null && 'Only closed.',
+            ],
+      ),
+      code(told.json, 'Closed form'),
+      h(
+        'p',
+        { class: 'actions' },
+        copyButton('Copy', async () => told.json, 'closed form'),
+      ),
+      fixes(repaired),
+    ]);
+    show(contexts, cutTold, (told) => [
+      entry('Element that is cut off', told.cut_off_element),
+      entry('Element before it', told.element_before_cutoff),
+      entry('Overlap to be repeated', told.overlap_context),
+      entry('Delivered so far', told.delivered),
+    ]);
+    render();
+  });
+  const render = settled(60, async () => {
+    const isNew = latest('render');
+    const [told] = await Promise.allSettled([
+      ask('/api/render', {
+        body: { text: text.value, budget: typed.budget, cut_value: typed.cutValue },
+        signal,
+      }),
+    ]);
+    if (!isNew()) return;
+    show(rendered, told, ({ rendered: shown }) => [
+      code(shown, 'Rendered context'),
+      h('p', { class: 'muted' }, counted(shown.length, 'character')),
+    ]);
+  });
+  const stitched = settled(200, async () => {
+    const isNew = latest('stitch');
+    if (fragment.value === '') {
+      fill(joint.body, h('p', { class: 'muted' }, 'Write or paste what comes next.'));
+      return;
+    }
+    const [told] = await Promise.allSettled([
+      ask('/api/stitch', { body: { parts: [text.value, fragment.value] }, signal }),
+    ]);
+    if (!isNew()) return;
+    show(joint, told, (stitch) => joined(stitch, text.value, fragment.value));
+  });
+  look();
+  stitched();
+}
+
+/** What came of a fragment, with the repeated text shaded. */
+function joined({ json, complete, seams }, base, fragment) {
+  const [it] = seams;
+  const accepted = !['repeat', 'ambiguous', 'no-match'].includes(it.outcome);
+  const said = h(
+    'p',
+    { class: 'big' },
+    h('strong', {}, it.outcome),
+    accepted ? `: ${seam(it.outcome)}` : '',
+    it.overlap > 0 && `, ${counted(it.overlap, 'character')} repeated`,
+  );
+  if (!accepted)
+    return [
+      said,
+      h(
+        'p',
+        {},
+        it.reason ??
+          (it.lengths
+            ? `An overlap of ${it.lengths[0]} and one of ${it.lengths[1]} characters are equally likely.`
+            : 'Nothing changes.'),
+      ),
+      h('p', { class: 'muted' }, 'The document stays as it was.'),
+    ];
+  const repeated = [...fragment].slice(0, it.overlap).join('');
+  const isShown = it.overlap > 0 && base.endsWith(repeated);
+  return [
+    said,
+    isShown &&
+      h(
+        'pre',
+        { class: 'code', tabindex: 0, 'aria-label': 'Seam' },
+        h(
+          'span',
+          { class: 'old' },
+          '…',
+          base.slice(
+            Math.max(0, base.length - repeated.length - 120),
+            base.length - repeated.length,
+          ),
+        ),
+        h('mark', { class: 'repeated' }, repeated),
+        h('span', { class: 'joint', role: 'img', 'aria-label': 'seam' }, '┃'),
+        h('span', { class: 'new' }, fragment.slice(repeated.length, repeated.length + 200)),
+      ),
+    h('p', {}, complete ? 'The document is whole.' : 'The document is still cut.'),
+    h('details', { class: 'full' }, h('summary', {}, 'The joined text'), code(json, 'Joined text')),
+  ];
+}
+
+function fitBench(holder, signal) {
+  const request = h('textarea', {
+    id: 'bench-request',
+    rows: 26,
+    spellcheck: 'false',
+    value: typed.request,
+    oninput: () => {
+      typed.request = request.value;
+      look();
+    },
+  });
+  const window_ = card(
+    'The window, negotiated',
+    'Counted as the provider counts; the answer gives way first.',
+  );
+  const sent = card(
+    'The request as it would be sent',
+    'Changed in what was trimmed and in the length of the answer, and in nothing else.',
+  );
+  fill(
+    holder,
+    h(
+      'div',
+      { class: 'bench-grid' },
+      h(
+        'div',
+        { class: 'bench-in' },
+        h('label', { for: 'bench-request' }, 'A chat request'),
+        request,
+        h(
+          'p',
+          { class: 'muted' },
+          'Try another ',
+          h('code', {}, 'model'),
+          ', or a larger ',
+          h('code', {}, 'max_tokens'),
+          '.',
+        ),
+      ),
+      h('div', { class: 'bench-out' }, window_.element, sent.element),
+    ),
+  );
+  const latest = only(signal);
+  const look = settled(250, async () => {
+    const isNew = latest('fit');
+    // What does not fit is an answer too: with figures, and with what would help.
+    const [told] = await Promise.allSettled([
+      ask('/api/fit', { body: request.value, signal, accepts: [422] }),
+    ]);
+    if (!isNew()) return;
+    if (told.status === 'fulfilled' && !told.value?.parts) {
+      told.status = 'rejected';
+      told.reason = new Error(told.value?.error?.message ?? 'the gateway gave no figures');
+    }
+    show(window_, told, (fit) => [
+      h(
+        'p',
+        { class: 'big' },
+        fit.fits
+          ? `${number(fit.input_token_count)} tokens in, at most ${number(fit.adjusted_max_tokens)} out`
+          : 'It does not fit',
+      ),
+      h(
+        'p',
+        { class: 'muted' },
+        `${fit.model}: ${number(fit.window)} tokens, found ${fit.found}; counted with ${fit.counter} (${fit.provenance})`,
+      ),
+      !fit.fits && [
+        h('p', { class: 'wrong' }, fit.error.message),
+        fit.error.help.length > 0 &&
+          h(
+            'ul',
+            {},
+            fit.error.help.map((help) => h('li', {}, help)),
+          ),
+      ],
+      windowView({
+        window: fit.window,
+        margin: fit.margin,
+        parts: fit.parts.filter((part) => part.asked > 0),
+        over: fit.overflow,
+      }),
+      fit.dropped_messages?.length > 0 &&
+        h(
+          'p',
+          {},
+          `Left out: ${counted(fit.dropped_messages.length, 'message')} (${fit.dropped_messages.map((at) => at + 1).join(', ')}).`,
+        ),
+      fit.blocker && h('p', { class: 'muted' }, fit.blocker),
+    ]);
+    show(sent, told, (fit) =>
+      fit.request
+        ? code(JSON.stringify(fit.request, null, 2), 'Request')
+        : h(
+            'p',
+            { class: 'muted' },
+            "Nothing would be sent: the client gets OpenAI's own 400, before a token is paid for.",
+          ),
+    );
+  });
+  look();
+}
+
+/** A result that is replaced as a whole. */
+function card(title, about) {
+  const id = `card-${title.toLowerCase().replaceAll(/[^a-z]+/g, '-')}`;
+  const [body, tools] = [h('div', { class: 'card-body' }), h('div', { class: 'card-tools' })];
+  return {
+    body,
+    tools,
+    element: h(
+      'section',
+      { class: 'card', 'aria-labelledby': id },
+      h('h2', { id }, title),
+      h('p', { class: 'muted' }, about),
+      tools,
+      body,
+    ),
+  };
+}
+
+function show(card, { status, value, reason }, draw) {
+  if (status === 'fulfilled') fill(card.body, draw(value));
+  else if (reason.name !== 'AbortError')
+    fill(
+      card.body,
+      h(
+        'p',
+        { class: reason instanceof ApiError && reason.code === 'no-json' ? 'muted' : 'wrong' },
+        reason.message,
+      ),
+    );
+}
+
+/** Says of each kind of question whether it is still the last one. */
+function only(signal) {
+  const last = {};
+  return (kind) => {
+    const own = (last[kind] = (last[kind] ?? 0) + 1);
+    return () => last[kind] === own && !signal.aborted;
+  };
+}
+
+const MOST_SHOWN = 20_000;
+
+const code = (text, label) =>
+  h(
+    'pre',
+    { class: 'code', tabindex: 0, role: 'group', 'aria-label': label },
+    text.length > MOST_SHOWN
+      ? `${text.slice(0, MOST_SHOWN)}\n… ${number(text.length - MOST_SHOWN)} characters more`
+      : text,
+  );
+
+const cutTail = (text) =>
+  h(
+    'pre',
+    { class: 'code' },
+    text.length > 160 && '…',
+    text.slice(-160),
+    h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂'),
+  );
+
+const entry = (label, text) =>
+  text !== '' && h('div', { class: 'entry' }, h('h3', {}, label), code(text, label));
+
+function fixes({ status, value }) {
+  if (status !== 'fulfilled' || value.fixes.length === 0) return null;
+  return h(
+    'div',
+    { class: 'entry' },
+    h('h3', {}, `Repaired: ${counted(value.fixes.length, 'fix', 'fixes')}`),
+    h(
+      'ul',
+      { class: 'fixes' },
+      value.fixes
+        .slice(0, 50)
+        .map((fix) => h('li', {}, h('code', {}, fix.kind), ` at byte ${number(fix.offset)}`)),
+      value.fixes.length > 50 && h('li', {}, `and ${number(value.fixes.length - 50)} more`),
+    ),
+  );
+}

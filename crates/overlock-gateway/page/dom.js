@@ -1,0 +1,110 @@
+// Builds elements. Text is only ever text: nothing here reads HTML, so that nothing a model wrote
+// can become any.
+
+/** An element with properties, listeners (`onclick`) and children: nodes, texts, or nothing. */
+export function h(tag, properties, ...children) {
+  return filled(document.createElement(tag), properties, children);
+}
+
+/** The same for a drawing. */
+export function svg(tag, properties, ...children) {
+  return filled(document.createElementNS('http://www.w3.org/2000/svg', tag), properties, children);
+}
+
+function filled(element, properties, children) {
+  for (const [name, value] of Object.entries(properties ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (name === 'style') {
+      // One by one: the policy of the page forbids the attribute.
+      for (const [property, setting] of Object.entries(value))
+        element.style.setProperty(property, setting);
+    } else if (name === 'value' || name === 'checked' || name === 'open') element[name] = value;
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(
+    ...children
+      .flat(Infinity)
+      .filter((child) => child !== undefined && child !== null && child !== false && child !== ''),
+  );
+  return element;
+}
+
+/** Puts these in the place of all that an element holds. */
+export function fill(element, ...children) {
+  element.replaceChildren(
+    ...children
+      .flat(Infinity)
+      .filter((child) => child !== undefined && child !== null && child !== false && child !== ''),
+  );
+  return element;
+}
+
+/** Says something to those who cannot see that it changed. */
+export function say(text) {
+  document.getElementById('said').textContent = text;
+}
+
+/**
+ * A button that copies a text, which is only made when it is wanted. `what` is for those who do not
+ * see where the button stands.
+ */
+export function copyButton(label, text, what = '') {
+  const named = (word) => [word, what && h('span', { class: 'unseen' }, ` ${what}`)];
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'quiet',
+      onclick: async () => {
+        const copied = await copy(await text());
+        fill(button, named(copied ? 'Copied' : 'Not copied'));
+        say(copied ? `${label} ${what}: done` : 'The browser did not allow to copy');
+        setTimeout(() => fill(button, named(label)), 1500);
+      },
+    },
+    named(label),
+  );
+  return button;
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Browsers keep the clipboard from pages that came over plain HTTP.
+    const area = h('textarea', { class: 'unseen', 'aria-hidden': 'true', value: text });
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand('copy');
+    area.remove();
+    return copied;
+  }
+}
+
+/** A button that saves a text as a file. */
+export function saveButton(label, file, text, kind = 'application/json') {
+  return h(
+    'button',
+    {
+      type: 'button',
+      class: 'quiet',
+      onclick: async () => {
+        const address = URL.createObjectURL(new Blob([await text()], { type: kind }));
+        h('a', { href: address, download: file }).click();
+        setTimeout(() => URL.revokeObjectURL(address), 10_000);
+      },
+    },
+    label,
+  );
+}
+
+/** Calls once there was silence for a while. */
+export function settled(wait, work) {
+  let timer;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => work(...given), wait);
+  };
+}

@@ -1,0 +1,439 @@
+// One run: its window, its attempts, its document, and why it ended as it did.
+
+import { ApiError, ask, listen } from './api.js';
+import { copyButton, fill, h, saveButton, say } from './dom.js';
+import { addAttempts, attemptList, goToAttempt } from './attempts.js';
+import { assembled, growth, textView, tree } from './document.js';
+import { pipelineView } from './pipeline.js';
+import { live } from './runs.js';
+import { gauge, windowView } from './window.js';
+import { clock, counted, duration, number, outcome, path, place, REASONS } from './words.js';
+
+/** Longer documents are not sent back to be looked at unless somebody asks. */
+const LONG = 2_000_000;
+
+export async function showRun(frame, { rest, signal }) {
+  document.title = 'Overlock';
+  const id = rest[0];
+  const address = `/api/runs/${encodeURIComponent(id)}`;
+  let run = null;
+  let waiting = false;
+  const view = runView(frame);
+
+  const read = () => ask(`${address}?text=true`, { signal });
+  try {
+    run = await read();
+  } catch (error) {
+    // Where only metadata are recorded a run is there when it has ended.
+    if (!(error instanceof ApiError) || error.code !== 'no-run') throw error;
+  }
+
+  const draw = () => {
+    if (run && !signal.aborted) view(run);
+  };
+  const drawSoon = () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(() => {
+      waiting = false;
+      draw();
+    }, 150);
+  };
+  const move = (target) => {
+    const list = frame.querySelector('#attempts');
+    if (target[1] === 'attempts' && target[2] && list) goToAttempt(list, Number(target[2]));
+  };
+  const moved = (event) => {
+    event.preventDefault();
+    move(event.detail.rest);
+  };
+  const main = document.getElementById('main');
+  main.addEventListener('moved', moved);
+  signal.addEventListener('abort', () => main.removeEventListener('moved', moved));
+
+  draw();
+  move(rest);
+  if (run?.ended_at) {
+    live('off');
+    document.getElementById('live-word').textContent = 'ended';
+    return;
+  }
+
+  function heard(name, told) {
+    if (name === 'began') run ??= { ...told, steps: [], request: null, has_text: false };
+    else if (name === 'asking' && run) run.asking = told;
+    else if (name === 'step' && run && told.number > run.steps.length) {
+      run.steps.push(told);
+      run.asking = null;
+      run.iterations = told.number;
+      const input = told.budget?.input_token_count ?? 0;
+      run.input_tokens = (run.input_tokens ?? 0) + input;
+      run.output_tokens = (run.output_tokens ?? 0) + told.tokens;
+      run.window = told.budget?.window || run.window;
+      run.peak_tokens = Math.max(run.peak_tokens ?? 0, input + told.tokens);
+      if (told.result.result === 'grown') run.bytes = told.result.offset + told.result.added_bytes;
+      run.has_text ||= Boolean(told.result.added);
+      const isJoined = told.result.result === 'grown';
+      say(`Attempt ${told.number} was ${isJoined ? 'joined' : 'refused'}`);
+    } else if (name === 'ended' || name === 'left') {
+      read()
+        .then((whole) => {
+          run = { ...whole, left: name === 'left' };
+          draw();
+          say(`The run is ${outcome(run).word}`);
+        })
+        .catch(() => {});
+      live('off');
+      document.getElementById('live-word').textContent = name;
+      return true;
+    }
+    drawSoon();
+    return false;
+  }
+
+  try {
+    await listen(`${address}/events`, heard, signal, live);
+  } catch (error) {
+    if (run) return;
+    throw error;
+  }
+}
+
+/** Draws a run, again and again while it goes on. What somebody is at, and what they opened, stays. */
+function runView(frame) {
+  const sections = new Map();
+  let list = null;
+  let drawn = null;
+
+  /** Puts a section in its place, unless the one that is there is to stay. */
+  function put(name, section, staysInUse = false) {
+    const before = sections.get(name);
+    if (before && staysInUse && before.contains(document.activeElement)) return;
+    const next = section() ?? document.createComment(name);
+    if (before) before.replaceWith(next);
+    else frame.append(next);
+    sections.set(name, next);
+  }
+
+  return (run) => {
+    document.title = `${run.id} – Overlock`;
+    if (sections.size === 0) fill(frame, crumbs(run));
+    // With the end comes the text of all that was told without it.
+    const isEnd = Boolean(run.ended_at);
+    put('head', () => head(run), !isEnd);
+    put('figures', () => figures(run));
+    if (run.trace) {
+      put('pipeline', () => pipelineView(run));
+      return;
+    }
+    const whole = assembled(run.steps);
+    const choose = (attempt) => {
+      history.replaceState(null, '', `#/runs/${encodeURIComponent(run.id)}/attempts/${attempt}`);
+      goToAttempt(list, attempt);
+    };
+    put('no text', () => (run.has_text ? null : noText(run)));
+    put('missing', () =>
+      run.outcome === 'partial' || run.outcome === 'failed' ? missing(run, whole) : null,
+    );
+    put('window', () => windowSection(run), true);
+    if (list && !isEnd && drawn > 0) addAttempts(list, run, drawn);
+    else {
+      list = attemptList(run);
+      put('attempts', () => attemptsSection(run, list));
+    }
+    drawn = run.steps.length;
+    put('asking', () =>
+      run.asking && !isEnd
+        ? h('p', { class: 'waiting' }, `Attempt ${run.asking.number} is being answered…`)
+        : null,
+    );
+    put('document', () => documentSection(run, whole, choose), !isEnd);
+    put('request', () => requestSection(run), true);
+  };
+}
+
+function crumbs(run) {
+  return h(
+    'p',
+    { class: 'crumbs' },
+    h('a', { href: '#/runs' }, 'Runs'),
+    ' / ',
+    h('span', { class: 'mono' }, run.id),
+  );
+}
+
+function head(run) {
+  const { word, sign, name } = outcome(run);
+  return h(
+    'header',
+    { class: 'run-head' },
+    h(
+      'div',
+      {},
+      h(
+        'h1',
+        {},
+        h(
+          'span',
+          { class: `badge large ${name}` },
+          h('span', { 'aria-hidden': 'true' }, sign),
+          word,
+        ),
+        h('span', { class: 'mono' }, run.model),
+      ),
+      h('p', { class: 'verdict' }, verdict(run)),
+    ),
+    h(
+      'div',
+      { class: 'actions', role: 'group', 'aria-label': 'Take along' },
+      copyButton('Copy link', async () => location.href.replace(/\/attempts\/.*$/, '')),
+      copyButton('Copy trace', async () => JSON.stringify(run, null, 2)),
+      saveButton('Save trace', `${run.id}.trace.json`, async () => JSON.stringify(run, null, 2)),
+      run.request && copyButton('Copy request', async () => JSON.stringify(run.request, null, 2)),
+      run.request &&
+        saveButton('Save request', `${run.id}.request.json`, async () =>
+          JSON.stringify(run.request, null, 2),
+        ),
+    ),
+  );
+}
+
+/** What happened, in a sentence. */
+function verdict(run) {
+  const steps = run.steps ?? [];
+  const joined = steps.filter((step) => step.result?.result === 'grown').length;
+  const refused = steps.length - joined;
+  const but =
+    refused > 0
+      ? `; ${counted(refused, 'answer was', 'answers were')} refused and changed nothing`
+      : '';
+  const seams = Math.max(0, joined - 1);
+  if (run.trace) return `A pipeline of ${counted((run.trace ?? []).length, 'step')}.`;
+  if (run.outcome === 'complete' && steps.length === 0)
+    return 'One answer that ended by itself: nothing had to be joined.';
+  if (run.outcome === 'complete' && seams === 0)
+    return `The document came whole in one answer of ${counted(run.bytes, 'byte')}${but}.`;
+  if (run.outcome === 'complete')
+    return `Cut ${seams === 1 ? 'once' : `${number(seams)} times`} and joined at ${counted(seams, 'seam')}: one whole document of ${counted(run.bytes, 'byte')}${but}.`;
+  const [why] = REASONS[run.reason] ?? [''];
+  if (run.outcome === 'partial')
+    return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the document are there` : 'A part of the answer is there'}${but}.`;
+  if (run.outcome === 'failed') return `${why} There is no document.`;
+  if (run.left) return 'Whoever asked went away; a request with the same key goes on from here.';
+  return run.asking
+    ? `Attempt ${run.asking.number} is being answered${run.asking.way ? `, asked for by ${run.asking.way}` : ''}.`
+    : 'It has begun.';
+}
+
+function figures(run) {
+  const figure = (label, ...value) => h('div', {}, h('dt', {}, label), h('dd', {}, value));
+  return h(
+    'dl',
+    { class: 'key-figures' },
+    run.trace
+      ? figure('Steps', number(run.trace.length))
+      : figure('Attempts', number(Math.max(run.iterations, run.outcome === 'complete' ? 1 : 0))),
+    figure('Tokens in', number(run.input_tokens)),
+    figure('Tokens out', number(run.output_tokens)),
+    run.bytes !== undefined && figure('Document', counted(run.bytes, 'byte')),
+    figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window)),
+    figure(
+      'Took',
+      run.ended_at ? duration(run.ended_at - run.began_at) : duration(Date.now() - run.began_at),
+    ),
+    figure('Began', clock(run.began_at)),
+  );
+}
+
+function noText(run) {
+  if (!run.steps.some((step) => step.result.result === 'grown')) return null;
+  return h(
+    'p',
+    { class: 'notice' },
+    h('strong', {}, 'The text of this run was not kept. '),
+    'What happened is here, what was said is not: the gateway records metadata only. With ',
+    h('code', {}, 'serve.record = "full"'),
+    ' the text of new runs is shown too.',
+  );
+}
+
+/** Why it is not whole, and what there is nevertheless. */
+function missing(run, whole) {
+  const [why, help] = REASONS[run.reason] ?? ['Nobody knows why.', ''];
+  const cut = run.cut && run.cut.offset > 0 ? run.cut : null;
+  const delivered = h('pre', { class: 'delivered' });
+  const box = h('div', { hidden: true }, h('h3', {}, 'What is there'), delivered);
+  if (whole.text && whole.text.length < LONG) {
+    ask('/api/cut', { body: { text: whole.text } })
+      .then((told) => {
+        delivered.textContent = told.delivered;
+        box.hidden = told.delivered === '';
+      })
+      .catch(() => {});
+  }
+  const closed = async () => (await ask('/api/close', { body: { text: whole.text } })).json;
+  return h(
+    'section',
+    { class: 'missing', 'aria-labelledby': 'missing-title' },
+    h(
+      'h2',
+      { id: 'missing-title' },
+      run.outcome === 'partial' ? 'What is missing' : 'Why there is nothing',
+    ),
+    h('p', {}, h('strong', {}, why), ' ', help),
+    cut &&
+      h(
+        'p',
+        {},
+        `The document stops ${place(cut.place)} at `,
+        h('code', { class: 'path' }, path(cut.path)),
+        `, after ${counted(cut.offset, 'byte')}.`,
+      ),
+    cut &&
+      h(
+        'p',
+        {},
+        'Never closed: ',
+        openTrail(cut.path).map((step, at) => [
+          at > 0 && ' › ',
+          h('code', { class: 'path' }, step),
+        ]),
+      ),
+    box,
+    whole.text &&
+      h(
+        'p',
+        { class: 'actions' },
+        copyButton('Copy closed JSON', closed),
+        saveButton('Save closed JSON', `${run.id}.closed.json`, closed),
+      ),
+  );
+}
+
+/** The containers on the way to a cut. */
+function openTrail(pointer) {
+  const parts = pointer.split('/').slice(1, -1);
+  return ['the root', ...parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))];
+}
+
+function windowSection(run) {
+  const planned = run.steps
+    .map((step, at) => ({ step, attempt: at + 1 }))
+    .filter(({ step }) => step.budget?.window > 0);
+  if (planned.length === 0) return null;
+  const holder = h('div');
+  const label = h('output', { for: 'window-attempt' });
+  const show = (at) => {
+    const { step, attempt } = planned[at];
+    label.textContent = `attempt ${attempt} of ${run.steps.length}`;
+    slider.setAttribute('aria-valuetext', label.textContent);
+    fill(
+      holder,
+      windowView({
+        window: step.budget.window,
+        margin: step.budget.margin,
+        parts: step.budget.parts,
+        used: step.tokens,
+      }),
+    );
+  };
+  const slider = h('input', {
+    id: 'window-attempt',
+    type: 'range',
+    min: 0,
+    max: planned.length - 1,
+    step: 1,
+    value: '0',
+    oninput: () => show(Number(slider.value)),
+  });
+  show(0);
+  return h(
+    'section',
+    { 'aria-labelledby': 'window-title' },
+    h(
+      'div',
+      { class: 'section-head' },
+      h('h2', { id: 'window-title' }, 'The window'),
+      planned.length > 1 &&
+        h('label', { class: 'slider', for: 'window-attempt' }, h('span', {}, 'of ', label), slider),
+    ),
+    holder,
+  );
+}
+
+function attemptsSection(run, list) {
+  if (run.steps.length === 0) return null;
+  return h(
+    'section',
+    { 'aria-labelledby': 'attempts-title' },
+    h('h2', { id: 'attempts-title' }, 'Attempts'),
+    list,
+  );
+}
+
+function documentSection(run, whole, choose) {
+  if (!whole.text) return null;
+  const holder = h('div', { class: 'document' });
+  const views = [
+    ['Tree', () => tree(whole)],
+    ['Text', () => textView(whole, { label: 'Document' })],
+  ];
+  const buttons = views.map(([label, view], at) =>
+    h(
+      'button',
+      {
+        type: 'button',
+        'aria-pressed': String(at === 0),
+        onclick: () => {
+          buttons.forEach((button, place) =>
+            button.setAttribute('aria-pressed', String(place === at)),
+          );
+          fill(holder, view());
+        },
+      },
+      label,
+    ),
+  );
+  fill(holder, views[0][1]());
+  return h(
+    'section',
+    { 'aria-labelledby': 'document-title' },
+    h(
+      'div',
+      { class: 'section-head' },
+      h('h2', { id: 'document-title' }, 'The document'),
+      h(
+        'div',
+        { class: 'actions' },
+        h('div', { class: 'segmented', role: 'group', 'aria-label': 'Show as' }, buttons),
+        copyButton('Copy', async () => whole.text, 'document'),
+        saveButton('Save', `${run.id}.json`, async () => whole.text),
+      ),
+    ),
+    h(
+      'p',
+      { class: 'muted' },
+      'Who wrote what: one stretch for each attempt that brought something.',
+    ),
+    growth(whole, choose),
+    holder,
+  );
+}
+
+function requestSection(run) {
+  // Where only metadata are kept there is a request, and nothing in it.
+  if (!run.request?.messages?.some((message) => message.content)) return null;
+  const text = JSON.stringify(run.request, null, 2);
+  const details = h(
+    'details',
+    {
+      class: 'full',
+      ontoggle: () => {
+        if (details.open && details.children.length === 1)
+          details.append(textView({ text }, { label: 'Request' }));
+      },
+    },
+    h('summary', {}, 'What was asked'),
+  );
+  return h('section', {}, details);
+}

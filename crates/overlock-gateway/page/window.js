@@ -1,0 +1,171 @@
+// The window of a model as a bar of its parts: what each asked for, and what it was given.
+
+import { h } from './dom.js';
+import { number, part as partName, share } from './words.js';
+
+/** The parts in the order in which they stand in a prompt. */
+const ORDER = [
+  'system prompt',
+  'tools',
+  'memories',
+  'history',
+  'retrieved context',
+  'last user message',
+  'frame',
+  'completion',
+];
+
+const NAMES = {
+  'system prompt': 'system',
+  'last user message': 'question',
+  'retrieved context': 'context',
+  completion: 'answer',
+};
+
+const shade = (name) => `part-${NAMES[name] ?? name}`;
+
+/**
+ * The bar and its table.
+ *
+ * `window` and `margin` are tokens, `parts` is `[{name, asked, given, at_least?, explanation?}]`, and
+ * `used` what the answer really took, if it is there.
+ */
+export function windowView({ window, margin, parts, used, over = 0 }) {
+  const ordered = [...parts].sort(
+    (one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name),
+  );
+  const taken = ordered.reduce((sum, part) => sum + part.given, margin);
+  const free = Math.max(0, window - taken);
+  return h(
+    'div',
+    { class: 'window' },
+    bar({ ordered, margin, free, used, window, taken, over }),
+    table({ ordered, margin, free, used, window }),
+  );
+}
+
+function bar({ ordered, margin, free, used, window, taken, over }) {
+  const segment = (name, tokens, label, more) =>
+    tokens > 0 &&
+    h(
+      'span',
+      {
+        class: `segment ${name}`,
+        style: { 'flex-grow': tokens },
+        title: `${label}: ${number(tokens)} tokens`,
+      },
+      h('span', { class: 'segment-name' }, label),
+      more,
+    );
+  const segments = ordered.map((part) => {
+    const isAnswer = part.name === 'completion';
+    const filled = isAnswer && used !== undefined && part.given > 0;
+    return segment(
+      shade(part.name),
+      part.given,
+      partName(part.name),
+      filled &&
+        h('span', {
+          class: 'used',
+          style: { width: `${Math.min(100, (100 * used) / part.given)}%` },
+        }),
+    );
+  });
+  const told = `Window of ${number(window)} tokens, of which ${number(Math.min(taken, window))} are planned for.`;
+  return h(
+    'div',
+    { class: 'bar-frame' },
+    h(
+      'div',
+      {
+        class: over > 0 ? 'bar over' : 'bar',
+        role: 'img',
+        'aria-label': `${told} The table below has every part.`,
+      },
+      segments,
+      segment('part-margin', margin, 'Margin'),
+      segment('part-free', free, 'Free'),
+    ),
+    h(
+      'div',
+      { class: 'bar-ends', 'aria-hidden': 'true' },
+      h('span', {}, '0'),
+      over > 0 && h('strong', { class: 'wrong' }, `${number(over)} too many`),
+      h('span', {}, `${number(window)} tokens`),
+    ),
+  );
+}
+
+function table({ ordered, margin, free, used, window }) {
+  const row = (name, label, asked, given, note) =>
+    h(
+      'tr',
+      {},
+      h(
+        'th',
+        { scope: 'row' },
+        h('span', { class: `swatch ${name}`, 'aria-hidden': 'true' }),
+        label,
+      ),
+      h('td', {}, asked),
+      h('td', {}, given),
+      h('td', { class: 'share' }, typeof note === 'number' ? share(note, window) : ''),
+      h('td', { class: 'note' }, typeof note === 'string' ? note : ''),
+    );
+  const rows = ordered.map((part) => {
+    const isAnswer = part.name === 'completion';
+    const asked = `${part.at_least ? '≥ ' : ''}${number(part.asked)}`;
+    const line = row(shade(part.name), partName(part.name), asked, number(part.given), part.given);
+    line.lastChild.textContent =
+      isAnswer && used !== undefined
+        ? `took ${number(used)}`
+        : part.given < part.asked
+          ? 'gave way'
+          : '';
+    return line;
+  });
+  return h(
+    'div',
+    { class: 'scroller', tabindex: 0, role: 'group', 'aria-label': 'Parts of the window' },
+    h(
+      'table',
+      { class: 'figures parts' },
+      h(
+        'thead',
+        {},
+        h(
+          'tr',
+          {},
+          h('th', { scope: 'col' }, 'Part'),
+          h('th', { scope: 'col' }, 'Asked'),
+          h('th', { scope: 'col' }, 'Given'),
+          h('th', { scope: 'col' }, 'Share'),
+          h('th', { scope: 'col' }, 'Note'),
+        ),
+      ),
+      h(
+        'tbody',
+        {},
+        rows,
+        row('part-margin', 'Margin', '', number(margin), margin),
+        free > 0 && row('part-free', 'Free', '', number(free), free),
+      ),
+    ),
+  );
+}
+
+/** How full a window was, small enough for a row of a list. */
+export function gauge(peak, window) {
+  if (!window || !peak) return h('span', { class: 'muted' }, '–');
+  const full = Math.min(1, peak / window);
+  return h(
+    'span',
+    { class: 'gauge', title: `${number(peak)} of ${number(window)} tokens` },
+    h(
+      'span',
+      { class: 'gauge-bar', 'aria-hidden': 'true' },
+      h('span', { class: 'gauge-fill', style: { width: `${Math.max(2, 100 * full)}%` } }),
+    ),
+    h('span', { class: 'gauge-word' }, share(peak, window)),
+  );
+}

@@ -1,0 +1,109 @@
+//! `GET /` and `GET /page/{file}`: the page, whose files are part of the program.
+//!
+//! Anybody may load it: it holds nothing but itself, and asks the JSON API for the rest with the
+//! key that its reader has.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
+
+use hyper::StatusCode;
+use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+
+use crate::body::{Reply, reply, whole};
+use crate::error::ApiError;
+use crate::routes::{Call, Handled};
+
+/// A file of the page.
+struct File {
+    name: &'static str,
+    kind: &'static str,
+    text: &'static str,
+}
+
+macro_rules! files {
+    ($($kind:ident $name:literal)*) => {
+        &[$(File {
+            name: $name,
+            kind: $kind,
+            text: include_str!(concat!("../../page/", $name)),
+        },)*]
+    };
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const ICON: &str = "image/svg+xml";
+
+/// All files. The first is the page itself.
+const FILES: &[File] = files! {
+    HTML   "index.html"
+    STYLE  "style.css"
+    ICON   "icon.svg"
+    SCRIPT "main.js"
+    SCRIPT "api.js"
+    SCRIPT "dom.js"
+    SCRIPT "words.js"
+    SCRIPT "window.js"
+    SCRIPT "runs.js"
+    SCRIPT "run.js"
+    SCRIPT "attempts.js"
+    SCRIPT "document.js"
+    SCRIPT "pipeline.js"
+    SCRIPT "bench.js"
+};
+
+/// Tells one version of a file from another, in the order of [`FILES`].
+static TAGS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
+    let tags = FILES.iter().map(|file| {
+        let mut hasher = DefaultHasher::new();
+        file.text.hash(&mut hasher);
+        let tag = format!("\"{:016x}\"", hasher.finish());
+        HeaderValue::from_str(&tag).expect("digits in quotes are plain text")
+    });
+    tags.collect()
+});
+
+/// What the page may do: load its own files, and talk to the gateway it came from.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
+
+/// What is said with every file. A browser asks whether it has changed before it shows it again.
+const SAID: &[(&str, &str)] = &[
+    ("cache-control", "no-cache"),
+    ("content-security-policy", POLICY),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+];
+
+pub(crate) async fn index(call: Call) -> Handled {
+    Ok(served(0, &call))
+}
+
+pub(crate) async fn file(call: Call) -> Handled {
+    let path = call.request.uri().path();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let Some(place) = FILES.iter().position(|file| file.name == name) else {
+        let message = format!("there is nothing at `{path}`");
+        let error = ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
+        return Err(error.with_code("unknown_url"));
+    };
+    Ok(served(place, &call))
+}
+
+fn served(place: usize, call: &Call) -> Reply {
+    let (file, tag) = (&FILES[place], &TAGS[place]);
+    let known = call.request.headers().get(IF_NONE_MATCH);
+    let mut reply = if known == Some(tag) {
+        reply(StatusCode::NOT_MODIFIED, file.kind, whole(""))
+    } else {
+        reply(StatusCode::OK, file.kind, whole(file.text))
+    };
+    let headers = reply.headers_mut();
+    headers.insert(ETAG, tag.clone());
+    for (name, value) in SAID {
+        headers.insert(*name, HeaderValue::from_static(value));
+    }
+    reply
+}

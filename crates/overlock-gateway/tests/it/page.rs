@@ -1,0 +1,268 @@
+//! The page, in a real browser.
+//!
+//! The browser is not part of the repository. `cargo xtask test` installs it, names its folder in
+//! an environment variable, and runs the test here that a plain `cargo test` leaves out.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hyper::{Method, StatusCode};
+use overlock_gateway::{Keys, Record, Settings};
+use overlock_model::testing::{Behaviour, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::door::{Door, report, script, serve, serve_with};
+use crate::fake::{Fake, Said};
+
+/// All files that the page is made of, as it names them.
+const FILES: &[(&str, &str)] = &[
+    ("/", "text/html; charset=utf-8"),
+    ("/page/style.css", "text/css; charset=utf-8"),
+    ("/page/icon.svg", "image/svg+xml"),
+    ("/page/main.js", "text/javascript; charset=utf-8"),
+];
+
+async fn door(set: impl FnOnce(&mut Settings)) -> Door<()> {
+    Door {
+        address: serve("http://127.0.0.1:1/v1", set).await,
+        upstream: (),
+    }
+}
+
+#[tokio::test]
+async fn the_page_is_served_to_anybody_and_may_load_nothing_from_elsewhere() {
+    let door = door(|settings| settings.keys = Keys::new(["a-key".to_owned()])).await;
+    for (path, kind) in FILES {
+        let got = door.get(path).await;
+        assert_eq!(got.status, StatusCode::OK, "{path}");
+        assert_eq!(got.header("content-type"), *kind, "{path}");
+        assert_eq!(got.header("x-content-type-options"), "nosniff", "{path}");
+        let policy = got.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+    }
+    assert_eq!(door.get("/api/runs").await.status, StatusCode::UNAUTHORIZED);
+    let nothing = door.get("/page/nothing.js").await;
+    assert_eq!(nothing.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_file_that_has_not_changed_is_not_sent_again() {
+    let door = door(|_| {}).await;
+    for (path, _) in FILES {
+        let got = door.get(path).await;
+        let known = [("if-none-match", got.header("etag"))];
+        let again = door.send(Method::GET, path, &known, "").await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{path}");
+        assert_eq!(again.body, "");
+        let other = [("if-none-match", "\"another\"")];
+        let again = door.send(Method::GET, path, &other, "").await;
+        assert_eq!(again.body, got.body);
+    }
+}
+
+#[tokio::test]
+async fn the_page_names_only_files_that_are_there() {
+    let door = door(|_| {}).await;
+    let mut seen = Vec::new();
+    let mut waiting = vec!["/".to_owned()];
+    while let Some(path) = waiting.pop() {
+        if seen.contains(&path) {
+            continue;
+        }
+        let got = door.get(&path).await;
+        assert_eq!(got.status, StatusCode::OK, "{path}");
+        let named = got.body.split(['"', '\'']).filter_map(|name| {
+            let file = name
+                .strip_prefix("/page/")
+                .or_else(|| name.strip_prefix("./"))?;
+            Some(format!("/page/{file}"))
+        });
+        waiting.extend(named);
+        seen.push(path);
+    }
+    assert!(seen.len() > 10, "{seen:?}");
+}
+
+/// The gateways that the browser looks at, and what is behind them.
+struct Gateways {
+    addresses: Value,
+    documents: Value,
+    _upstreams: (Vec<ScriptedServer>, Vec<Fake>),
+}
+
+const KEY: &str = "the-key-of-the-test";
+
+/// What a model does whose answers are not simply put one after the other.
+const RESTARTS: &[Behaviour] = &[
+    Behaviour::RestartsItem,
+    Behaviour::OtherSpaces,
+    Behaviour::RestartsDocument,
+    Behaviour::RepeatsMore,
+];
+
+impl Gateways {
+    async fn open() -> Self {
+        let store = overlock_store::in_memory().expect("a store");
+        let full = |settings: &mut Settings| {
+            settings.record = Record::Full;
+            settings.max_total_tokens = 10_000_000;
+            settings.continuation.max_iterations = 1000;
+        };
+        let mut addresses = json!({});
+        let (mut scripted, mut fakes) = (Vec::new(), Vec::new());
+        let whole = levels();
+        let hostile = hostile();
+        let as_asked: &[Behaviour] = &Behaviour::AS_ASKED;
+        let documents = [
+            ("whole", whole.clone(), 700, as_asked),
+            ("hostile", hostile.clone(), 60_000, as_asked),
+            ("many", report(100_000), 400, as_asked),
+            ("long", report(5 << 20), 600_000, as_asked),
+            ("restarts", report(9000), 1100, RESTARTS),
+        ];
+        for (name, document, breath, behaviours) in documents {
+            let script = script(&document, breath, behaviours);
+            let upstream = ScriptedServer::start(script, &[]).await.expect("a server");
+            let own = Some(store.clone());
+            addresses[name] = json!(serve_with(&upstream.base(), own, full).await);
+            scripted.push(upstream);
+        }
+        let cut = Said::content(&whole[..1987], "length");
+        let answers = [
+            (
+                "partial",
+                vec![cut.clone(), Said::content("Shall I go on?", "stop")],
+            ),
+            (
+                "failed",
+                vec![Said::json(500, &json!({ "error": { "message": "no" } }))],
+            ),
+        ];
+        for (name, answers) in answers {
+            let upstream = Fake::start(answers).await;
+            let own = Some(store.clone());
+            addresses[name] = json!(serve_with(&upstream.base, own, full).await);
+            fakes.push(upstream);
+        }
+        // What is recorded elsewhere is in no other list.
+        let own = || Some(overlock_store::in_memory().expect("a store"));
+        let held = Fake::start(vec![cut, Said::never()]).await;
+        addresses["held"] = json!(serve_with(&held.base, own(), full).await);
+        fakes.push(held);
+        let base = scripted[0].base();
+        addresses["empty"] = json!(serve_with(&base, own(), full).await);
+        addresses["storeless"] = json!(serve(&base, |_| {}).await);
+        let off = |settings: &mut Settings| settings.record = Record::Off;
+        addresses["unrecorded"] = json!(serve_with(&base, own(), off).await);
+        addresses["metadata"] = json!(serve_with(&base, own(), |_| {}).await);
+        let keyed = |settings: &mut Settings| {
+            full(settings);
+            settings.keys = Keys::new([KEY.to_owned()]);
+        };
+        addresses["keyed"] = json!(serve_with(&base, own(), keyed).await);
+        Self {
+            addresses,
+            documents: json!({
+                "whole": whole,
+                "hostile_end": &hostile[hostile.len() - 20..],
+            }),
+            _upstreams: (scripted, fakes),
+        }
+    }
+}
+
+/// A document that is good to look at.
+fn levels() -> String {
+    const STATIONS: &str = "North Quay,South Quay,Lock,Lighthouse,Ferry,Old Mole,Yard,Bridge";
+    const DAYS: &str = "Mon Tue Wed Thu Fri Sat Sun";
+    let mut height = 400;
+    let mut stations = Vec::new();
+    for station in STATIONS.split(',') {
+        let mut rows = Vec::new();
+        for (day, hour) in DAYS.split(' ').flat_map(|day| [(day, 6), (day, 18)]) {
+            height = 350 + (height * 37 + 11) % 120;
+            rows.push(format!("      [\"{day} {hour:02}:00\", {height}]"));
+        }
+        let rows = rows.join(",\n");
+        stations.push(format!(
+            "    {{\"name\": \"{station}\", \"levels\": [\n{rows}\n    ]}}"
+        ));
+    }
+    let stations = stations.join(",\n");
+    format!(
+        "{{\n  \"title\": \"Water levels of the week\",\n  \"stations\": [\n{stations}\n  ]\n}}"
+    )
+}
+
+/// A document that wants to be taken for a page, and is long.
+fn hostile() -> String {
+    let items: Vec<Value> = (0..10_000)
+        .map(|number| json!({ "number": number, "name": format!("<b>item {}</b>", number * 7919) }))
+        .collect();
+    json!({
+        "a": "</script><script>document.title = 'hit'; alert(1)</script>",
+        "b": "javascript:alert(1)",
+        "c": "<img src=x onerror=alert(1)><iframe srcdoc='<script>alert(1)</script>'></iframe>",
+        "\u{202e}<style>*{display:none}</style>": "\u{0}\u{7}\u{1b}[31m",
+        "items": items,
+    })
+    .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a browser from npm: run cargo xtask test"]
+async fn every_view_works_in_a_browser() {
+    let gateways = Gateways::open().await;
+    let asked = json!({
+        "gateways": gateways.addresses,
+        "documents": gateways.documents,
+        "key": KEY,
+        "pipeline": serde_json::from_str::<Value>(include_str!("page/pipeline.json")).expect("JSON"),
+        "chromium": std::env::var("OVERLOCK_CHROMIUM").ok(),
+        "screenshots": std::env::var_os("OVERLOCK_SCREENSHOTS").map(|folder| root().join(folder)),
+    });
+    let told = tokio::task::spawn_blocking(move || browse(&asked)).await;
+    let looked = told.expect("no panic")["looked"].clone();
+    let looked = looked.as_array().expect("a list");
+    println!("\nlooked at {} views\n", looked.len());
+    assert!(looked.len() > 40, "{looked:?}");
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn browse(asked: &Value) -> Value {
+    let folder: PathBuf = std::env::var_os("OVERLOCK_PAGE")
+        .expect("`cargo xtask test` installs a browser and runs this test")
+        .into();
+    // Packages are looked for from the folder in which a script without a file is run.
+    let mut node = Command::new("node")
+        .current_dir(&folder)
+        .args(["--input-type=module", "--eval"])
+        .arg(include_str!("page/browser.mjs"))
+        // Proxies of whoever runs the tests are none of the browser's business.
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", &folder)
+        .env("TMPDIR", folder.join("unpacked"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the script starts");
+    let mut input = node.stdin.take().expect("it listens");
+    input
+        .write_all(asked.to_string().as_bytes())
+        .expect("it reads");
+    drop(input);
+    let output = node.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complaints}");
+    let told = said.lines().last().unwrap_or_default();
+    serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {said}\n{complaints}"))
+}

@@ -1,0 +1,584 @@
+// The page in a real browser. Reads where the gateways are from standard input, looks at every view
+// as a person with a mouse, with a keyboard alone, and with a screen reader would, and says in its
+// last line what it looked at. Whatever the browser complains of is a failure.
+
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+
+import axe from 'axe-core';
+import { chromium } from 'playwright-core';
+
+const told = JSON.parse(await text(process.stdin));
+const { gateways, documents, pipeline, screenshots } = told;
+
+/** A browser that is named, or the one that comes as a package. */
+async function executable() {
+  if (told.chromium) return told.chromium;
+  // Told so, the package brings the libraries that Chromium needs too.
+  process.env.AWS_LAMBDA_JS_RUNTIME = 'nodejs22.x';
+  const { default: packaged } = await import('@sparticuz/chromium');
+  const path = await packaged.executablePath();
+  if (existsSync('/etc/fonts/fonts.conf')) process.env.FONTCONFIG_PATH = '/etc/fonts';
+  return path;
+}
+
+const browser = await chromium.launch({ executablePath: await executable() });
+const looked = [];
+const PHONE = { width: 390, height: 844 };
+const WIDE = { width: 1200, height: 800 };
+
+/** A page on which nothing goes wrong unnoticed. */
+async function open(
+  address,
+  hash,
+  { viewport = WIDE, scheme = 'light', allowed = [], prepare = async () => {} } = {},
+) {
+  const context = await browser.newContext({
+    viewport,
+    colorScheme: scheme,
+    reducedMotion: 'reduce',
+    acceptDownloads: true,
+  });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const page = await context.newPage();
+  const wrong = [];
+  page.on('console', (message) => {
+    const said = message.text();
+    if (
+      ['error', 'warning'].includes(message.type()) &&
+      !allowed.some((part) => said.includes(part))
+    )
+      wrong.push(`console: ${said}`);
+  });
+  page.on('pageerror', (error) => wrong.push(`error: ${error.message}`));
+  page.on('dialog', (dialog) => {
+    wrong.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (origin !== new URL(address).origin && protocol !== 'blob:')
+      wrong.push(`request to elsewhere: ${request.url()}`);
+  });
+  await page.addInitScript(() => {
+    window.violations = [];
+    document.addEventListener('securitypolicyviolation', (event) =>
+      window.violations.push(`${event.violatedDirective}: ${event.blockedURI}`),
+    );
+  });
+  await prepare(page);
+  await page.goto(`${address}/${hash}`);
+  return { page, context, wrong, address };
+}
+
+/** Nothing went wrong, nothing sticks out, and axe finds nothing. */
+async function clean(name, { page, wrong }) {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() =>
+    window.axe.run(document, { resultTypes: ['violations'] }),
+  );
+  for (const { id, nodes } of violations)
+    wrong.push(
+      `axe ${id}: ${nodes
+        .slice(0, 3)
+        .map((node) => `${node.html} (${node.failureSummary})`)
+        .join(' | ')}`,
+    );
+  wrong.push(
+    ...(await page.evaluate(() => window.violations)).map((violation) => `policy: ${violation}`),
+  );
+  const over = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  if (over > 0) wrong.push(`the page is ${over} pixels wider than the screen`);
+  if (wrong.length > 0) throw new Error(`${name}: ${wrong.join('\n')}`);
+  looked.push(name);
+}
+
+/** A view in every light and on every screen. */
+async function everywhere(name, address, hash, ready, { prepare, height } = {}) {
+  for (const [screen, viewport] of [
+    ['wide', WIDE],
+    ['phone', PHONE],
+  ]) {
+    for (const scheme of ['light', 'dark']) {
+      const view = await open(address, hash, { viewport, scheme, prepare });
+      await ready(view.page);
+      await clean(`${name}, ${screen}, ${scheme}`, view);
+      if (screenshots) {
+        await mkdir(screenshots, { recursive: true });
+        // A picture may show more than a screen does.
+        if (height) await view.page.setViewportSize({ width: viewport.width, height });
+        await view.page.screenshot({ path: join(screenshots, `${name}-${screen}-${scheme}.png`) });
+      }
+      await view.context.close();
+    }
+  }
+}
+
+function expect(condition, message) {
+  if (!condition) throw new Error(message);
+}
+
+const equal = (got, wanted, what) =>
+  expect(
+    JSON.stringify(got) === JSON.stringify(wanted),
+    `${what}: ${JSON.stringify(got)} and not ${JSON.stringify(wanted)}`,
+  );
+
+const sees = (page, text) => page.getByText(text).first().waitFor();
+
+/** What the client was answered in each run. */
+const contents = new Map();
+
+/** Asks for a document; the run that came of it. */
+async function ask(gateway, { signal, model = 'gpt-4', key } = {}) {
+  const rows = Array.from(
+    { length: 150 },
+    (_, row) => `${row}:00 ${400 + ((row * 37) % 90)} cm`,
+  ).join('; ');
+  const answer = await fetch(`${gateway}/v1/chat/completions`, {
+    method: 'POST',
+    signal,
+    headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
+    body: JSON.stringify({
+      model,
+      max_tokens: 6000,
+      response_format: { type: 'json_object' },
+      messages: [
+        {
+          role: 'system',
+          content:
+            'You write reports as JSON. Every section has an id, rows and a note, and nothing is left out.',
+        },
+        { role: 'user', content: 'What were the levels?' },
+        { role: 'assistant', content: rows },
+        { role: 'user', content: 'Write the report as JSON.' },
+      ],
+    }),
+  });
+  const run = answer.headers.get('x-overlock-run');
+  contents.set(run, (await answer.json()).choices?.[0].message.content);
+  return run;
+}
+
+// --- What there is to be seen ---
+
+const runs = {};
+const models = {
+  partial: 'gpt-4o',
+  failed: 'gpt-4o',
+  hostile: 'gpt-4.1',
+  many: 'gpt-4o-mini',
+  long: 'gpt-4.1',
+  restarts: 'gpt-4o',
+  whole: 'gpt-4',
+};
+for (const [name, model] of Object.entries(models))
+  runs[name] = await ask(gateways[name], { model });
+runs.metadata = await ask(gateways.metadata);
+runs.demo = await ask(gateways.whole, { model: 'overlock-demo' });
+const { whole } = gateways;
+
+// --- The list ---
+
+await everywhere('runs', whole, '#/runs', async (page) => {
+  await page.getByRole('link', { name: runs.whole }).waitFor();
+  await sees(page, 'live');
+});
+
+{
+  const view = await open(whole, '#/runs');
+  const { page } = view;
+  const rows = () => page.locator('.list tbody tr').count();
+  await page.getByRole('link', { name: runs.whole }).waitFor();
+  equal(await rows(), 8, 'all runs');
+  await page.getByRole('button', { name: 'Partial', exact: true }).click();
+  equal(await rows(), 1, 'partial runs');
+  await page.getByRole('button', { name: 'All', exact: true }).click();
+  await page.getByRole('searchbox').fill('overlock-demo');
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
+  expect(page.url().endsWith('#/runs?q=overlock-demo'), 'what is looked for is in the address');
+  await page.getByRole('searchbox').fill('no such run');
+  await sees(page, 'No run is like that.');
+  const row = await page.evaluate(
+    async (id) =>
+      (await fetch(`/api/runs?limit=20`)).json().then((list) => list.find((run) => run.id === id)),
+    runs.whole,
+  );
+  await page.getByRole('searchbox').fill(runs.whole);
+  const cells = page.locator('.list tbody tr').filter({ hasText: runs.whole }).locator('td');
+  await cells.first().waitFor();
+  const figures = await cells.allTextContents();
+  expect(
+    figures.some((cell) => cell === row.input_tokens.toLocaleString('en-US')) &&
+      row.input_tokens > 0,
+    `tokens in are told: ${figures}`,
+  );
+  await clean('the list, filtered', view);
+  await view.context.close();
+}
+
+// --- A run that happens now ---
+
+{
+  const view = await open(gateways.held, '#/runs');
+  const { page } = view;
+  await sees(page, 'live');
+  const leaving = new AbortController();
+  const held = ask(gateways.held, { signal: leaving.signal }).catch(() => {});
+  const row = page.locator('.list tbody tr').filter({ hasText: 'running' });
+  await row.getByText('asking, attempt 2').waitFor();
+  await clean('a live run in the list', view);
+  await row.getByRole('link').click();
+  await sees(page, 'Attempt 2 is being answered');
+  await page.getByRole('heading', { name: /^First: / }).waitFor();
+  await clean('a live run', view);
+  leaving.abort();
+  await held;
+  await sees(page, 'It was cancelled');
+  await page.getByRole('heading', { name: 'What is missing' }).waitFor();
+  await clean('a live run that is called off', view);
+  await view.context.close();
+}
+
+// --- One run ---
+
+await everywhere(
+  'run',
+  whole,
+  `#/runs/${runs.whole}`,
+  (page) => page.getByRole('heading', { name: 'The document' }).waitFor(),
+  { height: 1360 },
+);
+await everywhere('partial', whole, `#/runs/${runs.partial}`, async (page) => {
+  await page.getByRole('heading', { name: 'What is missing' }).waitFor();
+  await sees(page, 'What is there');
+});
+await everywhere('failed', whole, `#/runs/${runs.failed}`, (page) =>
+  page.getByRole('heading', { name: 'Why there is nothing' }).waitFor(),
+);
+
+{
+  const view = await open(whole, `#/runs/${runs.whole}`);
+  const { page } = view;
+  await page.getByRole('heading', { name: 'The document' }).waitFor();
+  expect((await page.locator('mark.repeated').count()) > 0, 'repeated text is shaded');
+  const copied = async (name) => {
+    await page.getByRole('button', { name, exact: true }).click();
+    await sees(page, 'Copied');
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  equal(await copied('Copy document'), documents.whole, 'the document that is copied');
+  const trace = JSON.parse(await copied('Copy trace'));
+  equal(trace.id, runs.whole, 'the trace');
+  expect(JSON.parse(await copied('Copy request')).messages.length === 4, 'the request');
+  const [saved] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Save', exact: true }).click(),
+  ]);
+  equal(await text(await saved.createReadStream()), documents.whole, 'the document that is saved');
+  const slider = page.getByRole('slider');
+  await slider.focus();
+  await page.keyboard.press('ArrowRight');
+  await sees(page, 'attempt 2 of');
+  await page.getByRole('button', { name: /^Attempt 3: / }).click();
+  expect(page.url().endsWith(`#/runs/${runs.whole}/attempts/3`), 'an attempt has an address');
+  await page.getByRole('button', { name: 'Text', exact: true }).click();
+  await page.getByRole('group', { name: /^Document, / }).waitFor();
+  await page.locator('#attempt-2 summary').click();
+  await clean('a run, used', view);
+  // The link that is shared leads there too.
+  await page.reload();
+  await page.locator('#attempt-3.chosen').waitFor();
+  await view.context.close();
+}
+
+{
+  const view = await open(whole, `#/runs/${runs.partial}`);
+  const { page } = view;
+  await page.getByRole('button', { name: 'Copy closed JSON' }).click();
+  await sees(page, 'Copied');
+  JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+  expect(
+    (await page.locator('.attempt.refused').count()) > 0,
+    'attempts that were refused are told',
+  );
+  await page.locator('.tree .scissors').first().waitFor();
+  await view.context.close();
+}
+
+{
+  const view = await open(gateways.metadata, `#/runs/${runs.metadata}`);
+  await sees(view.page, 'The text of this run was not kept.');
+  expect(
+    (await view.page.getByRole('heading', { name: 'The document' }).count()) === 0,
+    'there is no document to show',
+  );
+  await view.page.getByRole('heading', { name: 'The window' }).waitFor();
+  await clean('a run without text', view);
+  await view.context.close();
+}
+
+{
+  const view = await open(whole, '#/runs/0000000000000', { allowed: ['status of 404'] });
+  await sees(view.page, 'there is no such run');
+  await clean('no run', view);
+  await view.context.close();
+}
+
+// However an answer was joined, the document that is shown is the one that the client got.
+for (const name of ['restarts', 'many', 'hostile']) {
+  const view = await open(whole, `#/runs/${runs[name]}`);
+  await view.page.getByRole('button', { name: 'Copy document', exact: true }).click();
+  await sees(view.page, 'Copied');
+  const copied = await view.page.evaluate(() => navigator.clipboard.readText());
+  expect(copied === contents.get(runs[name]), `the document of ${name}`);
+  await clean(`the document of ${name}`, view);
+  await view.context.close();
+}
+
+// --- What a model means harm with ---
+
+{
+  const view = await open(whole, `#/runs/${runs.hostile}`);
+  const { page } = view;
+  await page.getByRole('heading', { name: 'The document' }).waitFor();
+  await sees(page, '<script>');
+  equal(
+    await page.evaluate(
+      () =>
+        document.querySelectorAll("main script, main img, main iframe, main a[href^='javascript']")
+          .length,
+    ),
+    0,
+    'elements that a model wrote',
+  );
+  await page.locator('.tree summary').filter({ hasText: '10,000 items' }).click();
+  await page.getByRole('button', { name: /more: show 100$/ }).click();
+  expect((await page.locator('.tree li').count()) < 500, 'a long list is not drawn as a whole');
+  await page.getByRole('button', { name: 'Text', exact: true }).click();
+  const box = page.getByRole('group', { name: /^Document, / });
+  await box.evaluate((element) => {
+    element.scrollTop = element.scrollHeight;
+  });
+  await sees(page, documents.hostile_end);
+  expect((await page.locator('.row').count()) < 200, 'a long text is not drawn as a whole');
+  expect((await page.title()).startsWith(runs.hostile), 'nothing that a model wrote was run');
+  await clean('a hostile document', view);
+  await view.context.close();
+}
+
+{
+  const view = await open(whole, `#/runs/${runs.many}`);
+  const { page } = view;
+  await page.getByRole('heading', { name: 'Attempts' }).waitFor();
+  expect((await page.locator('.attempt').count()) < 40, 'many attempts are folded');
+  await page.goto(`${whole}/#/runs/${runs.many}/attempts/100`);
+  await page.locator('#attempt-100.chosen').waitFor();
+  await clean('200 attempts', view);
+  await view.context.close();
+}
+
+{
+  const view = await open(whole, `#/runs/${runs.long}`);
+  const { page } = view;
+  await page.getByRole('heading', { name: 'The document' }).waitFor({ timeout: 60_000 });
+  const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+  expect(nodes < 5000, `five megabytes are not drawn as a whole: ${nodes} elements`);
+  await page.getByRole('button', { name: 'Text', exact: true }).click();
+  await page.getByRole('group', { name: /^Document, / }).evaluate((element) => {
+    element.scrollTop = element.scrollHeight / 2;
+  });
+  await clean('five megabytes', view);
+  await view.context.close();
+}
+
+// --- The bench ---
+
+await everywhere('bench', whole, '#/bench', async (page) => {
+  await page.getByRole('group', { name: 'Rendered context' }).waitFor();
+  await page.getByRole('heading', { name: 'Element that is cut off' }).waitFor();
+  await sees(page, 'The document is whole.');
+});
+await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').waitFor());
+
+{
+  // What the API refuses is told on the page, and by the browser.
+  const view = await open(whole, '#/bench', { allowed: ['status of 422', 'status of 400'] });
+  const { page } = view;
+  const rendered = page.getByRole('group', { name: 'Rendered context' });
+  await rendered.waitFor();
+  const before = await rendered.textContent();
+  const slider = page.getByRole('slider');
+  await slider.focus();
+  await page.keyboard.press('Home');
+  await page.waitForFunction(
+    (before) => document.querySelector("[aria-label='Rendered context']").textContent !== before,
+    before,
+  );
+  expect((await rendered.textContent()).length < before.length, 'a smaller budget shows less');
+  await page
+    .getByLabel('A text that stopped too early')
+    .fill('{"rows": [1, 2, {"name": "<b>bold</b>');
+  await page
+    .locator('.card')
+    .filter({ hasText: 'Where and how' })
+    .getByText('/rows/2/name')
+    .waitFor();
+  await page
+    .locator('.card')
+    .filter({ hasText: 'nothing invented' })
+    .getByText('<b>bold</b>')
+    .waitFor();
+  await page.getByLabel('What the model sends next').fill('<b>bold</b>"}]}');
+  await page
+    .locator('.card')
+    .filter({ hasText: 'How the fragment' })
+    .getByText('overlap')
+    .first()
+    .waitFor();
+  await page.getByLabel('What the model sends next').fill('{"other": true}');
+  await sees(page, 'The document stays as it was.');
+  await page.getByLabel('A text that stopped too early').fill('no JSON at all');
+  await sees(page, 'there is no object');
+  await page.getByLabel('Sample').selectOption('Written badly, in a fence');
+  await sees(page, 'Repaired:');
+  await clean('the bench, used', view);
+  await page.getByRole('link', { name: 'Chat request' }).click();
+  await page.locator('.bar').waitFor();
+  await page.getByLabel('A chat request').fill(
+    JSON.stringify({
+      model: 'gpt-4',
+      messages: [{ role: 'user', content: 'word '.repeat(9000) }],
+    }),
+  );
+  await sees(page, 'It does not fit');
+  await page.getByLabel('A chat request').fill('{"model": ');
+  await page.locator('.card .wrong').first().waitFor();
+  await clean('a request that does not fit', view);
+  await view.context.close();
+}
+
+// --- A pipeline, as the gateway will tell it ---
+
+await everywhere(
+  'pipeline',
+  whole,
+  `#/runs/${pipeline.id}`,
+  (page) => page.getByRole('heading', { name: 'The path taken' }).waitFor(),
+  {
+    height: 1100,
+    prepare: (page) =>
+      page.route(`**/api/runs/${pipeline.id}?*`, (route) => route.fulfill({ json: pipeline })),
+  },
+);
+
+// --- The keyboard alone ---
+
+{
+  const view = await open(whole, '#/runs');
+  const { page } = view;
+  await page.getByRole('link', { name: runs.whole }).waitFor();
+  const focused = () =>
+    page.evaluate(() => (document.activeElement.textContent || document.activeElement.id).trim());
+  const until = async (wanted) => {
+    for (let presses = 0; presses < 60; presses += 1) {
+      await page.keyboard.press('Tab');
+      if ((await focused()) === wanted) return;
+    }
+    throw new Error(`the keyboard does not reach ${wanted}`);
+  };
+  await page.keyboard.press('Tab');
+  equal(await focused(), 'Skip to content', 'what is reached first');
+  await page.keyboard.press('Enter');
+  await until('Failed');
+  await page.keyboard.press('Space');
+  await until(runs.failed);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Why there is nothing' }).waitFor();
+  await until('Runs');
+  await page.keyboard.press('Enter');
+  await until(runs.whole);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'The document' }).waitFor();
+  await until('Text');
+  await page.keyboard.press('Enter');
+  await page.getByRole('group', { name: /^Document, / }).waitFor();
+  await clean('the keyboard alone', view);
+  await view.context.close();
+}
+
+// --- The light, chosen ---
+
+{
+  const view = await open(whole, '#/runs');
+  const { page } = view;
+  await page.getByRole('link', { name: runs.whole }).waitFor();
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await paper();
+  const button = page.getByRole('button', { name: /Theme/ });
+  await button.click();
+  await button.click();
+  expect((await paper()) !== light, 'dark is chosen');
+  await page.reload();
+  await page.getByRole('link', { name: runs.whole }).waitFor();
+  expect((await paper()) !== light, 'and stays chosen');
+  await clean('dark by choice', view);
+  await view.context.close();
+}
+
+// --- Keys ---
+
+{
+  const run = await ask(gateways.keyed, { key: told.key });
+  const view = await open(gateways.keyed, `#/runs/${run}`, { allowed: ['status of 401'] });
+  const { page } = view;
+  const field = page.getByLabel('Key', { exact: true });
+  await field.fill('a wrong key');
+  await page.keyboard.press('Enter');
+  await sees(page, "That key is none of the gateway's.");
+  await clean('asked for a key', view);
+  await field.fill(told.key);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'The document' }).waitFor();
+  await page.goto(`${gateways.keyed}/#/runs`);
+  await sees(page, 'live');
+  const kept = await page.evaluate(() =>
+    JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+  );
+  expect(!kept.includes(told.key), 'the key is kept nowhere');
+  await clean('with a key', view);
+  await page.reload();
+  await field.waitFor();
+  await view.context.close();
+}
+
+// --- The first visit ---
+
+{
+  const view = await open(gateways.empty, '');
+  const { page } = view;
+  await sees(page, 'Nothing has been recorded yet.');
+  await clean('nothing recorded', view);
+  await page.getByRole('button', { name: 'Run the demonstration' }).click();
+  await page
+    .locator('.list tbody tr')
+    .filter({ hasText: 'overlock-demo' })
+    .getByText('whole')
+    .waitFor();
+  await clean('the first run', view);
+  await view.context.close();
+}
+
+for (const name of ['unrecorded', 'storeless']) {
+  const view = await open(gateways[name], '', { allowed: ['status of 404'] });
+  await sees(view.page, 'This gateway does not record runs');
+  await clean(`a gateway that is ${name}`, view);
+  await view.context.close();
+}
+
+await browser.close();
+console.log(JSON.stringify({ looked }));

@@ -1,0 +1,59 @@
+//! Installs a browser, and has it look at the page.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::shell::{cargo, target};
+use crate::{count, packages};
+
+/// Where the test finds what drives the browser: a folder with packages of Node.
+const VARIABLE: &str = "OVERLOCK_PAGE";
+
+/// Names a browser of one's own. The one that is installed is for Linux on x86-64.
+const BROWSER_VARIABLE: &str = "OVERLOCK_CHROMIUM";
+
+/// The test that needs it.
+pub(crate) const TEST: &str = "page::every_view_works_in_a_browser";
+
+/// The browser is a package like the others, with the libraries it needs: nobody has to be root,
+/// and everybody looks with the same one.
+const PACKAGES: &[&str] = &[
+    "playwright-core@1.65.0",
+    "axe-core@4.14.0",
+    "@sparticuz/chromium@147.0.0",
+];
+
+/// The folder with the browser, which is installed first if it is not there.
+pub(crate) fn install() -> Result<PathBuf> {
+    let folder = target("page");
+    // The browser is unpacked there.
+    fs::create_dir_all(folder.join("unpacked"))?;
+    let needs =
+        "the page is looked at with Chromium from npm, so `node` and `npm` must be installed";
+    packages::node(&folder, PACKAGES, needs)?;
+    Ok(folder)
+}
+
+/// Has the browser look at every view.
+pub(crate) fn check() -> Result<String> {
+    let is_packaged = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if !is_packaged && env::var_os(BROWSER_VARIABLE).is_none() {
+        bail!(
+            "there is no packaged browser for this system: name a Chromium in {BROWSER_VARIABLE}"
+        );
+    }
+    // All of the workspace is built as for the other tests, so that nothing is built twice.
+    let mut command = cargo(["test", "--quiet", "--workspace", "--locked", "--test", "it"]);
+    command.args(["--", "--ignored", "--nocapture", TEST]);
+    command.env(VARIABLE, install()?);
+    let (count, result) = count::run(&mut command)?;
+    result?;
+    // A test that is not found is not run either.
+    if count.passed != 1 || count.failed > 0 {
+        bail!("{} of 1 tests passed", count.passed);
+    }
+    Ok("every view in Chromium: policy, console, axe, keyboard".to_owned())
+}
