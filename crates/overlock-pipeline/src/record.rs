@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::{Outcome, Watch};
-use crate::file::Prompts;
+use crate::file::{Measure, Measures, Pipeline, Prompts, ReadOptions, read};
 use crate::state::State;
 
 /// One event of a trace: what a step did, and why.
@@ -106,6 +106,8 @@ pub struct Taken {
     pub next: Option<String>,
     /// What its steps have told.
     pub trace: Vec<TraceEvent>,
+    /// The fields of the state that each of them changed, as they were after it.
+    pub changes: Vec<Map<String, Value>>,
     /// How many entries are kept of it.
     pub(crate) entries: u32,
     /// What models have answered in the step that is not done.
@@ -144,6 +146,7 @@ impl Taken {
             began_at,
             next: None,
             trace: Vec::new(),
+            changes: Vec::new(),
             entries: 0,
             answers: Vec::new(),
         }
@@ -178,7 +181,8 @@ impl Taken {
                     changed,
                     event,
                 } => {
-                    state.extend(changed);
+                    state.extend(changed.clone());
+                    taken.changes.push(changed);
                     taken.next = next;
                     taken.trace.push(event);
                     taken.answers.clear();
@@ -187,6 +191,18 @@ impl Taken {
         }
         taken.state = serde_json::from_value(Value::Object(state)).map_err(damaged)?;
         Ok(taken)
+    }
+
+    /// The pipeline as it is run, without a look at prompts and windows.
+    pub fn pipeline(&self) -> Option<Pipeline> {
+        let begun = &self.begun;
+        let options = ReadOptions {
+            settings: &begun.settings,
+            model: Some(""),
+            prompt: &|_, key| Ok(begun.prompts.get(key).cloned().unwrap_or_default()),
+            measures: &Unmeasured,
+        };
+        read(&begun.file, &begun.text, &options).pipeline
     }
 
     /// Records that the run begins.
@@ -223,6 +239,19 @@ impl Taken {
             }),
             _ => Err(StoreError::Superseded { id: id.clone() }),
         }
+    }
+}
+
+/// Whoever only looks at a pipeline has no models.
+struct Unmeasured;
+
+impl Measures for Unmeasured {
+    fn measure(&self, _model: &str, _text: &str) -> Option<Measure> {
+        None
+    }
+
+    fn is_counter(&self, _name: &str) -> bool {
+        true
     }
 }
 

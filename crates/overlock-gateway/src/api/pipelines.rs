@@ -1,10 +1,11 @@
 //! Recorded runs of pipelines, as they are shown.
 
-use overlock_pipeline::{Outcome, ReadError, State, Taken, TraceEvent};
+use overlock_pipeline::{Outcome, Pipeline, ReadError, State, Taken, TraceEvent};
 use overlock_store::Run;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::runs::{ListedRun, RunsError};
+use super::runs::{ListedRun, RunsError, Text};
 
 /// One run of a pipeline.
 #[derive(Debug, Serialize)]
@@ -12,16 +13,25 @@ pub struct ShownPipelineRun<'a> {
     /// What a list shows of it.
     #[serde(flatten)]
     pub listed: ListedRun<'a>,
+    /// What kind of run it is: `pipeline`.
+    pub kind: &'static str,
     /// The pipeline.
     pub pipeline: ShownPipeline,
+    /// What the user asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// How its steps lead on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Graph>,
     /// The step that failed, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_id: Option<String>,
     /// Why it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the run knew after its last step.
-    pub state: State,
+    /// What the run knew after its last step; left out with the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
     /// What its steps told.
     pub trace: Vec<TraceEvent>,
 }
@@ -37,9 +47,65 @@ pub struct ShownPipeline {
     pub text: String,
 }
 
+/// How the steps of a pipeline lead on.
+#[derive(Debug, Serialize)]
+pub struct Graph {
+    /// The step a run begins with.
+    pub entry: String,
+    /// The steps, in the order of the file.
+    pub steps: Vec<GraphStep>,
+}
+
+/// A step of a pipeline.
+#[derive(Debug, Serialize)]
+pub struct GraphStep {
+    /// What it is called.
+    pub id: String,
+    /// What it does.
+    pub action: &'static str,
+    /// Where it may lead.
+    pub targets: Vec<GraphTarget>,
+}
+
+/// A way from one step to another.
+#[derive(Debug, Serialize)]
+pub struct GraphTarget {
+    /// What the way is called.
+    pub name: String,
+    /// The step it leads to.
+    pub step: String,
+}
+
+impl Graph {
+    fn of(pipeline: &Pipeline) -> Self {
+        let steps = pipeline.steps.iter().map(|step| GraphStep {
+            id: step.id.clone(),
+            action: step.action.name(),
+            targets: step
+                .ways()
+                .into_iter()
+                .map(|(name, step)| GraphTarget {
+                    name,
+                    step: step.to_owned(),
+                })
+                .collect(),
+        });
+        Self {
+            entry: pipeline.settings.entry_step_id.clone(),
+            steps: steps.collect(),
+        }
+    }
+}
+
+/// What of an event is in the words of a user or of a model.
+const TEXTS: [&str; 2] = ["query", "said"];
+
+/// What of the state a reader of the trace wants to see change.
+const SHOWN_CHANGE: &str = "context_blocks";
+
 impl<'a> ShownPipelineRun<'a> {
     /// The run, if it is one of a pipeline.
-    pub fn of(run: &'a Run) -> Option<Result<Self, RunsError>> {
+    pub fn of(run: &'a Run, text: Text) -> Option<Result<Self, RunsError>> {
         if !Taken::is_pipeline(run) {
             return None;
         }
@@ -58,8 +124,25 @@ impl<'a> ShownPipelineRun<'a> {
             Some(Outcome::Cancelled { step_id }) => (Some(step_id), None),
             Some(Outcome::Complete) | None => (None, None),
         };
+        let graph = taken.pipeline().as_ref().map(Graph::of);
+        let is_shown = text == Text::Shown;
+        let mut trace = taken.trace;
+        if !is_shown {
+            let events = trace.iter_mut();
+            events.for_each(|event| event.retain(|key, _| !TEXTS.contains(&key.as_str())));
+        } else {
+            for (event, mut changed) in trace.iter_mut().zip(taken.changes) {
+                changed.retain(|field, _| field == SHOWN_CHANGE);
+                if !changed.is_empty() {
+                    event.insert("changed".to_owned(), Value::Object(changed));
+                }
+            }
+        }
         Some(Ok(Self {
             listed: ListedRun::from(&run.summary),
+            kind: "pipeline",
+            question: is_shown.then(|| taken.state.user_question.clone()),
+            graph,
             pipeline: ShownPipeline {
                 name: taken.begun.name,
                 file: taken.begun.file,
@@ -67,8 +150,8 @@ impl<'a> ShownPipelineRun<'a> {
             },
             step_id,
             error,
-            state: taken.state,
-            trace: taken.trace,
+            state: is_shown.then_some(taken.state),
+            trace,
         }))
     }
 }

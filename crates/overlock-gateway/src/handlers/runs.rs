@@ -35,7 +35,7 @@ pub(crate) async fn show(call: Call) -> Handled {
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
     from_store(call.gateway, move |store| {
         let run = store.run(&id).map_err(RunsError::from)?;
-        if let Some(shown) = run.as_ref().and_then(ShownPipelineRun::of) {
+        if let Some(shown) = run.as_ref().and_then(|run| ShownPipelineRun::of(run, text)) {
             return Ok(told(StatusCode::OK, &shown?));
         }
         let run = RecordedRun::read(store, &id)?;

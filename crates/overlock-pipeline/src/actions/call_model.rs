@@ -333,6 +333,7 @@ fn note_plan(plan: &Plan, work: &mut Work<'_>) {
     let parts: Vec<Value> = parts
         .map(|part| json!({ "part": part.part.name(), "asked": part.asked, "given": part.given }))
         .collect();
+    work.note("input_tokens", plan.input_token_count);
     work.note(
         "window",
         json!({

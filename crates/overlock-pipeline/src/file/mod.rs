@@ -57,6 +57,20 @@ pub struct Step {
     pub end: bool,
 }
 
+impl Step {
+    /// Where the run may go from here: what that way is called, and the step it leads to.
+    pub fn ways(&self) -> Vec<(String, &str)> {
+        let chosen = self.action.targets().into_iter();
+        let chosen = chosen.filter(|target| !target.is_mail);
+        let chosen = chosen.map(|target| (target.label, target.step));
+        let next = self
+            .next
+            .iter()
+            .map(|next| ("next".to_owned(), next.as_str()));
+        chosen.chain(next).collect()
+    }
+}
+
 impl Pipeline {
     /// The step of this name.
     pub fn step(&self, id: &str) -> Option<&Step> {

@@ -54,7 +54,10 @@ impl Inspect {
         match (&self.run, store.as_deref()) {
             (Some(id), Some(store)) => {
                 let run = store.run(id).map_err(|source| Failure::Store { source })?;
-                match run.as_ref().and_then(ShownPipelineRun::of) {
+                match run
+                    .as_ref()
+                    .and_then(|run| ShownPipelineRun::of(run, Text::Shown))
+                {
                     Some(shown) => self.show_pipeline(&shown.map_err(runs::unreadable)?)?,
                     None => self.show(&runs::read(store, id)?)?,
                 }
