@@ -37,6 +37,14 @@ export function pipelineView(run) {
   );
 }
 
+/** Ways that lead to the same step are one line with both their names. */
+function joinedWays(targets) {
+  const ways = new Map();
+  for (const { name, step } of targets)
+    ways.set(step, ways.has(step) ? `${ways.get(step)}, ${name}` : name);
+  return [...ways].map(([step, name]) => ({ name, step }));
+}
+
 /** Of a run whose file is not told, only what it came by is known. */
 function drawnFrom(trace) {
   const steps = new Map();
@@ -88,7 +96,7 @@ function graph({ entry, steps }, trace) {
   const boxes = [];
   let [right, back] = [0, 0];
   for (const [at, one] of steps.entries()) {
-    for (const target of one.targets) {
+    for (const target of joinedWays(one.targets)) {
       const to = places.get(target.step);
       if (to === undefined) continue;
       const times = taken.get(`${one.id} ${target.step}`) ?? 0;

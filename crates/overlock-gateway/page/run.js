@@ -208,7 +208,8 @@ function verdict(run) {
       ? `; ${counted(refused, 'answer was', 'answers were')} refused and changed nothing`
       : '';
   const seams = Math.max(0, joined - 1);
-  if (run.trace) return `A pipeline of ${counted((run.trace ?? []).length, 'step')}.`;
+  if (run.trace)
+    return `${run.error ? `Failed: ${run.error}. ` : ''}The pipeline ${run.pipeline ?? ''} in ${counted(run.trace.length, 'step')}.`;
   if (run.outcome === 'complete' && steps.length === 0)
     return 'One answer that ended by itself: nothing had to be joined.';
   if (run.outcome === 'complete' && seams === 0)

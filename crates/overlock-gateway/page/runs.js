@@ -298,7 +298,7 @@ function line(run) {
       'th',
       { scope: 'row' },
       h('a', { href: `#/runs/${encodeURIComponent(run.id)}` }, run.id),
-      h('span', { class: 'model' }, run.model || '–'),
+      h('span', { class: 'model' }, [run.pipeline, run.model].filter(Boolean).join(' · ') || '–'),
       (why || cut) && h('span', { class: 'why' }, [why, cut].filter(Boolean).join('; ')),
     ),
     h(

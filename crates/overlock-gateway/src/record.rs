@@ -295,6 +295,7 @@ impl Recording {
                 _ => None,
             },
             iterations: self.steps.into(),
+            pipeline: None,
             tally: outcome.map(|_| self.tally),
         };
         Event::of_run(kind, &run)

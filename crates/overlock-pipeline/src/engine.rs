@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actions::{ActionError, Next, Work};
 use crate::file::{Pipeline, Prompts, Step};
-use crate::record::{Answers, Recording, Taken, TraceEvent};
+use crate::record::{Answers, Ending, Recording, Taken, TraceEvent};
 use crate::settings::InboxRule;
 use crate::state::{Mail, State};
 
@@ -240,7 +240,8 @@ pub async fn run(
         watch.stepped(&event);
         trace.push(event);
     };
-    recording.end((world.clock)(), &outcome)?;
+    let ending = Ending::of(&outcome, &pipeline.name, &trace);
+    recording.end((world.clock)(), &ending)?;
     Ok(Ended {
         outcome,
         state,

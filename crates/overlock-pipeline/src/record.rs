@@ -48,6 +48,53 @@ pub struct Conditions {
     pub embed: Option<String>,
 }
 
+/// How a run ended and what it took, as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ending {
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// What the pipeline is called.
+    pub pipeline: String,
+    /// The tokens of all prompts.
+    pub input_tokens: u64,
+    /// The tokens of all answers.
+    pub output_tokens: u64,
+    /// The tokens of the window of the call that took the most.
+    pub window: u64,
+    /// The tokens of its prompt and its answer.
+    pub peak_tokens: u64,
+}
+
+impl Ending {
+    /// What the events of a run come to.
+    pub(crate) fn of(outcome: &Outcome, pipeline: &str, trace: &[TraceEvent]) -> Self {
+        let mut ending = Self {
+            outcome: outcome.clone(),
+            pipeline: pipeline.to_owned(),
+            input_tokens: 0,
+            output_tokens: 0,
+            window: 0,
+            peak_tokens: 0,
+        };
+        for event in trace {
+            let number = |key: &str| event.get(key).and_then(Value::as_u64);
+            let (Some(input), output) = (number("input_tokens"), number("output_tokens")) else {
+                continue;
+            };
+            let output = output.unwrap_or_default();
+            ending.input_tokens = ending.input_tokens.saturating_add(input);
+            ending.output_tokens = ending.output_tokens.saturating_add(output);
+            let window = event.get("window").and_then(|window| window.get("tokens"));
+            if input.saturating_add(output) >= ending.peak_tokens {
+                ending.peak_tokens = input.saturating_add(output);
+                ending.window = window.and_then(Value::as_u64).unwrap_or_default();
+            }
+        }
+        ending
+    }
+}
+
 /// One thing that is kept of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -297,10 +344,9 @@ impl Recording {
     }
 
     /// Keeps how the run ended.
-    #[expect(clippy::missing_panics_doc, reason = "an outcome is plain data")]
-    pub fn end(&self, at: u64, outcome: &Outcome) -> Result<(), StoreError> {
-        let outcome = serde_json::to_string(outcome).expect("an outcome is plain data");
-        self.store.end(&self.claim, at, &outcome)
+    pub(crate) fn end(&self, at: u64, ending: &Ending) -> Result<(), StoreError> {
+        let ending = serde_json::to_string(ending).expect("an ending is plain data");
+        self.store.end(&self.claim, at, &ending)
     }
 }
 

@@ -15,8 +15,8 @@ pub struct ShownPipelineRun<'a> {
     pub listed: ListedRun<'a>,
     /// What kind of run it is: `pipeline`.
     pub kind: &'static str,
-    /// The pipeline.
-    pub pipeline: ShownPipeline,
+    /// The file it was read from, as it was then.
+    pub definition: Definition,
     /// What the user asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
@@ -38,9 +38,7 @@ pub struct ShownPipelineRun<'a> {
 
 /// A pipeline as it was run.
 #[derive(Debug, Serialize)]
-pub struct ShownPipeline {
-    /// What it is called.
-    pub name: String,
+pub struct Definition {
     /// The file it was read from.
     pub file: String,
     /// Its text.
@@ -139,12 +137,14 @@ impl<'a> ShownPipelineRun<'a> {
             }
         }
         Some(Ok(Self {
-            listed: ListedRun::from(&run.summary),
+            listed: ListedRun {
+                pipeline: Some(taken.begun.name),
+                ..ListedRun::from(&run.summary)
+            },
             kind: "pipeline",
             question: is_shown.then(|| taken.state.user_question.clone()),
             graph,
-            pipeline: ShownPipeline {
-                name: taken.begun.name,
+            definition: Definition {
                 file: taken.begun.file,
                 text: taken.begun.text,
             },

@@ -33,6 +33,10 @@ pub struct ListedRun<'a> {
     pub cut: Option<Cut>,
     /// How many steps it has.
     pub iterations: u64,
+    /// The pipeline that it is a run of, if it is one; of one that has not ended a list does not
+    /// tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<String>,
     /// What it took, which is known once it has ended.
     #[serde(flatten)]
     pub tally: Option<Tally>,
@@ -91,31 +95,58 @@ pub struct Ending {
 
 impl<'a> From<&'a RunSummary> for ListedRun<'a> {
     fn from(summary: &'a RunSummary) -> Self {
-        let ending = summary.outcome.as_deref();
+        let kept = summary.outcome.as_deref();
+        let of_pipeline = kept.and_then(|ending| serde_json::from_str(ending).ok());
+        if let Some(ending) = of_pipeline {
+            return Self::of_pipeline(summary, ending);
+        }
         // A run that was damaged has not ended in a way that anybody knows.
-        let of_pipeline: Option<overlock_pipeline::Outcome> =
-            ending.and_then(|ending| serde_json::from_str(ending).ok());
-        let ending: Option<Ending> = ending.and_then(|ending| serde_json::from_str(ending).ok());
+        let ending: Option<Ending> = kept.and_then(|ending| serde_json::from_str(ending).ok());
         let (outcome, tally) = match ending {
             Some(Ending { outcome, tally }) => (Some(outcome), tally),
             None => (None, None),
         };
         Self {
-            id: &summary.id,
-            began_at: summary.began_at,
-            ended_at: summary.ended_at,
-            model: &summary.model,
-            outcome: outcome
-                .as_ref()
-                .map(Outcome::name)
-                .or(of_pipeline.as_ref().map(overlock_pipeline::Outcome::name)),
+            outcome: outcome.as_ref().map(Outcome::name),
             reason: outcome.as_ref().and_then(Outcome::reason),
             cut: match outcome {
                 Some(Outcome::Partial { cut, .. }) => Some(cut),
                 _ => None,
             },
-            iterations: summary.steps,
             tally,
+            ..Self::begun(summary)
+        }
+    }
+}
+
+impl<'a> ListedRun<'a> {
+    /// A run of which only the beginning is known.
+    fn begun(summary: &'a RunSummary) -> Self {
+        Self {
+            id: &summary.id,
+            began_at: summary.began_at,
+            ended_at: summary.ended_at,
+            model: &summary.model,
+            outcome: None,
+            reason: None,
+            cut: None,
+            iterations: summary.steps,
+            pipeline: None,
+            tally: None,
+        }
+    }
+
+    fn of_pipeline(summary: &'a RunSummary, ending: overlock_pipeline::Ending) -> Self {
+        Self {
+            outcome: Some(ending.outcome.name()),
+            tally: Some(Tally {
+                input_tokens: ending.input_tokens,
+                output_tokens: ending.output_tokens,
+                window: ending.window,
+                peak_tokens: ending.peak_tokens,
+            }),
+            pipeline: Some(ending.pipeline),
+            ..Self::begun(summary)
         }
     }
 }

@@ -98,7 +98,8 @@ impl Inspect {
         }
         let listed = &shown.listed;
         results.line(&format!("run: {}", listed.id))?;
-        results.line(&format!("pipeline: {}", draw::plain(&shown.pipeline.name)))?;
+        let name = listed.pipeline.as_deref().unwrap_or_default();
+        results.line(&format!("pipeline: {}", draw::plain(name)))?;
         results.line(&format!("model: {}", draw::plain(listed.model)))?;
         results.line(&format!("outcome: {}", ended(listed)))?;
         if let (Some(step), Some(error)) = (&shown.step_id, &shown.error) {
