@@ -125,16 +125,16 @@ impl<'a> ShownPipelineRun<'a> {
         let graph = taken.pipeline().as_ref().map(Graph::of);
         let is_shown = text == Text::Shown;
         let mut trace = taken.trace;
-        if !is_shown {
-            let events = trace.iter_mut();
-            events.for_each(|event| event.retain(|key, _| !TEXTS.contains(&key.as_str())));
-        } else {
+        if is_shown {
             for (event, mut changed) in trace.iter_mut().zip(taken.changes) {
                 changed.retain(|field, _| field == SHOWN_CHANGE);
                 if !changed.is_empty() {
                     event.insert("changed".to_owned(), Value::Object(changed));
                 }
             }
+        } else {
+            let events = trace.iter_mut();
+            events.for_each(|event| event.retain(|key, _| !TEXTS.contains(&key.as_str())));
         }
         Some(Ok(Self {
             listed: ListedRun {
