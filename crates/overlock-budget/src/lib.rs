@@ -41,7 +41,7 @@ pub use chat::{
 };
 #[cfg(feature = "tokenizer-files")]
 pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions, Rendered};
-pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance};
+pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance, UpperBound};
 #[cfg(feature = "tokenizer-files")]
 pub use count::{TokenizerFile, TokenizerFileError};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};

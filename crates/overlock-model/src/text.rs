@@ -186,7 +186,9 @@ pub(crate) fn repeated_len(text: &str, answer: &str) -> usize {
         answer.is_char_boundary(*len) && text.as_bytes().ends_with(&answer.as_bytes()[..*len])
     };
     let len = (1..=most).rev().find(is_repeated).unwrap_or_default();
-    if answer[..len].chars().nth(LEAST_REPETITION - 1).is_some() {
+    // Of a text that is short itself all of it was asked for.
+    let is_all = len > 0 && len == text.len();
+    if is_all || answer[..len].chars().nth(LEAST_REPETITION - 1).is_some() {
         len
     } else {
         0
@@ -211,5 +213,8 @@ mod tests {
         check(", except at occasional intervals", "");
         check("", "");
         check(text, text);
+        assert_eq!(repeated_len("Hello wor", "Hello world."), 9);
+        assert_eq!(repeated_len("Hello wor", "world."), 0);
+        assert_eq!(repeated_len("", "Hello"), 0);
     }
 }

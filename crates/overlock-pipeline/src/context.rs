@@ -5,6 +5,17 @@
 /// The first line of a block that shows a node.
 pub(crate) const MARKER: &str = "--- NODE ---";
 
+/// Whether a line can stand between older and newer blocks without being taken for a line of one.
+pub(crate) fn can_divide(divider: &str) -> bool {
+    let divider = divider.trim();
+    let is_header = |key: &str| divider.starts_with(key);
+    let headers = ["id:", "path:", "language:", "compact:", "text:"];
+    !divider.is_empty()
+        && divider != MARKER
+        && !headers.into_iter().any(is_header)
+        && one_line(divider) == divider
+}
+
 /// The blocks as one text: without white space around them, with a blank line between them; blank
 /// blocks are left out.
 ///
@@ -87,5 +98,7 @@ fn escaped(text: &str, divider: Option<&str>) -> String {
 
 /// A name cannot bring lines of its own.
 fn one_line(text: &str) -> String {
-    text.split(char::is_control).collect::<Vec<_>>().join(" ")
+    let ends_line =
+        |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+    text.split(ends_line).collect::<Vec<_>>().join(" ")
 }

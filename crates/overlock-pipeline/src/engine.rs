@@ -89,11 +89,6 @@ pub trait Watch: Send {
     fn stepped(&mut self, event: &TraceEvent) {
         let _ = event;
     }
-
-    /// Whether the run is to stop before its next step.
-    fn is_cancelled(&self) -> bool {
-        false
-    }
 }
 
 impl Watch for () {}
@@ -146,7 +141,7 @@ pub struct Ended {
 /// Runs a pipeline from where it is to its end. Only what cannot be recorded is an error.
 ///
 /// Dropping the future ends the step that is being done; the run then is what it was after the last
-/// one that was recorded.
+/// one that was recorded, and [`Recording::call_off`] says so for good.
 pub async fn run(
     pipeline: &Pipeline,
     taken: Taken,
@@ -159,9 +154,9 @@ pub async fn run(
         next,
         mut trace,
         mut answers,
+        is_over,
         ..
     } = taken;
-    let is_over = next.is_none() && !trace.is_empty();
     let entry = pipeline.settings.entry_step_id.clone();
     let mut at = if is_over {
         None
@@ -172,17 +167,20 @@ pub async fn run(
         let Some(step_id) = at else {
             break end_of(pipeline, &state, &trace);
         };
-        if watch.is_cancelled() {
-            break Outcome::Cancelled { step_id };
-        }
-        if trace.len() as u64 >= pipeline.settings.max_steps {
+        // Between two steps is time for whoever wants the run to stop.
+        tokio::task::yield_now().await;
+        let done = trace.iter().filter(|event| !event.contains_key("error"));
+        if done.count() as u64 >= pipeline.settings.max_steps {
             break failed(
                 step_id,
                 format!(
                     "the run took {} steps, which is the limit",
                     pipeline.settings.max_steps
                 ),
-                Some("put a `loop_guard` into the loop, or raise settings.max_steps".to_owned()),
+                Some(
+                    "put a `loop_guard` into the loop, or set a larger settings.max_steps"
+                        .to_owned(),
+                ),
             );
         }
         let Some(step) = pipeline.step(&step_id) else {
@@ -229,6 +227,7 @@ pub async fn run(
             Err(error) => {
                 // What the step had told so far may be what explains it.
                 event.insert("error".to_owned(), chain(&error).into());
+                recording.failed(&event)?;
                 watch.stepped(&event);
                 trace.push(event);
                 break failed(step_id, chain(&error), error.hint());

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
 use overlock_model::{Ask, CallEnd, Continuation, Observe, ObserveText, Step, TextContinuation};
-use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError};
+use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::engine::{Outcome, Watch};
+use crate::engine::{Ended, Outcome, Watch};
 use crate::file::{Measure, Measures, Pipeline, Prompts, ReadOptions, read};
 use crate::state::State;
 
@@ -112,6 +112,8 @@ enum Entry {
         changed: Map<String, Value>,
         event: TraceEvent,
     },
+    /// A step could not be done.
+    Failed { event: TraceEvent },
 }
 
 /// What a model answered.
@@ -149,8 +151,10 @@ pub struct Taken {
     pub began_at: u64,
     /// What it knows.
     pub state: State,
-    /// The step it goes on with; nothing if it has not begun or is over: see `steps`.
+    /// The step it goes on with; nothing if it has not begun, or is over.
     pub next: Option<String>,
+    /// Whether it came to its end.
+    pub is_over: bool,
     /// What its steps have told.
     pub trace: Vec<TraceEvent>,
     /// The fields of the state that each of them changed, as they were after it.
@@ -167,6 +171,12 @@ pub enum ReadError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Another process works on it.
+    #[error("run `{id}` is being worked on by another process")]
+    Busy {
+        /// The run.
+        id: RunId,
+    },
     /// It is no run of a pipeline.
     #[error("run `{id}` is not a run of a pipeline")]
     Other {
@@ -192,6 +202,7 @@ impl Taken {
             conditions,
             began_at,
             next: None,
+            is_over: false,
             trace: Vec::new(),
             changes: Vec::new(),
             entries: 0,
@@ -230,9 +241,14 @@ impl Taken {
                 } => {
                     state.extend(changed.clone());
                     taken.changes.push(changed);
+                    taken.is_over = next.is_none();
                     taken.next = next;
                     taken.trace.push(event);
                     taken.answers.clear();
+                }
+                Entry::Failed { event } => {
+                    taken.changes.push(Map::new());
+                    taken.trace.push(event);
                 }
             }
         }
@@ -273,18 +289,24 @@ impl Taken {
             store: Arc::clone(store),
             claim,
             entries: 0,
+            _work: store.work_on(id)?,
         })
     }
 
     /// Claims the run, to go on with it.
-    pub fn take_up(&self, store: &Arc<dyn Store>, id: &RunId) -> Result<Recording, StoreError> {
+    pub fn take_up(&self, store: &Arc<dyn Store>, id: &RunId) -> Result<Recording, ReadError> {
+        let work = store.work_on(id)?;
+        if work.is_none() {
+            return Err(ReadError::Busy { id: id.clone() });
+        }
         match store.take_up(id)? {
             Some((run, claim)) if run.steps.len() == self.entries as usize => Ok(Recording {
                 store: Arc::clone(store),
                 claim,
                 entries: self.entries,
+                _work: work,
             }),
-            _ => Err(StoreError::Superseded { id: id.clone() }),
+            _ => Err(StoreError::Superseded { id: id.clone() }.into()),
         }
     }
 }
@@ -311,6 +333,8 @@ pub struct Recording {
     store: Arc<dyn Store>,
     claim: Claim,
     entries: u32,
+    /// Nobody else works on the run meanwhile.
+    _work: Option<Work>,
 }
 
 impl Recording {
@@ -340,6 +364,34 @@ impl Recording {
             next: next.map(str::to_owned),
             changed,
             event: event.clone(),
+        })
+    }
+
+    /// Keeps why a step could not be done.
+    pub(crate) fn failed(&mut self, event: &TraceEvent) -> Result<(), StoreError> {
+        self.add(&Entry::Failed {
+            event: event.clone(),
+        })
+    }
+
+    /// Keeps that somebody called the run off, and says how far it had come. Whoever runs it must
+    /// have been stopped before.
+    pub fn call_off(&self, at: u64, pipeline: &Pipeline) -> Result<Ended, ReadError> {
+        let Some(run) = self.store.run(self.id())? else {
+            return Err(ReadError::Other {
+                id: self.id().clone(),
+            });
+        };
+        let Taken {
+            state, next, trace, ..
+        } = Taken::read(&run)?;
+        let step_id = next.unwrap_or_else(|| pipeline.settings.entry_step_id.clone());
+        let outcome = Outcome::Cancelled { step_id };
+        self.end(at, &Ending::of(&outcome, &pipeline.name, &trace))?;
+        Ok(Ended {
+            outcome,
+            state,
+            trace,
         })
     }
 

@@ -185,9 +185,9 @@ impl NodeText {
         let metadata = self.rest.get("metadata").and_then(Value::as_object);
         let path = self.path.as_deref().filter(|path| !path.is_empty());
         let named = |key: &str| {
-            let mut places = [Some(&self.rest), metadata].into_iter().flatten();
-            let found = places.find_map(|members| members.get(key)?.as_str());
-            found.filter(|path| !path.is_empty())
+            let places = [Some(&self.rest), metadata].into_iter().flatten();
+            let mut found = places.filter_map(|members| members.get(key)?.as_str());
+            found.find(|path| !path.is_empty())
         };
         path.or_else(|| named("path"))
             .or_else(|| named("repo_relative_path"))

@@ -42,11 +42,9 @@ impl Signal {
 }
 
 /// Comes when somebody tells the program to stop. Where nobody can be heard, it never comes.
-pub(crate) async fn called_off() {
+pub(crate) async fn called_off() -> Signal {
     match Signals::new() {
-        Ok(mut signals) => {
-            signals.next().await;
-        }
+        Ok(mut signals) => signals.next().await,
         Err(_) => future::pending().await,
     }
 }

@@ -9,6 +9,7 @@ mod cache;
 mod encoding;
 #[cfg(feature = "tokenizer-files")]
 mod file;
+mod upper_bound;
 
 // What tokenizers are made of.
 mod byte_pair;
@@ -25,6 +26,7 @@ pub use cache::Cached;
 pub use encoding::Encoding;
 #[cfg(feature = "tokenizer-files")]
 pub use file::{TokenizerFile, TokenizerFileError};
+pub use upper_bound::UpperBound;
 
 /// Counts the tokens of texts.
 ///

@@ -113,7 +113,7 @@ impl<'a> ShownPipelineRun<'a> {
                 return Some(Err(RunsError::Damaged { id, source }));
             }
             Err(ReadError::Store(source)) => return Some(Err(RunsError::Store(source))),
-            Err(ReadError::Other { .. }) => return None,
+            Err(ReadError::Other { .. } | ReadError::Busy { .. }) => return None,
         };
         let outcome = run.summary.outcome.as_deref();
         let outcome = outcome.and_then(|outcome| serde_json::from_str(outcome).ok());

@@ -258,8 +258,9 @@ impl CallModel {
     }
 
     async fn text(&self, drive: &Drive<'_>, work: &mut Work<'_>) -> Result<String, ActionError> {
+        // One piece more at a time, so that each is kept before the next is asked for.
         let options = TextOptions {
-            max_iterations: if self.continue_text { MOST_PIECES } else { 1 },
+            max_iterations: 2,
             max_output_tokens: u64::MAX,
         };
         let mut run = match work.answers.text() {
@@ -276,18 +277,26 @@ impl CallModel {
                 run
             }
         };
-        if self.continue_text {
+        let mut calls = 1;
+        while self.continue_text && run.is_cut() && calls < MOST_PIECES {
+            let (text, tokens) = (run.text().to_owned(), run.output_tokens());
+            let length = text.len();
+            run = TextContinuation::new(text, tokens, options);
             let obstacle = complete_text(&mut run, drive, &mut work.answers)
                 .await
                 .map_err(driven)?;
-            work.answers
-                .keep(&StoredAnswer::of_text(&run))
-                .map_err(ActionError::Store)?;
             if let Some(obstacle) = obstacle {
                 return Err(stopped(obstacle, drive));
             }
+            calls += 1;
+            work.answers
+                .keep(&StoredAnswer::of_text(&run))
+                .map_err(ActionError::Store)?;
+            if run.text().len() == length {
+                break;
+            }
         }
-        work.note("calls", run.iterations());
+        work.note("calls", calls);
         work.note("output_tokens", run.output_tokens());
         if run.is_cut() {
             work.warn("the answer was cut off at its limit");

@@ -260,7 +260,9 @@ impl ActionError {
                     .to_owned()
             }
             Self::Source(error) => error.hint(),
-            Self::NoEmbedder => "name one, or search by `search_type: keyword`".to_owned(),
+            Self::NoEmbedder => {
+                "name one (`--embed MODEL`), or search by `search_type: keyword`".to_owned()
+            }
             Self::NoQuery => "give the run a question".to_owned(),
             Self::NoRoute { .. } => "give the step an `on_other`".to_owned(),
             Self::Window { source, .. } => {

@@ -80,6 +80,16 @@ impl Perform for SetVariables {
             if let Err(error) = Field::read(&rule.set) {
                 findings.error(&place("set"), &error.to_string(), &error.hint());
             }
+            if let (Ok(field), Some(value)) = (Field::read(&rule.set), &rule.value) {
+                let value = transformed(value.clone(), rule.transform);
+                if let Err(reason) = field.set(&mut State::default(), value) {
+                    findings.error(
+                        &place("value"),
+                        &format!("`{}` cannot be set to that: {reason}", rule.set),
+                        "give it a value of the kind that the field holds, or use a `transform`",
+                    );
+                }
+            }
             match (&rule.from, &rule.value, rule.transform) {
                 (Some(_), Some(_), _) => findings.error(
                     &place("value"),
@@ -139,7 +149,10 @@ fn transformed(value: Value, transform: Transform) -> Value {
         (Transform::ToList, Value::Array(items)) => Value::Array(items),
         (Transform::ToList, value) => Value::Array(vec![value]),
         (Transform::SplitLines, value) => {
-            let text = text_of(&value);
+            let text = match value {
+                Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join("\n"),
+                other => text_of(&other),
+            };
             let lines = text
                 .lines()
                 .map(str::trim_end)

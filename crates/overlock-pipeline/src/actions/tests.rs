@@ -654,6 +654,21 @@ fn a_text_that_was_cut_is_told_or_gone_on_with() {
 }
 
 #[test]
+fn a_text_is_gone_on_with_piece_by_piece() {
+    let pieces = [
+        "one two✂",
+        "one two three four five six✂",
+        "three four five six seven.",
+    ];
+    let place = Place::new(&pieces);
+    let step = call(json!({ "continue_text": true }));
+    let ended = perform(&place, json!({ "model": "gpt-4o" }), step, asking("Count."));
+    let response = done(&ended).last_model_response.as_deref();
+    assert_eq!(response, Some("one two three four five six seven."));
+    assert_eq!(ended.trace[0]["calls"], 3);
+}
+
+#[test]
 fn a_prompt_that_does_not_fit_is_refused_before_anybody_is_asked() {
     let place = Place::new(&[]);
     let ended = perform(

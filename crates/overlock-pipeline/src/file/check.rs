@@ -97,6 +97,8 @@ struct Draft<'n> {
     node: &'n Node,
     id: Option<&'n str>,
     action: Option<Action>,
+    /// What had to be left out of it so that the rest could be read.
+    left_out: Vec<Vec<String>>,
 }
 
 struct Check<'a, 'n, 't> {
@@ -237,11 +239,17 @@ impl<'n> Check<'_, 'n, '_> {
             }
         }
         let id = node.get("id").and_then(Node::text);
-        let action = self.action(node);
-        Some(Draft { node, id, action })
+        let mut left_out = Vec::new();
+        let action = self.action(node, &mut left_out);
+        Some(Draft {
+            node,
+            id,
+            action,
+            left_out,
+        })
     }
 
-    fn action(&mut self, node: &Node) -> Option<Action> {
+    fn action(&mut self, node: &Node, left_out: &mut Vec<Vec<String>>) -> Option<Action> {
         let Some(entry) = node.entry("action") else {
             let mut keys = node.entries().iter().map(|entry| entry.key.as_str());
             let misspelt = keys.find(|key| nearest(key, ["action"]).is_some());
@@ -276,8 +284,16 @@ impl<'n> Check<'_, 'n, '_> {
             return None;
         };
         let value = node.to_value();
-        if !self.hold(Part::Step(name), &value, node, &span) {
-            return None;
+        let verdict = hold(Part::Step(name), &value, Some(node));
+        for fault in &verdict.faults {
+            let (Spot::Key(path) | Spot::Value(path) | Spot::Missing(path)) = &fault.spot;
+            left_out.push(path.clone());
+            let place = spot(node, &span, fault);
+            self.report
+                .error(place, fault.message.clone(), fault.help.clone());
+        }
+        if !verdict.is_right {
+            return salvaged(name, &value, left_out);
         }
         match Action::read(name, value)? {
             Ok(action) => Some(action),
@@ -362,7 +378,7 @@ impl<'n> Check<'_, 'n, '_> {
                 self.report.error(span, error.to_string(), error.hint());
             }
         }
-        let mut findings = Findings::of(node);
+        let mut findings = Findings::of(node, &draft.left_out);
         action.check(&mut findings);
         findings.tell(self.report);
         let Some(Kind::Map(_)) = self.settings_node.map(|node| &node.kind) else {
@@ -530,6 +546,9 @@ impl<'n> Check<'_, 'n, '_> {
 
 impl Draft<'_> {
     fn finished(self) -> Option<Step> {
+        if !self.left_out.is_empty() {
+            return None;
+        }
         Some(Step {
             id: self.id?.to_owned(),
             action: self.action?,
@@ -540,6 +559,39 @@ impl Draft<'_> {
                 .map(str::to_owned),
             end: self.node.get("end").map(Node::to_value) == Some(Value::Bool(true)),
         })
+    }
+}
+
+/// An action as far as it can be read: without what is wrong with it, or with nothing said there.
+fn salvaged(name: &str, value: &Value, left_out: &[Vec<String>]) -> Option<Action> {
+    let without = |stand_in: Option<&Value>| {
+        let mut value = value.clone();
+        for path in left_out {
+            replace(&mut value, path, stand_in);
+        }
+        Action::read(name, value)?.ok()
+    };
+    without(None).or_else(|| without(Some(&Value::String(String::new()))))
+}
+
+/// Puts something else at a place, or takes out what is there.
+fn replace(value: &mut Value, path: &[String], stand_in: Option<&Value>) {
+    let Some((last, way)) = path.split_last() else {
+        return;
+    };
+    let place = way.iter().try_fold(value, |value, key| match value {
+        Value::Object(members) => members.get_mut(key),
+        Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
+        _ => None,
+    });
+    match (place, stand_in) {
+        (Some(Value::Object(members)), Some(stand_in)) => {
+            members.insert(last.clone(), stand_in.clone());
+        }
+        (Some(Value::Object(members)), None) => {
+            members.remove(last);
+        }
+        _ => {}
     }
 }
 

@@ -283,13 +283,17 @@ impl<'t> Report<'t> {
 /// Collects what is wrong with a step.
 pub(crate) struct Findings<'a> {
     step: &'a Node,
+    /// What is not there because it was told already: whatever else is wrong right beside it may
+    /// only follow from that.
+    left_out: &'a [Vec<String>],
     found: Vec<Found>,
 }
 
 impl<'a> Findings<'a> {
-    pub(super) fn of(step: &'a Node) -> Self {
+    pub(super) fn of(step: &'a Node, left_out: &'a [Vec<String>]) -> Self {
         Self {
             step,
+            left_out,
             found: Vec::new(),
         }
     }
@@ -303,6 +307,12 @@ impl<'a> Findings<'a> {
     }
 
     fn push(&mut self, severity: Severity, place: &Place, message: &str, help: &str) {
+        let around = |path: &[String]| path.split_last().map(|(_, way)| way.to_vec());
+        let is_beside = |path: &Vec<String>| around(path) == around(&place.0);
+        let is_doubt = severity == Severity::Warning && !self.left_out.is_empty();
+        if is_doubt || self.left_out.iter().any(is_beside) {
+            return;
+        }
         self.found.push(Found {
             severity,
             span: Some(span_of(self.step, &place.0)),

@@ -51,8 +51,10 @@ pub fn graph(pipeline: &Pipeline) -> String {
         for Way { label, to } in ways {
             let Some(to) = places.get(to) else { continue };
             match label {
-                Some(label) => line(format!("s{place} -->|\"{}\"| s{to}", escaped(&label))),
-                None => line(format!("s{place} --> s{to}")),
+                Some(label) if !label.trim().is_empty() => {
+                    line(format!("s{place} -->|\"{}\"| s{to}", escaped(&label)))
+                }
+                _ => line(format!("s{place} --> s{to}")),
             }
         }
         if let Action::Send(send) = &step.action

@@ -385,7 +385,9 @@ impl Builder<'_, '_> {
             return Some(());
         }
         let message = if self.nodes > MOST_NODES {
-            format!("with its aliases followed, the file holds more than {MOST_NODES} values")
+            format!(
+                "the file, with its aliases followed if it has any, holds more than {MOST_NODES} values"
+            )
         } else {
             "with its aliases followed, the file is longer than 8 MB".to_owned()
         };

@@ -896,3 +896,17 @@ fn a_sum_that_is_larger_than_the_window_is_written_out() {
     let unknown = text.replace("model: gpt-4", "model: nobody-knows");
     assert!(reading(&unknown).pipeline.is_some());
 }
+
+#[test]
+fn a_step_that_cannot_be_read_is_looked_at_as_far_as_it_can() {
+    let text = "pipeline:\n  settings: {entry_step_id: a, model: gpt-4o}\n  steps:\n    - id: a\n      action: call_model\n      prompt: Go.\n      max_output_tokens: many\n      user_parts:\n        one: {source: contxt_blocks, template: \"no place\"}\n      next: b\n    - id: b\n      action: set_variables\n      rules:\n        - {set: answr, value: 1}\n        - {set: answer, vlaue: 1}\n      nxt: a\n";
+    let places: Vec<(usize, usize)> = reading(text)
+        .problems
+        .iter()
+        .map(|problem| (problem.line, problem.column))
+        .collect();
+    assert_eq!(
+        places,
+        [(7, 26), (9, 23), (9, 48), (14, 17), (15, 25), (16, 7)]
+    );
+}

@@ -7,7 +7,7 @@ use overlock_gateway::api::{
 use overlock_json::{Base, Cut};
 use overlock_store::{RunId, RunSummary};
 
-use super::pipeline::story;
+use super::pipeline::Story;
 
 use crate::config::ConfigSource;
 use crate::draw::{self, Join, grouped, grouped_tokens};
@@ -79,13 +79,14 @@ impl Inspect {
             notes.note("no run has been recorded yet; `overlock complete` records its own");
         }
         for run in runs {
-            let ended = ended(&ListedRun::from(run));
-            let answers = run.steps;
-            results.line(&format!(
-                "{}  {ended:<24}  {answers:>4} answers  {}",
-                run.id,
-                draw::plain(&run.model)
-            ))?;
+            let listed = ListedRun::from(run);
+            let ended = ended(&listed);
+            let (count, model) = (run.steps, draw::plain(&run.model));
+            let told = match &listed.pipeline {
+                Some(name) => format!("{count:>4} records  {}, {model}", draw::plain(name)),
+                None => format!("{count:>4} answers  {model}"),
+            };
+            results.line(&format!("{}  {ended:<24}  {told}", run.id))?;
         }
         Ok(())
     }
@@ -106,8 +107,13 @@ impl Inspect {
             let (step, error) = (draw::plain(step), draw::plain(error));
             results.line(&format!("error: step `{step}`: {error}"))?;
         }
+        let width = if results.is_terminal() {
+            draw::terminal_width()
+        } else {
+            usize::MAX
+        };
         for event in &shown.trace {
-            for line in story::lines(event) {
+            for line in Story::of(event, width).lines() {
                 results.line(&line)?;
             }
         }

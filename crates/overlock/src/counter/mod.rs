@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use overlock_budget::{
     Approximate, ChatCounter, CountTokens, Encoding, Found, How, Provenance, TokenizerFile,
+    UpperBound,
 };
 
 pub(crate) use named::Named;
@@ -142,6 +143,21 @@ impl Counter {
                 ChatCounter::with_template(found, self.tokens.as_ref(), template)
             }
             (_, None) => ChatCounter::with_counter(found, self.tokens.as_ref()),
+        }
+    }
+
+    /// The same, where a budget must be kept: a stand-in counts less than some models do, so what
+    /// it counts is taken for half as much again.
+    pub(crate) fn bounded(self) -> Self {
+        if !matches!(self.kind, Kind::StandIn) {
+            return self;
+        }
+        let tokens = UpperBound::of(STAND_IN);
+        Self {
+            name: tokens.name().to_owned(),
+            tokens: Arc::new(tokens),
+            provenance: Provenance::Calibrated,
+            ..self
         }
     }
 

@@ -11,6 +11,8 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
+#[cfg(unix)]
+use crate::program::interrupt;
 use crate::program::{Run, TemporaryFolder, command, overlock, run};
 #[cfg(unix)]
 use crate::serve::collected;
@@ -701,4 +703,161 @@ fn the_gateway_shows_runs_of_pipelines() {
     let (status, refused) = serving.ask(&format!("GET /api/runs/{id}/events"), "");
     assert_eq!(status, 409, "{refused}");
     serving.stop();
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_a_run_between_two_steps_and_it_can_be_taken_up() {
+    let folder = TemporaryFolder::new("pipeline-endless");
+    let step = "{id: ID, action: set_variables, rules: [{set: variables.a, value: 1}], next: NEXT}";
+    let step = |id, next| step.replace("ID", id).replace("NEXT", next);
+    folder.write(
+        "endless.yaml",
+        format!(
+            "pipeline:\n  settings: {{entry_step_id: a, max_steps: 1000000}}\n  steps:\n    - {}\n    - {}\n",
+            step("a", "b"),
+            step("b", "a")
+        ),
+    );
+    let path = folder.path().join("endless.yaml").display().to_string();
+    let store = format!("sqlite://{}", folder.path().join("runs.db").display());
+    let mut child = command(&["run", &path, "--store", &store, "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let first = lines
+        .find(|line| line.starts_with("run "))
+        .expect("it is named");
+    let id = first
+        .split_whitespace()
+        .nth(1)
+        .expect("its name")
+        .to_owned();
+    assert_eq!(lines.by_ref().take(5).count(), 5);
+    let busy = overlock(&["run", "--resume", &id, "--store", &store], "");
+    assert_eq!(busy.code, 2, "{busy:?}");
+    assert!(
+        busy.stderr.contains("worked on by another process"),
+        "{busy:?}"
+    );
+    interrupt(&child);
+    let told: Vec<String> = lines.collect();
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(130), "{told:?}");
+    assert!(
+        told.iter()
+            .any(|line| line.contains("overlock run --resume")),
+        "{told:?}"
+    );
+    let told: Value = serde_json::from_slice(&ended.stdout).expect("it is JSON");
+    assert_eq!(told["outcome"], "cancelled");
+    assert_eq!(told["state"]["variables"]["a"], 1);
+    let resumed = overlock(
+        &[
+            "run",
+            "--resume",
+            &id,
+            "--store",
+            &store,
+            "--set",
+            "max_steps=2",
+            "--json",
+        ],
+        "",
+    );
+    let told = resumed.json();
+    assert_eq!(told["outcome"], "failed", "{resumed:?}");
+    assert!(
+        told["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("2 steps")),
+        "{resumed:?}"
+    );
+}
+
+#[test]
+fn what_went_wrong_is_told_and_kept() {
+    let folder = TemporaryFolder::new("pipeline-warned");
+    folder.write(
+        "ask.yaml",
+        "pipeline:\n  settings: {entry_step_id: ask, model: gpt-4o, max_context_tokens: 5}\n  steps:\n    - {id: ask, action: call_model, prompt: Answer., next: fit}\n    - {id: fit, action: manage_context_budget, on_ok: end, on_over: end}\n    - {id: end, action: finalize, end: true}\n",
+    );
+    let path = folder.path().join("ask.yaml").display().to_string();
+    let store = format!("sqlite://{}", folder.path().join("runs.db").display());
+    folder.write(
+        "state.json",
+        json!({ "node_texts": [{ "text": "far too many words for five" }], "trace": [] })
+            .to_string(),
+    );
+    let state = folder.path().join("state.json").display().to_string();
+    let model = Model::replying(&["Half an ans✂"]);
+    let arguments = [
+        "run",
+        &path,
+        "--store",
+        &store,
+        "--upstream",
+        &model.url,
+        "--state",
+        &state,
+    ];
+    let run = overlock(&[&arguments[..], &["-q", "Well?"]].concat(), "");
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.stderr
+            .contains("warning: the answer was cut off at its limit"),
+        "{run:?}"
+    );
+    let id = run
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("run "))
+        .expect("it is named");
+    let id = id.split_whitespace().nth(1).expect("its name");
+    let shown = overlock(&["inspect", id, "--store", &store, "--json"], "").json();
+    assert_eq!(shown["outcome"], "failed");
+    let error = shown["trace"][1]["error"].as_str().expect("it is kept");
+    assert!(error.starts_with("PIPELINE_BUDGET_MISCONFIG"), "{error}");
+    let listed = overlock(&["inspect", "--store", &store], "");
+    assert!(listed.stdout.contains("records  ask, gpt-4o"), "{listed:?}");
+    folder.write("list.json", "[]");
+    let list = folder.path().join("list.json").display().to_string();
+    let refused = overlock(&["run", &path, "--state", &list, "--store", &store], "");
+    assert_eq!(refused.code, 2, "{refused:?}");
+}
+
+#[test]
+fn a_model_without_a_public_tokenizer_is_counted_by_an_upper_bound() {
+    let folder = TemporaryFolder::new("pipeline-bound");
+    folder.write(
+        "one.yaml",
+        "pipeline:\n  settings: {entry_step_id: fit, max_context_tokens: 50, model: claude-3-opus}\n  steps:\n    - {id: fit, action: manage_context_budget, on_ok: done, on_over: done}\n    - {id: done, action: finalize, answer_from: context_blocks, end: true}\n",
+    );
+    folder.write(
+        "state.json",
+        json!({ "node_texts": [{ "text": "SELECT 1" }] }).to_string(),
+    );
+    let (path, state) = (
+        folder.path().join("one.yaml"),
+        folder.path().join("state.json"),
+    );
+    let store = format!("sqlite://{}", folder.path().join("runs.db").display());
+    let run = |more: &[&str]| {
+        let (path, state) = (path.display().to_string(), state.display().to_string());
+        let arguments = ["run", &path, "--state", &state, "--store", &store, "--json"];
+        overlock(&[&arguments, more].concat(), "").json()
+    };
+    let (bound, exact) = (run(&[]), run(&["--set", "token_counter=o200k_base"]));
+    let tokens = |told: &Value| {
+        told["trace"][0]["context_tokens"]
+            .as_u64()
+            .expect("it was counted")
+    };
+    assert_eq!(tokens(&bound), tokens(&exact) + tokens(&exact).div_ceil(2));
+    assert_eq!(bound["trace"][0]["provenance"], "calibrated");
+    let counter = bound["trace"][0]["counter"].as_str().expect("it is named");
+    assert!(counter.contains("an upper bound"), "{counter}");
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use rules::{CompactCode, CompactLevel, Matching, Policy, Rule, RuleLanguage};
 
 use super::{ActionError, Next, Perform, Place, Target, Work};
-use crate::context::{Block, joined, without_divider};
+use crate::context::{Block, can_divide, joined, without_divider};
 use crate::file::Findings;
 use crate::state::{Mail, NodeText};
 use rules::Occasion;
@@ -57,11 +57,11 @@ impl Perform for ManageContextBudget {
 
     fn check(&self, findings: &mut Findings<'_>) {
         if let Some(divider) = &self.divide_new_content
-            && (divider.trim().is_empty() || divider.trim().contains(['\n', '\r']))
+            && !can_divide(divider)
         {
             findings.error(
                 &Place::of("divide_new_content"),
-                "the divider is one line that is not blank",
+                "the divider must be one line that no block begins with or has in its head",
                 "write something like `divide_new_content: \"<<<New content\"`",
             );
         }

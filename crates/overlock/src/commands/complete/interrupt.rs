@@ -39,7 +39,7 @@ impl Interrupt {
     /// Calls the run off at Ctrl-C, and when the process is asked to end.
     pub(super) fn new() -> Self {
         Self {
-            signal: called_off().boxed().shared(),
+            signal: called_off().map(|_| ()).boxed().shared(),
             state: Arc::default(),
         }
     }

@@ -146,6 +146,9 @@ fn read_prompt(folder: &Path, directory: &str, key: &str) -> Result<String, Stri
         _ => format!("`{shown}` cannot be read: {error}"),
     };
     let metadata = fs::metadata(&path).map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(format!("`{shown}` is no file"));
+    }
     if metadata.len() > LONGEST_PROMPT {
         return Err(format!("`{shown}` is longer than any prompt"));
     }

@@ -9,5 +9,5 @@ mod schema;
 
 pub(super) use check::Check;
 pub(super) use graph::Graph;
-pub(super) use run::{Run, story};
+pub(super) use run::{Run, Story};
 pub(super) use schema::Schema;

@@ -1,13 +1,14 @@
 //! `overlock run`: runs a pipeline, step by step, to its answer.
 
 mod show;
-pub(crate) mod story;
+mod story;
 mod voices;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use overlock_budget::Provenance;
 use overlock_gateway::{GatewayError, TracedRun, send_run};
 use overlock_pipeline::{
     Action, Begun, Conditions, Ended, Outcome, Pipeline, ReadError, State, Taken, TraceEvent, World,
@@ -17,7 +18,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::file::PipelineFile;
-use crate::commands::models::note_unknown;
 use crate::config::{Config, ConfigSource};
 use crate::counter::Counter;
 use crate::ending::{Ending, Failure};
@@ -28,6 +28,7 @@ use crate::signals::called_off;
 use crate::traces;
 use crate::upstream::UpstreamSource;
 use show::Show;
+pub(crate) use story::Story;
 use voices::{Embedder, Voices};
 
 /// Run a pipeline
@@ -44,12 +45,8 @@ use voices::{Embedder, Voices};
     Exit codes: 0 the run came to its end; 1 a step failed, or the pipeline is wrong; 2 bad usage \
     or unreadable input.")]
 pub(crate) struct Run {
-    /// The pipeline; standard input if it is `-`
-    #[arg(
-        value_name = "PIPELINE",
-        required_unless_present = "resume",
-        conflicts_with = "resume"
-    )]
+    /// The pipeline; standard input if it is `-`; with --resume in place of the one it began with
+    #[arg(value_name = "PIPELINE", required_unless_present = "resume")]
     pipeline: Option<PathBuf>,
     /// What the user asks
     #[arg(long, short, value_name = "TEXT", conflicts_with = "resume")]
@@ -65,7 +62,7 @@ pub(crate) struct Run {
     embed: Option<String>,
     /// Set a setting of the pipeline (`max_context_tokens=8000`), or a variable
     /// (`variables.tone=short`); a value is JSON, or else a text
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set, conflicts_with = "resume")]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     set: Vec<(String, Value)>,
     /// Begin with this state: a JSON object with `node_texts`, `context_blocks`, `inbox` and so on
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
@@ -112,7 +109,7 @@ impl Run {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         let task = match &self.resume {
-            Some(id) => Some(self.resumed(id, &config)?),
+            Some(id) => Some(self.resumed(id, &config, &mut notes)?),
             None => self.begun(&config, &mut notes)?,
         };
         let Some(task) = task else {
@@ -181,7 +178,7 @@ impl Run {
     }
 
     /// A recorded run, as far as it has come.
-    fn resumed(&self, id: &RunId, config: &Config) -> Result<Task, Failure> {
+    fn resumed(&self, id: &RunId, config: &Config, notes: &mut Notes) -> Result<Task, Failure> {
         let store = runs::open(self.store.as_deref(), config, Access::Write)?;
         let recorded = store.run(id).map_err(|source| Failure::Store { source })?;
         let Some(recorded) = recorded else {
@@ -189,13 +186,22 @@ impl Run {
         };
         let taken = Taken::read(&recorded).map_err(|error| unreadable(id, error))?;
         let begun = &taken.begun;
-        let file = PipelineFile::recorded(
-            &begun.file,
-            &begun.text,
-            &begun.prompts,
-            &begun.settings,
-            config,
-        );
+        let mut settings = begun.settings.clone();
+        for (name, value) in &self.set {
+            if name.starts_with(VARIABLES) {
+                return Err(Failure::Usage {
+                    message: "the variables of a run that goes on are what they are".into(),
+                    hint: "with --resume, --set is for settings of the pipeline".into(),
+                });
+            }
+            settings.insert(name.clone(), value.clone());
+        }
+        let file = match &self.pipeline {
+            Some(path) => PipelineFile::read(path, &settings, config, notes)?,
+            None => {
+                PipelineFile::recorded(&begun.file, &begun.text, &begun.prompts, &settings, config)
+            }
+        };
         Ok(Task {
             id: id.clone(),
             file,
@@ -255,10 +261,13 @@ impl Run {
         let collector = url.map(traces::traces).transpose()?;
         let failed = |source| Failure::Store { source };
         let mut recording = match self.resume {
-            Some(_) => taken.take_up(store, id),
-            None => taken.begin(store, id, model.unwrap_or_default()),
-        }
-        .map_err(failed)?;
+            Some(_) => taken
+                .take_up(store, id)
+                .map_err(|error| unreadable(id, error)),
+            None => taken
+                .begin(store, id, model.unwrap_or_default())
+                .map_err(failed),
+        }?;
         let mut show = Show::new(self.explain);
         show.begin(id, pipeline, taken);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -266,20 +275,22 @@ impl Run {
             .build()?;
         let ended = runtime.block_on(async {
             tokio::select! {
+                // Asked first, so that it listens before anything is done.
                 biased;
-                ended = overlock_pipeline::run(pipeline, taken.clone(), &world, &mut recording, &mut show) => Some(ended),
-                () = called_off() => None,
+                signal = called_off() => Err(signal),
+                ended = overlock_pipeline::run(pipeline, taken.clone(), &world, &mut recording, &mut show) => Ok(ended),
             }
         });
         show.end();
-        let Some(ended) = ended else {
-            let command = self.resuming(id);
-            notes.note(format_args!(
-                "called off; what was recorded stays: {command}"
-            ));
-            return Ok(Ending::Partial);
+        let ended = match ended {
+            Ok(ended) => ended.map_err(failed)?,
+            Err(signal) => {
+                let ended = recording.call_off(runs::now(), pipeline);
+                let ended = ended.map_err(|error| unreadable(id, error))?;
+                self.tell(id, &ended, notes)?;
+                return Ok(Ending::Stopped(signal));
+            }
         };
-        let ended = ended.map_err(failed)?;
         if let Some(collector) = collector {
             let traced = TracedRun {
                 run: id.as_str(),
@@ -312,7 +323,8 @@ impl Run {
         } else if let (Outcome::Complete, Some(answer)) = (outcome, &state.answer) {
             results.document(&[answer.as_bytes()])?;
         }
-        for mail in &state.inbox {
+        let left = state.inbox.iter();
+        for mail in left.filter(|_| *outcome == Outcome::Complete) {
             notes.note(format_args!(
                 "mail was never taken: `{}` for `{}`",
                 mail.topic, mail.target_step_id
@@ -335,9 +347,14 @@ impl Run {
                     notes.hint(hint);
                 }
                 let command = self.resuming(id);
-                notes.hint(format_args!("once that is mended, go on with {command}"));
+                notes.hint(format_args!(
+                    "once that is mended, go on with {command}; a mended PIPELINE and --set are taken then"
+                ));
             }
-            Outcome::Cancelled { .. } => notes.note("called off"),
+            Outcome::Cancelled { step_id } => {
+                notes.note(format_args!("called off in step `{step_id}`"));
+                notes.hint(format_args!("go on with {}", self.resuming(id)));
+            }
         }
         Ok(Ending::whole_if(*outcome == Outcome::Complete))
     }
@@ -366,35 +383,50 @@ fn counter(
     }
     let models = config.models();
     let name = model.unwrap_or_default();
-    let counter = Counter::for_model(name, &models.find(name), config)?;
+    let counter = Counter::for_model(name, &models.find(name), config)?.bounded();
     let counts = |action: &Action| {
         matches!(
             action,
             Action::ManageContextBudget(_) | Action::FetchNodeTexts(_)
         )
     };
-    if pipeline.steps.iter().any(|step| counts(&step.action)) {
-        if model.is_some() {
-            note_unknown(name, &models, notes);
-        }
-        counter.note(notes);
+    if counter.provenance != Provenance::Exact
+        && pipeline.steps.iter().any(|step| counts(&step.action))
+    {
+        let whose = match model {
+            Some(name) => format!("the tokenizer of `{name}` is not at hand"),
+            None => "no model is named".to_owned(),
+        };
+        notes.note(format_args!(
+            "{whose}: the context is counted by {}",
+            counter.name
+        ));
+        notes.hint("name another counter with `settings.token_counter`, or the model");
     }
     Ok(counter)
 }
 
-fn read_state(path: &std::path::Path, notes: &mut Notes) -> Result<State, Failure> {
+fn read_state(path: &Path, notes: &mut Notes) -> Result<State, Failure> {
     let read = input::read(path, notes)?;
-    serde_json::from_slice(&read.bytes).map_err(|error| Failure::Usage {
+    let wrong = |error: serde_json::Error| Failure::Usage {
         message: format!("{} is no state of a pipeline: {error}", read.name),
         hint: "give a JSON object with fields such as `user_question`, `node_texts` (objects with \
                `id`, `path`, `text`), `context_blocks` (texts), `inbox`"
             .into(),
-    })
+    };
+    let mut state: Map<String, Value> = serde_json::from_slice(&read.bytes).map_err(wrong)?;
+    // What a run has told is not what the next one tells.
+    state.remove("trace");
+    serde_json::from_value(Value::Object(state)).map_err(wrong)
 }
 
 fn unreadable(id: &RunId, error: ReadError) -> Failure {
     match error {
         ReadError::Store(source) => Failure::Store { source },
+        ReadError::Busy { .. } => Failure::Usage {
+            message: error.to_string(),
+            hint: "wait until it has ended; `overlock inspect` shows how far it has come".into(),
+        },
         ReadError::Other { .. } => Failure::Usage {
             message: error.to_string(),
             hint: format!("`overlock complete --resume {id}` goes on with it"),
@@ -410,6 +442,12 @@ fn parse_set(argument: &str) -> Result<(String, Value), String> {
     let key = key.trim();
     if key.is_empty() || key == VARIABLES {
         return Err("must begin with the name of a setting or of a variable".to_owned());
+    }
+    if key
+        .strip_prefix(VARIABLES)
+        .is_some_and(|name| name.contains('.'))
+    {
+        return Err("the name of a variable has no dot, as in variables.tone=short".to_owned());
     }
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((key.to_owned(), value))

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use overlock_pipeline::{Pipeline, State, Step, Taken, TraceEvent, Watch};
 use overlock_store::RunId;
 
-use super::story;
+use super::story::Story;
 use crate::draw::{self, grouped};
 use crate::output::Notes;
 
@@ -67,6 +67,15 @@ impl Show {
     }
 }
 
+/// How wide lines may be.
+fn width(is_terminal: bool) -> usize {
+    if is_terminal {
+        draw::terminal_width()
+    } else {
+        usize::MAX
+    }
+}
+
 impl Watch for Show {
     fn entered(&mut self, step: &Step, _state: &State) {
         self.received = 0;
@@ -99,10 +108,10 @@ impl Watch for Show {
 
     fn stepped(&mut self, event: &TraceEvent) {
         self.live("");
-        let lines = story::lines(event);
-        let shown = if self.explains { lines.len() } else { 1 };
-        for line in lines.iter().take(shown) {
-            self.notes.line(line);
+        let mut story = Story::of(event, width(self.is_live));
+        if !self.explains {
+            story.details.clear();
         }
+        story.lines().for_each(|line| self.notes.line(line));
     }
 }

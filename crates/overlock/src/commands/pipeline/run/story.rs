@@ -2,57 +2,91 @@
 
 use overlock_pipeline::TraceEvent;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use crate::draw::{self, CUT, FAINT, NEW, STRONG, amount, grouped_tokens};
 
 /// The room for a name in a line.
 const NAME_ROOM: usize = 48;
 
-/// The story of a step: what it did in the first line, why in those below.
-pub(crate) fn lines(event: &TraceEvent) -> Vec<String> {
+/// What stands before the lines of a step: its number and its mark.
+const INDENT: usize = 7;
+
+/// The story of a step.
+pub(crate) struct Story {
+    /// What it did.
+    pub(crate) head: Vec<String>,
+    /// Why.
+    pub(crate) details: Vec<String>,
+    /// What somebody should look at.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Story {
+    /// The story that an event tells, in lines of this width at most.
+    pub(crate) fn of(event: &TraceEvent, width: usize) -> Self {
+        let text = |key: &str| event.get(key).and_then(Value::as_str).map(draw::plain);
+        let action = text("action").unwrap_or_default();
+        let details = match action.as_str() {
+            "manage_context_budget" => nodes(event),
+            "call_model" => window(event),
+            "search_nodes" => found(event),
+            "fetch_node_texts" => skipped(event),
+            _ => Vec::new(),
+        };
+        let mail = ["consumed", "sent"]
+            .into_iter()
+            .flat_map(|way| mail(event, way));
+        let warnings = list(event, "warnings").iter().filter_map(Value::as_str);
+        let warnings = warnings.map(|warning| format!("warning: {}", draw::plain(warning)));
+        let error = text("error").map(|error| format!("error: {error}"));
+        Self {
+            head: head(event, &action, width),
+            details: indented(details.into_iter().chain(mail), width),
+            warnings: indented(warnings.chain(error), width),
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn lines(self) -> impl Iterator<Item = String> {
+        let below = self.details.into_iter().chain(self.warnings);
+        self.head.into_iter().chain(below)
+    }
+}
+
+/// What a step is called and does, on as many lines as that takes.
+fn head(event: &TraceEvent, action: &str, width: usize) -> Vec<String> {
     let text = |key: &str| event.get(key).and_then(Value::as_str).map(draw::plain);
-    let number = event
-        .get("number")
-        .and_then(Value::as_u64)
-        .unwrap_or_default();
-    let (id, action) = (
-        text("step_id").unwrap_or_default(),
-        text("action").unwrap_or_default(),
-    );
+    let number = number(event, "number").unwrap_or_default();
     let mark = if event.contains_key("error") {
         format!("{CUT}✗{CUT:#}")
     } else {
         format!("{NEW}✓{NEW:#}")
     };
-    let did = did(event);
+    let id = text("step_id").unwrap_or_default();
     let leads = match (text("decision"), text("next")) {
-        (Some(decision), Some(next)) => format!("  {decision} → {next}"),
-        (None, Some(next)) => format!("  → {next}"),
+        (Some(decision), Some(next)) => format!("{decision} → {next}"),
+        (None, Some(next)) => format!("→ {next}"),
         (_, None) => String::new(),
     };
-    let took = event
-        .get("took_ms")
-        .and_then(Value::as_u64)
-        .unwrap_or_default();
-    let mut lines = vec![format!(
-        "{number:>3}  {mark} {STRONG}{id}{STRONG:#}  {FAINT}{action}{FAINT:#}  {did}{leads}  {FAINT}{took} ms{FAINT:#}"
-    )];
-    let below = match action.as_str() {
-        "manage_context_budget" => nodes(event),
-        "call_model" => window(event),
-        "search_nodes" => found(event),
-        "fetch_node_texts" => skipped(event),
-        _ => Vec::new(),
-    };
-    let mail = ["consumed", "sent"]
-        .into_iter()
-        .flat_map(|way| mail(event, way));
-    let warnings = list(event, "warnings").iter().filter_map(Value::as_str);
-    let warnings = warnings.map(|warning| format!("{CUT}warning:{CUT:#} {}", draw::plain(warning)));
-    let error = text("error").map(|error| format!("{CUT}error:{CUT:#} {error}"));
-    let below = below.into_iter().chain(mail).chain(warnings).chain(error);
-    lines.extend(below.map(|line| format!("       {line}")));
-    lines
+    let took = event.get("took_ms").and_then(Value::as_u64);
+    let took = took.map(|took| format!("{took} ms")).unwrap_or_default();
+    let told = [did(event), leads, took];
+    let told: Vec<String> = told.into_iter().filter(|told| !told.is_empty()).collect();
+    let name = format!("{number:>3}  {mark} {STRONG}{id}{STRONG:#}  {FAINT}{action}{FAINT:#}");
+    let one_line = format!("{id}  {action}  {}", told.join("  "));
+    if INDENT + one_line.width() <= width {
+        return vec![format!("{name}  {}", told.join("  "))];
+    }
+    let rest = indented(told.into_iter(), width);
+    std::iter::once(name).chain(rest).collect()
+}
+
+/// Lines below the head of a step.
+fn indented(lines: impl Iterator<Item = String>, width: usize) -> Vec<String> {
+    let room = width.saturating_sub(INDENT).max(INDENT);
+    let lines = lines.flat_map(|line| draw::wrap_words(&line, room));
+    lines.map(|line| format!("{:INDENT$}{line}", "")).collect()
 }
 
 fn list<'a>(event: &'a TraceEvent, key: &str) -> &'a [Value] {
@@ -70,13 +104,19 @@ fn number(event: &TraceEvent, key: &str) -> Option<u64> {
 fn did(event: &TraceEvent) -> String {
     let text = |key: &str| {
         let text = event.get(key).and_then(Value::as_str).unwrap_or_default();
-        draw::path(text, NAME_ROOM)
+        shortened(text)
     };
     let count = |key: &str| grouped_tokens(number(event, key).unwrap_or_default());
     let some = |key: &str, what: &str| amount(number(event, key).unwrap_or_default(), what);
     let why = event.get("why").and_then(Value::as_str).map(draw::plain);
     if let Some(why) = why {
         return why;
+    }
+    // What a step that failed would have told is not there.
+    if event.contains_key("error")
+        && event.get("action").and_then(Value::as_str) != Some("manage_context_budget")
+    {
+        return String::new();
     }
     match event
         .get("action")
@@ -138,6 +178,14 @@ fn did(event: &TraceEvent) -> String {
     }
 }
 
+/// A name or a text that leaves room for more in its line.
+fn shortened(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => draw::path(text, NAME_ROOM),
+    }
+}
+
 /// What became of each text.
 fn nodes(event: &TraceEvent) -> Vec<String> {
     let nodes = list(event, "nodes").iter();
@@ -145,10 +193,7 @@ fn nodes(event: &TraceEvent) -> Vec<String> {
         .map(|node| {
             let text = |key: &str| draw::plain(node[key].as_str().unwrap_or("–"));
             let tokens = |key: &str| grouped_tokens(node[key].as_u64().unwrap_or_default());
-            let name = draw::path(
-                node["path"].as_str().or(node["id"].as_str()).unwrap_or("–"),
-                NAME_ROOM,
-            );
+            let name = shortened(node["path"].as_str().or(node["id"].as_str()).unwrap_or("–"));
             let sizes = if node["compacted"] == true {
                 format!(
                     "{} → {} tokens",
@@ -199,10 +244,10 @@ fn found(event: &TraceEvent) -> Vec<String> {
     let found = list(event, "found").iter();
     found
         .map(|hit| {
-            let name = draw::path(hit["name"].as_str().unwrap_or_default(), NAME_ROOM);
+            let name = shortened(hit["name"].as_str().unwrap_or_default());
             format!(
                 "{name}  {}",
-                draw::path(hit["path"].as_str().unwrap_or_default(), NAME_ROOM)
+                shortened(hit["path"].as_str().unwrap_or_default())
             )
         })
         .collect()
@@ -212,7 +257,7 @@ fn skipped(event: &TraceEvent) -> Vec<String> {
     let skipped = list(event, "skipped").iter();
     skipped
         .map(|node| {
-            let path = draw::path(node["path"].as_str().unwrap_or_default(), NAME_ROOM);
+            let path = shortened(node["path"].as_str().unwrap_or_default());
             format!("{path}  too large for what is left")
         })
         .collect()
