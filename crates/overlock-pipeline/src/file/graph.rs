@@ -52,7 +52,7 @@ pub fn graph(pipeline: &Pipeline) -> String {
             let Some(to) = places.get(to) else { continue };
             match label {
                 Some(label) if !label.trim().is_empty() => {
-                    line(format!("s{place} -->|\"{}\"| s{to}", escaped(&label)))
+                    line(format!("s{place} -->|\"{}\"| s{to}", escaped(&label)));
                 }
                 _ => line(format!("s{place} --> s{to}")),
             }
