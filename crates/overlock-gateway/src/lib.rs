@@ -21,6 +21,7 @@ mod origin;
 mod path;
 mod routes;
 mod server;
+mod timer;
 mod upstream;
 
 // What came of it.

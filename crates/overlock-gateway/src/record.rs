@@ -206,27 +206,26 @@ enum Kept {
 }
 
 impl Recording {
-    /// Begins to keep a run in the way that is set; nothing if none is.
+    /// Begins to keep all of a run.
     pub(crate) async fn begin(
         recorder: &Arc<Recorder>,
-        record: Record,
         about: Arc<About>,
-    ) -> Result<Option<Self>, RecordError> {
+    ) -> Result<Self, RecordError> {
         let (id, began_at) = (recorder.new_id(), now());
-        let kept = match record {
-            Record::Off => return Ok(None),
-            Record::Metadata => Kept::Story { steps: Vec::new() },
-            Record::Full => {
-                let (run, own_id) = (Arc::clone(&about), id.clone());
-                let begin =
-                    move |writes: &mut dyn Writes| writes.begin(&run.begun(&own_id, began_at));
-                Kept::All {
-                    claim: recorder.write(begin).await?,
-                    key: None,
-                }
-            }
+        let (run, own_id) = (Arc::clone(&about), id.clone());
+        let begin = move |writes: &mut dyn Writes| writes.begin(&run.begun(&own_id, began_at));
+        let kept = Kept::All {
+            claim: recorder.write(begin).await?,
+            key: None,
         };
-        Ok(Some(Self::of(recorder, id, began_at, about, kept, 0)))
+        Ok(Self::of(recorder, id, began_at, about, kept, 0))
+    }
+
+    /// Begins to keep the story of a run.
+    pub(crate) fn story(recorder: &Arc<Recorder>, about: Arc<About>) -> Self {
+        let (id, began_at) = (recorder.new_id(), now());
+        let kept = Kept::Story { steps: Vec::new() };
+        Self::of(recorder, id, began_at, about, kept, 0)
     }
 
     /// Goes on to keep a run that has a key.
@@ -538,17 +537,15 @@ mod tests {
         })
     }
 
-    async fn recorded(record: Record) -> (Arc<Recorder>, Option<Recording>) {
+    fn recorder(record: Record) -> Arc<Recorder> {
         let store = overlock_store::in_memory().expect("a store");
-        let recorder = Arc::new(Recorder::start(store, record));
-        let recording = Recording::begin(&recorder, record, about()).await;
-        (recorder, recording.expect("it can be written"))
+        Arc::new(Recorder::start(store, record))
     }
 
     #[tokio::test]
     async fn a_story_is_written_in_the_end() {
-        let (recorder, recording) = recorded(Record::Metadata).await;
-        let recording = recording.expect("it is kept");
+        let recorder = recorder(Record::Metadata);
+        let recording = Recording::story(&recorder, about());
         recorder.settle().await;
         assert_eq!(recorder.store().latest(9).expect("a list").len(), 0);
         let usage = Some(Usage {
@@ -568,8 +565,11 @@ mod tests {
     #[tokio::test]
     async fn a_run_that_somebody_left_is_called_off() {
         for record in [Record::Metadata, Record::Full] {
-            let (recorder, recording) = recorded(record).await;
-            drop(recording);
+            let recorder = recorder(record);
+            match record {
+                Record::Full => drop(Recording::begin(&recorder, about()).await),
+                _ => drop(Recording::story(&recorder, about())),
+            }
             recorder.settle().await;
             let run = &recorder.store().latest(9).expect("a list")[0];
             let outcome = run.outcome.as_deref().expect("an end");
@@ -579,7 +579,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_is_worked_on_by_one_until_they_let_go() {
-        let (recorder, _) = recorded(Record::Off).await;
+        let recorder = recorder(Record::Off);
         let id = recorder.new_id();
         let work_on = async || recorder.work_on(&id).await.expect("a store");
         let live = work_on().await.expect("nobody works on it");
@@ -590,7 +590,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_for_a_writer_that_is_gone() {
-        let (recorder, _) = recorded(Record::Off).await;
+        let recorder = recorder(Record::Off);
         let write = recorder.write(|_| -> Result<(), StoreError> { panic!("a defect") });
         assert!(matches!(write.await, Err(RecordError::Closed)));
         let write = recorder.write(|_| Ok(()));
@@ -611,15 +611,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_kept_if_nothing_should_be() {
-        let (_, recording) = recorded(Record::Off).await;
-        assert!(recording.is_none());
-    }
-
-    #[tokio::test]
     async fn many_runs_at_once_have_names_of_their_own() {
-        let (recorder, _) = recorded(Record::Off).await;
-        let begun = (0..300).map(|_| Recording::begin(&recorder, Record::Full, about()));
+        let recorder = recorder(Record::Off);
+        let begun = (0..300).map(|_| Recording::begin(&recorder, about()));
         let begun = futures_util::future::join_all(begun).await;
         assert!(begun.iter().all(Result::is_ok));
         assert_eq!(recorder.store().latest(999).expect("a list").len(), 300);

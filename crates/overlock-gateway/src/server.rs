@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::{AbortHandle, Abortable};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::gateway::Gateway;
 use crate::routes::{self, Peer};
+use crate::timer::ConnectionTimer;
 use crate::trace::LAST_WORDS;
 
 /// A head is no longer than this.
@@ -124,7 +125,7 @@ impl Gateway {
             async move { Ok::<_, Infallible>(routes::answer(gateway, request, peer).await) }
         });
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
+            .timer(ConnectionTimer::default())
             .header_read_timeout(head_time)
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);

@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::client::legacy::ResponseFuture;
 use overlock_model::{BackendError, HttpsClient, Timeouts, below, https_client};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -134,22 +135,34 @@ impl Client {
 
     /// Sends a request to a path below a base address, such as `/chat/completions`. If there is a
     /// deadline, the answer has to be done by then.
-    pub(crate) async fn send(
-        &self,
+    pub(crate) fn send<'c>(
+        &'c self,
         method: Method,
         (base, path): (&str, &str),
         headers: HeaderMap,
         body: Body,
         deadline: Option<Instant>,
+    ) -> impl Future<Output = Result<Answer, ApiError>> + use<'c> {
+        let sent = self.place(base, path).map(|uri| {
+            let mut request = Request::new(body);
+            *request.method_mut() = method;
+            *request.uri_mut() = uri;
+            *request.headers_mut() = headers;
+            self.http.request(request)
+        });
+        // An `async fn` would take the space of what is sent.
+        async move { self.answer(sent?, deadline).await }
+    }
+
+    /// Waits for the answer to what was sent.
+    async fn answer(
+        &self,
+        sent: ResponseFuture,
+        deadline: Option<Instant>,
     ) -> Result<Answer, ApiError> {
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.uri_mut() = self.place(base, path)?;
-        *request.headers_mut() = headers;
         let wait = self.timeouts.first_byte;
         let patience = Instant::now() + wait;
         let until = deadline.map_or(patience, |deadline| deadline.min(patience));
-        let sent = self.http.request(request);
         let response: Response<Incoming> = match timeout_at(until, sent).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {

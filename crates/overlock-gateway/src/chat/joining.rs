@@ -256,14 +256,14 @@ impl Joiner<'_> {
     fn plan(&self) -> PlanOptions {
         PlanOptions {
             // Who sets no limit wants none but the model's own.
-            grow: self.wish.request.requested().is_none(),
+            grow: self.wish.requested.is_none(),
             ..self.wish.known.plan.clone()
         }
     }
 
     /// What the client asked, as far as it holds for one more piece of one answer.
     fn request(&self, cut: Cut<'_>) -> Result<ChatRequest, ApiError> {
-        let mut request = self.wish.request.clone().into_value();
+        let mut request = self.wish.request()?.into_value();
         let Some(members) = request.as_object_mut() else {
             return Err(ApiError::invalid("the request is no object"));
         };

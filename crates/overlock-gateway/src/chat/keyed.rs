@@ -17,6 +17,7 @@ use super::joining::Joined;
 use super::taken::Taken;
 use super::{Ended, Job};
 use crate::api::RecordedStep;
+use crate::body::text_of;
 use crate::error::ApiError;
 use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
 use crate::record::{Earlier, RecordError, Recording, now, plain};
@@ -101,7 +102,8 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 }
 
 /// Begins a run under a key, or finds the one that was.
-pub(crate) async fn begin(job: &Job, key: String, text: &str) -> Result<Keyed, ApiError> {
+pub(crate) async fn begin(job: &Job, key: String) -> Result<Keyed, ApiError> {
+    let text = text_of(&job.wish.text)?;
     let records = job.gateway.settings.record != Record::Off;
     let Some(recorder) = job.gateway.recorder.as_ref().filter(|_| records) else {
         return Err(ApiError::invalid(

@@ -18,6 +18,7 @@ mod whole;
 mod wish;
 
 use std::borrow::Cow;
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,7 +33,6 @@ use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::api::{CallBudget, Conditions};
-use crate::aside;
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -60,6 +60,12 @@ pub(crate) struct Job {
     pub(crate) shown: Option<HeaderMap>,
     /// How the window of the request was divided.
     pub(crate) budget: CallBudget,
+    /// How many messages were left out.
+    dropped: usize,
+    /// The request as it goes to the upstream, until it does.
+    body: Bytes,
+    /// What it is known by if it is asked again.
+    key: Option<String>,
     pub(crate) recording: Option<Recording>,
     /// When all calls for it have to be done.
     pub(crate) deadline: Instant,
@@ -97,97 +103,87 @@ impl Ended {
     }
 }
 
+/// What a client asked, before it is read.
+pub(crate) struct Asked {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) account: Arc<Account>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Option<String>,
+}
+
+impl Asked {
+    /// Reads what was asked, and makes it fit.
+    pub(crate) fn read(self, text: Bytes) -> Result<Box<Job>, ApiError> {
+        let (wish, request) = Wish::read(&self.gateway, &self.headers, text)?;
+        let fitted = wish.fit(request);
+        let upstream = &self.gateway.settings.upstream;
+        self.account
+            .asked(&wish.model, wish.requested, upstream.base.as_deref());
+        let key = keyed::key_of(&self.headers)?;
+        let fitted = fitted?;
+        let (base, shown) = if wish.model == demo::MODEL {
+            (String::new(), None)
+        } else {
+            (upstream.address()?.to_owned(), Some(self.headers))
+        };
+        // Boxed, as it goes from hand to hand.
+        Ok(Box::new(Job {
+            deadline: Instant::now() + self.gateway.settings.limits.run_time,
+            gateway: self.gateway,
+            account: self.account,
+            wish,
+            base,
+            query: self.query,
+            shown,
+            budget: CallBudget::from(&fitted.plan),
+            dropped: fitted.plan.dropped_messages.len(),
+            body: fitted.body,
+            key,
+            recording: None,
+        }))
+    }
+}
+
 /// Answers a chat request.
-pub(crate) async fn answer(
-    gateway: Arc<Gateway>,
-    account: Arc<Account>,
-    headers: HeaderMap,
-    query: Option<String>,
-    text: Bytes,
-) -> Result<Reply, ApiError> {
-    let reader = Arc::clone(&gateway);
-    let read = move |text: Bytes| {
-        let wish = Wish::read(&reader, &headers, text_of(&text)?)?;
-        let fitted = wish.fit(&text);
-        Ok((headers, text, wish, fitted))
-    };
-    let (headers, text, wish, fitted) = aside::with_text(text, read).await??;
-    let upstream = gateway.settings.upstream.base.as_deref();
-    account.asked(&wish.model, wish.request.requested(), upstream);
-    let key = keyed::key_of(&headers)?;
-    let fitted = fitted?;
-    let (base, shown) = if wish.model == demo::MODEL {
-        // Boxed, or every request would carry the space for what few ask.
-        (Box::pin(gateway.demo.base()).await?, None)
-    } else {
-        let base = gateway.settings.upstream.address()?;
-        (base.to_owned(), Some(headers))
-    };
-    let dropped = fitted.plan.dropped_messages.len();
-    let deadline = Instant::now() + gateway.settings.limits.run_time;
-    // Boxed, as it goes from hand to hand.
-    let mut job = Box::new(Job {
-        gateway,
-        account,
-        wish,
-        base,
-        query,
-        shown,
-        budget: CallBudget::from(&fitted.plan),
-        recording: None,
-        deadline,
-    });
-    let mut first = None;
-    match key {
-        None => job.recording = job.recorded(&text).await,
-        // Boxed, or every request would carry the space for what few have.
-        Some(key) => match Box::pin(keyed::begin(&job, key, text_of(&text)?)).await? {
-            Keyed::New(recording) => job.recording = Some(recording),
-            Keyed::Answered(id, answered) => {
-                let replied = job.replayed(answered);
-                return Ok(with_dropped(of_run(replied, Some(&id)), dropped));
-            }
-            Keyed::Unfinished(answered, recording) => {
-                job.recording = Some(recording);
-                first = Some(answered);
-            }
-        },
+///
+/// What few requests need is boxed here and below, or every request would carry the space for it.
+pub(crate) async fn answer(mut job: Box<Job>) -> Result<Reply, ApiError> {
+    if job.shown.is_none() {
+        job.base = Box::pin(job.gateway.demo.base()).await?;
     }
-    let id = job.recording.as_ref().map(|recording| recording.id.clone());
-    let replied = match first {
-        Some(first) => Box::pin(job.resumed(first)).await,
-        None => match job.asked(fitted.body).await {
-            Ok(answer) if answer.status.is_success() => job.answered(answer).await,
-            // Boxed, or every request would carry the space for what goes wrong with few.
-            Ok(refused) => Box::pin(job.refused(refused)).await,
-            Err(error) => {
-                Box::pin(job.failed()).await;
-                Err(error)
-            }
-        },
+    if let Some(key) = job.key.take() {
+        return Box::pin(job.keyed(key)).await;
+    }
+    job.recording = match job.gateway.settings.record {
+        Record::Off => None,
+        Record::Metadata => job.story(),
+        Record::Full => Box::pin(job.recorded()).await,
     };
-    Ok(with_dropped(of_run(replied, id.as_ref()), dropped))
+    Ok(job.first().await)
 }
 
-/// A reply that says how many messages were left out, if any were.
-fn with_dropped(mut reply: Reply, dropped: usize) -> Reply {
-    const DROPPED: HeaderName = HeaderName::from_static("x-overlock-dropped-messages");
-    if dropped > 0 {
+/// What a reply says besides the answer, whatever came of it.
+struct Told {
+    /// The run, by which it is found again.
+    id: Option<RunId>,
+    /// How many messages were left out.
+    dropped: usize,
+}
+
+impl Told {
+    fn with(self, replied: Result<Reply, ApiError>) -> Reply {
+        static DROPPED: HeaderName = HeaderName::from_static("x-overlock-dropped-messages");
+        let mut reply = replied.unwrap_or_else(ApiError::into_reply);
+        let headers = reply.headers_mut();
+        if let Some(id) = self.id {
+            let id = HeaderValue::from_str(id.as_str());
+            headers.insert(&RUN, id.expect("a name of a run is letters and digits"));
+        }
+        if self.dropped > 0 {
+            headers.insert(&DROPPED, HeaderValue::from(self.dropped));
+        }
         reply
-            .headers_mut()
-            .insert(DROPPED, HeaderValue::from(dropped));
     }
-    reply
-}
-
-/// A reply that says how its run is found again, whatever came of it.
-fn of_run(replied: Result<Reply, ApiError>, id: Option<&RunId>) -> Reply {
-    let mut reply = replied.unwrap_or_else(ApiError::into_reply);
-    if let Some(id) = id {
-        let id = HeaderValue::from_str(id.as_str()).expect("a name of a run is letters and digits");
-        reply.headers_mut().insert(&RUN, id);
-    }
-    reply
 }
 
 /// The headers of a call to the upstream for a client that showed these, or to the demonstration.
@@ -201,8 +197,52 @@ fn headers_of(gateway: &Gateway, shown: Option<&HeaderMap>) -> HeaderMap {
 }
 
 impl Job {
+    /// The reply to a request that is asked for the first time.
+    async fn first(mut self: Box<Self>) -> Reply {
+        let told = self.told();
+        let replied = match self.asked().await {
+            Ok(answer) if answer.status.is_success() => self.answered(answer).await,
+            Ok(refused) => Box::pin(self.refused(refused)).await,
+            Err(error) => {
+                Box::pin(self.failed()).await;
+                Err(error)
+            }
+        };
+        told.with(replied)
+    }
+
+    /// The reply to a request with a key.
+    async fn keyed(mut self: Box<Self>, key: String) -> Result<Reply, ApiError> {
+        match keyed::begin(&self, key).await? {
+            Keyed::New(recording) => {
+                self.recording = Some(recording);
+                Ok(self.first().await)
+            }
+            Keyed::Answered(id, answered) => {
+                let told = Told {
+                    id: Some(id),
+                    ..self.told()
+                };
+                Ok(told.with(self.replayed(answered)))
+            }
+            Keyed::Unfinished(first, recording) => {
+                self.recording = Some(recording);
+                let told = self.told();
+                Ok(told.with(self.resumed(first).await))
+            }
+        }
+    }
+
+    fn told(&self) -> Told {
+        let recording = self.recording.as_ref();
+        Told {
+            id: recording.map(|recording| recording.id.clone()),
+            dropped: self.dropped,
+        }
+    }
+
     /// Asks the upstream.
-    async fn asked(&mut self, body: Bytes) -> Result<Answer, ApiError> {
+    async fn asked(&mut self) -> Result<Box<Answer>, ApiError> {
         let path = match &self.query {
             Some(query) => Cow::Owned(format!("{CHAT_PATH}?{query}")),
             None => Cow::Borrowed(CHAT_PATH),
@@ -213,12 +253,12 @@ impl Job {
             recording.asking(None, &self.budget);
         }
         self.account.place_in_trace(&mut headers);
+        let body = whole_body(mem::take(&mut self.body));
         let client = &self.gateway.client;
-        let body = whole_body(body);
         let place = (self.base.as_str(), path.as_ref());
-        let asked = client
-            .send(Method::POST, place, headers, body, Some(self.deadline))
-            .await;
+        let sent = client.send(Method::POST, place, headers, body, Some(self.deadline));
+        drop(path);
+        let asked = sent.await.map(Box::new);
         match &asked {
             Ok(answer) if answer.status.is_success() => {}
             Ok(answer) => self
@@ -230,9 +270,9 @@ impl Job {
     }
 
     /// The reply that the upstream's answer becomes.
-    async fn answered(mut self: Box<Self>, answer: Answer) -> Result<Reply, ApiError> {
+    async fn answered(mut self: Box<Self>, answer: Box<Answer>) -> Result<Reply, ApiError> {
         match (self.wish.streams, answer.is_event_stream()) {
-            (true, true) => Ok(stream::reply(*self, answer)),
+            (true, true) => Ok(stream::reply(*self, *answer)),
             (false, true) => {
                 Box::pin(self.failed()).await;
                 Err(ApiError::upstream(
@@ -251,9 +291,9 @@ impl Job {
     }
 
     /// The reply to a request that the upstream refuses.
-    async fn refused(&mut self, answer: Answer) -> Result<Reply, ApiError> {
+    async fn refused(&mut self, answer: Box<Answer>) -> Result<Reply, ApiError> {
         self.failed().await;
-        refusal(&self.gateway.client, answer).await
+        refusal(&self.gateway.client, *answer).await
     }
 
     /// The reply to a request that was answered before.
@@ -302,27 +342,24 @@ impl Job {
         }
     }
 
-    /// A recording in the way that is set. An answer does not depend on whether it can be kept.
-    async fn recorded(&self, text: &[u8]) -> Option<Recording> {
+    /// A recording of all there is. An answer does not depend on whether it can be kept.
+    async fn recorded(&self) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
-        let record = self.gateway.settings.record;
-        if record == Record::Off {
-            return None;
-        }
-        let about = match record {
-            Record::Metadata => self.story(),
-            _ => Arc::new(self.about(text_of(text).ok()?, false)),
-        };
-        Recording::begin(recorder, record, about).await.ok()?
+        let about = self.about(text_of(&self.wish.text).ok()?, false);
+        Recording::begin(recorder, Arc::new(about)).await.ok()
     }
 
-    /// What is kept of a request without its text, which is the same for most requests to a model.
-    fn story(&self) -> Arc<About> {
+    /// A recording without the text. What that is about is the same for most requests to a model.
+    fn story(&self) -> Option<Recording> {
+        let recorder = self.gateway.recorder.as_ref()?;
         let about = || Arc::new(self.about("", false));
-        if self.wish.max_total_tokens != self.gateway.settings.max_total_tokens {
-            return about();
-        }
-        Arc::clone(self.wish.known.story.get_or_init(about))
+        let is_common = self.wish.max_total_tokens == self.gateway.settings.max_total_tokens;
+        let about = if is_common {
+            Arc::clone(self.wish.known.story.get_or_init(about))
+        } else {
+            about()
+        };
+        Some(Recording::story(recorder, about))
     }
 
     /// What the calls for the rest of an answer need to know.
@@ -490,9 +527,18 @@ mod tests {
     fn an_answer_that_is_waited_for_takes_little_memory() {
         let settings = Settings::new(Upstream::none());
         let gateway = Arc::new(Gateway::new(settings, None).expect("a gateway"));
-        let account = Arc::new(Account::default());
-        let answer = answer(gateway, account, HeaderMap::new(), None, Bytes::new());
-        let size = size_of_val(&answer);
-        assert!(size <= 8 << 10, "it takes {size} bytes");
+        let asked = Asked {
+            gateway,
+            account: Arc::new(Account::default()),
+            headers: HeaderMap::new(),
+            query: None,
+        };
+        let message = json!({ "role": "user", "content": "Hello" });
+        let request = json!({ "model": demo::MODEL, "messages": [message] }).to_string();
+        let job = asked.read(request.into());
+        let size = size_of_val(&answer(
+            job.unwrap_or_else(|error| panic!("{}", error.message)),
+        ));
+        assert!(size <= 1 << 10, "it takes {size} bytes");
     }
 }

@@ -66,7 +66,7 @@ impl WholeAnswer {
 }
 
 /// Reads what the upstream says and continues what is cut.
-pub(crate) async fn read(job: &mut Job, mut answer: Answer) -> Result<WholeAnswer, ApiError> {
+pub(crate) async fn read(job: &mut Job, mut answer: Box<Answer>) -> Result<WholeAnswer, ApiError> {
     let most = job.gateway.settings.limits.answer_bytes;
     let bytes = match answer.read_whole(most).await {
         Ok(bytes) => bytes,

@@ -10,13 +10,16 @@ use overlock_budget::{
 };
 use serde_json::{Value, json};
 
+use crate::body::text_of;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::known::KnownModel;
 
 /// A chat request with all that was said around it.
 pub(crate) struct Wish {
-    pub(crate) request: ChatRequest,
+    /// The request as it came. What it says is read again where that is needed: it takes several
+    /// times the space of its text, for as long as the upstream takes to answer.
+    pub(crate) text: Bytes,
     pub(crate) model: String,
     pub(crate) known: Arc<KnownModel>,
     pub(crate) streams: bool,
@@ -27,6 +30,8 @@ pub(crate) struct Wish {
     /// What the document is held to.
     pub(crate) schema: Option<Value>,
     pub(crate) continues: Continues,
+    /// How long the answer may be, if that is said.
+    pub(crate) requested: Option<u64>,
     /// What all answers may have together.
     pub(crate) max_total_tokens: u64,
 }
@@ -54,10 +59,10 @@ impl Wish {
     pub(crate) fn read(
         gateway: &Gateway,
         headers: &HeaderMap,
-        body: &str,
-    ) -> Result<Self, ApiError> {
+        text: Bytes,
+    ) -> Result<(Self, ChatRequest), ApiError> {
         let settings = &gateway.settings;
-        let request = ChatRequest::from_json(body).map_err(|error| malformed(&error))?;
+        let request = read(&text)?;
         let members = request.members();
         let Some(model) = request.model().map(str::to_owned) else {
             return Err(ApiError::invalid("`model` is missing: it must be a string")
@@ -84,7 +89,8 @@ impl Wish {
             .and_then(|format| format.get("json_schema")?.get("schema"))
             .filter(|_| kind == Some("json_schema"))
             .cloned();
-        Ok(Self {
+        let wish = Self {
+            text,
             known: gateway.known.get(settings, &model),
             model,
             streams,
@@ -92,34 +98,40 @@ impl Wish {
             is_json: matches!(kind, Some("json_object" | "json_schema")),
             schema,
             continues: continues(headers)?,
+            requested: request.requested(),
             max_total_tokens: max_total_tokens(headers, settings.max_total_tokens)?,
-            request,
-        })
+        };
+        Ok((wish, request))
+    }
+
+    /// The request once more.
+    pub(crate) fn request(&self) -> Result<ChatRequest, ApiError> {
+        read(&self.text)
     }
 
     /// Makes the request fit the window of its model.
-    pub(crate) fn fit(&self, text: &Bytes) -> Result<Fitted, ApiError> {
+    pub(crate) fn fit(&self, request: ChatRequest) -> Result<Fitted, ApiError> {
         let KnownModel {
             plan: options,
             counter,
             ..
         } = &*self.known;
-        let plan = plan(&self.request, &Extras::default(), counter, options)
+        let plan = plan(&request, &Extras::default(), counter, options)
             .map_err(|error| does_not_fit(options, &error))?;
-        let body = self.body(&plan, text);
+        let body = self.body(&plan, request);
         Ok(Fitted { plan, body })
     }
 
     /// The request as it goes to the upstream: as it came, where nothing has to change.
-    fn body(&self, plan: &Plan, text: &Bytes) -> Bytes {
-        let asked = self.request.requested();
+    fn body(&self, plan: &Plan, request: ChatRequest) -> Bytes {
+        let asked = self.requested;
         let is_shorter = asked.is_some_and(|asked| asked != plan.adjusted_max_tokens);
         let adds_usage = self.streams && !self.wants_usage;
         if !is_shorter && plan.dropped_messages.is_empty() && !adds_usage {
-            return text.clone();
+            return self.text.clone();
         }
-        let Value::Object(mut members) = plan.rewrite(self.request.clone()) else {
-            return text.clone();
+        let Value::Object(mut members) = plan.rewrite(request) else {
+            return self.text.clone();
         };
         if asked.is_none() {
             // Who sets no limit wants none but the model's own.
@@ -136,6 +148,10 @@ impl Wish {
         }
         Value::Object(members).to_string().into()
     }
+}
+
+fn read(text: &[u8]) -> Result<ChatRequest, ApiError> {
+    ChatRequest::from_json(text_of(text)?).map_err(|error| malformed(&error))
 }
 
 /// What a request is told that does not fit, in the words that clients know.

@@ -61,7 +61,7 @@ async fn of_text(
     answer: impl FnOnce(&str) -> Result<Reply, Refusal> + Send + 'static,
 ) -> Handled {
     let text = read_text(call.request.into_body(), &call.gateway.settings.limits).await?;
-    let answered = aside::with_text(text, move |text| answer(&text)).await?;
+    let answered = aside::with_text(text.len(), move || answer(&text)).await?;
     Ok(answered.unwrap_or_else(|refusal| {
         let refusal = refusal.of_a_request();
         let status = if refusal.is_no_json() {

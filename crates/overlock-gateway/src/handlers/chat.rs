@@ -1,13 +1,11 @@
 //! `POST /v1/chat/completions`: a request that fits, and an answer that is whole.
 
-use hyper::body::Incoming;
-use hyper::{HeaderMap, Request};
-
+use crate::aside;
 use crate::body::read_bytes;
-use crate::chat;
+use crate::chat::{self, Asked};
 use crate::routes::{Call, Handled};
 
-pub(crate) async fn answer(call: Call) -> Handled {
+pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
     // Taken apart first, so that no more is held while it waits than is needed.
     let Call {
         gateway,
@@ -16,12 +14,17 @@ pub(crate) async fn answer(call: Call) -> Handled {
         ..
     } = call;
     let query = request.uri().query().map(str::to_owned);
-    let (headers, body) = parts(request);
-    let text = read_bytes(body, &gateway.settings.limits).await?;
-    chat::answer(gateway, account, headers, query, text).await
-}
-
-fn parts(request: Request<Incoming>) -> (HeaderMap, Incoming) {
     let (head, body) = request.into_parts();
-    (head.headers, body)
+    let headers = head.headers;
+    async move {
+        let text = read_bytes(body, &gateway.settings.limits).await?;
+        let asked = Asked {
+            gateway,
+            account,
+            headers,
+            query,
+        };
+        let job = aside::with_text(text.len(), move || asked.read(text)).await??;
+        chat::answer(job).await
+    }
 }

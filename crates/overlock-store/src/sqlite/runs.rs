@@ -10,11 +10,13 @@ use crate::runs::{Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, 
 
 impl Runs for Sqlite {
     fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError> {
-        let mut connection = self.connection();
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut writes = InTransaction { transaction };
-        work(&mut writes);
-        writes.transaction.commit()?;
+        let connection = self.connection();
+        let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
+        work(&mut InTransaction {
+            connection: &connection,
+            telling: None,
+        });
+        transaction.commit()?;
         Ok(())
     }
 
@@ -45,7 +47,16 @@ impl Runs for Sqlite {
 
 /// Writes that are one transaction.
 struct InTransaction<'a> {
-    transaction: Transaction<'a>,
+    connection: &'a Connection,
+    /// Tells of runs that are over, one after the other.
+    telling: Option<Telling<'a>>,
+}
+
+/// A statement that is told only what differs from the run before: most are about the same.
+struct Telling<'a> {
+    statement: CachedStatement<'a>,
+    /// What it was told last, by place.
+    told: [String; TELLING.len()],
 }
 
 impl Writes for InTransaction<'_> {
@@ -102,7 +113,7 @@ impl Writes for InTransaction<'_> {
             .prepared("UPDATE runs SET claim = claim + 1 WHERE id = ?1 RETURNING claim")?
             .query_row([id.as_str()], |row| row.get(0))
             .optional()?;
-        let (Some(number), Some(run)) = (number, run(&self.transaction, id)?) else {
+        let (Some(number), Some(run)) = (number, run(self.connection, id)?) else {
             return Ok(None);
         };
         let id = id.clone();
@@ -120,7 +131,7 @@ impl Writes for InTransaction<'_> {
         if added == 1 {
             return Ok(());
         }
-        check(&self.transaction, claim)?;
+        check(self.connection, claim)?;
         Err(StoreError::OutOfOrder {
             id: claim.id.clone(),
             number: step,
@@ -139,25 +150,24 @@ impl Writes for InTransaction<'_> {
         if ended == 1 {
             return Ok(());
         }
-        check(&self.transaction, claim)
+        check(self.connection, claim)
     }
 
     fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
         let begun = &run.begun;
-        let told = self.prepared(
-            "INSERT INTO runs (id, began_at, model, request, options, conditions, ended_at, outcome) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![
-            begun.id.as_str(),
-            number(begun.at),
+        let mut telling = match self.telling.take() {
+            Some(telling) => telling,
+            None => Telling::new(self.connection)?,
+        };
+        let texts = [
             begun.model,
             begun.request,
             begun.options,
             begun.conditions,
-            number(run.at),
-            run.outcome
-        ])?;
+            run.outcome,
+        ];
+        let told = telling.tell(begun.id, number(begun.at), number(run.at), texts)?;
+        self.telling = Some(telling);
         if told == 0 {
             let id = begun.id.clone();
             return Err(StoreError::Taken { id });
@@ -176,14 +186,53 @@ impl Writes for InTransaction<'_> {
         if kept == 1 {
             return Ok(());
         }
-        check(&self.transaction, claim)
+        check(self.connection, claim)
     }
 }
 
 impl InTransaction<'_> {
     /// A statement that is read by the database once, and made again and again.
     fn prepared(&self, statement: &str) -> Result<CachedStatement<'_>, StoreError> {
-        Ok(self.transaction.prepare_cached(statement)?)
+        Ok(self.connection.prepare_cached(statement)?)
+    }
+}
+
+/// Where the texts of a run that is over are in the statement that tells of it.
+const TELLING: [usize; 5] = [4, 5, 6, 7, 8];
+
+impl<'a> Telling<'a> {
+    fn new(connection: &'a Connection) -> rusqlite::Result<Self> {
+        let mut statement = connection.prepare_cached(
+            "INSERT INTO runs (id, began_at, ended_at, model, request, options, conditions, outcome) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+        )?;
+        for place in TELLING {
+            statement.raw_bind_parameter(place, "")?;
+        }
+        Ok(Self {
+            statement,
+            told: Default::default(),
+        })
+    }
+
+    /// How many runs were added, which is none if there is one of this name.
+    fn tell(
+        &mut self,
+        id: &RunId,
+        began_at: i64,
+        ended_at: i64,
+        texts: [&str; TELLING.len()],
+    ) -> rusqlite::Result<usize> {
+        self.statement.raw_bind_parameter(1, id.as_str())?;
+        self.statement.raw_bind_parameter(2, began_at)?;
+        self.statement.raw_bind_parameter(3, ended_at)?;
+        for ((place, told), text) in TELLING.into_iter().zip(&mut self.told).zip(texts) {
+            if told != text {
+                self.statement.raw_bind_parameter(place, text)?;
+                text.clone_into(told);
+            }
+        }
+        self.statement.raw_execute()
     }
 }
 

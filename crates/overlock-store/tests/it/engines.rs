@@ -170,6 +170,7 @@ macro_rules! laws_hold_for {
                 lists_the_latest_first
                 many_begin_at_once
                 a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded
+                runs_that_are_told_together_keep_what_is_their_own
                 a_key_begins_one_run
                 keys_have_any_length
                 what_is_written_together_is_there_together_and_one_failure_spoils_no_other

@@ -187,6 +187,55 @@ pub(crate) fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(fre
     assert_eq!(read, recorded);
 }
 
+pub(crate) fn runs_that_are_told_together_keep_what_is_their_own(fresh: &Fresh) {
+    let store = fresh.again();
+    // Each text is another one at times of its own; every third run has the name of the one before.
+    let texts = |number: u32| [1, 2, 3, 4, 5].map(|every| (number / every % 3).to_string());
+    let ids = [0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11].map(|at| RunId::new(at, 0));
+    let told = store.together(|writes| {
+        let mut told = Vec::new();
+        for (number, id) in (0..).zip(&ids) {
+            let [model, request, options, conditions, outcome] = texts(number);
+            let run = EndedRun {
+                begun: NewRun {
+                    id,
+                    at: number.into(),
+                    model: &model,
+                    request: &request,
+                    options: &options,
+                    conditions: &conditions,
+                },
+                steps: &[],
+                at: u64::from(number) + 1,
+                outcome: &outcome,
+            };
+            told.push(writes.tell(&run).is_ok());
+        }
+        told
+    });
+    let told = told.expect("they can be told");
+    for (number, id) in (0..).zip(&ids) {
+        let is_first = ids.iter().position(|it| it == id) == Some(number);
+        assert_eq!(told[number], is_first, "run {number}");
+        if !is_first {
+            continue;
+        }
+        let run = read(&*store, id);
+        let number = u32::try_from(number).expect("a few runs");
+        let outcome = run.summary.outcome.expect("an end");
+        let kept = [
+            run.summary.model,
+            run.request,
+            run.options,
+            run.conditions,
+            outcome,
+        ];
+        assert_eq!(kept, texts(number), "run {number}");
+        assert_eq!(run.summary.began_at, u64::from(number));
+        assert_eq!(run.summary.ended_at, Some(u64::from(number) + 1));
+    }
+}
+
 pub(crate) fn a_key_begins_one_run(fresh: &Fresh) {
     let store = fresh.again();
     let begin_once = |at, key, digest| begin_once(&*store, at, key, digest);
