@@ -13,6 +13,7 @@ mod load;
 mod models;
 mod packages;
 mod postgres;
+mod python;
 mod shell;
 mod steps;
 mod test;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
 use crate::steps::{self, Step};
-use crate::{clients, count, described, documents, fuzz, judges, load, postgres, tools};
+use crate::{clients, count, described, documents, fuzz, judges, load, postgres, python, tools};
 
 const STEPS: &[Step] = &[
     Step {
@@ -41,6 +41,11 @@ const STEPS: &[Step] = &[
         name: "api",
         title: "the gateway is what its description says",
         run: described::check,
+    },
+    Step {
+        name: "python",
+        title: "the Python package does what its documentation says",
+        run: python::check,
     },
     Step {
         name: "docs",
@@ -107,8 +112,10 @@ fn install() -> Result<String> {
     clients::install()?;
     described::install()?;
     postgres::install()?;
+    python::install()?;
     Ok(format!(
-        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis, PostgreSQL with pgvector"
+        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis, PostgreSQL with pgvector, \
+         maturin, mypy"
     ))
 }
 
