@@ -33,6 +33,8 @@ usage: cargo xtask <chore>
                    looks for inputs that break a law, N seconds a target (60)
   bench [--quick] [--data DIR] [--differences] [TABLE …]
                    measures the library beside its peers and prints the tables
+  bench python [--quick]
+                   the same for the Python package
   models           draws the table of models again from the packages it comes from
 ";
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::packages;
 use crate::shell::{self, program, root, target};
+use crate::{judges, packages};
 
 /// The clients are those that the package has adapters for, and whose messages it reads.
 const PACKAGES: &[&str] = &[
@@ -68,9 +68,33 @@ pub(crate) fn check() -> Result<String> {
     ))
 }
 
+/// Those that are measured beside the package.
+const PEERS: &[&str] = &[
+    "maturin==1.16.0",
+    "jiter==0.19.0",
+    "json_repair==0.64.2",
+    "langchain-core==1.7.2",
+    "partial-json-parser==0.2.1.1.post7",
+    "pydantic_core==2.50.4",
+    "tiktoken==0.14.0",
+];
+
+/// Measures the package as users get it beside its peers.
+pub(crate) fn bench(arguments: &[String]) -> Result<()> {
+    let folder = target("python-bench");
+    fs::create_dir_all(&folder)?;
+    let python = packages::python(&folder, PEERS, NEEDS)?;
+    build(&python, Profile::Release)?;
+    let mut command = program(&python.to_string_lossy());
+    command
+        .arg("bench/python/beside.py")
+        .arg(judges::vocabularies()?);
+    shell::run(command.args(arguments))
+}
+
 /// How the native part is compiled.
 #[derive(Clone, Copy)]
-pub(crate) enum Profile {
+enum Profile {
     /// As in all other tests.
     Dev,
     /// As users get it.
@@ -78,7 +102,7 @@ pub(crate) enum Profile {
 }
 
 /// Builds the wheel and installs it for the interpreter.
-pub(crate) fn build(python: &Path, profile: Profile) -> Result<()> {
+fn build(python: &Path, profile: Profile) -> Result<()> {
     let wheels = target("python-package/wheels");
     if wheels.exists() {
         fs::remove_dir_all(&wheels)?;

@@ -26,6 +26,7 @@ mod budget;
 mod code;
 mod continuation;
 mod json;
+mod pipeline;
 mod scanner;
 mod tokens;
 
@@ -41,6 +42,8 @@ mod _overlock {
     use crate::continuation::Continuation;
     #[pymodule_export]
     use crate::json::{close, contexts, cut, delivered, extract, loads, render, repair, stitch};
+    #[pymodule_export]
+    use crate::pipeline::Pipeline;
     #[pymodule_export]
     use crate::scanner::Scanner;
     #[pymodule_export]

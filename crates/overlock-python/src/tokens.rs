@@ -79,7 +79,8 @@ impl Counter {
         }
     }
 
-    fn built_in(name: &str) -> Option<Self> {
+    /// An encoding or a rule of thumb, by its name.
+    pub(crate) fn built_in(name: &str) -> Option<Self> {
         let tokens: Arc<dyn CountTokens> = if name == Approximate.name() {
             Arc::new(Approximate)
         } else {

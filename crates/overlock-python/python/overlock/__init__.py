@@ -13,6 +13,7 @@ from overlock._completion import (
     stream_complete,
 )
 from overlock._errors import (
+    BadPipeline,
     BadRequest,
     Incomplete,
     NoJson,
@@ -24,6 +25,7 @@ from overlock._errors import (
 from overlock._messages import fit_messages
 from overlock._overlock import (
     Continuation,
+    Pipeline,
     Scanner,
     adjusted_max_tokens,
     classify,
@@ -62,8 +64,10 @@ from overlock._results import (
     Negotiation,
     OffenceAt,
     Outcome,
+    PipelineRun,
     Plan,
     PlannedPart,
+    Problem,
     Repaired,
     Seam,
     Stitched,
@@ -72,6 +76,7 @@ from overlock._results import (
 
 __all__ = [
     "Ask",
+    "BadPipeline",
     "BadRequest",
     "Call",
     "Classification",
@@ -96,9 +101,12 @@ __all__ = [
     "OffenceAt",
     "Outcome",
     "OverlockError",
+    "Pipeline",
+    "PipelineRun",
     "Plan",
     "PlanError",
     "PlannedPart",
+    "Problem",
     "Repaired",
     "Reply",
     "Scanner",

@@ -57,6 +57,10 @@ class PlanError(OverlockError):
     """What must stay does not fit the window of the model."""
 
 
+class BadPipeline(OverlockError):
+    """A pipeline cannot be run; the message tells everything that is wrong with it."""
+
+
 class Incomplete(OverlockError):
     """A model's answer could not be made whole; ``code`` is the reason."""
 

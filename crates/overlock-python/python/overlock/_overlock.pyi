@@ -20,7 +20,9 @@ from overlock._results import (
     Negotiation,
     OffenceAt,
     Outcome,
+    PipelineRun,
     Plan,
+    Problem,
     Repaired,
     Stitched,
     TokenCount,
@@ -28,6 +30,7 @@ from overlock._results import (
 
 __all__ = [
     "Continuation",
+    "Pipeline",
     "Scanner",
     "adjusted_max_tokens",
     "classify",
@@ -253,3 +256,39 @@ class Continuation:
     def to_json(self) -> str: ...
     @staticmethod
     def from_json(text: str) -> Continuation: ...
+
+@final
+class Pipeline:
+    def __new__(
+        cls,
+        text: str,
+        *,
+        file: str = "pipeline.yaml",
+        settings: Mapping[str, Any] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        folder: _Path | None = None,
+    ) -> Pipeline: ...
+    @staticmethod
+    def check(
+        text: str,
+        *,
+        file: str = "pipeline.yaml",
+        settings: Mapping[str, Any] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        folder: _Path | None = None,
+    ) -> list[Problem]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def steps(self) -> list[str]: ...
+    def graph(self) -> str: ...
+    def run(
+        self,
+        call: Callable[[dict[str, Any]], Any],
+        question: str = "",
+        *,
+        store: str | None = None,
+        state: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        repository: str | None = None,
+    ) -> PipelineRun: ...

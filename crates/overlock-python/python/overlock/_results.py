@@ -310,3 +310,41 @@ class Outcome(NamedTuple):
     reason: str | None
     #: Where the document stops, if it does.
     cut: Cut | None
+
+
+class Problem(NamedTuple):
+    """Something that is wrong with a pipeline, or doubtful."""
+
+    #: ``error`` or ``warning``.
+    severity: str
+    #: The line, counted from 1; 0 if it is about a setting from outside.
+    line: int
+    column: int
+    message: str
+    #: What would be right.
+    help: str | None
+    #: All of it as a person reads it, with the line itself.
+    rendered: str
+
+    def __str__(self) -> str:
+        return self.rendered
+
+
+class PipelineRun(NamedTuple):
+    """A run of a pipeline that is over."""
+
+    #: The id under which it is recorded.
+    run: str
+    #: ``complete``, ``failed`` or ``cancelled``.
+    outcome: str
+    answer: str | None
+    #: The step that failed, why, and what would help.
+    step_id: str | None
+    error: str | None
+    hint: str | None
+    #: What the run knew at its end.
+    state: dict[str, Any]
+    #: What its steps told.
+    trace: list[dict[str, Any]]
+    #: What the callable raised last.
+    exception: BaseException | None
