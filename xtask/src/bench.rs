@@ -3,10 +3,17 @@
 use anyhow::Result;
 
 use crate::postgres::{self, Disk, Server};
+use crate::python;
 use crate::shell::{self, cargo};
 
-/// Passes all arguments on: the benchmark says itself what it understands.
+/// Passes all arguments on: the benchmark says itself what it understands. What is measured in
+/// Python is a script of its own, and only run if it is asked for.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "python"
+    {
+        return python::bench(rest);
+    }
     let mut command = cargo([
         "run",
         "--quiet",

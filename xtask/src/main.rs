@@ -14,6 +14,7 @@ mod models;
 mod packages;
 mod page;
 mod postgres;
+mod python;
 mod shell;
 mod steps;
 mod test;
@@ -33,6 +34,8 @@ usage: cargo xtask <chore>
                    looks for inputs that break a law, N seconds a target (60)
   bench [--quick] [--data DIR] [--differences] [TABLE …]
                    measures the library beside its peers and prints the tables
+  bench python [--quick]
+                   the same for the Python package
   models           draws the table of models again from the packages it comes from
 ";
 

@@ -4,7 +4,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
 use crate::steps::{self, Step};
-use crate::{clients, count, described, documents, fuzz, judges, load, page, postgres, tools};
+use crate::{
+    clients, count, described, documents, fuzz, judges, load, page, postgres, python, tools,
+};
 
 const STEPS: &[Step] = &[
     Step {
@@ -46,6 +48,11 @@ const STEPS: &[Step] = &[
         name: "page",
         title: "every view of the page works in a browser",
         run: page::check,
+    },
+    Step {
+        name: "python",
+        title: "the Python package does what its documentation says",
+        run: python::check,
     },
     Step {
         name: "docs",
@@ -113,8 +120,10 @@ fn install() -> Result<String> {
     described::install()?;
     page::install()?;
     postgres::install()?;
+    python::install()?;
     Ok(format!(
-        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis, Chromium, PostgreSQL with pgvector"
+        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis, Chromium, PostgreSQL with \
+         pgvector, maturin, mypy"
     ))
 }
 

@@ -13,8 +13,9 @@ pub const HELD_BACK: usize = 400;
 /// A line on progress is no longer than this.
 const LONGEST_LABEL: usize = 200;
 
-/// An answer to a call, as it arrives.
-pub(crate) struct ArrivingAnswer {
+/// An answer to a call, as it arrives: for whoever shows a document while it is written.
+#[derive(Debug)]
+pub struct ArrivingAnswer {
     kind: Kind,
     /// A first line that may be one on progress.
     label: Option<Label>,
@@ -23,6 +24,7 @@ pub(crate) struct ArrivingAnswer {
 }
 
 /// What arrives.
+#[derive(Debug)]
 enum Kind {
     Document(Box<Arriving>),
     /// A text that may begin with a repetition of the end of another.
@@ -36,6 +38,7 @@ enum Kind {
 }
 
 /// A first line that may still grow.
+#[derive(Debug)]
 struct Label {
     /// An answer that begins with this has no such line.
     overlap: String,
@@ -44,7 +47,7 @@ struct Label {
 
 impl ArrivingAnswer {
     /// The answer to what is asked, given the document so far.
-    pub(crate) fn new(base: Option<&Base<'_>>, ask: &Ask) -> Self {
+    pub fn new(base: Option<&Base<'_>>, ask: &Ask) -> Self {
         let kind = match (base, ask.way) {
             _ if ask.wants == Wants::Kpis => Kind::Unclear,
             (None, _) => Kind::Document(Box::new(Arriving::wrapped_document(HELD_BACK))),
@@ -82,7 +85,7 @@ impl ArrivingAnswer {
     }
 
     /// Takes the next piece and gives out what has become certain.
-    pub(crate) fn feed(&mut self, piece: &str) -> String {
+    pub fn feed(&mut self, piece: &str) -> String {
         let document = match &mut self.kind {
             Kind::Document(document) => document,
             Kind::Unclear => return String::new(),
@@ -115,12 +118,12 @@ impl ArrivingAnswer {
     }
 
     /// Whether nothing of what is to come can belong to the document.
-    pub(crate) fn is_spoilt(&self) -> bool {
+    pub fn is_spoilt(&self) -> bool {
         matches!(&self.kind, Kind::Document(document) if document.arrival() == Arrival::Spoilt)
     }
 
     /// The answer without what is certain not to belong to the document.
-    pub(crate) fn of_document(&self, mut answer: String) -> String {
+    pub fn of_document(&self, mut answer: String) -> String {
         if let (Kind::Document(document), None) = (&self.kind, &self.label) {
             let kept = document.of_document(&answer[self.start..]).to_owned();
             answer.truncate(self.start);

@@ -39,7 +39,7 @@ mod room;
 mod backend;
 pub mod testing;
 
-pub use arriving::HELD_BACK;
+pub use arriving::{ArrivingAnswer, HELD_BACK};
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Embeddings, Event, Events, Half, Halves, Http,
     HttpsClient, OpenAi, Phase, PrefillStyle, ReadEvent, RetryPolicy, Retrying, SseEvent,

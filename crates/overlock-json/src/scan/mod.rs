@@ -80,6 +80,10 @@ pub trait Visitor {
     fn text(&mut self, raw: &[u8]) {
         let _ = raw;
     }
+    /// A piece of a number, or of `true`, `false` or `null`, as written.
+    fn bare(&mut self, raw: &[u8]) {
+        let _ = raw;
+    }
     /// A value that is no container has ended.
     fn scalar(&mut self, kind: Scalar) {
         let _ = kind;
@@ -218,8 +222,9 @@ impl Scanner {
         matches!(self.state, State::String(_) | State::Key(_))
     }
 
-    /// What the text is in the middle of; nothing if it is complete or malformed.
-    pub(crate) fn place(&self) -> Option<Place> {
+    /// What the text is in the middle of; nothing if it is complete or malformed. Unlike
+    /// [`cut`](Self::cut) this costs nothing, however deep the document is.
+    pub fn place(&self) -> Option<Place> {
         Some(match self.state {
             State::Root => Place::Root,
             State::ArrayStart | State::ObjectStart => Place::ContainerStart,

@@ -90,18 +90,9 @@ impl<'a, V: Visitor> Reader<'a, V> {
             }
             b'{' => self.open(Container::Object),
             b'[' => self.open(Container::Array),
-            b'-' => {
-                self.at += 1;
-                self.number(Digits::Sign)
-            }
-            b'0' => {
-                self.at += 1;
-                self.number(Digits::Zero)
-            }
-            b'1'..=b'9' => {
-                self.at += 1;
-                self.number(Digits::Integer)
-            }
+            b'-' => self.begin_number(Digits::Sign),
+            b'0' => self.begin_number(Digits::Zero),
+            b'1'..=b'9' => self.begin_number(Digits::Integer),
             b't' => self.literal(Literal::True, 0),
             b'f' => self.literal(Literal::False, 0),
             b'n' => self.literal(Literal::Null, 0),
@@ -215,8 +206,34 @@ impl<'a, V: Visitor> Reader<'a, V> {
         }
     }
 
+    /// Reads a number of which the first byte says what it begins with.
     #[inline]
-    fn number(&mut self, mut digits: Digits) -> State {
+    fn begin_number(&mut self, digits: Digits) -> State {
+        let from = self.at;
+        self.at += 1;
+        self.number_from(from, digits)
+    }
+
+    #[inline]
+    fn number(&mut self, digits: Digits) -> State {
+        self.number_from(self.at, digits)
+    }
+
+    #[inline]
+    fn number_from(&mut self, from: usize, digits: Digits) -> State {
+        let state = self.digits(digits);
+        if self.at > from {
+            self.visitor.bare(&self.piece[from..self.at]);
+        }
+        match state {
+            State::AfterValue => self.scalar_ended(Scalar::Number),
+            other => other,
+        }
+    }
+
+    /// Reads digits; a number that has ended leaves the state after a value.
+    #[inline]
+    fn digits(&mut self, mut digits: Digits) -> State {
         while let Some(&byte) = self.piece.get(self.at) {
             if matches!(
                 digits,
@@ -228,7 +245,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
             }
             let Some(after) = digits.after(byte) else {
                 return if digits.is_whole() {
-                    self.scalar_ended(Scalar::Number)
+                    State::AfterValue
                 } else {
                     self.offend(OffenceKind::InvalidNumber)
                 };
@@ -248,6 +265,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
             .zip(piece)
             .take_while(|(want, have)| want == have)
             .count();
+        self.visitor.bare(&piece[..same]);
         self.at += same;
         if same == rest.len() {
             self.scalar_ended(literal.scalar())

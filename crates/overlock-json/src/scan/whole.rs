@@ -83,7 +83,9 @@ impl<V: Visitor> Reader<'_, V> {
                 at = found.end;
                 match found.kind {
                     ElementKind::Scalar(scalar) => {
-                        if scalar == Scalar::String && found.value + 2 < at {
+                        if scalar != Scalar::String {
+                            self.visitor.bare(&piece[found.value..at]);
+                        } else if found.value + 2 < at {
                             self.visitor.text(&piece[found.value + 1..at - 1]);
                         }
                         self.visitor.scalar(scalar);

@@ -1,6 +1,6 @@
 //! What is remembered does not depend on how the text was split.
 
-use overlock_json::{Place, Scanner};
+use overlock_json::{Container, Place, Scalar, Scanner, Visitor};
 use proptest::prelude::*;
 
 use crate::documents::documents;
@@ -155,5 +155,101 @@ proptest! {
             scanner.feed(tail);
             let _ = (scanner.cut(), scanner.closing(false), scanner.losses(true));
         }
+    }
+}
+
+/// Writes a document again from what a scanner tells of it, without white space.
+#[derive(Default)]
+struct Retold {
+    written: Vec<u8>,
+    text: Vec<u8>,
+    bare: Vec<u8>,
+}
+
+impl Retold {
+    fn value(&mut self, value: &[u8]) {
+        if !matches!(self.written.last(), None | Some(b'[' | b'{' | b':')) {
+            self.written.push(b',');
+        }
+        self.written.extend_from_slice(value);
+    }
+}
+
+impl Visitor for Retold {
+    fn open(&mut self, container: Container) {
+        self.value(match container {
+            Container::Object => b"{",
+            Container::Array => b"[",
+        });
+    }
+
+    fn close(&mut self, container: Container) {
+        self.written.push(match container {
+            Container::Object => b'}',
+            Container::Array => b']',
+        });
+    }
+
+    fn key(&mut self, raw: &[u8]) {
+        self.value(&[b"\"", raw, b"\":"].concat());
+    }
+
+    fn text(&mut self, raw: &[u8]) {
+        self.text.extend_from_slice(raw);
+    }
+
+    fn bare(&mut self, raw: &[u8]) {
+        self.bare.extend_from_slice(raw);
+    }
+
+    fn scalar(&mut self, kind: Scalar) {
+        let text = std::mem::take(&mut self.text);
+        let bare = std::mem::take(&mut self.bare);
+        if kind == Scalar::String {
+            assert!(bare.is_empty());
+            self.value(&[b"\"", &text[..], b"\""].concat());
+        } else {
+            assert!(text.is_empty());
+            self.value(&bare);
+        }
+    }
+}
+
+/// The document without the white space between its tokens.
+fn tight(text: &str) -> String {
+    let (mut in_string, mut is_escaped) = (false, false);
+    let keeps = |character: &char| {
+        let keeps = in_string || !character.is_ascii_whitespace();
+        in_string ^= *character == '"' && !is_escaped;
+        is_escaped = in_string && *character == '\\' && !is_escaped;
+        keeps
+    };
+    text.chars().filter(keeps).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_visitor_is_told_every_byte_that_matters_however_the_text_was_split(
+        document in documents(),
+        sizes in prop::collection::vec(1..9_usize, 1..9),
+    ) {
+        let text = document.text();
+        let mut retold = Retold::default();
+        let mut scanner = Scanner::new();
+        let mut rest = text.as_bytes();
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, after) = rest.split_at((*size).min(rest.len()));
+            scanner.feed_with(piece, &mut retold);
+            rest = after;
+        }
+        // A root number has no end but that of the text.
+        if !retold.bare.is_empty() {
+            retold.scalar(Scalar::Number);
+        }
+        let written = String::from_utf8(retold.written).expect("the text was UTF-8");
+        prop_assert_eq!(written, tight(&text));
     }
 }

@@ -1,0 +1,339 @@
+"""Whole documents from models that stop too early: asks, joins, asks for the rest.
+
+What is decided is decided by :class:`overlock.Continuation`; this only carries requests to a
+callable and answers back, once for ordinary callables and once for ``async`` ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Union
+
+from overlock._errors import Incomplete, OverlockError, PlanError
+from overlock._overlock import Continuation, Scanner, count_tokens
+from overlock._replies import Reply, pieces_of, reply_of
+from overlock._results import Ask, Cut
+
+Request = dict[str, Any]
+Prompt = Union[str, Sequence[Mapping[str, Any]], Mapping[str, Any]]
+
+
+class Completion(NamedTuple):
+    """What became of a request for a document."""
+
+    #: The document, or the valid part of it that there is; ``None`` if nothing was JSON.
+    value: Any
+    #: The same as text: valid JSON, byte for byte as the model wrote it where it is whole.
+    json: str | None
+    #: ``complete``, ``partial`` or ``failed``.
+    outcome: str
+    #: Why it is not whole: ``token-limit``, ``merge-failures``, ``model-error`` …
+    reason: str | None
+    #: Where the document stops, if it does.
+    cut: Cut | None
+    #: How often the model was asked.
+    iterations: int
+    #: How many tokens it wrote.
+    output_tokens: int
+    #: What became of each answer.
+    steps: list[dict[str, Any]]
+    #: The last answer, where none was JSON.
+    raw: str
+    #: What the callable raised, if that is what ended it.
+    error: Exception | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the document is whole."""
+        return self.outcome == "complete"
+
+    def whole(self) -> Any:
+        """The document if it is whole; else raises :class:`overlock.Incomplete`."""
+        if self.is_complete:
+            return self.value
+        where = f" at `{self.cut.path}`" if self.cut else ""
+        raise Incomplete(
+            f"the document is not whole{where}: {self.reason}",
+            code=self.reason or self.outcome,
+            path=self.cut.path if self.cut else None,
+            offset=self.cut.offset if self.cut else None,
+        ) from self.error
+
+
+def complete(
+    call: Callable[[Request], Any],
+    prompt: Prompt,
+    *,
+    model: str | None = None,
+    max_tokens: int | None = None,
+    system: str | None = None,
+    window: int | None = None,
+    trim: str = "oldest",
+    ways: Sequence[str] | None = None,
+    max_failures: int = 3,
+    max_iterations: int = 50,
+    max_output_tokens: int | None = None,
+    kpi: str | Sequence[Mapping[str, Any]] = "ask",
+    run: Continuation | None = None,
+) -> Completion:
+    """Asks for a JSON document until it is whole, whatever a model can write at once.
+
+    ``call`` is any callable that takes a request, a ``dict`` in the form of OpenAI's chat
+    completions, and gives back the text of the answer (or a :class:`overlock.Reply`, or what the
+    clients of OpenAI, Anthropic and LangChain give back). ``prompt`` is a text, a list of
+    messages, or a request.
+
+    >>> def model(request):
+    ...     asked = request["messages"][-1]["content"]
+    ...     if "[[overlap]]" not in asked:
+    ...         return '{"primes": [2, 3, 5, 7, 1'  # here the tokens ran out
+    ...     repeated = asked.split("[[overlap]]\\n")[-1].split("\\n[[/overlap]]")[0]
+    ...     return repeated + "1, 13]}"
+    >>> completion = complete(model, "The primes up to 13, as JSON.")
+    >>> completion.whole()
+    {'primes': [2, 3, 5, 7, 11, 13]}
+    >>> completion.iterations
+    2
+
+    A run that was stored with ``run.to_json()`` goes on if it is passed as ``run``.
+    """
+    drive = _Drive(call, prompt, **_options(locals()))
+    while (request := drive.next()) is not None:
+        try:
+            answer = call(request)
+        except Exception as error:
+            drive.fail(error)
+        else:
+            drive.take(reply_of(answer))
+    return drive.completion()
+
+
+async def acomplete(
+    call: Callable[[Request], Awaitable[Any]],
+    prompt: Prompt,
+    *,
+    model: str | None = None,
+    max_tokens: int | None = None,
+    system: str | None = None,
+    window: int | None = None,
+    trim: str = "oldest",
+    ways: Sequence[str] | None = None,
+    max_failures: int = 3,
+    max_iterations: int = 50,
+    max_output_tokens: int | None = None,
+    kpi: str | Sequence[Mapping[str, Any]] = "ask",
+    run: Continuation | None = None,
+) -> Completion:
+    """The same as :func:`overlock.complete` with an ``async`` callable.
+
+    >>> import asyncio
+    >>> async def model(request):
+    ...     return '{"answer": 42}'
+    >>> asyncio.run(acomplete(model, "What is it?")).value
+    {'answer': 42}
+    """
+    drive = _Drive(call, prompt, **_options(locals()))
+    while (request := drive.next()) is not None:
+        try:
+            answer = await call(request)
+        except Exception as error:
+            drive.fail(error)
+        else:
+            drive.take(reply_of(answer))
+    return drive.completion()
+
+
+def stream_complete(
+    call: Callable[[Request], Any],
+    prompt: Prompt,
+    *,
+    model: str | None = None,
+    max_tokens: int | None = None,
+    system: str | None = None,
+    window: int | None = None,
+    trim: str = "oldest",
+    ways: Sequence[str] | None = None,
+    max_failures: int = 3,
+    max_iterations: int = 50,
+    max_output_tokens: int | None = None,
+    kpi: str | Sequence[Mapping[str, Any]] = "ask",
+    run: Continuation | None = None,
+) -> CompletionStream:
+    """The same as :func:`overlock.complete`, with the document while it grows.
+
+    ``call`` gives back an iterable of pieces: text, or what the streams of OpenAI, Anthropic and
+    LangChain give. What comes out is one document across any number of calls; nothing that was
+    shown is ever taken back. It is the same object every time: copy it to keep it as it is.
+
+    >>> def model(request):
+    ...     yield '{"title": "Be'
+    ...     yield 'es", "legs": 6'
+    ...     yield '}'
+    >>> stream = stream_complete(model, "Bees, as JSON.")
+    >>> for value in stream:
+    ...     print(value)
+    {'title': 'Be'}
+    {'title': 'Bees'}
+    {'title': 'Bees', 'legs': 6}
+    >>> stream.completion.outcome
+    'complete'
+    """
+    return CompletionStream(call, _Drive(call, prompt, **_options(locals())))
+
+
+class CompletionStream(Iterator[Any]):
+    """A document as it grows; :attr:`completion` tells what became of it."""
+
+    #: What became of the request, once the stream has ended.
+    completion: Completion | None
+
+    def __init__(self, call: Callable[[Request], Any], drive: _Drive) -> None:
+        self.completion = None
+        self._values = self._grow(call, drive)
+
+    def __next__(self) -> Any:
+        return next(self._values)
+
+    def _grow(self, call: Callable[[Request], Any], drive: _Drive) -> Iterator[Any]:
+        scanner = Scanner()
+        told = len(drive.run.settled_text)
+        scanner.feed(drive.run.settled_text)
+        while (request := drive.next()) is not None:
+            drive.listen()
+            pieces: list[str] = []
+            broken: Exception | None = None
+            try:
+                for piece in pieces_of(call(request)):
+                    pieces.append(piece)
+                    certain = drive.run.hear(piece)
+                    if certain:
+                        told += len(certain)
+                        scanner.feed(certain)
+                        if scanner.has_value:
+                            yield scanner.value()
+                    if drive.run.is_spoilt:
+                        break
+            except Exception as error:
+                broken = error
+            if broken is not None and not pieces:
+                drive.fail(broken)
+                continue
+            # What arrived before a stream broke off is an answer that was cut, like any other.
+            drive.error = broken
+            drive.take(Reply("".join(pieces)))
+            settled = drive.run.settled_text
+            if told < len(settled):
+                scanner.feed(settled[told:])
+                told = len(settled)
+                if scanner.has_value:
+                    yield scanner.value()
+        self.completion = drive.completion()
+
+
+class _Drive:
+    """One run: what to ask next, and what became of the last answer."""
+
+    def __init__(
+        self,
+        call: Any,
+        prompt: Prompt,
+        *,
+        model: str | None,
+        max_tokens: int | None,
+        system: str | None,
+        window: int | None,
+        trim: str,
+        run: Continuation | None,
+        **options: Any,
+    ) -> None:
+        # An adapter knows how its provider can be asked to go on.
+        if options["ways"] is None:
+            options["ways"] = getattr(call, "ways", None)
+        self.request = _request(prompt, model, max_tokens, system)
+        self.model: str | None = self.request.get("model")
+        self.fitting: dict[str, Any] = {"window": window, "trim": trim}
+        self.run = run if run is not None else Continuation(**options)
+        self.ask: Ask | None = None
+        self.steps: list[dict[str, Any]] = []
+        self.error: Exception | None = None
+
+    def next(self) -> Request | None:
+        self.ask = self.run.next()
+        if self.ask is None:
+            return None
+        try:
+            call = self.run.next_call(self.ask, self.request, **self.fitting)
+        except PlanError as error:
+            if not self.run.text:
+                raise
+            self.run.stop("window")
+            self.error = error
+            return None
+        if call.prefill is None:
+            return call.request
+        begun = {"role": "assistant", "content": call.prefill}
+        return {**call.request, "messages": [*call.request["messages"], begun]}
+
+    def listen(self) -> None:
+        assert self.ask is not None
+        self.run.listen(self.ask)
+
+    def take(self, reply: Reply) -> None:
+        assert self.ask is not None
+        tokens = reply.tokens
+        if tokens is None:
+            tokens = count_tokens(reply.text.encode("utf-8", "ignore"), model=self.model)
+        self.steps.append(self.run.answered(self.ask, reply.text, tokens=tokens))
+
+    def fail(self, error: Exception) -> None:
+        """Goes on in another way if the request was refused; else ends with what there is."""
+        assert self.ask is not None
+        self.error = error
+        if not self.run.text:
+            raise error
+        if getattr(error, "status_code", None) in (400, 422):
+            step = self.run.refused(self.ask, str(error))
+            if step is not None:
+                self.steps.append(step)
+                return
+        self.run.stop("model-error")
+
+    def completion(self) -> Completion:
+        outcome = self.run.outcome
+        if outcome is None:
+            raise OverlockError("the run has not ended", code="not-ended")
+        return Completion(
+            value=self.run.value(),
+            json=self.run.last_valid_complete_part,
+            outcome=outcome.name,
+            reason=outcome.reason,
+            cut=outcome.cut,
+            iterations=self.run.iterations,
+            output_tokens=self.run.output_tokens,
+            steps=self.steps,
+            raw=self.run.raw,
+            error=None if outcome.name == "complete" else self.error,
+        )
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of a function, from its local variables."""
+    return {name: given[name] for name in given if name not in ("call", "prompt")}
+
+
+def _request(
+    prompt: Prompt, model: str | None, max_tokens: int | None, system: str | None
+) -> Request:
+    if isinstance(prompt, str):
+        request: Request = {"messages": [{"role": "user", "content": prompt}]}
+    elif isinstance(prompt, Mapping):
+        request = dict(prompt)
+    else:
+        request = {"messages": [dict(message) for message in prompt]}
+    if system is not None:
+        request["messages"] = [{"role": "system", "content": system}, *request["messages"]]
+    if model is not None:
+        request["model"] = model
+    if max_tokens is not None:
+        request["max_tokens"] = max_tokens
+    return request

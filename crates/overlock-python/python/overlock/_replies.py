@@ -1,0 +1,83 @@
+"""What callables answer with, and what it says: text, or what the clients of providers give back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+
+class Reply(NamedTuple):
+    """What a model wrote, for callables that know more than its text."""
+
+    text: str
+    #: How many tokens that was, if the provider says so.
+    tokens: int | None = None
+
+
+def reply_of(answer: Any) -> Reply:
+    """Reads what a callable gave back."""
+    if isinstance(answer, Reply):
+        return answer
+    if answer is None or isinstance(answer, (str, bytes)):
+        return Reply(_text(answer))
+    choices = getattr(answer, "choices", None)
+    if choices:
+        usage = getattr(answer, "usage", None)
+        tokens = getattr(usage, "completion_tokens", None)
+        return Reply(_text(choices[0].message.content), tokens)
+    if hasattr(answer, "content"):
+        usage = getattr(answer, "usage", None)
+        return Reply(_text(answer.content), getattr(usage, "output_tokens", None))
+    raise TypeError(
+        "the callable must give back the text of the answer, a `Reply`, or what the clients of "
+        f"OpenAI, Anthropic or LangChain do, not `{type(answer).__name__}`"
+    )
+
+
+def pieces_of(answer: Any) -> Iterator[str]:
+    """The pieces of an answer that may stream."""
+    if isinstance(answer, (str, bytes, Reply)) or not isinstance(answer, Iterable):
+        yield reply_of(answer).text
+        return
+    for piece in answer:
+        text = _piece(piece)
+        if text:
+            yield text
+
+
+def _piece(piece: Any) -> str:
+    if isinstance(piece, (str, bytes)):
+        return _text(piece)
+    # A piece of OpenAI's may have no choices: the last one tells the usage.
+    choices = getattr(piece, "choices", None)
+    if choices is not None:
+        return _text(choices[0].delta.content) if choices else ""
+    delta = getattr(piece, "delta", None)
+    if delta is not None:
+        return _text(getattr(delta, "text", None))
+    if hasattr(piece, "content"):
+        return _text(piece.content)
+    # Anthropic's streams have events that bring no text.
+    if isinstance(getattr(piece, "type", None), str):
+        return ""
+    raise TypeError(
+        "a stream must give pieces of text, or what the streams of OpenAI, Anthropic or LangChain "
+        f"do, not `{type(piece).__name__}`"
+    )
+
+
+def _text(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, bytes):
+        return content.decode("utf-8", "ignore")
+    if isinstance(content, Iterable):
+        return "".join(_block(block) for block in content)
+    raise TypeError(f"`{type(content).__name__}` is no text")
+
+
+def _block(block: Any) -> str:
+    text = block.get("text") if isinstance(block, dict) else getattr(block, "text", None)
+    return block if isinstance(block, str) else _text(text)

@@ -1,0 +1,59 @@
+"""Callables for :func:`overlock.complete` from the clients of providers.
+
+None of these packages is required: an adapter takes the client that there is.
+
+>>> import overlock
+>>> from overlock.adapters import openai_chat
+>>> # client = openai.OpenAI()
+>>> # overlock.complete(openai_chat(client), "A long list, as JSON.", model="gpt-4o-mini")
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class openai_chat:
+    """Asks through the ``openai`` package, or whatever speaks like it.
+
+    The client may be an ``AsyncOpenAI``, for :func:`overlock.acomplete`. With ``stream=True`` it
+    is for :func:`overlock.stream_complete`. Other options go with every call.
+    """
+
+    #: How it can be asked to go on, the best way first.
+    ways = ("overlap", "remainder")
+
+    def __init__(self, client: Any, **options: Any) -> None:
+        self._create = client.chat.completions.create
+        self._options = options
+
+    def __call__(self, request: dict[str, Any]) -> Any:
+        return self._create(**{**request, **self._options})
+
+
+class anthropic_messages:
+    """Asks through the ``anthropic`` package.
+
+    The client may be an ``AsyncAnthropic``, for :func:`overlock.acomplete`. With ``stream=True``
+    it is for :func:`overlock.stream_complete`. Other options go with every call. With
+    ``prefill=True`` the model goes on right where it was cut, which older models can.
+    """
+
+    def __init__(self, client: Any, *, prefill: bool = False, **options: Any) -> None:
+        self._create = client.messages.create
+        self._options = options
+        #: How it can be asked to go on, the best way first.
+        self.ways = ("prefill", "overlap") if prefill else ("overlap",)
+
+    def __call__(self, request: dict[str, Any]) -> Any:
+        request = dict(request)
+        messages = request.pop("messages")
+        system = [m["content"] for m in messages if m["role"] in ("system", "developer")]
+        request["messages"] = [m for m in messages if m["role"] not in ("system", "developer")]
+        if system:
+            request["system"] = "\n\n".join(system)
+        if "max_completion_tokens" in request:
+            request["max_tokens"] = request.pop("max_completion_tokens")
+        # Anthropic has no such parameter; the prompt says what is wanted.
+        request.pop("response_format", None)
+        return self._create(**{**request, **self._options})

@@ -1,0 +1,379 @@
+//! The state machine that makes one document of many answers, driven from Python.
+
+use overlock_model::{
+    Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, MeasuredKpi,
+    Outcome, PromptError, Reason, Wants, Way,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::budget::{self, Planner, Settings};
+use crate::error::Raise;
+use crate::json::chosen;
+use crate::request;
+use crate::result::{self, make};
+use crate::text::Text;
+use crate::value::Builder;
+
+/// A long answer in the making: the state machine behind `complete`.
+///
+/// It never calls a model: it says what to ask, is told what came back, and decides.
+///
+///     >>> import overlock
+///     >>> run = overlock.Continuation()
+///     >>> ask = run.next()
+///     >>> step = run.answered(ask, '{"rows": ["alpha", "beta", "gam')
+///     >>> ask = run.next()
+///     >>> step = run.answered(ask, ask.overlap + 'ma"]}')
+///     >>> run.outcome.name, run.value()
+///     ('complete', {'rows': ['alpha', 'beta', 'gamma']})
+///
+/// `to_json` and `from_json` (and `pickle`) store it between two answers.
+#[pyclass(module = "overlock")]
+pub(crate) struct Continuation {
+    run: overlock_model::Continuation,
+    /// The answer that is arriving, if one is listened to.
+    listening: Option<ArrivingAnswer>,
+}
+
+/// Who says how much of the document is there.
+#[derive(FromPyObject)]
+enum Progress<'py> {
+    Named(String),
+    Counted(Vec<Bound<'py, PyAny>>),
+}
+
+#[pymethods]
+impl Continuation {
+    #[new]
+    #[pyo3(signature = (*, ways = None, max_failures = 3, max_iterations = 50,
+                        max_output_tokens = None, answer_chars = None, kpi = None,
+                        kpi_patience = 3))]
+    fn new(
+        py: Python<'_>,
+        ways: Option<Vec<String>>,
+        max_failures: u32,
+        max_iterations: u32,
+        max_output_tokens: Option<u64>,
+        answer_chars: Option<usize>,
+        kpi: Option<Progress<'_>>,
+        kpi_patience: u32,
+    ) -> PyResult<Self> {
+        let names = [Way::Prefill, Way::Overlap, Way::Remainder].map(|way| (way.name(), way));
+        let usual = ContinuationOptions::default();
+        let ways = ways.map(|ways| {
+            let ways = ways.iter().map(|way| chosen("ways", way, &names));
+            ways.collect::<PyResult<Vec<_>>>()
+        });
+        let options = ContinuationOptions {
+            ways: ways.transpose()?.unwrap_or(usual.ways),
+            max_failures,
+            max_iterations,
+            max_output_tokens,
+            answer_chars,
+            kpi: kpi.map_or(Ok(usual.kpi), |kpi| kpi.read(py))?,
+            kpi_patience,
+        };
+        Ok(Self {
+            run: overlock_model::Continuation::new(options),
+            listening: None,
+        })
+    }
+
+    /// What to ask next; `None` once the run has ended.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let told = self.run.next().map(|ask| {
+            let wants = match ask.wants {
+                Wants::Document => "document",
+                Wants::ProgressAndDocument => "progress-and-document",
+                Wants::Kpis => "kpis",
+            };
+            let fields = (ask.iteration, ask.way.map(Way::name), ask.overlap, wants);
+            make(py, "Ask", fields)
+        });
+        told.transpose()
+    }
+
+    /// The request for it, which fits the window of the model.
+    #[pyo3(signature = (ask, request, *, model = None, window = None, max_tokens = None,
+                        trim = "oldest", margin = None))]
+    fn next_call<'py>(
+        &self,
+        py: Python<'py>,
+        ask: &Bound<'py, PyAny>,
+        request: &Bound<'py, PyAny>,
+        model: Option<String>,
+        window: Option<u64>,
+        max_tokens: Option<u64>,
+        trim: &str,
+        margin: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let ask = self.asked(py, ask)?;
+        let request = request::read(py, request)?;
+        let name = model.or_else(|| request.model().map(str::to_owned));
+        let settings = Settings {
+            model: name.as_deref(),
+            window,
+            max_tokens,
+            trim,
+            margin,
+            grow: false,
+            answer_floor: None,
+            drop_step: 1,
+        };
+        let planner: Planner = settings.planner(py, None, None)?;
+        let run = &self.run;
+        let fitted = py.detach(|| {
+            let counter = planner.chat_counter();
+            overlock_model::next_call(run, &ask, &request, &counter, planner.options())
+        });
+        let FittedCall { call, plan } = fitted.map_err(|error| match error {
+            PromptError::Window(error) => budget::refused(py, &error),
+            PromptError::Request(error) => request::bad_request(py, &error),
+        })?;
+        let sent = Value::Object(call.request);
+        let plan = budget::told(py, &plan, &sent)?;
+        make(
+            py,
+            "Call",
+            (request::object(py, &sent)?, call.prefill, plan),
+        )
+    }
+
+    /// Begins to listen to an answer that streams in.
+    fn listen(&mut self, py: Python<'_>, ask: &Bound<'_, PyAny>) -> PyResult<()> {
+        let ask = self.asked(py, ask)?;
+        self.listening = Some(ArrivingAnswer::new(self.run.base(), &ask));
+        Ok(())
+    }
+
+    /// Takes the next piece of it and gives back what of the document has become certain.
+    fn hear(&mut self, piece: &str) -> PyResult<String> {
+        let listening = self.listening.as_mut();
+        let listening = listening.ok_or_else(|| {
+            PyValueError::new_err("call `listen` before the first piece of an answer")
+        })?;
+        Ok(listening.feed(piece))
+    }
+
+    /// Whether nothing that is still to come can belong to the document.
+    #[getter]
+    fn is_spoilt(&self) -> bool {
+        self.listening
+            .as_ref()
+            .is_some_and(ArrivingAnswer::is_spoilt)
+    }
+
+    /// Takes what came back and decides; what became of it is told.
+    #[pyo3(signature = (ask, text, *, tokens = 0))]
+    fn answered<'py>(
+        &mut self,
+        py: Python<'py>,
+        ask: &Bound<'py, PyAny>,
+        text: Text,
+        tokens: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let ask = self.asked(py, ask)?;
+        let listened;
+        let text = match (self.listening.take(), text.utf8(py)) {
+            (Some(listening), Ok(text)) => {
+                listened = listening.of_document(text.to_owned());
+                listened.as_bytes()
+            }
+            _ => text.bytes(),
+        };
+        let run = &mut self.run;
+        let step = py.detach(|| run.answered(&ask, &Answer { text, tokens }));
+        let step = step.map_err(|error| answer_error(py, error))?;
+        request::object(py, &step)
+    }
+
+    /// Takes note that the model cannot be asked like this.
+    fn refused<'py>(
+        &mut self,
+        py: Python<'py>,
+        ask: &Bound<'py, PyAny>,
+        message: String,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let ask = self.asked(py, ask)?;
+        let step = self.run.refused(&ask, message);
+        step.map(|step| request::object(py, &step)).transpose()
+    }
+
+    /// Ends the run: `deadline`, `window`, `cancelled` or `model-error`.
+    fn stop(&mut self, reason: &str) -> PyResult<()> {
+        let reasons = [
+            Reason::Deadline,
+            Reason::Window,
+            Reason::Cancelled,
+            Reason::ModelError,
+        ]
+        .map(|reason| (reason.name(), reason));
+        self.run.stop(chosen("reason", reason, &reasons)?);
+        Ok(())
+    }
+
+    /// How the run ended, if it has.
+    #[getter]
+    fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(outcome) = self.run.outcome() else {
+            return Ok(None);
+        };
+        let stops = match outcome {
+            Outcome::Partial { cut, .. } => Some(cut.clone()),
+            Outcome::Complete | Outcome::Failed { .. } => None,
+        };
+        let text = self.run.text().as_bytes();
+        let offset = |byte: usize| crate::text::characters(&text[..byte.min(text.len())]);
+        let cut = result::cut(py, stops, offset)?;
+        let reason = outcome.reason().map(Reason::name);
+        make(py, "Outcome", (outcome.name(), reason, cut)).map(Some)
+    }
+
+    /// The document so far, up to its cut.
+    #[getter]
+    fn text(&self) -> &str {
+        self.run.text()
+    }
+
+    /// The same without half an escape at its end, which the next answer may write anew.
+    #[getter]
+    fn settled_text(&self) -> &str {
+        let settled = self.run.base().map_or(0, overlock_json::Base::settled_len);
+        &self.run.text()[..settled]
+    }
+
+    /// The last answer, where none of them was JSON.
+    #[getter]
+    fn raw(&self) -> &str {
+        self.run.raw()
+    }
+
+    /// Valid JSON of what is there.
+    #[getter]
+    fn last_valid_complete_part(&self) -> Option<String> {
+        self.run.last_valid_complete_part()
+    }
+
+    /// The same as a Python object.
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let json = self.run.last_valid_complete_part();
+        let value = json.map(|json| Builder::default().whole(py, &[&json]));
+        value.transpose()
+    }
+
+    /// Whether a first answer was cut, so that more are put together.
+    #[getter]
+    fn is_accumulation_mode(&self) -> bool {
+        self.run.is_accumulation_mode()
+    }
+
+    /// How often the model has been asked.
+    #[getter]
+    fn iterations(&self) -> u32 {
+        self.run.iterations()
+    }
+
+    /// How many answers in a row have failed.
+    #[getter]
+    fn merge_fail_count(&self) -> u32 {
+        self.run.merge_fail_count()
+    }
+
+    /// How many tokens all answers had together.
+    #[getter]
+    fn output_tokens(&self) -> u64 {
+        self.run.output_tokens()
+    }
+
+    /// What share the model last said it had delivered.
+    #[getter]
+    fn last_kpi(&self) -> Option<u8> {
+        self.run.last_kpi()
+    }
+
+    /// What the document holds so far.
+    #[getter]
+    fn delivered<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let told = self.run.delivered().map(|delivered| {
+            make(
+                py,
+                "Delivered",
+                (delivered.lines(), delivered.section_count()),
+            )
+        });
+        told.transpose()
+    }
+
+    /// The run as text, to be stored.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        serde_json::to_string(&self.run)
+            .map_err(|error| Raise::bad_request("bad-run", error.to_string()).into_error(py))
+    }
+
+    /// The run that was stored.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let run = py.detach(|| serde_json::from_str(text));
+        let run = run.map_err(|error: serde_json::Error| {
+            let told = format!("this is no stored run: {error}");
+            Raise::bad_request("bad-run", told).into_error(py)
+        })?;
+        Ok(Self {
+            run,
+            listening: None,
+        })
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let class = py.get_type::<Self>();
+        Ok((class.getattr("from_json")?, (self.to_json(py)?,)))
+    }
+}
+
+impl Continuation {
+    /// What is to be asked now, if that is what was told.
+    fn asked(&self, py: Python<'_>, told: &Bound<'_, PyAny>) -> PyResult<Ask> {
+        let iteration: u32 = told.getattr("iteration")?.extract()?;
+        let Some(ask) = self.run.next() else {
+            return Err(answer_error(py, AnswerError::Ended));
+        };
+        if ask.iteration != iteration {
+            let error = AnswerError::NotAwaited {
+                answered: iteration,
+                awaited: ask.iteration,
+            };
+            return Err(answer_error(py, error));
+        }
+        Ok(ask)
+    }
+}
+
+impl Progress<'_> {
+    fn read(self, py: Python<'_>) -> PyResult<Kpi> {
+        match self {
+            Self::Named(name) => {
+                let named = [("ask", 0), ("measured", 1), ("off", 2)];
+                Ok(match chosen("kpi", &name, &named)? {
+                    0 => Kpi::Ask,
+                    1 => Kpi::Measured(Vec::new()),
+                    _ => Kpi::Off,
+                })
+            }
+            Self::Counted(kpis) => {
+                let written = py.import("json")?.call_method1("dumps", (kpis,))?;
+                let written: String = written.extract()?;
+                let kpis: Vec<MeasuredKpi> = serde_json::from_str(&written).map_err(|error| {
+                    let told = format!("`kpi` cannot be counted: {error}");
+                    Raise::bad_request("bad-kpi", told).into_error(py)
+                })?;
+                Ok(Kpi::Measured(kpis))
+            }
+        }
+    }
+}
+
+fn answer_error(py: Python<'_>, error: AnswerError) -> PyErr {
+    Raise::bad_request("not-awaited", error.to_string()).into_error(py)
+}

@@ -1,0 +1,51 @@
+//! The Python package `overlock`.
+//!
+//! The binding only translates: what is asked in Python is asked of the crates below, with the
+//! Python interpreter set free while they work, and what they answer becomes Python objects. What
+//! is easier said in Python (`complete`, the adapters, the exceptions) is in `python/overlock`.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::too_many_arguments,
+    reason = "PyO3 hands over what a function is called with, and Python has keyword arguments"
+)]
+
+// What Python hands over, and what goes wrong.
+mod error;
+mod request;
+mod result;
+mod text;
+
+// JSON becomes Python objects.
+mod decode;
+mod grow;
+mod value;
+
+// What can be asked.
+mod budget;
+mod code;
+mod continuation;
+mod json;
+mod pipeline;
+mod scanner;
+mod tokens;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _overlock {
+    #[pymodule_export]
+    use crate::budget::{adjusted_max_tokens, plan, safe_message_count};
+    #[pymodule_export]
+    use crate::code::{classify, compact};
+    #[pymodule_export]
+    use crate::continuation::Continuation;
+    #[pymodule_export]
+    use crate::json::{close, contexts, cut, delivered, extract, loads, render, repair, stitch};
+    #[pymodule_export]
+    use crate::pipeline::Pipeline;
+    #[pymodule_export]
+    use crate::scanner::Scanner;
+    #[pymodule_export]
+    use crate::tokens::{count_tokens, model_info, truncate_to_tokens};
+}

@@ -1,0 +1,31 @@
+//! Chat requests: from Python objects to the crates below, and back.
+
+use overlock_budget::{ChatRequest, RequestError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use serde::Serialize;
+
+use crate::error::Raise;
+use crate::value::Builder;
+
+/// Reads a request in the form of OpenAI's chat completions.
+///
+/// Python's own `json` writes it: it knows every kind of number and mapping that Python does, and
+/// names what it cannot write.
+pub(crate) fn read(py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<ChatRequest> {
+    let written = py.import("json")?.call_method1("dumps", (request,))?;
+    let written: PyBackedStr = written.extract()?;
+    py.detach(|| ChatRequest::from_json(&written))
+        .map_err(|error| bad_request(py, &error))
+}
+
+pub(crate) fn bad_request(py: Python<'_>, error: &RequestError) -> PyErr {
+    Raise::bad_request("bad-request", error.to_string()).into_error(py)
+}
+
+/// Anything that serialises as a Python object.
+pub(crate) fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    let json = serde_json::to_string(value)
+        .map_err(|error| Raise::bad_request("not-json", error.to_string()).into_error(py))?;
+    Builder::default().whole(py, &[&json])
+}

@@ -1,0 +1,148 @@
+//! A document that streams in, and its value at any time.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::error::{Raise, no_json};
+use crate::result::{self, make};
+use crate::text::{Text, characters};
+use crate::value::Builder;
+
+/// A document that streams in: feed it text, ask for its value at any time.
+///
+/// The value is the same object every time and grows: what is finished is shared, and only the
+/// value at the cut is ever touched again, so that asking after every piece costs no more than the
+/// pieces. Copy it to keep it as it is. A text that breaks the grammar of JSON stops it: see
+/// `offence`.
+///
+///     >>> import overlock
+///     >>> scanner = overlock.Scanner()
+///     >>> scanner.feed('{"name": "Ad')
+///     >>> scanner.value(), scanner.path
+///     ({'name': 'Ad'}, '/name')
+///     >>> scanner.feed('a", "born": 1815}')
+///     >>> scanner.value(), scanner.is_complete
+///     ({'name': 'Ada', 'born': 1815}, True)
+#[pyclass(module = "overlock")]
+#[derive(Default)]
+pub(crate) struct Scanner {
+    reading: overlock_json::Scanner,
+    builder: Builder,
+    /// In what offsets are told: in what was fed first.
+    unit: Option<Unit>,
+    /// How many characters have been read, up to the first offence.
+    characters: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Characters,
+    Bytes,
+}
+
+#[pymethods]
+impl Scanner {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads the next piece of the text. It costs what the piece is long.
+    fn feed(&mut self, py: Python<'_>, piece: Text) -> PyResult<()> {
+        let unit = if piece.is_str() {
+            Unit::Characters
+        } else {
+            Unit::Bytes
+        };
+        if *self.unit.get_or_insert(unit) != unit {
+            return Err(PyTypeError::new_err(
+                "a scanner is fed either `str` or bytes, not both",
+            ));
+        }
+        let before = self.reading.offset();
+        self.builder.feed(py, &mut self.reading, piece.bytes())?;
+        let read = self.reading.offset() - before;
+        self.characters += characters(&piece.bytes()[..read]);
+        Ok(())
+    }
+
+    /// The document so far, as `loads` would read it. Raises `NoJson` before it has begun, and
+    /// `Offence` if the text is not JSON.
+    fn value<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(offence) = self.reading.offence() {
+            let raise = Raise::new("Offence", "offence", offence.kind.to_string());
+            return Err(raise.at(None, self.offset()).into_error(py));
+        }
+        let value = self.builder.value(py, &self.reading)?;
+        value.ok_or_else(|| no_json(py, overlock_json::NoJson::Empty))
+    }
+
+    /// Where the document stops, if it is still open.
+    fn cut<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        result::cut(py, self.reading.cut(), |_| self.offset())
+    }
+
+    /// What the text is in the middle of; `None` if it is whole or no JSON.
+    #[getter]
+    fn place(&self) -> Option<&'static str> {
+        let place = self.reading.place().filter(|_| !self.reading.is_complete());
+        place.map(overlock_json::Place::name)
+    }
+
+    /// The JSON Pointer of what is being written.
+    #[getter]
+    fn path(&self) -> String {
+        self.reading.path()
+    }
+
+    /// How many objects and arrays are open.
+    #[getter]
+    fn depth(&self) -> usize {
+        self.reading.depth()
+    }
+
+    /// How much was read, in characters of `str` or bytes of `bytes`.
+    #[getter]
+    fn offset(&self) -> usize {
+        match self.unit {
+            Some(Unit::Characters) => self.characters,
+            _ => self.reading.offset(),
+        }
+    }
+
+    /// Whether there is a value to ask for.
+    #[getter]
+    fn has_value(&self) -> bool {
+        // An open container has a value; what closes nothing else costs nothing to close.
+        self.reading.offence().is_none()
+            && (self.reading.depth() > 0 || self.reading.closing(false).is_some())
+    }
+
+    /// Whether the document is whole.
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.reading.is_complete()
+    }
+
+    /// The first thing in the text that the grammar of JSON forbids.
+    #[getter]
+    fn offence<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let offence = self.reading.offence();
+        let told = offence.map(|offence| {
+            let fields = (
+                result::name_of(&offence.kind),
+                self.offset(),
+                offence.kind.to_string(),
+            );
+            make(py, "OffenceAt", fields)
+        });
+        told.transpose()
+    }
+
+    /// What closing the document here would shorten or leave out.
+    #[pyo3(signature = (*, strict = false))]
+    fn losses<'py>(&self, py: Python<'py>, strict: bool) -> PyResult<Bound<'py, PyAny>> {
+        let losses = self.reading.losses(strict);
+        make(py, "Losses", (losses.truncated, losses.dropped))
+    }
+}

@@ -1,0 +1,113 @@
+//! Text as Python hands it over: `str` or bytes, borrowed where that is possible.
+//!
+//! Rust counts bytes and Python counts characters, so that an offset is told in what the caller
+//! can slice with: characters of a `str`, bytes of `bytes`.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyMemoryView, PyString};
+
+use crate::error::Raise;
+
+/// A text that can be read while the interpreter is set free.
+pub(crate) enum Text {
+    /// A `str`.
+    Characters(PyBackedStr),
+    /// A `str` with lone surrogates, which no UTF-8 has: their bytes are dropped by whoever reads
+    /// them, as any others that are no UTF-8.
+    Surrogates(PyBackedBytes),
+    /// `bytes` or `bytearray`.
+    Bytes(PyBackedBytes),
+}
+
+impl Text {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Characters(text) => text.as_bytes(),
+            Self::Surrogates(text) | Self::Bytes(text) => text,
+        }
+    }
+
+    /// The text as UTF-8; what is none is an error, since every character counts.
+    pub(crate) fn utf8(&self, py: Python<'_>) -> PyResult<&str> {
+        std::str::from_utf8(self.bytes()).map_err(|error| {
+            let raise = Raise::bad_request("not-utf-8", "the text is not UTF-8");
+            let offset = self.offset(error.valid_up_to());
+            raise.at(None, offset).into_error(py)
+        })
+    }
+
+    /// An offset in what the caller slices with.
+    pub(crate) fn offset(&self, byte: usize) -> usize {
+        self.offsets().at(byte)
+    }
+
+    /// Offsets in what the caller slices with, one after the other.
+    pub(crate) fn offsets(&self) -> Offsets<'_> {
+        Offsets {
+            text: self,
+            byte: 0,
+            character: 0,
+        }
+    }
+
+    /// Whether offsets are told in characters.
+    pub(crate) fn is_str(&self) -> bool {
+        !matches!(self, Self::Bytes(_))
+    }
+}
+
+/// Counts characters from one offset to the next, so that many cost one pass.
+pub(crate) struct Offsets<'a> {
+    text: &'a Text,
+    byte: usize,
+    character: usize,
+}
+
+impl Offsets<'_> {
+    /// The offset of this byte, which may be before the last one.
+    pub(crate) fn at(&mut self, byte: usize) -> usize {
+        if !self.text.is_str() {
+            return byte;
+        }
+        let byte = byte.min(self.text.bytes().len());
+        if byte < self.byte {
+            (self.byte, self.character) = (0, 0);
+        }
+        self.character += characters(&self.text.bytes()[self.byte..byte]);
+        self.byte = byte;
+        self.character
+    }
+}
+
+impl FromPyObject<'_, '_> for Text {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = given.cast::<PyString>() {
+            if let Ok(text) = text.extract::<PyBackedStr>() {
+                return Ok(Self::Characters(text));
+            }
+            let bytes = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
+            return Ok(Self::Surrogates(bytes.extract()?));
+        }
+        if given.is_instance_of::<PyMemoryView>() {
+            let bytes = given.py().get_type::<PyBytes>().call1((given,))?;
+            return Ok(Self::Bytes(bytes.extract()?));
+        }
+        let bytes = given.extract::<PyBackedBytes>().map_err(|_| {
+            let kind = given.get_type().name();
+            let kind = kind.map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+            PyTypeError::new_err(format!(
+                "the text must be `str`, `bytes`, `bytearray` or `memoryview`, not `{kind}`"
+            ))
+        })?;
+        Ok(Self::Bytes(bytes))
+    }
+}
+
+/// How many characters these bytes are the beginning of.
+pub(crate) fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
+}

@@ -1,0 +1,197 @@
+//! How many tokens is a text, and what can a model take?
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use overlock_budget::{
+    Approximate, CountTokens, Encoding, Found, How, Keep, Models, Provenance, Sharing,
+    TokenizerFile,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::error::Raise;
+use crate::json::chosen;
+use crate::result::make;
+use crate::text::Text;
+
+/// Counts for models whose own tokenizer is not at hand.
+const STAND_IN: Encoding = Encoding::O200kBase;
+
+/// Who counts, and what the figure is worth.
+pub(crate) struct Counter {
+    pub(crate) tokens: Arc<dyn CountTokens>,
+    pub(crate) provenance: Provenance,
+    /// Whether it counts in place of a tokenizer that is not at hand.
+    pub(crate) is_stand_in: bool,
+}
+
+impl Counter {
+    /// The counter that is named, by a model, an encoding or a file; one of them.
+    pub(crate) fn named(
+        py: Python<'_>,
+        model: Option<&str>,
+        encoding: Option<&str>,
+        tokenizer: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        if let Some(path) = tokenizer {
+            return Self::from_file(py, &path);
+        }
+        if let Some(name) = encoding {
+            return Self::built_in(name).ok_or_else(|| {
+                let known: Vec<_> = Encoding::ALL.into_iter().map(Encoding::name).collect();
+                let told = format!(
+                    "there is no encoding `{name}`; there are {}, {}",
+                    known.join(", "),
+                    Approximate.name()
+                );
+                Raise::bad_request("unknown-encoding", told).into_error(py)
+            });
+        }
+        Ok(match model {
+            Some(name) => Self::for_model(&Models::default().find(name)),
+            None => Self::stand_in(),
+        })
+    }
+
+    /// The best counter there is for a model without a file.
+    pub(crate) fn for_model(found: &Found) -> Self {
+        let built_in = found.model.tokenizer.as_deref().and_then(Self::built_in);
+        let Some(counter) = built_in else {
+            return Self::stand_in();
+        };
+        let provenance = match found.how {
+            How::Exact | How::Alias => counter.provenance,
+            How::Prefix => Provenance::Calibrated,
+            How::Default => Provenance::Estimate,
+        };
+        Self {
+            provenance,
+            ..counter
+        }
+    }
+
+    fn stand_in() -> Self {
+        Self {
+            tokens: Arc::new(STAND_IN),
+            provenance: Provenance::Estimate,
+            is_stand_in: true,
+        }
+    }
+
+    /// An encoding or a rule of thumb, by its name.
+    pub(crate) fn built_in(name: &str) -> Option<Self> {
+        let tokens: Arc<dyn CountTokens> = if name == Approximate.name() {
+            Arc::new(Approximate)
+        } else {
+            Arc::new(Encoding::from_name(name)?)
+        };
+        let provenance = if tokens.is_exact() {
+            Provenance::Exact
+        } else {
+            Provenance::Estimate
+        };
+        Some(Self {
+            tokens,
+            provenance,
+            is_stand_in: false,
+        })
+    }
+
+    fn from_file(py: Python<'_>, path: &Path) -> PyResult<Self> {
+        let bytes = std::fs::read(path)?;
+        let read = py.detach(|| TokenizerFile::new(&bytes));
+        let tokenizer = read.map_err(|error| {
+            let told = format!("`{}` cannot be counted with: {error}", path.display());
+            Raise::bad_request("bad-tokenizer", told).into_error(py)
+        })?;
+        Ok(Self {
+            tokens: Arc::new(tokenizer.named(path.display().to_string())),
+            provenance: Provenance::Exact,
+            is_stand_in: false,
+        })
+    }
+}
+
+/// Counts the tokens of a text, exactly where the tokenizer is known.
+///
+/// Say which `model` it is for, an `encoding`, or a `tokenizer`, the path of a Hugging Face
+/// `tokenizer.json`. What looks like a control token counts as text. With `report` the answer says
+/// who counted and what the figure is worth.
+///
+///     >>> import overlock
+///     >>> overlock.count_tokens("Hello, world!", model="gpt-4o")
+///     4
+///     >>> overlock.count_tokens("Hello, world!", model="claude-3-opus", report=True).provenance
+///     'estimate'
+#[pyfunction]
+#[pyo3(signature = (text, *, model = None, encoding = None, tokenizer = None, report = false))]
+pub(crate) fn count_tokens<'py>(
+    py: Python<'py>,
+    text: Text,
+    model: Option<&str>,
+    encoding: Option<&str>,
+    tokenizer: Option<PathBuf>,
+    report: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let counter = Counter::named(py, model, encoding, tokenizer)?;
+    let text = text.utf8(py)?;
+    let tokens = py.detach(|| counter.tokens.count(text));
+    if !report {
+        return Ok(tokens.into_pyobject(py)?.into_any());
+    }
+    let fields = (tokens, counter.tokens.name(), counter.provenance.name());
+    make(py, "TokenCount", fields)
+}
+
+/// The longest beginning (or, with `keep="end"`, the longest end) of a text that counts at most
+/// so many tokens.
+///
+///     >>> import overlock
+///     >>> overlock.truncate_to_tokens("one two three four", 2, encoding="o200k_base")
+///     'one two'
+///     >>> overlock.truncate_to_tokens("one two three four", 1, keep="end")
+///     ' four'
+#[pyfunction]
+#[pyo3(signature = (text, tokens, *, keep = "start", model = None, encoding = None,
+                    tokenizer = None))]
+pub(crate) fn truncate_to_tokens<'py>(
+    py: Python<'py>,
+    text: Text,
+    tokens: u64,
+    keep: &str,
+    model: Option<&str>,
+    encoding: Option<&str>,
+    tokenizer: Option<PathBuf>,
+) -> PyResult<Bound<'py, PyString>> {
+    let keep = chosen("keep", keep, &[("start", Keep::Start), ("end", Keep::End)])?;
+    let counter = Counter::named(py, model, encoding, tokenizer)?;
+    let text = text.utf8(py)?;
+    let kept = py.detach(|| counter.tokens.truncate_to(text, tokens, keep));
+    Ok(PyString::new(py, kept))
+}
+
+/// What is known about a model, and how it was found.
+///
+///     >>> import overlock
+///     >>> info = overlock.model_info("openai/gpt-4o-2024-08-06")
+///     >>> info.window, info.how
+///     (128000, 'alias')
+#[pyfunction]
+pub(crate) fn model_info<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let found = Models::default().find(name);
+    let model = found.model;
+    let fields = (
+        found.entry,
+        found.how.name(),
+        model.window,
+        model.answer_cap,
+        model.sharing == Sharing::Shared,
+        model.tokenizer.as_deref(),
+        model.prefill,
+        model.json,
+        model.tools,
+        model.disputed,
+    );
+    make(py, "ModelInfo", fields)
+}

@@ -1,0 +1,357 @@
+//! Builds Python objects from what a scanner tells.
+//!
+//! An object or array is put where it belongs as soon as it opens, so that at any time the root is
+//! the document so far: all that is finished is shared, and only the value at the cut is ever
+//! touched again. Nothing recurses, so a document may be as deep as it likes.
+
+use std::collections::HashMap;
+
+use overlock_json::{Container, Place, Scalar, Scanner, Visitor, clean_encoding};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
+
+use crate::decode::{Until, decode};
+use crate::grow;
+
+/// Names are kept for the next object that has them, if they are short and not too many.
+const LONGEST_KEPT_NAME: usize = 64;
+const MOST_KEPT_NAMES: usize = 1024;
+
+/// Numbers with no more digits than this are made without asking Python.
+const LONGEST_PLAIN_INTEGER: usize = 18;
+
+/// What a caller wants made of some values, as in Python's `json.loads`.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    pub(crate) parse_int: Option<Py<PyAny>>,
+    pub(crate) parse_float: Option<Py<PyAny>>,
+    pub(crate) object_hook: Option<Py<PyAny>>,
+    pub(crate) object_pairs_hook: Option<Py<PyAny>>,
+}
+
+/// A document in the making.
+#[derive(Default)]
+pub(crate) struct Builder {
+    hooks: Hooks,
+    root: Option<Py<PyAny>>,
+    open: Vec<Open>,
+    /// Whether the value being read has a place in the document already.
+    placed: bool,
+    /// The string being read, as written, from where the document does not show it yet.
+    text: Vec<u8>,
+    /// The number or literal being read, as written.
+    bare: Vec<u8>,
+    names: HashMap<Box<[u8]>, Py<PyString>>,
+    error: Option<PyErr>,
+}
+
+/// A container that is open, with the name of its current member.
+enum Open {
+    Array(Py<PyList>),
+    Object(Py<PyDict>, Option<Py<PyString>>),
+    /// An object whose members are kept for a hook, each as a pair.
+    Pairs(Py<PyList>, Option<Py<PyString>>),
+}
+
+impl Builder {
+    pub(crate) fn with_hooks(hooks: Hooks) -> Self {
+        Self {
+            hooks,
+            ..Self::default()
+        }
+    }
+
+    /// The value of a whole document, which may lie in several pieces.
+    pub(crate) fn whole<'py>(
+        &mut self,
+        py: Python<'py>,
+        pieces: &[&str],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut scanner = Scanner::new();
+        for piece in pieces {
+            self.feed(py, &mut scanner, piece.as_bytes())?;
+        }
+        let value = self.value(py, &scanner)?;
+        value.ok_or_else(|| PyRuntimeError::new_err("the document has no value"))
+    }
+
+    /// Feeds a scanner and takes up what it tells.
+    pub(crate) fn feed(
+        &mut self,
+        py: Python<'_>,
+        scanner: &mut Scanner,
+        piece: &[u8],
+    ) -> PyResult<()> {
+        scanner.feed_with(piece, &mut Building { py, builder: self });
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// The document up to where the scanner stands; nothing if there is none yet.
+    ///
+    /// It is the same object every time, and goes on growing.
+    pub(crate) fn value<'py>(
+        &mut self,
+        py: Python<'py>,
+        scanner: &Scanner,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match scanner.place() {
+            Some(Place::String | Place::Escape) => self.show_text(py, Until::Now)?,
+            Some(Place::Literal) => {
+                let literal = literal(py, &self.bare);
+                self.place(py, literal)?;
+            }
+            // A root number is whole as soon as it is valid, and may yet become another.
+            Some(Place::Number) if self.open.is_empty() => {
+                return scanner.is_complete().then(|| self.number(py)).transpose();
+            }
+            _ => {}
+        }
+        Ok(self.root.as_ref().map(|root| root.bind(py).clone()))
+    }
+
+    /// Has the document show what has come of the string being read.
+    fn show_text(&mut self, py: Python<'_>, until: Until) -> PyResult<()> {
+        if self.placed && self.text.is_empty() {
+            return Ok(());
+        }
+        let (more, read) = string(py, &self.text, until)?;
+        self.text.drain(..read);
+        let text = if self.placed {
+            grow::append(self.take_shown(py)?, &more)?
+        } else {
+            more
+        };
+        self.place(py, text.into_any())
+    }
+
+    /// The half string that the document shows, taken out of it, so that it can grow in place.
+    fn take_shown<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        let shown = match self.open.last() {
+            None => self.root.take().map(|root| root.into_bound(py)),
+            Some(Open::Array(items) | Open::Pairs(items, _)) => {
+                let items = items.bind(py);
+                items.len().checked_sub(1).and_then(|last| {
+                    let shown = items.get_item(last).ok()?;
+                    items.set_item(last, py.None()).ok()?;
+                    Some(shown)
+                })
+            }
+            Some(Open::Object(members, name)) => {
+                let members = members.bind(py);
+                let shown = members.get_item(name)?;
+                members.set_item(name, py.None())?;
+                shown
+            }
+        };
+        shown
+            .and_then(|shown| shown.cast_into::<PyString>().ok())
+            .ok_or_else(|| {
+                PyRuntimeError::new_err(
+                    "the document was changed while it was growing; change a copy of it",
+                )
+            })
+    }
+
+    /// Puts a value where the scanner stands, in place of what is shown there already.
+    fn place(&mut self, py: Python<'_>, value: Bound<'_, PyAny>) -> PyResult<()> {
+        let placed = std::mem::replace(&mut self.placed, true);
+        match self.open.last() {
+            None => self.root = Some(value.unbind()),
+            Some(Open::Array(items)) => put(items.bind(py), placed, &value)?,
+            Some(Open::Object(members, name)) => members.bind(py).set_item(name, value)?,
+            Some(Open::Pairs(pairs, name)) => {
+                let pair = (name, value).into_pyobject(py)?;
+                put(pairs.bind(py), placed, &pair)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, py: Python<'_>, container: Container) -> PyResult<()> {
+        let pairs = self.hooks.object_pairs_hook.is_some();
+        let opened = match container {
+            Container::Object if !pairs => {
+                let members = PyDict::new(py);
+                self.place(py, members.clone().into_any())?;
+                Open::Object(members.unbind(), None)
+            }
+            _ => {
+                let items = PyList::empty(py);
+                self.place(py, items.clone().into_any())?;
+                match container {
+                    Container::Array => Open::Array(items.unbind()),
+                    Container::Object => Open::Pairs(items.unbind(), None),
+                }
+            }
+        };
+        self.open.push(opened);
+        self.placed = false;
+        Ok(())
+    }
+
+    fn end(&mut self, py: Python<'_>) -> PyResult<()> {
+        // The container itself has had its place since it opened.
+        self.placed = true;
+        let hooked = match (self.open.pop(), &self.hooks) {
+            (
+                Some(Open::Pairs(pairs, _)),
+                Hooks {
+                    object_pairs_hook: Some(hook),
+                    ..
+                },
+            ) => Some(hook.bind(py).call1((pairs,))?),
+            (
+                Some(Open::Object(members, _)),
+                Hooks {
+                    object_hook: Some(hook),
+                    ..
+                },
+            ) => Some(hook.bind(py).call1((members,))?),
+            _ => None,
+        };
+        if let Some(hooked) = hooked {
+            self.place(py, hooked)?;
+        }
+        self.placed = false;
+        Ok(())
+    }
+
+    fn name(&mut self, py: Python<'_>, raw: &[u8]) -> PyResult<()> {
+        let name = if let Some(name) = self.names.get(raw) {
+            name.clone_ref(py)
+        } else {
+            let name = string(py, raw, Until::End)?.0.unbind();
+            if raw.len() <= LONGEST_KEPT_NAME && self.names.len() < MOST_KEPT_NAMES {
+                self.names.insert(raw.into(), name.clone_ref(py));
+            }
+            name
+        };
+        if let Some(Open::Object(_, current) | Open::Pairs(_, current)) = self.open.last_mut() {
+            *current = Some(name);
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, py: Python<'_>, kind: Scalar) -> PyResult<()> {
+        match kind {
+            Scalar::String => self.show_text(py, Until::End)?,
+            Scalar::Number => {
+                let number = self.number(py)?;
+                self.place(py, number)?;
+            }
+            Scalar::Bool | Scalar::Null => {
+                let literal = literal(py, &self.bare);
+                self.place(py, literal)?;
+            }
+        }
+        self.bare.clear();
+        self.placed = false;
+        Ok(())
+    }
+
+    fn number<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let written = std::str::from_utf8(&self.bare).unwrap_or_default();
+        let is_float = written.contains(['.', 'e', 'E']);
+        let hook = if is_float {
+            &self.hooks.parse_float
+        } else {
+            &self.hooks.parse_int
+        };
+        if let Some(hook) = hook {
+            return hook.bind(py).call1((written,));
+        }
+        if is_float {
+            return Ok(PyFloat::new(py, written.parse()?).into_any());
+        }
+        if written.len() <= LONGEST_PLAIN_INTEGER {
+            return Ok(PyInt::new(py, written.parse::<i64>()?).into_any());
+        }
+        // Exact, however large; Python has a limit of its own against numbers made to be slow.
+        py.get_type::<PyInt>().call1((written,))
+    }
+}
+
+fn put<'py>(
+    items: &Bound<'py, PyList>,
+    placed: bool,
+    value: &Bound<'py, impl Sized>,
+) -> PyResult<()> {
+    match items.len().checked_sub(1) {
+        Some(last) if placed => items.set_item(last, value.as_any()),
+        _ => items.append(value.as_any()),
+    }
+}
+
+/// The literal that begins like this: its first letter decides.
+fn literal<'py>(py: Python<'py>, written: &[u8]) -> Bound<'py, PyAny> {
+    match written.first() {
+        Some(b't') => PyBool::new(py, true).to_owned().into_any(),
+        Some(b'f') => PyBool::new(py, false).to_owned().into_any(),
+        _ => py.None().into_bound(py),
+    }
+}
+
+/// The string that is written so, and how much of it was read.
+fn string<'py>(
+    py: Python<'py>,
+    raw: &[u8],
+    until: Until,
+) -> PyResult<(Bound<'py, PyString>, usize)> {
+    if until == Until::End
+        && !raw.contains(&b'\\')
+        && let Ok(plain) = std::str::from_utf8(raw)
+    {
+        return Ok((PyString::new(py, plain), raw.len()));
+    }
+    let mut decoded = Vec::with_capacity(raw.len());
+    let read = decode(raw, until, &mut decoded);
+    let text = if read.has_surrogates {
+        let bytes = PyBytes::new(py, &decoded);
+        PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?
+    } else {
+        PyString::new(py, &clean_encoding(&decoded).text)
+    };
+    Ok((text, read.read))
+}
+
+/// A builder that listens to a scanner.
+struct Building<'a, 'py> {
+    py: Python<'py>,
+    builder: &'a mut Builder,
+}
+
+impl Building<'_, '_> {
+    /// After an error nothing more is made.
+    fn make(&mut self, make: impl FnOnce(&mut Builder, Python<'_>) -> PyResult<()>) {
+        if self.builder.error.is_none() {
+            self.builder.error = make(self.builder, self.py).err();
+        }
+    }
+}
+
+impl Visitor for Building<'_, '_> {
+    fn open(&mut self, container: Container) {
+        self.make(|builder, py| builder.begin(py, container));
+    }
+
+    fn close(&mut self, _: Container) {
+        self.make(Builder::end);
+    }
+
+    fn key(&mut self, raw: &[u8]) {
+        self.make(|builder, py| builder.name(py, raw));
+    }
+
+    fn text(&mut self, raw: &[u8]) {
+        self.builder.text.extend_from_slice(raw);
+    }
+
+    fn bare(&mut self, raw: &[u8]) {
+        self.builder.bare.extend_from_slice(raw);
+    }
+
+    fn scalar(&mut self, kind: Scalar) {
+        self.make(|builder, py| builder.scalar(py, kind));
+    }
+}

@@ -1,0 +1,174 @@
+"""Documents come out whole, whatever a model can write at once."""
+
+import asyncio
+import json
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import overlock
+
+DOCUMENT = json.dumps(
+    {
+        "title": "Bees and “other” insects 🐝",
+        "rows": [{"id": n, "name": f"species number {n}", "legs": 6} for n in range(40)],
+        "done": True,
+    },
+    ensure_ascii=False,
+)
+
+
+class Model:
+    """Writes a document, so many characters at a time, and goes on where it is asked to."""
+
+    def __init__(self, document: str, size: int) -> None:
+        self.document = document
+        self.size = size
+        self.requests: list[dict[str, Any]] = []
+
+    def __call__(self, request: dict[str, Any]) -> str:
+        self.requests.append(request)
+        last = request["messages"][-1]
+        if last["role"] == "assistant":
+            start = self.document.index(last["content"]) + len(last["content"])
+        elif "[[overlap]]" in last["content"]:
+            asked = last["content"].split("[[overlap]]\n")[-1].split("\n[[/overlap]]")[0]
+            start = self.document.index(asked)
+            return self.document[start : start + len(asked) + self.size]
+        else:
+            start = 0
+        return self.document[start : start + self.size]
+
+
+@pytest.mark.parametrize("size", [60, 97, 500, 5000])
+def test_a_document_in_pieces_of_any_size_comes_out_whole(size: int) -> None:
+    completion = overlock.complete(Model(DOCUMENT, size), "Bees, as JSON.", model="gpt-4o")
+    assert completion.json == DOCUMENT
+    assert completion.whole() == json.loads(DOCUMENT)
+    assert completion.iterations == len(completion.steps)
+
+
+def test_a_prefilled_answer_goes_on_at_the_cut() -> None:
+    model = Model(DOCUMENT, 300)
+    completion = overlock.complete(model, "Bees.", ways=["prefill"])
+    assert completion.json == DOCUMENT
+    assert model.requests[1]["messages"][-1]["role"] == "assistant"
+
+
+def test_async_callables_are_awaited() -> None:
+    model = Model(DOCUMENT, 200)
+
+    async def call(request: dict[str, Any]) -> str:
+        await asyncio.sleep(0)
+        return model(request)
+
+    async def several() -> list[overlock.Completion]:
+        return await asyncio.gather(*(overlock.acomplete(call, "Bees.") for _ in range(5)))
+
+    assert all(completion.json == DOCUMENT for completion in asyncio.run(several()))
+
+
+@pytest.mark.parametrize("size", [60, 333, 5000])
+@pytest.mark.parametrize("piece", [1, 7, 100])
+def test_a_stream_grows_and_ends_as_the_document(size: int, piece: int) -> None:
+    model = Model(DOCUMENT, size)
+
+    def call(request: dict[str, Any]) -> Iterator[str]:
+        text = model(request)
+        for at in range(0, len(text), piece):
+            yield text[at : at + piece]
+
+    stream = overlock.stream_complete(call, "Bees.")
+    lengths = []
+    value = None
+    for value in stream:
+        lengths.append(len(json.dumps(value)))
+    assert lengths == sorted(lengths), "nothing that was shown is taken back"
+    assert stream.completion is not None and stream.completion.json == DOCUMENT
+    assert value == json.loads(DOCUMENT)
+
+
+def test_what_was_delivered_is_not_lost_when_the_callable_raises() -> None:
+    calls = []
+
+    def call(request: dict[str, Any]) -> str:
+        calls.append(request)
+        if len(calls) == 2:
+            raise ConnectionError("gone")
+        return DOCUMENT[:200]
+
+    completion = overlock.complete(call, "Bees.")
+    assert (completion.outcome, completion.reason) == ("partial", "model-error")
+    assert isinstance(completion.error, ConnectionError)
+    assert completion.value["title"] == "Bees and “other” insects 🐝"
+    with pytest.raises(overlock.Incomplete) as caught:
+        completion.whole()
+    assert caught.value.code == "model-error" and caught.value.path is not None
+    assert caught.value.__cause__ is completion.error
+
+
+def test_a_stream_that_breaks_off_is_an_answer_that_was_cut() -> None:
+    model = Model(DOCUMENT, 400)
+
+    def call(request: dict[str, Any]) -> Iterator[str]:
+        yield model(request)
+        if len(model.requests) == 1:
+            raise ConnectionError("gone")
+
+    stream = overlock.stream_complete(call, "Bees.")
+    assert list(stream)[-1] == json.loads(DOCUMENT)
+    assert stream.completion is not None and stream.completion.is_complete
+
+
+def test_the_first_exception_of_a_callable_is_the_callers() -> None:
+    def call(request: dict[str, Any]) -> str:
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError):
+        overlock.complete(call, "Bees.")
+    with pytest.raises(ConnectionError):
+        list(overlock.stream_complete(call, "Bees."))
+
+
+def test_an_answer_that_is_no_json_is_told() -> None:
+    completion = overlock.complete(lambda request: "I would rather not.", "Bees.")
+    assert (completion.outcome, completion.value) == ("failed", None)
+    assert completion.raw == "I would rather not."
+
+
+def test_a_request_that_cannot_fit_is_refused_before_anything_is_paid_for() -> None:
+    calls: list[Any] = []
+    with pytest.raises(overlock.PlanError) as caught:
+        overlock.complete(calls.append, "word " * 9000, model="gpt-4")
+    assert caught.value.code == "context-length-exceeded" and caught.value.help
+    assert calls == []
+
+
+def test_a_run_goes_on_in_another_process() -> None:
+    model = Model(DOCUMENT, 300)
+    run = overlock.Continuation()
+    ask = run.next()
+    assert ask is not None
+    run.answered(ask, model({"messages": [{"role": "user", "content": ""}]}), tokens=100)
+    run = pickle.loads(pickle.dumps(run))
+    completion = overlock.complete(model, "Bees.", run=run)
+    assert completion.json == DOCUMENT
+
+
+def test_an_answer_to_another_call_changes_nothing() -> None:
+    run = overlock.Continuation()
+    ask = run.next()
+    assert ask is not None
+    run.answered(ask, "[1, 2")
+    with pytest.raises(overlock.BadRequest) as caught:
+        run.answered(ask, "[1, 2")
+    assert caught.value.code == "not-awaited" and run.text == "[1, 2"
+
+
+def test_exceptions_travel_between_processes() -> None:
+    error = overlock.NoJson("nothing", code="no-json", path="/a", offset=3, help=("this",))
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is overlock.NoJson and isinstance(again, ValueError)
+    assert (str(again), again.code, again.path, again.offset) == ("nothing", "no-json", "/a", 3)

@@ -1,0 +1,216 @@
+"""What holds for every text, however it was cut, split or broken."""
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import overlock
+
+DOCUMENTS = [
+    '{"name": "Ada", "tags": ["math", "engines"], "born": 1815, "alive": false, "x": null}',
+    '[[], {}, [[[]]], {"a": {"b": {"c": [1, -0, 2.50, 1e3, -1.5E-7, 12345678901234567890123]}}}]',
+    '{"é": "naïve \\u00e9 \\ud83d\\ude00 \\ud83d \\ude00 \\n\\t\\"\\\\ 😀", "": "", "\\u0061": [true]}',
+    '{"a": 1, "a": [2], "a": "three"}',
+    '"a root string \\ud83d\\ude00"',
+    "-12.5e3",
+    "true",
+    ' [ 1 , "x" ,\n { "k" : "v" } ] ',
+]
+
+
+def random_document(random: random.Random, depth: int = 0) -> Any:
+    kind = random.randrange(8 if depth < 5 else 6)
+    if kind == 0:
+        return random.choice([True, False, None])
+    if kind == 1:
+        return random.randrange(-(10**25), 10**25)
+    if kind == 2:
+        return random.uniform(-1e9, 1e9)
+    if kind < 6:
+        return "".join(random.choice('ab"\\\n\t/é€😀\ud83d\ude00\x00') for _ in range(random.randrange(9)))
+    if kind == 6:
+        return [random_document(random, depth + 1) for _ in range(random.randrange(5))]
+    names = (random_document(random, 9) for _ in range(random.randrange(5)))
+    return {str(name): random_document(random, depth + 1) for name in names}
+
+
+def documents() -> Iterator[str]:
+    yield from DOCUMENTS
+    chosen = random.Random(1)
+    for _ in range(60):
+        yield json.dumps(random_document(chosen), ensure_ascii=chosen.random() < 0.7)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal and of the same types."""
+    return repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("text", list(documents()))
+def test_loads_is_json_loads_for_every_whole_document(text: str) -> None:
+    try:
+        data: str | bytes = text.encode()
+    except UnicodeEncodeError:
+        return  # a lone surrogate as a character is no UTF-8, and is left out
+    assert same(overlock.loads(text), json.loads(text))
+    assert same(overlock.loads(data), json.loads(text))
+
+
+@pytest.mark.parametrize("text", list(documents()))
+def test_loads_of_every_beginning_is_what_close_makes_of_it(text: str) -> None:
+    for end in range(1, len(text)):
+        try:
+            closed = overlock.close(text[:end])
+        except overlock.NoJson:
+            with pytest.raises(overlock.NoJson):
+                overlock.loads(text[:end])
+            continue
+        assert same(overlock.loads(text[:end]), json.loads(closed.json))
+
+
+@pytest.mark.parametrize("text", list(documents()))
+def test_a_scanner_has_the_value_of_every_beginning(text: str) -> None:
+    data = text.encode("utf-8", "ignore")
+    scanner = overlock.Scanner()
+    for end in range(1, len(data) + 1):
+        scanner.feed(data[end - 1 : end])
+        plain = data[:end]
+        if not scanner.has_value:
+            with pytest.raises(overlock.NoJson):
+                scanner.value()
+            continue
+        assert scanner.offence is None
+        closed = overlock.close(plain)
+        assert same(scanner.value(), json.loads(closed.json)), plain
+        assert scanner.is_complete == closed.complete
+        assert scanner.cut() == overlock.cut(plain)
+        assert scanner.losses() == (closed.truncated, closed.dropped)
+
+
+@pytest.mark.parametrize("text", list(documents()))
+def test_a_scanner_ends_the_same_however_the_text_was_split(text: str) -> None:
+    data = text.encode("utf-8", "ignore")
+    chosen = random.Random(len(data))
+    for _ in range(20):
+        scanner = overlock.Scanner()
+        at = 0
+        while at < len(data):
+            piece = data[at : at + chosen.randrange(1, 12)]
+            scanner.feed(piece)
+            at += len(piece)
+            if scanner.has_value and chosen.random() < 0.5:
+                scanner.value()
+        assert same(scanner.value(), json.loads(data))
+
+
+def test_what_is_finished_is_shared_and_only_the_cut_is_touched() -> None:
+    scanner = overlock.Scanner()
+    scanner.feed('{"rows": [{"id": 1}, {"id": 2, "text": "be')
+    value = scanner.value()
+    first, second = value["rows"]
+    kept = copy.deepcopy(value)
+    scanner.feed('es"}, {"id": 3')
+    assert scanner.value() is value
+    assert value["rows"][0] is first and value["rows"][1] is second
+    assert value == {"rows": [{"id": 1}, {"id": 2, "text": "bees"}, {}]}
+    assert kept == {"rows": [{"id": 1}, {"id": 2, "text": "be"}]}
+
+
+def test_a_text_that_somebody_keeps_does_not_change() -> None:
+    scanner = overlock.Scanner()
+    scanner.feed('["' + "a" * 1000)
+    kept = scanner.value()[0]
+    hashed = {kept: 1}
+    scanner.feed("b")
+    assert scanner.value()[0] == "a" * 1000 + "b"
+    assert kept == "a" * 1000 and hashed == {"a" * 1000: 1}
+
+
+def test_a_document_that_was_changed_from_outside_is_an_error_and_no_crash() -> None:
+    for text in ['{"a": "b', '["b']:
+        scanner = overlock.Scanner()
+        scanner.feed(text)
+        scanner.value().clear()
+        scanner.feed("c")
+        with pytest.raises(RuntimeError, match="change a copy"):
+            scanner.value()
+
+
+def test_offsets_are_in_what_the_caller_slices_with() -> None:
+    text = 'Olé! {"naïve": "😀'
+    stopped = overlock.cut(text)
+    assert stopped is not None and stopped.offset == len(text)
+    found = overlock.extract(text)
+    assert found is not None and text[found.start : found.end] == '{"naïve": "😀'
+    data = text.encode()
+    in_bytes = overlock.extract(data)
+    assert in_bytes is not None and data[in_bytes.start : in_bytes.end].decode() == '{"naïve": "😀'
+    fixes = overlock.repair("{'é': 1, 'ü': 2,}").fixes
+    assert all("{'é': 1, 'ü': 2,}"[fix.offset] in "{',}" for fix in fixes)
+    scanner = overlock.Scanner()
+    scanner.feed('["😀😀')
+    assert scanner.offset == 4
+
+
+def test_random_bytes_are_a_value_or_an_exception() -> None:
+    chosen = random.Random(7)
+    alphabet = b'{}[]",:\\/ut0123eE+-. \n\'`<>#\xff\xc3\xa9\xed\xa0\x80\xf0\x9f\x98\x80nulltrue'
+    for _ in range(4000):
+        data = bytes(chosen.choice(alphabet) for _ in range(chosen.randrange(40)))
+        for function in (overlock.loads, overlock.close, overlock.repair, overlock.contexts):
+            try:
+                function(data)
+            except overlock.NoJson:
+                pass
+        scanner = overlock.Scanner()
+        scanner.feed(data)
+        try:
+            scanner.value()
+        except (overlock.NoJson, overlock.Offence):
+            pass
+
+
+def test_lone_surrogates_neither_crash_nor_stay() -> None:
+    assert overlock.loads('{"a": "x\ud800y", "b": 1}') == {"a": "xy", "b": 1}
+    assert overlock.loads(r'"\ud800"') == "\ud800"
+    with pytest.raises(overlock.BadRequest) as caught:
+        overlock.count_tokens("a\ud800")
+    assert caught.value.code == "not-utf-8" and caught.value.offset == 1
+
+
+@pytest.mark.parametrize("opener", ["[", '{"a":', '[{"b":'])
+def test_a_million_levels_neither_overflow_nor_hang(opener: str) -> None:
+    text = opener * 1_000_000
+    value = overlock.loads(text)
+    depth = 0
+    while value:
+        value = value[0] if isinstance(value, list) else next(iter(value.values()))
+        depth += 1
+    assert depth >= 999_999
+    scanner = overlock.Scanner()
+    scanner.feed(text)
+    scanner.value()
+    assert scanner.depth >= 1_000_000
+
+
+def test_wrong_types_are_type_errors() -> None:
+    wrongs: list[Any] = [None, 1, [], {}, object()]
+    for wrong in wrongs:
+        for function in (overlock.loads, overlock.close, overlock.repair, overlock.cut):
+            with pytest.raises(TypeError):
+                function(wrong)
+        with pytest.raises(TypeError):
+            overlock.Scanner().feed(wrong)
+    positional: Any = overlock.close
+    with pytest.raises(TypeError):
+        positional("[", True)
+    with pytest.raises(ValueError, match="must be `array` or `first`"):
+        overlock.repair("[1]", several="none")  # type: ignore[arg-type]
+    scanner = overlock.Scanner()
+    scanner.feed("[")
+    with pytest.raises(TypeError, match="either `str` or bytes"):
+        scanner.feed(b"]")

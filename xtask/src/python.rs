@@ -1,0 +1,157 @@
+//! Builds the Python package as a wheel, installs it, and does with it what its users do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{self, program, root, target};
+use crate::{judges, packages};
+
+/// The clients are those that the package has adapters for, and whose messages it reads.
+const PACKAGES: &[&str] = &[
+    "maturin==1.16.0",
+    "mypy==2.4.1",
+    "pytest==9.2.0",
+    "openai==3.49.0",
+    "anthropic==2.8.0",
+    "langchain-core==1.7.2",
+];
+
+const NEEDS: &str =
+    "the Python package is built and tested, so `python3` with `venv` must be installed";
+
+const PACKAGE: &str = "crates/overlock-python";
+
+/// Installs what building and checking the package needs; the interpreter that has it.
+pub(crate) fn install() -> Result<PathBuf> {
+    let folder = target("python-package");
+    fs::create_dir_all(&folder)?;
+    packages::python(&folder, PACKAGES, NEEDS)
+}
+
+/// Builds, installs, tests, runs the examples of the documentation and those in the tree, and has
+/// the types checked.
+pub(crate) fn check() -> Result<String> {
+    let python = install()?;
+    build(&python, Profile::Dev)?;
+    let package = root().join(PACKAGE);
+    let in_package = |arguments: &[&str]| -> Result<()> {
+        let mut command = program(&python.to_string_lossy());
+        command.current_dir(&package).args(arguments);
+        // What Python would write beside the sources stays out of the tree.
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        shell::run(&mut command)
+    };
+    in_package(&[
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/python",
+    ])?;
+    let examples = examples(&package.join("examples"))?;
+    for example in &examples {
+        in_package(&[&example.to_string_lossy()])?;
+    }
+    let cache = target("python-package/mypy");
+    let cache = cache.to_string_lossy();
+    let mypy = ["-m", "mypy", "--strict", "--cache-dir", &cache];
+    in_package(&[&mypy[..], &["-p", "overlock"]].concat())?;
+    in_package(&[&mypy[..], &["examples", "tests/python"]].concat())?;
+    // The stubs say what the native part has, no more and no less.
+    in_package(&["-m", "mypy.stubtest", "overlock"])?;
+    Ok(format!(
+        "a wheel, its tests, {} examples, types",
+        examples.len()
+    ))
+}
+
+/// Those that are measured beside the package.
+const PEERS: &[&str] = &[
+    "maturin==1.16.0",
+    "jiter==0.19.0",
+    "json_repair==0.64.2",
+    "langchain-core==1.7.2",
+    "partial-json-parser==0.2.1.1.post7",
+    "pydantic_core==2.50.4",
+    "tiktoken==0.14.0",
+];
+
+/// Measures the package as users get it beside its peers.
+pub(crate) fn bench(arguments: &[String]) -> Result<()> {
+    let folder = target("python-bench");
+    fs::create_dir_all(&folder)?;
+    let python = packages::python(&folder, PEERS, NEEDS)?;
+    build(&python, Profile::Release)?;
+    let mut command = program(&python.to_string_lossy());
+    command
+        .arg("bench/python/beside.py")
+        .arg(judges::vocabularies()?);
+    shell::run(command.args(arguments))
+}
+
+/// How the native part is compiled.
+#[derive(Clone, Copy)]
+enum Profile {
+    /// As in all other tests.
+    Dev,
+    /// As users get it.
+    Release,
+}
+
+/// Builds the wheel and installs it for the interpreter.
+fn build(python: &Path, profile: Profile) -> Result<()> {
+    let wheels = target("python-package/wheels");
+    if wheels.exists() {
+        fs::remove_dir_all(&wheels)?;
+    }
+    let mut build = program(&python.to_string_lossy());
+    build.args([
+        "-m",
+        "maturin",
+        "build",
+        "--quiet",
+        "--locked",
+        "--manifest-path",
+    ]);
+    build.arg(root().join(PACKAGE).join("Cargo.toml"));
+    build.arg("--out").arg(&wheels);
+    build.arg("--interpreter").arg(python);
+    match profile {
+        Profile::Dev => build.args(["--profile", "dev"]),
+        Profile::Release => build.arg("--release"),
+    };
+    shell::run(&mut build)?;
+    let wheel = fs::read_dir(&wheels)?
+        .next()
+        .context("maturin made no wheel")??;
+    let mut install = program(&python.to_string_lossy());
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]);
+    install
+        .args(["--no-deps", "--no-index", "--force-reinstall"])
+        .arg(wheel.path());
+    shell::run(&mut install)
+}
+
+fn examples(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut examples = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "py") {
+            examples.push(path);
+        }
+    }
+    if examples.is_empty() {
+        bail!("there are no examples in `{}`", folder.display());
+    }
+    examples.sort();
+    Ok(examples)
+}
