@@ -250,8 +250,7 @@ impl Pipeline {
             .build()
             .map_err(|error| error.to_string())?;
         let mut unwatched = ();
-        let run =
-            overlock_pipeline::run(&self.read, taken, &world, &mut recording, &mut unwatched);
+        let run = overlock_pipeline::run(&self.read, taken, &world, &mut recording, &mut unwatched);
         runtime.block_on(run).map_err(told)
     }
 }
