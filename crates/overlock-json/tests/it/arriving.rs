@@ -43,7 +43,7 @@ fn check_given(given: &str, settled: &str, arrival: Arrival) -> Result<(), TestC
     prop_assert!(
         match arrival {
             Arrival::Spoilt => true,
-            Arrival::Growing => is_doubtful(held),
+            Arrival::Growing => is_doubtful(held, settled),
             _ => held.is_empty(),
         },
         "{:?} {:?}",
@@ -53,13 +53,22 @@ fn check_given(given: &str, settled: &str, arrival: Arrival) -> Result<(), TestC
     Ok(())
 }
 
-/// Whether a text is no more than a comma, a quote, or a number or literal that may go on.
-fn is_doubtful(held: &str) -> bool {
-    let held = held.trim();
-    let held = held.strip_suffix(',').unwrap_or(held).trim_end();
+/// Whether what is held of a settled text is no more than a comma, a quote, or the end of a number or
+/// literal that may go on, and may have begun before.
+fn is_doubtful(held: &str, settled: &str) -> bool {
+    let without_comma = |text: &str| {
+        let text = text.trim_end();
+        text.strip_suffix(',').unwrap_or(text).trim_end().len()
+    };
+    let settled = &settled[..without_comma(settled)];
+    let held = held[..without_comma(held)].trim_start();
     let is_number = held.bytes().all(|byte| b"+-.eE0123456789".contains(&byte));
-    let literals = ["true", "false", "null", "\""];
-    is_number || literals.iter().any(|literal| literal.starts_with(held))
+    let letters = settled.trim_end_matches(|character: char| character.is_ascii_lowercase());
+    let word = &settled[letters.len()..];
+    let literals = ["true", "false", "null"];
+    let is_literal =
+        word.ends_with(held) && literals.iter().any(|literal| literal.starts_with(word));
+    is_number || is_literal || held == "\""
 }
 
 fn check_first(answer: &str, size: usize) -> Result<(), TestCaseError> {
