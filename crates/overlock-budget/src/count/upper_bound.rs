@@ -4,9 +4,9 @@ use super::{CountTokens, Keep};
 
 /// Half as much again as another tokenizer counts.
 ///
-/// Providers that keep their tokenizers to themselves have been measured against `o200k_base`: on
-/// prose about a sixth more tokens, on code up to a third. A budget that must not be exceeded is
-/// kept with a bound above that, not with the middle of it.
+/// A tokenizer that is not the model's own may count less than the model does, and a budget that
+/// must not be exceeded would be. How much less nobody can say of a tokenizer that is not public:
+/// half is a guess on the safe side, not a measurement, and figures that rest on it are estimates.
 ///
 /// ```
 /// use overlock_budget::{CountTokens, Encoding, UpperBound};

@@ -4,13 +4,12 @@ use indexmap::IndexMap;
 use overlock_budget::{ChatRequest, Extras, Memory, Plan, PlanError, plan};
 use overlock_model::{
     CallEnd, Continuation, ContinuationOptions, Drive, DriveError, Obstacle, Outcome,
-    TextContinuation, TextOptions, complete, complete_text, first_text,
+    TextContinuation, TextOptions, age_in_days, complete, complete_text, first_text,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::load_memories::DAY;
 use super::{ActionError, Next, Perform, Place, Target, Work, exclusive};
 use crate::engine::Speaker;
 use crate::file::Findings;
@@ -234,15 +233,13 @@ impl CallModel {
         work: &Work<'_>,
     ) -> Result<Plan, ActionError> {
         let now = work.world.began_at;
-        #[expect(clippy::cast_precision_loss, reason = "days are not that exact")]
-        let age = |at: u64| now.saturating_sub(at) as f64 / DAY;
         let shown = self.shows("memories");
         let memories = work.state.memories.iter().filter(|_| !shown);
         let memories: Vec<Memory<'_>> = memories
             .map(|memory| Memory {
                 text: &memory.text,
                 importance: memory.importance,
-                age_days: age(memory.at),
+                age_days: age_in_days(memory.at, now),
             })
             .collect();
         let extras = Extras {

@@ -1,5 +1,7 @@
 //! `load_memories`: what a persona remembers.
 
+use overlock_budget::MemoryOptions;
+use overlock_model::remembered_since;
 use overlock_store::{Importance, Recall};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,25 +41,21 @@ fn limit() -> u32 {
     10
 }
 
-/// Milliseconds.
-pub(super) const DAY: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
-
 impl Perform for LoadMemories {
     fn targets(&self) -> Vec<Target<'_>> {
         Vec::new()
     }
 
     async fn perform(&self, work: &mut Work<'_>) -> Result<Next, ActionError> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "an age that is too large for it is larger than any"
-        )]
-        let span = (self.max_age_days * DAY) as u64;
+        let worth = MemoryOptions {
+            importance: self.min_importance,
+            days: self.max_age_days,
+            count: self.limit as usize,
+        };
         let memories = work.world.store.memories(&Recall {
             persona: &self.persona,
             importance: Importance::new(self.min_importance).unwrap_or_default(),
-            since: work.world.began_at.saturating_sub(span),
+            since: remembered_since(&worth, work.world.began_at),
             limit: self.limit,
         })?;
         let memories = memories.into_iter().map(|memory| Remembered {

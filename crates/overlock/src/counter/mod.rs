@@ -156,7 +156,6 @@ impl Counter {
         Self {
             name: tokens.name().to_owned(),
             tokens: Arc::new(tokens),
-            provenance: Provenance::Calibrated,
             ..self
         }
     }

@@ -857,7 +857,7 @@ fn a_model_without_a_public_tokenizer_is_counted_by_an_upper_bound() {
             .expect("it was counted")
     };
     assert_eq!(tokens(&bound), tokens(&exact) + tokens(&exact).div_ceil(2));
-    assert_eq!(bound["trace"][0]["provenance"], "calibrated");
+    assert_eq!(bound["trace"][0]["provenance"], "estimate");
     let counter = bound["trace"][0]["counter"].as_str().expect("it is named");
     assert!(counter.contains("an upper bound"), "{counter}");
 }
