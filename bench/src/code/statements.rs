@@ -18,11 +18,11 @@ pub(super) fn compare(
     kept: &mut Kept,
     differences: bool,
 ) {
-    let Some(before) = sql_tokens(&file.text, dialect) else {
+    let Some(before) = sql_tokens(&without_prose(&file.text), dialect) else {
         return;
     };
     // A mark is no SQL.
-    let outline = outline.replace('…', " ");
+    let outline = without_prose(outline).replace('…', " ");
     let after = sql_tokens(&outline, dialect).map_or_else(BTreeSet::new, |it| named(&it));
     for thing in named(&before) {
         let is_kept = after.contains(&thing);
@@ -33,6 +33,18 @@ pub(super) fn compare(
     }
 }
 
+/// The text without the lines that SQL*Plus reads: remarks, messages and the names of files.
+fn without_prose(text: &str) -> String {
+    let is_prose = |line: &&str| {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        ["rem", "remark", "prompt", "spool"]
+            .iter()
+            .any(|command| word.eq_ignore_ascii_case(command))
+    };
+    let lines = text.split_inclusive('\n');
+    lines.filter(|line| !is_prose(line)).collect()
+}
+
 fn named(tokens: &[Token]) -> BTreeSet<Named> {
     let mut found = BTreeSet::new();
     let mut reader = Reader { tokens, at: 0 };
@@ -40,7 +52,7 @@ fn named(tokens: &[Token]) -> BTreeSet<Named> {
         match word.as_str() {
             "create" => reader.created(&mut found),
             // What it reads is a cursor, and variables are what it writes.
-            "fetch" | "close" | "grant" | "revoke" | "prompt" | "rem" | "copy" => reader.end(),
+            "fetch" | "close" | "immediate" | "grant" | "revoke" | "copy" => reader.end(),
             "from" | "join" | "into" | "update" | "merge" => {
                 reader.skip(&["into", "only", "table"]);
                 found.extend(reader.table());

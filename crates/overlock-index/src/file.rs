@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// What makes nodes of files. It is part of what a file comes to, so that files are indexed again
 /// once they would be taken apart in another way.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What a file comes to: its content, and how it is taken apart.
 pub(crate) fn hash(bytes: &[u8]) -> String {

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use super::layout::{Docs, Style, lay_out};
 use crate::lex::csharp::CSharp;
 use crate::lex::dialect::Dialect;
-use crate::lex::sql::Sql;
+use crate::lex::sql::{Sql, with_executed};
 use crate::lex::visual_basic::VisualBasic;
-use crate::lex::{Ambiguous, Lexer};
+use crate::lex::{Ambiguous, Kind, Lexer};
+use crate::outline::sql::outline_speaking;
 
 /// Pieces that open, close or break something in one of the languages.
 const PIECES: [&str; 116] = [
@@ -188,8 +189,61 @@ fn code<'a>(lexer: &mut impl Lexer<'a>) -> Result<Vec<String>, Ambiguous> {
     Ok(code)
 }
 
+/// What a database would read, in the comments that are run too, but without the bodies that are
+/// strings: they are outlined in their place.
+fn run(text: &str, dialect: Option<Dialect>) -> Result<Vec<&str>, Ambiguous> {
+    let mut lexer = Sql::speaking(text, dialect);
+    let mut tokens = Vec::new();
+    while let Some(token) = lexer.next()? {
+        if token.kind.is_code() {
+            tokens.push(token);
+        }
+    }
+    let tokens = with_executed(text, dialect, tokens);
+    let is_body = |piece: &str| piece.starts_with('$') && piece.contains('\n');
+    let pieces = tokens.iter().filter_map(|token| {
+        let piece = token.text(text);
+        (token.kind != Kind::Quoted || !is_body(piece)).then_some(piece)
+    });
+    Ok(pieces.collect())
+}
+
+/// The tokens of an outline that are not those of a mark such as `… 3 more lines like it`.
+fn without_marks(tokens: Vec<&str>) -> Vec<&str> {
+    let mut in_mark = false;
+    let mut rest = tokens;
+    rest.retain(|token| {
+        let counts = token.bytes().all(|byte| byte.is_ascii_digit());
+        let says = ["line", "lines", "more", "like", "it"].contains(token);
+        in_mark = token.starts_with('…') || in_mark && (counts || says);
+        !in_mark
+    });
+    rest
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn an_outline_of_sql_leaves_out_tokens_and_changes_none(text in text()) {
+        for reading in READINGS {
+            let Reading::Sql(dialect) = reading else {
+                continue;
+            };
+            let Ok(outline) = outline_speaking(&text, dialect) else {
+                continue;
+            };
+            let before = run(&text, dialect).expect("what was outlined can be read");
+            let after = run(&outline.text, dialect).expect("an outline can be read");
+            let mut left = before.iter();
+            for token in without_marks(after) {
+                prop_assert!(
+                    left.any(|before| *before == token),
+                    "{:?}: {:?} in {:?} is no token of {:?}", dialect, token, &outline.text, &text
+                );
+            }
+        }
+    }
 
     #[test]
     fn compaction_changes_no_token_and_adds_no_byte(text in text(), keep in any::<bool>()) {

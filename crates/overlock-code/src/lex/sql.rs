@@ -347,6 +347,64 @@ impl<'a> Lexer<'a> for Sql<'a> {
     }
 }
 
+/// The tokens of a text, with those that stand in a comment which only `MySQL` runs, such as
+/// `/*!50706 SELECT 1 */`. What opens and what closes it are hints.
+pub(crate) fn with_executed(
+    text: &str,
+    dialect: Option<Dialect>,
+    tokens: Vec<Token>,
+) -> Vec<Token> {
+    if !tokens.iter().any(|token| token.kind == Kind::Hint) {
+        return tokens;
+    }
+    let mut all = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        match executed(text, dialect, token) {
+            Some(inside) => all.extend(inside),
+            None => all.push(token),
+        }
+    }
+    all
+}
+
+/// The first of the hints before a token, or the token: what is run begins there for the reader.
+pub(crate) fn with_hints_before(tokens: &[Token], index: usize) -> usize {
+    let hints = tokens[..index].iter().rev();
+    index - hints.take_while(|token| token.kind == Kind::Hint).count()
+}
+
+fn executed(text: &str, dialect: Option<Dialect>, comment: Token) -> Option<Vec<Token>> {
+    let runs = comment.kind == Kind::Hint && matches!(dialect, None | Some(Dialect::MySql));
+    let body = runs.then(|| comment.text(text))?;
+    let body = body.strip_prefix("/*!").or(body.strip_prefix("/*M!"))?;
+    let inside = body
+        .trim_start_matches(|digit: char| digit.is_ascii_digit())
+        .strip_suffix("*/")?;
+    let close = comment.end - "*/".len();
+    let from = close - inside.len();
+    let mut tokens = vec![Token {
+        end: from,
+        ..comment
+    }];
+    let mut lexer = Sql::speaking(inside, dialect);
+    while let Some(token) = lexer.next().ok()? {
+        if token.kind.is_code() {
+            tokens.push(Token {
+                start: from + token.start,
+                end: from + token.end,
+                ..token
+            });
+        }
+    }
+    let (_, gap) = skip_space(inside.as_bytes(), inside.trim_end().len());
+    tokens.push(Token {
+        start: close,
+        gap,
+        ..comment
+    });
+    Some(tokens)
+}
+
 /// Names may hold `$`, `#` and `@` after their first character.
 fn name_end(bytes: &[u8], mut at: usize) -> usize {
     while bytes

@@ -5,35 +5,46 @@
 //! and of its body the tables that are read and written and the predicates on them. Lists of
 //! columns, assigned values, rows, variables and control flow go.
 
+use std::ops::Range;
+
 use super::{Elision, lines_mark, without};
-use crate::compact::Source;
-use crate::compact::layout::{Docs, LaidOut};
-use crate::lex::sql::Sql;
+use crate::compact::layout::{Docs, LaidOut, Style, lay_out};
+use crate::lex::dialect::Dialect;
+use crate::lex::sql::{Sql, with_executed, with_hints_before};
 use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token};
 
 /// The outline of a text, already without comments and layout.
 pub(crate) fn outline(text: &str) -> Result<LaidOut, Ambiguous> {
+    outline_speaking(text, Sql::new(text).dialect())
+}
+
+/// The outline of a text of a known dialect, or of none. What goes may be what told the dialect,
+/// so what stays is read as the whole was.
+pub(crate) fn outline_speaking(text: &str, dialect: Option<Dialect>) -> Result<LaidOut, Ambiguous> {
     /// A function in a string in a function: that is where it ends.
     const DEPTH: usize = 2;
-    let skeleton = skeleton(text, DEPTH)?;
-    let shorter = Source::Sql
-        .laid_out(&skeleton, Docs::Drop)
-        .map_err(|_| Ambiguous)?;
+    let skeleton = skeleton(text, dialect, DEPTH)?;
+    let shorter = laid_out(&skeleton, dialect)?;
     Ok(LaidOut {
-        text: without_repetition(&shorter.text),
+        text: without_repetition(&shorter.text, dialect)?,
         ..shorter
     })
 }
 
+fn laid_out(text: &str, dialect: Option<Dialect>) -> Result<LaidOut, Ambiguous> {
+    lay_out(&mut Sql::speaking(text, dialect), Docs::Drop, Style::Sql)
+}
+
 /// The text without what is not part of the outline.
-fn skeleton(text: &str, depth: usize) -> Result<String, Ambiguous> {
-    let mut lexer = Sql::new(text);
+fn skeleton(text: &str, dialect: Option<Dialect>, depth: usize) -> Result<String, Ambiguous> {
+    let mut lexer = Sql::speaking(text, dialect);
     let mut tokens = Vec::new();
     while let Some(token) = lexer.next()? {
         if token.kind.is_code() {
             tokens.push(token);
         }
     }
+    let tokens = with_executed(text, dialect, tokens);
     let mut reader = Reader {
         text,
         tokens: &tokens,
@@ -42,8 +53,40 @@ fn skeleton(text: &str, depth: usize) -> Result<String, Ambiguous> {
         updates: false,
         last_word: "",
     };
-    let kept: Vec<bool> = (0..tokens.len()).map(|index| reader.keeps(index)).collect();
-    Ok(without(text, &elisions(text, &tokens, &kept, depth)))
+    let mut kept: Vec<bool> = (0..tokens.len()).map(|index| reader.keeps(index)).collect();
+    keep_around_kept(text, &tokens, &mut kept);
+    let elisions = elisions(text, &tokens, &kept, |inside| {
+        let depth = depth.checked_sub(1)?;
+        let body = skeleton(inside, dialect, depth).ok()?;
+        Some(laid_out(&body, dialect).ok()?.text)
+    });
+    Ok(without(text, &elisions))
+}
+
+/// What closes a comment that is run.
+const CLOSES_EXECUTED: &str = "*/";
+
+/// Whether a hint only opens a comment that is run: `/*!50706`.
+fn opens_executed(hint: &str) -> bool {
+    hint.starts_with("/*") && !hint.ends_with("*/")
+}
+
+/// A comment that is run stays open and closed around what stays of it.
+fn keep_around_kept(text: &str, tokens: &[Token], kept: &mut [bool]) {
+    let mut opened = None;
+    for index in 0..tokens.len() {
+        if tokens[index].kind != Kind::Hint {
+            continue;
+        }
+        match (tokens[index].text(text), opened.take()) {
+            (CLOSES_EXECUTED, Some(open)) => {
+                let stays = kept[open..index].contains(&true);
+                (kept[open], kept[index]) = (stays, stays);
+            }
+            (hint, _) if opens_executed(hint) => opened = Some(index),
+            (_, open) => opened = open,
+        }
+    }
 }
 
 /// What becomes of the tokens of a statement.
@@ -128,6 +171,9 @@ impl<'a> Reader<'a> {
                 self.frame().mode = Mode::Keep;
                 true
             }
+            // An executed comment is no more than what stands in it.
+            Kind::Hint if opens_executed(token.text(self.text)) => false,
+            Kind::Hint if token.text(self.text) == CLOSES_EXECUTED => false,
             // What is never closed is not known to be something that can go.
             Kind::Opaque => true,
             _ => {
@@ -286,7 +332,8 @@ impl<'a> Reader<'a> {
 
     /// Whether a statement can begin here.
     fn begins(&self, index: usize) -> bool {
-        let Some(before) = index.checked_sub(1).map(|before| self.tokens[before]) else {
+        let first = with_hints_before(self.tokens, index);
+        let Some(before) = first.checked_sub(1).map(|before| self.tokens[before]) else {
             return true;
         };
         // An expression goes on after these, on whatever line.
@@ -296,9 +343,9 @@ impl<'a> Reader<'a> {
         {
             return false;
         }
-        let token = self.tokens[index];
         let opens = ["begin", "then", "else", "as", "is", "loop", "go", "do"];
-        token.gap == Gap::Line
+        let mut since = self.tokens[first..=index].iter();
+        since.any(|token| token.gap == Gap::Line)
             || before.kind == Kind::Line
             || before.is_mark(self.text, b';')
             || opens.iter().any(|word| before.is_word(self.text, word))
@@ -311,8 +358,9 @@ impl<'a> Reader<'a> {
         Some(match lower.as_str() {
             "create" | "alter" => self.definition(index),
             "procedure" | "function" if self.in_body => Mode::Header,
-            "drop" | "grant" | "revoke" | "truncate" | "use" | "insert" | "update" | "delete"
-            | "merge" => Mode::Keep,
+            "drop" | "truncate" | "use" | "insert" | "update" | "delete" | "merge" => Mode::Keep,
+            // They name rights, and `SELECT` is one.
+            "grant" | "revoke" => Mode::KeepAll,
             "with" if !self.next_is_mark(index, b'(') && !in_statement => Mode::Keep,
             "exec" | "execute" | "call" => Mode::Call,
             "declare" | "set" | "if" | "while" | "begin" | "end" | "else" | "elsif" | "print"
@@ -338,6 +386,7 @@ impl<'a> Reader<'a> {
         const WHOLE: [&str; 3] = ["view", "table", "type"];
         let kinds = self.tokens[index..]
             .iter()
+            .filter(|token| token.kind != Kind::Hint)
             .take(8)
             .filter(|token| token.kind == Kind::Word);
         for token in kinds {
@@ -376,35 +425,45 @@ impl<'a> Reader<'a> {
 }
 
 /// The runs of tokens that go, each with its mark.
-fn elisions(text: &str, tokens: &[Token], kept: &[bool], depth: usize) -> Vec<Elision> {
+fn elisions(
+    text: &str,
+    tokens: &[Token],
+    kept: &[bool],
+    outlined: impl Fn(&str) -> Option<String>,
+) -> Vec<Elision> {
     let mut elisions: Vec<Elision> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let token = tokens[at];
         let from = at;
         at += 1;
-        if let Some(mark) = body_in_a_string(text, token, depth) {
+        if let Some((tag, inside)) = body_in_a_string(text, token)
+            && let Some(body) = outlined(inside)
+            && body.len() + 2 < inside.len()
+        {
             elisions.push(Elision {
                 range: token.start..token.end,
-                mark,
+                mark: format!("{tag}\n{body}\n{tag}"),
             });
             continue;
         }
         if kept[from] {
             continue;
         }
-        while at < tokens.len() && !kept[at] && body_in_a_string(text, tokens[at], 0).is_none() {
+        while at < tokens.len() && !kept[at] && body_in_a_string(text, tokens[at]).is_none() {
             at += 1;
         }
         let range = token.start..tokens[at - 1].end;
         let piece = &text[range.clone()];
+        let begins = from == 0 || token.gap == Gap::Line;
         let breaks = piece.contains('\n')
-            || token.gap == Gap::Line && tokens.get(at).is_none_or(|next| next.gap == Gap::Line);
+            || begins && tokens.get(at).is_none_or(|next| next.gap == Gap::Line);
         let mark = if breaks {
             lines_mark(piece)
         } else {
             "…".to_owned()
         };
+        let mark = apart(text, &range, mark);
         if mark.len() < piece.len() {
             elisions.push(Elision { range, mark });
         }
@@ -412,46 +471,62 @@ fn elisions(text: &str, tokens: &[Token], kept: &[bool], depth: usize) -> Vec<El
     elisions
 }
 
-/// A function of PostgreSQL has its body in a string, which is outlined like the text around it.
-fn body_in_a_string(text: &str, token: Token, depth: usize) -> Option<String> {
+/// A mark is no part of a name: `SELECT'a'FROM t` becomes `SELECT … FROM t`.
+fn apart(text: &str, range: &Range<usize>, mark: String) -> String {
+    let bytes = text.as_bytes();
+    let touches = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(|&byte| !byte.is_ascii_whitespace() && !b"();,".contains(&byte))
+    };
+    let before = touches(range.start.checked_sub(1));
+    let after = touches(Some(range.end));
+    match (before, after) {
+        (false, false) => mark,
+        (true, false) => format!(" {mark}"),
+        (false, true) => format!("{mark} "),
+        (true, true) => format!(" {mark} "),
+    }
+}
+
+/// A function of PostgreSQL has its body in a string, which is outlined like the text around it:
+/// the tag of the string, and what it holds.
+fn body_in_a_string(text: &str, token: Token) -> Option<(&str, &str)> {
     let literal = token.text(text);
     if token.kind != Kind::Quoted || !literal.starts_with('$') || !literal.contains('\n') {
         return None;
     }
-    let Some(depth) = depth.checked_sub(1) else {
-        return Some(String::new());
-    };
     let tag = literal[1..].find('$').map(|end| &literal[..end + 2])?;
     let inside = literal.strip_prefix(tag)?.strip_suffix(tag)?;
-    let body = skeleton(inside, depth).ok()?;
-    let body = Source::Sql.lossless(&body, Docs::Drop).ok()?;
-    let mark = format!("{tag}\n{body}\n{tag}");
-    (mark.len() < literal.len()).then_some(mark)
+    Some((tag, inside))
 }
 
-/// Says of lines that are the same, one after the other, how many there are.
-fn without_repetition(text: &str) -> String {
+/// Says of lines that are the same, one after the other, how many there are. A string is one line,
+/// however many it has.
+fn without_repetition(text: &str, dialect: Option<Dialect>) -> Result<String, Ambiguous> {
     const WORTH_IT: usize = 3;
-    let mut out = String::with_capacity(text.len());
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        let mut more = 0_usize;
-        while lines.next_if_eq(&line).is_some() {
-            more += 1;
-        }
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        out.push_str(line);
-        let mark = format!("\n… {more} more lines like it");
-        if more >= WORTH_IT && mark.len() < more * (line.len() + 1) {
-            out.push_str(&mark);
-        } else {
-            (0..more).for_each(|_| {
-                out.push('\n');
-                out.push_str(line);
-            });
+    let mut lexer = Sql::speaking(text, dialect);
+    let mut lines = Vec::new();
+    let mut from = 0;
+    while let Some(token) = lexer.next()? {
+        if token.gap == Gap::Line {
+            lines.push(&text[from..token.start]);
+            from = token.start;
         }
     }
-    out
+    lines.push(&text[from..]);
+    let mut out = String::with_capacity(text.len());
+    for same in lines.chunk_by(|a, b| a.trim_end_matches('\n') == b.trim_end_matches('\n')) {
+        let more = same.len() - 1;
+        let mark = format!("… {more} more lines like it");
+        if more < WORTH_IT || mark.len() >= more * same[0].len() {
+            out.extend(same.iter().copied());
+            continue;
+        }
+        out.push_str(same[0]);
+        out.push_str(&mark);
+        if same[more].ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    Ok(out)
 }

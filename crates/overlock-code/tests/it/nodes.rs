@@ -616,6 +616,42 @@ table actor 9-9",
 }
 
 #[test]
+fn what_only_mysql_runs_is_read_too() {
+    let text = "\
+DELIMITER $$
+CREATE PROCEDURE show_all()
+BEGIN
+  /*!50706
+  SELECT user FROM setup_actors;
+  */
+  DELETE FROM log;
+END$$
+/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`localhost`*/ /*!50003 TRIGGER ins AFTER INSERT ON film FOR EACH ROW
+BEGIN INSERT INTO film_text VALUES (1); END */$$
+DELIMITER ;
+";
+    check_tree(
+        text,
+        Reading::Sql,
+        "\
+procedure show_all 2-8
+trigger ins 9-10",
+    );
+    check_said(
+        text,
+        Reading::Sql,
+        "show_all",
+        &["reads setup_actors", "writes log"],
+    );
+    check_said(
+        text,
+        Reading::Sql,
+        "ins",
+        &["names film", "writes film_text"],
+    );
+}
+
+#[test]
 fn a_package_of_oracle_holds_its_procedures() {
     let text = "\
 CREATE OR REPLACE PACKAGE BODY pay.staff AS

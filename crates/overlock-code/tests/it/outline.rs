@@ -233,6 +233,59 @@ fn a_function_in_a_string_is_outlined_too() {
 }
 
 #[test]
+fn a_query_that_only_mysql_runs_keeps_its_tables() {
+    check(
+        "DELIMITER $$\nCREATE PROCEDURE show_all()\nBEGIN\n    -- since 5.7.6\n    /*!50706\n    SELECT CONCAT('\\'', user, '\\'') AS users\n      FROM setup_actors\n     WHERE enabled = 'NO';\n    */\n    /*!40101 SET NAMES utf8 */;\nEND$$\nDELIMITER ;\n",
+        Language::Sql,
+        "… 1 line\nCREATE PROCEDURE show_all()\nBEGIN\n/*!50706\n    SELECT …\n      FROM setup_actors\n     WHERE enabled = 'NO';\n    */\n… 3 lines",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn a_trigger_of_a_dump_keeps_its_head() {
+    let text = "/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`localhost`*/ /*!50003 TRIGGER `ins_film` AFTER INSERT ON `film` FOR EACH ROW BEGIN\n    SET @last = NEW.film_id;\n    INSERT INTO film_text (film_id, title)\n        VALUES (new.film_id, new.title);\n  END */;;\n";
+    check(
+        text,
+        Language::Sql,
+        "/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`localhost`*/ /*!50003 TRIGGER `ins_film` AFTER INSERT ON `film` FOR EACH ROW BEGIN\n    … 1 line\n    INSERT INTO film_text (film_id, title)\n        VALUES …;\n  END */;;",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn a_mark_touches_no_name() {
+    check(
+        "SELECT'a long literal'FROM one;\nSELECT (SELECT xmlelement(\"a\",\n  xmlagg(b))from two), c\nFROM three;\n",
+        Language::Sql,
+        "SELECT … FROM one;\nSELECT (SELECT … 2 lines from two),c\nFROM three;",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn rights_are_no_query() {
+    check(
+        "GRANT SELECT ON dbo.Orders TO reader; -- x\nREVOKE SELECT, INSERT\nON dbo.Lines FROM reader;\n",
+        Language::Sql,
+        "GRANT SELECT ON dbo.Orders TO reader;\nREVOKE SELECT,INSERT\nON dbo.Lines FROM reader;",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn what_told_the_dialect_may_go_but_its_strings_stay() {
+    let comment = "'Shows \\'mark\\'@\\'localhost\\'\n +------+   +\n ends'";
+    let text = format!(
+        "DELIMITER $$\nCREATE PROCEDURE p (IN a   INT)\n    COMMENT {comment}\nBEGIN\n  SET @a = 1;\n  DELETE FROM t;\nEND$$\nDELIMITER ;\n"
+    );
+    let outline = format!(
+        "… 1 line\nCREATE PROCEDURE p (IN a INT)\nCOMMENT {comment}\nBEGIN\n… 1 line\nDELETE FROM t;\n… 2 lines"
+    );
+    check(&text, Language::Sql, &outline, Reason::Outlined);
+}
+
+#[test]
 fn what_is_ambiguous_is_left_alone() {
     let text = "SELECT a /* x /* y */ , b";
     check(text, Language::Sql, text, Reason::Ambiguous);

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::tree::{Findings, Found};
 use super::{MentionKind, NodeKind};
 use crate::lex::dialect::Dialect;
-use crate::lex::sql::Sql;
+use crate::lex::sql::{Sql, with_executed, with_hints_before};
 use crate::lex::{Gap, Kind, Lexer, Token};
 use mentions::Place;
 use words::{Name, Words};
@@ -116,7 +116,7 @@ impl Read {
             }
         }
         Some(Self {
-            tokens,
+            tokens: with_executed(lexer.text(), dialect, tokens),
             comments,
             dialect,
             is_certain,
@@ -280,7 +280,9 @@ impl Finder<'_> {
             if self.ends_batch(index) {
                 return index;
             }
-            let begins = token.gap == Gap::Line || self.words.is_mark(index - 1, b';');
+            let first = with_hints_before(tokens, index);
+            let begins = tokens[first..=index].iter().any(|it| it.gap == Gap::Line)
+                || self.words.is_mark(first - 1, b';');
             if begins && (parentheses == 0 || head.defines != Defines::Table) {
                 self.depth = 0;
                 let next = self.head(index).map(|next| next.defines);
@@ -294,7 +296,7 @@ impl Finder<'_> {
                     && parentheses == 0
                     && self.begins_other(index);
                 if ends || other {
-                    return index;
+                    return first;
                 }
             }
             match token.kind {
