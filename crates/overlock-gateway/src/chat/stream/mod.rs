@@ -3,6 +3,9 @@
 //! What the upstream sends goes on as it came wherever nothing has to change. What would have to
 //! be taken back is held until it is certain. The end is told once, when everything is there.
 
+mod choice;
+mod events;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -15,7 +18,7 @@ use tokio::sync::mpsc;
 use super::ending::Ending;
 use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
-use super::merged::{merge, merge_members};
+use super::merged::merge_members;
 use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
@@ -26,6 +29,11 @@ use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
 use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
+use choice::{Choice, Others, ToolCall};
+use events::{
+    arguments_event, chunks, content_event, end, ending, first_text, with_choice, with_usage,
+    wrapping_len,
+};
 
 /// So many events wait for a client that reads slowly before nothing more is read for it.
 const WAITING: usize = 16;
@@ -61,75 +69,6 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
     reply
 }
 
-/// A completion as the events of a stream.
-fn chunks(completion: &Value) -> Vec<Value> {
-    let mut head = completion.as_object().cloned().unwrap_or_default();
-    let choices = head.remove("choices");
-    let usage = head.remove("usage");
-    head.insert("object".to_owned(), json!("chat.completion.chunk"));
-    let choices = choices.as_ref().and_then(Value::as_array);
-    let mut events = Vec::new();
-    for choice in choices.into_iter().flatten() {
-        let index = choice.get("index").cloned().unwrap_or(json!(0));
-        let mut delta = choice.get("message").cloned().unwrap_or(json!({}));
-        let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
-        for (number, call) in calls.into_iter().flatten().enumerate() {
-            call["index"] = json!(number);
-        }
-        let finish = choice.get("finish_reason").cloned().unwrap_or(Value::Null);
-        let mut said = json!({ "index": index, "delta": delta, "finish_reason": null });
-        if let Some(logprobs) = choice.get("logprobs") {
-            said["logprobs"] = logprobs.clone();
-        }
-        events.push(with_choice(&head, &said));
-        let beside = choice.as_object().into_iter().flatten();
-        let beside = beside.filter(|(name, _)| stands_beside(name));
-        let beside = beside.map(|(name, value)| (name.clone(), value.clone()));
-        events.push(with_choice(&head, &end(&index, &finish, beside)));
-    }
-    if let Some(usage) = usage.filter(Value::is_object) {
-        events.push(with_usage(&head, usage));
-    }
-    events
-}
-
-/// The last words of a stream. How it went is a comment, since headers are gone long ago.
-fn ending(ended: Ended, continuations: u32, violates: bool) -> String {
-    let (outcome, schema) = (ended.name(), if violates { " schema=violated" } else { "" });
-    format!(
-        ": overlock outcome={outcome} continuations={continuations}{schema}\n\ndata: [DONE]\n\n"
-    )
-}
-
-/// The end of a choice, with what stands beside it.
-fn end(index: &Value, finish: &Value, beside: impl Iterator<Item = (String, Value)>) -> Value {
-    let said = json!({ "index": index, "delta": {}, "finish_reason": finish });
-    let mut choice = said.as_object().cloned().unwrap_or_default();
-    choice.extend(beside);
-    Value::Object(choice)
-}
-
-/// Whether this member of a choice is none that every choice has.
-fn stands_beside(name: &str) -> bool {
-    !matches!(
-        name,
-        "index" | "delta" | "message" | "finish_reason" | "logprobs"
-    )
-}
-
-fn with_choice(head: &Map<String, Value>, choice: &Value) -> Value {
-    let mut event = head.clone();
-    event.insert("choices".to_owned(), json!([choice]));
-    Value::Object(event)
-}
-
-fn with_usage(head: &Map<String, Value>, usage: Value) -> Value {
-    let mut event = head.clone();
-    event.insert("choices".to_owned(), json!([]));
-    event.insert("usage".to_owned(), usage);
-    Value::Object(event)
-}
-
 /// A stream on its way from the upstream to the client.
 struct Relay {
     job: Job,
@@ -161,147 +100,6 @@ struct Finish {
     told_beside: Map<String, Value>,
     /// All of it.
     choice: Value,
-}
-
-/// One of the answers to a request, which usually is the only one.
-struct Choice {
-    content: Reading,
-    calls: Vec<ToolCall>,
-    /// Where the last call with an index is among them.
-    last_calls: BTreeMap<u64, usize>,
-    /// The arguments of a call in the older form.
-    older_call: Option<Reading>,
-    others: Others,
-    finish: Option<String>,
-    has_role: bool,
-    /// The content with what was added to it.
-    said: Option<String>,
-}
-
-/// What there is of a choice besides its texts.
-#[derive(Default)]
-struct Others {
-    /// The other members of the message.
-    message: Map<String, Value>,
-    logprobs: Value,
-    /// What stands beside the message, each as it came last.
-    beside: Map<String, Value>,
-    /// The part of it that came with the end, and is told with it.
-    beside_end: Map<String, Value>,
-}
-
-struct ToolCall {
-    /// All but its arguments.
-    members: Map<String, Value>,
-    arguments: Reading,
-    /// The arguments with what was added to them.
-    said: Option<String>,
-}
-
-impl ToolCall {
-    fn name(&self) -> &str {
-        let function = self.members.get("function");
-        let name = function.and_then(|function| function.get("name"));
-        name.and_then(Value::as_str).unwrap_or_default()
-    }
-}
-
-/// A tool call as it would have come at once.
-fn tool_call(mut members: Map<String, Value>, arguments: &str) -> Value {
-    members.shift_remove("index");
-    if let Some(function) = members.get_mut("function").and_then(Value::as_object_mut) {
-        function.insert("arguments".to_owned(), json!(arguments));
-        members.entry("type").or_insert(json!("function"));
-    }
-    Value::Object(members)
-}
-
-impl Choice {
-    /// Whether its end can still be known if the stream broke off. A whole tool call cannot tell
-    /// whether it was the last one, nor a text whether it was done.
-    fn outlives_a_break(&self) -> bool {
-        let content = &self.content;
-        let is_document =
-            content.is_open() || content.is_to_be_read_again() || content.found() == Found::Whole;
-        let calls_nothing = self.calls.is_empty() && self.older_call.is_none();
-        self.finish.is_some() || calls_nothing && is_document
-    }
-
-    /// Which of the calls a piece is of; nothing if it begins another one. Some upstreams give all
-    /// calls one index, and only the name of the call tells them apart.
-    fn call_of(&self, index: u64, piece: &Value) -> Option<usize> {
-        let at = *self.last_calls.get(&index)?;
-        let is_said = |id: &&Value| !id.is_null() && *id != "";
-        let known = self.calls[at].members.get("id").filter(is_said);
-        let id = piece.get("id").filter(is_said);
-        let is_other = known.is_some() && id.is_some() && known != id;
-        (!is_other).then_some(at)
-    }
-
-    /// The choice as it would have come at once.
-    fn into_whole(self, index: u64, finish: &str) -> Value {
-        let content = self.said.unwrap_or_else(|| self.content.into_text());
-        let calls = self.calls.into_iter().map(|call| {
-            let arguments = call.said.unwrap_or_else(|| call.arguments.into_text());
-            tool_call(call.members, &arguments)
-        });
-        let calls = calls.collect();
-        self.others.choice(index, Some(finish), &content, calls)
-    }
-
-    /// The same of what came, before anything was made of it.
-    fn first(&self, index: u64) -> Value {
-        let calls = self.calls.iter();
-        let calls = calls.map(|call| tool_call(call.members.clone(), call.arguments.text()));
-        let (finish, content) = (self.finish.as_deref(), self.content.text());
-        self.others.choice(index, finish, content, calls.collect())
-    }
-}
-
-impl Others {
-    /// The choice with these texts, as it would have come at once.
-    fn choice(&self, index: u64, finish: Option<&str>, content: &str, calls: Vec<Value>) -> Value {
-        let mut message = Map::new();
-        message.insert("role".to_owned(), json!("assistant"));
-        let says_more = !calls.is_empty() || self.message.keys().any(|name| name != "role");
-        let content = (!content.is_empty() || !says_more).then_some(content);
-        message.insert("content".to_owned(), json!(content));
-        message.extend(self.message.clone());
-        if !calls.is_empty() {
-            message.insert("tool_calls".to_owned(), Value::Array(calls));
-        }
-        let mut choice = Map::new();
-        choice.insert("index".to_owned(), json!(index));
-        choice.insert("message".to_owned(), Value::Object(message));
-        if !self.logprobs.is_null() {
-            choice.insert("logprobs".to_owned(), self.logprobs.clone());
-        }
-        choice.insert("finish_reason".to_owned(), json!(finish));
-        choice.extend(self.beside.clone());
-        Value::Object(choice)
-    }
-
-    /// Takes what stands beside a piece of the message; whether that is to be passed on with it.
-    /// What comes with the end is left for the end.
-    fn take_beside(&mut self, choice: &mut Map<String, Value>, is_end: bool) -> bool {
-        if let Some(logprobs) = choice.get("logprobs") {
-            merge(&mut self.logprobs, logprobs);
-        }
-        let is_said = |(name, value): &(&String, &Value)| stands_beside(name) && !value.is_null();
-        let said = choice.iter().filter(is_said);
-        let said: Map<String, Value> = said
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        let has_logprobs = choice.get("logprobs").is_some_and(|it| !it.is_null());
-        let says_more = has_logprobs || !is_end && !said.is_empty();
-        if is_end {
-            choice.retain(|name, _| !stands_beside(name));
-            self.beside_end.extend(said.clone());
-        }
-        // The last of them tells of all that came.
-        self.beside.extend(said);
-        says_more
-    }
 }
 
 impl Relay {
@@ -912,91 +710,6 @@ impl Relay {
         // Who has gone away takes this work along.
         let _ = self.out.send(bytes).await;
     }
-}
-
-/// The first text of an answer that an event goes on with.
-fn first_text(event: &mut Value) -> Option<&mut String> {
-    let choices = event.get_mut("choices")?.as_array_mut()?;
-    let mut deltas = choices
-        .iter_mut()
-        .filter_map(|choice| choice.get_mut("delta"));
-    deltas.find_map(|delta| {
-        let delta = delta.as_object_mut()?;
-        let has_content = delta.get("content").is_some_and(Value::is_string);
-        let text = if has_content {
-            delta.get_mut("content")
-        } else {
-            let calls = delta.get_mut("tool_calls")?.as_array_mut()?;
-            calls
-                .iter_mut()
-                .find_map(|call| call.pointer_mut("/function/arguments"))
-        };
-        match text? {
-            Value::String(text) => Some(text),
-            _ => None,
-        }
-    })
-}
-
-/// More than so many bytes are no wrapping.
-const LONGEST_WRAPPING: usize = 4096;
-
-/// What stands around the data of an event.
-const FRAME: usize = b"data: \n\n".len();
-
-/// How many bytes of an event of so many say nothing themselves: they wrap its choices.
-fn wrapping_len(len: usize, choices: Option<&Vec<Value>>) -> usize {
-    let said: usize = choices.into_iter().flatten().map(said_len).sum();
-    match said {
-        0 => 0,
-        said => len.saturating_sub(said).min(LONGEST_WRAPPING) + FRAME,
-    }
-}
-
-/// How many bytes of a choice say something.
-fn said_len(choice: &Value) -> usize {
-    let members = choice.as_object().into_iter().flatten();
-    let members = members.filter(|(name, _)| *name != "index" && *name != "delta");
-    let delta = choice.get("delta").map_or(0, text_len);
-    delta + members.map(member_len).sum::<usize>()
-}
-
-/// A number is kept like a short text.
-const NUMBER: usize = 4;
-
-/// How many bytes a member says. Its name is kept with it, but for those that all pieces have.
-fn member_len((name, value): (&String, &Value)) -> usize {
-    match (name.as_str(), value) {
-        (_, Value::Null) => 0,
-        ("role" | "content", value) => text_len(value),
-        (name, value) => name.len() + text_len(value),
-    }
-}
-
-/// How many bytes of text there are in a value.
-fn text_len(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len(),
-        Value::Array(values) => values.iter().map(text_len).sum(),
-        Value::Object(members) => members.iter().map(member_len).sum(),
-        Value::Number(_) => NUMBER,
-        Value::Null | Value::Bool(_) => 0,
-    }
-}
-
-fn content_event(head: &Map<String, Value>, index: u64, text: &str) -> Value {
-    with_choice(
-        head,
-        &json!({ "index": index, "delta": { "content": text }, "finish_reason": null }),
-    )
-}
-
-fn arguments_event(head: &Map<String, Value>, index: u64, call: u64, text: &str) -> Value {
-    let call = json!({ "index": call, "function": { "arguments": text } });
-    with_choice(
-        head,
-        &json!({ "index": index, "delta": { "tool_calls": [call] }, "finish_reason": null }),
-    )
 }
 
 /// Passes on the rest of a document.
