@@ -215,7 +215,7 @@ fn without_marks(tokens: Vec<&str>) -> Vec<&str> {
     rest.retain(|token| {
         let counts = token.bytes().all(|byte| byte.is_ascii_digit());
         let says = ["line", "lines", "more", "like", "it"].contains(token);
-        in_mark = token.starts_with('…') || in_mark && (counts || says);
+        in_mark = token.trim_start().starts_with('…') || in_mark && (counts || says);
         !in_mark
     });
     rest

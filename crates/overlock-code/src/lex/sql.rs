@@ -6,7 +6,9 @@
 //! databases read by the line (`GO`, `\echo`, `:setvar`, `PROMPT`, `DELIMITER`, the rows after a
 //! `COPY … FROM stdin`) keeps its lines.
 
-use memchr::{memchr, memchr2, memmem};
+use std::collections::HashMap;
+
+use memchr::{memchr, memchr_iter, memchr2, memmem};
 
 use super::dialect::{Dialect, dialect};
 use super::{
@@ -26,6 +28,8 @@ pub(crate) struct Sql<'a> {
     /// Where the last punctuation ended; nothing touches the very beginning.
     mark_end: usize,
     unclosed: Unclosed,
+    /// Where each tag such as `$body$` stands last, found out at the first dollar.
+    last_tags: std::cell::OnceCell<HashMap<&'a [u8], usize>>,
 }
 
 /// Quotes whose end was looked for in vain. What is not found once is not looked for again, so that
@@ -34,7 +38,6 @@ pub(crate) struct Sql<'a> {
 struct Unclosed {
     backtick: bool,
     alternative: bool,
-    dollar: bool,
 }
 
 /// How far a `COPY … FROM stdin;` has been read. Its rows follow on the next line.
@@ -57,6 +60,7 @@ impl<'a> Sql<'a> {
             copy: Copy::No,
             mark_end: usize::MAX,
             unclosed: Unclosed::default(),
+            last_tags: std::cell::OnceCell::new(),
         }
     }
 
@@ -192,25 +196,22 @@ impl<'a> Sql<'a> {
     }
 
     /// A dollar-quoted string of PostgreSQL, unless the dialect has another use for the dollar.
-    fn dollar(&mut self, start: usize) -> (Kind, usize) {
+    fn dollar(&self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
-        let tag_end = word_end(bytes, start + 1);
-        let is_tag = bytes.get(tag_end) == Some(&b'$')
-            && !bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
         // With `DELIMITER $$` it ends the statements of MySQL.
-        if !is_tag || self.unclosed.dollar || self.dialect() == Some(Dialect::MySql) {
+        let Some(tag) = tag_at(bytes, start).filter(|_| self.dialect() != Some(Dialect::MySql))
+        else {
             return (Kind::Mark, start + 1);
-        }
-        let tag = &bytes[start..=tag_end];
-        match memmem::find(&bytes[tag_end + 1..], tag) {
-            Some(found) => (Kind::Quoted, tag_end + 1 + found + tag.len()),
+        };
+        let after = start + tag.len();
+        let last_tags = self.last_tags.get_or_init(|| last_tags(bytes));
+        let is_closed = last_tags.get(tag).is_some_and(|&last| last >= after);
+        match memmem::find(&bytes[after..], tag).filter(|_| is_closed) {
+            Some(found) => (Kind::Quoted, after + found + tag.len()),
             None if matches!(self.dialect(), None | Some(Dialect::Postgres)) => {
                 (Kind::Opaque, trimmed_end(bytes, start, bytes.len()))
             }
-            None => {
-                self.unclosed.dollar = true;
-                (Kind::Mark, start + 1)
-            }
+            None => (Kind::Mark, start + 1),
         }
     }
 
@@ -414,6 +415,21 @@ fn name_end(bytes: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// The tag of a dollar-quoted string that may begin here: `$$` or `$body$`.
+fn tag_at(bytes: &[u8], start: usize) -> Option<&[u8]> {
+    let end = word_end(bytes, start + 1);
+    let is_tag =
+        bytes.get(end) == Some(&b'$') && !bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
+    is_tag.then(|| &bytes[start..=end])
+}
+
+/// Where each tag stands last: what is not closed is not looked for to the end of the text.
+fn last_tags(bytes: &[u8]) -> HashMap<&[u8], usize> {
+    memchr_iter(b'$', bytes)
+        .filter_map(|start| Some((tag_at(bytes, start)?, start)))
+        .collect()
 }
 
 /// Where a quoted text ends; a doubled quote does not end it. An open one goes on to the end, and

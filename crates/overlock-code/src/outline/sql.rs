@@ -163,7 +163,8 @@ impl<'a> Reader<'a> {
             }
             Kind::Line => {
                 self.reset(false);
-                false
+                // The end of the rows of a `COPY`: without it, all that follows would be rows.
+                token.text(self.text) == "\\."
             }
             Kind::Quoted if token.text(self.text).starts_with('$') && self.in_body => {
                 // The body of a function of PostgreSQL; its language comes after it.
@@ -343,7 +344,11 @@ impl<'a> Reader<'a> {
         {
             return false;
         }
-        let opens = ["begin", "then", "else", "as", "is", "loop", "go", "do"];
+        // In a query, what comes after `AS` is a name.
+        let opens: &[&str] = match self.frames.last() {
+            Some(frame) if frame.mode != Mode::Skip => &["begin", "then", "else", "loop", "go"],
+            _ => &["begin", "then", "else", "as", "is", "loop", "go", "do"],
+        };
         let mut since = self.tokens[first..=index].iter();
         since.any(|token| token.gap == Gap::Line)
             || before.kind == Kind::Line
@@ -358,15 +363,22 @@ impl<'a> Reader<'a> {
         Some(match lower.as_str() {
             "create" | "alter" => self.definition(index),
             "procedure" | "function" if self.in_body => Mode::Header,
-            "drop" | "truncate" | "use" | "insert" | "update" | "delete" | "merge" => Mode::Keep,
+            "drop" | "truncate" | "use" | "insert" | "update" | "delete" | "merge" | "copy"
+            | "bulk" => Mode::Keep,
+            "replace" if self.next_is(index, "into") => Mode::Keep,
+            "load" if self.next_is(index, "data") => Mode::Keep,
             // They name rights, and `SELECT` is one.
             "grant" | "revoke" => Mode::KeepAll,
             "with" if !self.next_is_mark(index, b'(') && !in_statement => Mode::Keep,
             "exec" | "execute" | "call" => Mode::Call,
-            "declare" | "set" | "if" | "while" | "begin" | "end" | "else" | "elsif" | "print"
-            | "return" | "open" | "fetch" | "close" | "deallocate" | "raiserror" | "throw"
-            | "commit" | "rollback" | "save" | "goto" | "waitfor" | "exit" | "loop" | "for"
-            | "raise" | "exception" | "perform" | "prompt" | "comment" | "analyze" | "show" => {
+            "declare" | "set" | "if" | "while" | "begin" | "end" | "else" | "print" | "return"
+            | "open" | "fetch" | "close" | "deallocate" | "raiserror" | "throw" | "commit"
+            | "rollback" | "save" | "goto" | "waitfor" => Mode::Skip,
+            // Where these begin a statement, a semicolon ended the one before.
+            "elsif" | "exit" | "loop" | "for" | "raise" | "exception" | "perform" | "prompt"
+            | "comment" | "analyze" | "show"
+                if !in_statement =>
+            {
                 Mode::Skip
             }
             _ => return None,
@@ -464,7 +476,11 @@ fn elisions(
             "…".to_owned()
         };
         let mark = apart(text, &range, mark);
-        if mark.len() < piece.len() {
+        // What a client reads by the line is known by what stands before it, which may be gone,
+        // and a comment that is run has two ends.
+        let mut run = tokens[from..at].iter();
+        let must_go = run.any(|it| matches!(it.kind, Kind::Line | Kind::Hint));
+        if mark.len() < piece.len() || must_go {
             elisions.push(Elision { range, mark });
         }
     }

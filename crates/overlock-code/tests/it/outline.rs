@@ -286,6 +286,32 @@ fn what_told_the_dialect_may_go_but_its_strings_stay() {
 }
 
 #[test]
+fn names_that_could_begin_a_statement_end_none() {
+    check(
+        "CREATE VIEW v AS\n  SELECT a AS exit\n  FROM highway h -- x\n  JOIN ramp r ON r.a = h.a",
+        Language::Sql,
+        "CREATE VIEW v AS\nSELECT a AS exit\nFROM highway h\nJOIN ramp r ON r.a=h.a",
+        Reason::Outlined,
+    );
+    check(
+        "UPDATE spans\n  FOR PORTION OF valid FROM '2018-05-01' TO '2018-06-01'\n  SET name = 'May 2018', more = 2\n  FROM other AS o\n  WHERE spans.id = o.id;",
+        Language::Sql,
+        "UPDATE spans\nFOR PORTION OF valid FROM '2018-05-01' TO '2018-06-01'\nSET …\nFROM other AS o\nWHERE spans.id=o.id;",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn tables_that_are_filled_from_a_file_are_written() {
+    check(
+        "COPY orders FROM '/tmp/orders';  -- x\nBULK INSERT dbo.Lines FROM 'lines.csv';\nREPLACE INTO stock VALUES (1, 2, 3);\nLOAD DATA INFILE 'a.csv' INTO TABLE prices;",
+        Language::Sql,
+        "COPY orders FROM '/tmp/orders';\nBULK INSERT dbo.Lines FROM 'lines.csv';\nREPLACE INTO stock VALUES …;\nLOAD DATA INFILE 'a.csv' INTO TABLE prices;",
+        Reason::Outlined,
+    );
+}
+
+#[test]
 fn what_is_ambiguous_is_left_alone() {
     let text = "SELECT a /* x /* y */ , b";
     check(text, Language::Sql, text, Reason::Ambiguous);
