@@ -52,8 +52,14 @@ fn skeleton(text: &str, dialect: Option<Dialect>, depth: usize) -> Result<String
         in_body: false,
         updates: false,
         last_word: "",
+        tableless: Vec::new(),
+        gone: Vec::new(),
     };
     let mut kept: Vec<bool> = (0..tokens.len()).map(|index| reader.keeps(index)).collect();
+    reader.end_statement();
+    for index in reader.gone {
+        kept[index] = false;
+    }
     keep_around_kept(text, &tokens, &mut kept);
     let elisions = elisions(text, &tokens, &kept, |inside| {
         let depth = depth.checked_sub(1)?;
@@ -144,6 +150,10 @@ struct Reader<'a> {
     /// The statement assigns values after `SET`.
     updates: bool,
     last_word: &'a str,
+    /// Where `SELECT` stands in a statement that has named no table yet.
+    tableless: Vec<usize>,
+    /// Where it stands in those that never did: `SELECT @a = 1`.
+    gone: Vec<usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -200,7 +210,12 @@ impl<'a> Reader<'a> {
         )
     }
 
+    fn end_statement(&mut self) {
+        self.gone.append(&mut self.tableless);
+    }
+
     fn reset(&mut self, in_body: bool) {
+        self.end_statement();
         self.frames.clear();
         self.frames.push(Frame::new(Mode::Skip));
         self.in_body = in_body;
@@ -225,7 +240,8 @@ impl<'a> Reader<'a> {
             }
             b')' if self.frames.len() > 1 => self.frames.pop().is_some_and(|frame| frame.opened),
             b';' => {
-                let stays = self.frames.iter().any(|frame| frame.mode != Mode::Skip);
+                let says = self.frames.iter().any(|frame| frame.mode != Mode::Skip);
+                let stays = says && self.tableless.is_empty();
                 self.reset(self.in_body);
                 stays
             }
@@ -255,6 +271,11 @@ impl<'a> Reader<'a> {
         let is = |name: &str| word.eq_ignore_ascii_case(name);
         let nested = self.frames.len() > 1;
         if is("select") {
+            if nested {
+                self.tableless.clear();
+            } else if mode == Mode::Skip || !self.tableless.is_empty() {
+                self.tableless.push(index);
+            }
             self.frame().selects = true;
             if mode != Mode::KeepAll {
                 self.frame().mode = Mode::SelectList;
@@ -281,6 +302,7 @@ impl<'a> Reader<'a> {
         }
         let begins = !nested && self.begins(index);
         if begins && let Some(mode) = self.statement(index, word) {
+            self.end_statement();
             *self.frame() = Frame::new(mode);
             self.updates = is("update") || is("merge") || is("insert");
             return mode != Mode::Skip;
@@ -321,6 +343,7 @@ impl<'a> Reader<'a> {
         match frame.mode {
             Mode::SelectList if frame.selects && is(&["from", "into", "where", "bulk"]) => {
                 frame.mode = Mode::Keep;
+                self.tableless.clear();
                 true
             }
             Mode::Assignments if is(&["from", "where", "output", "returning"]) => {

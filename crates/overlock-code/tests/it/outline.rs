@@ -264,6 +264,16 @@ fn a_mark_touches_no_name() {
 }
 
 #[test]
+fn a_query_without_a_table_goes() {
+    check(
+        "CREATE PROCEDURE p AS\nBEGIN\n  SELECT @a = 1, @b = 2\n  SELECT 1 UNION ALL SELECT 2;\n  SELECT @c = (SELECT MAX(Id) FROM dbo.Orders);\n  SELECT @d = COUNT(*)\n  FROM dbo.Lines;\nEND",
+        Language::Sql,
+        "CREATE PROCEDURE p AS\n… 3 lines\nSELECT … (SELECT … FROM dbo.Orders);\nSELECT …\nFROM dbo.Lines;\nEND",
+        Reason::Outlined,
+    );
+}
+
+#[test]
 fn rights_are_no_query() {
     check(
         "GRANT SELECT ON dbo.Orders TO reader; -- x\nREVOKE SELECT, INSERT\nON dbo.Lines FROM reader;\n",
