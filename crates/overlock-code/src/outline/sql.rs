@@ -240,8 +240,8 @@ impl<'a> Reader<'a> {
             }
             b')' if self.frames.len() > 1 => self.frames.pop().is_some_and(|frame| frame.opened),
             b';' => {
-                let says = self.frames.iter().any(|frame| frame.mode != Mode::Skip);
-                let stays = says && self.tableless.is_empty();
+                let stays = self.tableless.is_empty()
+                    && self.frames.iter().any(|frame| frame.mode != Mode::Skip);
                 self.reset(self.in_body);
                 stays
             }
