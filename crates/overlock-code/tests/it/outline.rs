@@ -321,6 +321,148 @@ fn tables_that_are_filled_from_a_file_are_written() {
     );
 }
 
+/// What must be named in the outline of a statement, wherever it stands in the text.
+#[track_caller]
+fn check_names(text: &str, names: &[&str]) {
+    let options = CompactOptions {
+        level: Level::Outline,
+        ..CompactOptions::default()
+    };
+    // Long enough that leaving something out pays.
+    let text = format!(
+        "{text}\n{}",
+        "PRINT 'padding, padding, padding';\n".repeat(9)
+    );
+    let outline = compact(&text, Language::Sql, &options);
+    assert!(outline.compacted, "{text}");
+    for name in names {
+        assert!(
+            outline.text.contains(name),
+            "{name:?} of\n{text}\nis not in\n{}",
+            outline.text
+        );
+    }
+}
+
+#[test]
+fn a_statement_needs_no_line_of_its_own() {
+    check_names(
+        "CREATE PROC p @a int AS\nIF @a = 1 DELETE dbo.Orders",
+        &["DELETE dbo.Orders"],
+    );
+    check_names(
+        "CREATE PROC p AS\nIF @a = 1 UPDATE T SET b = 2, c = 3 WHERE d = 4",
+        &["UPDATE T", "d="],
+    );
+    check_names(
+        "IF NOT EXISTS (SELECT * FROM sys.tables WHERE name='t') CREATE TABLE t (a int, b int)",
+        &["sys.tables", "CREATE TABLE t (a int,b int)"],
+    );
+    check_names(
+        "BEGIN TRY DELETE dbo.Orders END TRY BEGIN CATCH INSERT dbo.Log VALUES (1) END CATCH",
+        &["dbo.Orders", "dbo.Log"],
+    );
+    check_names("BEGIN TRAN DELETE dbo.Orders COMMIT", &["dbo.Orders"]);
+    check_names("again: DELETE dbo.Orders", &["dbo.Orders"]);
+    check_names(
+        "UPDATE t SET a=1,b=2 IF @@ROWCOUNT=0 INSERT u VALUES (1)",
+        &["UPDATE t", "INSERT u"],
+    );
+    check_names("SELECT @a=1,@b=2 UPDATE T SET c = 3", &["UPDATE T"]);
+    check_names(
+        "BEGIN\n FORALL i IN 1..n INSERT INTO t VALUES (a(i), b(i));\nEND;",
+        &["INSERT INTO t"],
+    );
+    check_names(
+        "BEGIN <<again>> INSERT INTO t VALUES (1); END;",
+        &["INSERT INTO t"],
+    );
+    check_names(
+        "DECLARE CONTINUE HANDLER FOR NOT FOUND INSERT INTO t VALUES (1);",
+        &["INSERT INTO t"],
+    );
+}
+
+#[test]
+fn words_of_other_statements_begin_none() {
+    check_names(
+        "CREATE TRIGGER g ON t AFTER INSERT, UPDATE AS\nIF UPDATE(a) SET @b = 1",
+        &["ON t AFTER INSERT,UPDATE AS"],
+    );
+    check(
+        "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 1, b = 2, c = 3;",
+        Language::Sql,
+        "INSERT INTO t (a) VALUES …;",
+        Reason::Outlined,
+    );
+}
+
+#[test]
+fn all_that_one_statement_writes_stays() {
+    check_names(
+        "INSERT ALL INTO a VALUES (1) INTO b VALUES (2) SELECT 1 FROM dual;",
+        &["INTO a", "INTO b", "FROM dual"],
+    );
+    check_names(
+        "MERGE t USING s ON t.a = s.a WHEN NOT MATCHED THEN INSERT VALUES (1, 2) OUTPUT $action INTO log;",
+        &["MERGE t USING s", "INTO log"],
+    );
+    check_names("RENAME TABLE a TO b;", &["RENAME TABLE a TO b"]);
+    check_names("REPLACE t VALUES (1, 2, 3);", &["REPLACE t"]);
+    check_names(
+        "DECLARE @t TABLE (a int, b int);",
+        &["@t TABLE (a int,b int)"],
+    );
+}
+
+#[test]
+fn blocks_and_bodies_in_strings_stay() {
+    check_names(
+        "DO $$ BEGIN CREATE TABLE t (a int, b int); END $$;",
+        &["CREATE TABLE t (a int"],
+    );
+    check_names(
+        "CREATE FUNCTION f(a int) RETURNS int AS 'SELECT x FROM t WHERE y = a' LANGUAGE sql;",
+        &["FROM t", "LANGUAGE sql"],
+    );
+    check_names(
+        "CREATE FUNCTION f() RETURNS void AS $$\nBEGIN\n  PERFORM 1 FROM t;\n  PERFORM g(1);\nEND $$ LANGUAGE plpgsql;",
+        &["FROM t"],
+    );
+    check_names(
+        "SELECT * FROM t WHERE a = $$one\n  two   -- three\n$$ AND b = 1;",
+        &["$$one\n  two   -- three\n$$"],
+    );
+}
+
+#[test]
+fn heads_stay_whole() {
+    check_names(
+        "CREATE DEFINER=`a`@`b` SQL SECURITY INVOKER VIEW v AS SELECT id AS order_id, total AS order_total FROM orders;",
+        &["order_id", "order_total"],
+    );
+    check_names(
+        "/*!50001 CREATE ALGORITHM=UNDEFINED */\n/*!50013 DEFINER=`root`@`localhost` SQL SECURITY DEFINER */\n/*!50001 VIEW `v` AS select `a`.`b` AS `c`,`a`.`d` AS `e` from `a` */;",
+        &["AS `c`", "AS `e`"],
+    );
+    check_names(
+        "CREATE PROC dbo.pp;2 (@a int, @b int) AS\nDELETE t",
+        &["@a int,@b int", "DELETE t"],
+    );
+    check_names(
+        "CREATE TRIGGER tg AFTER UPDATE ON orders REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION audit();",
+        &["audit()"],
+    );
+    check_names(
+        "SELECT /*+ INDEX(o ix) */ o.a, o.b, o.c FROM o;",
+        &["/*+ INDEX(o ix) */", "FROM o"],
+    );
+    check_names(
+        "UPDATE t SET a=1,b=2,c=3 OPTION (MAXDOP 1);",
+        &["OPTION (MAXDOP 1)"],
+    );
+}
+
 #[test]
 fn what_is_ambiguous_is_left_alone() {
     let text = "SELECT a /* x /* y */ , b";

@@ -1,53 +1,14 @@
-//! Finds what can go in SQL: everything but definitions, and the skeleton of what they do.
-//!
-//! Nothing is parsed: real SQL is more than any grammar knows. Words at the places where
-//! statements begin decide what is kept. A table keeps its columns, a procedure its parameters,
-//! and of its body the tables that are read and written and the predicates on them. Lists of
-//! columns, assigned values, rows, variables and control flow go.
+//! Decides, token by token, what of a statement stays.
 
-use std::ops::Range;
+use super::{CLOSES_EXECUTED, body_in_a_string, opens_executed};
+use crate::lex::sql::with_hints_before;
+use crate::lex::{Gap, Kind, Token};
 
-use super::{Elision, lines_mark, without};
-use crate::compact::layout::{Docs, LaidOut, Style, lay_out};
-use crate::lex::dialect::Dialect;
-use crate::lex::sql::{Sql, with_executed, with_hints_before};
-use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token};
-
-/// The outline of a text, already without comments and layout.
-pub(crate) fn outline(text: &str) -> Result<LaidOut, Ambiguous> {
-    outline_speaking(text, Sql::new(text).dialect())
-}
-
-/// The outline of a text of a known dialect, or of none. What goes may be what told the dialect,
-/// so what stays is read as the whole was.
-pub(crate) fn outline_speaking(text: &str, dialect: Option<Dialect>) -> Result<LaidOut, Ambiguous> {
-    /// A function in a string in a function: that is where it ends.
-    const DEPTH: usize = 2;
-    let skeleton = skeleton(text, dialect, DEPTH)?;
-    let shorter = laid_out(&skeleton, dialect)?;
-    Ok(LaidOut {
-        text: without_repetition(&shorter.text, dialect)?,
-        ..shorter
-    })
-}
-
-fn laid_out(text: &str, dialect: Option<Dialect>) -> Result<LaidOut, Ambiguous> {
-    lay_out(&mut Sql::speaking(text, dialect), Docs::Drop, Style::Sql)
-}
-
-/// The text without what is not part of the outline.
-fn skeleton(text: &str, dialect: Option<Dialect>, depth: usize) -> Result<String, Ambiguous> {
-    let mut lexer = Sql::speaking(text, dialect);
-    let mut tokens = Vec::new();
-    while let Some(token) = lexer.next()? {
-        if token.kind.is_code() {
-            tokens.push(token);
-        }
-    }
-    let tokens = with_executed(text, dialect, tokens);
+/// Which tokens stay.
+pub(super) fn kept(text: &str, tokens: &[Token]) -> Vec<bool> {
     let mut reader = Reader {
         text,
-        tokens: &tokens,
+        tokens,
         frames: vec![Frame::new(Mode::Skip)],
         in_body: false,
         updates: false,
@@ -60,39 +21,7 @@ fn skeleton(text: &str, dialect: Option<Dialect>, depth: usize) -> Result<String
     for index in reader.gone {
         kept[index] = false;
     }
-    keep_around_kept(text, &tokens, &mut kept);
-    let elisions = elisions(text, &tokens, &kept, |inside| {
-        let depth = depth.checked_sub(1)?;
-        let body = skeleton(inside, dialect, depth).ok()?;
-        Some(laid_out(&body, dialect).ok()?.text)
-    });
-    Ok(without(text, &elisions))
-}
-
-/// What closes a comment that is run.
-const CLOSES_EXECUTED: &str = "*/";
-
-/// Whether a hint only opens a comment that is run: `/*!50706`.
-fn opens_executed(hint: &str) -> bool {
-    hint.starts_with("/*") && !hint.ends_with("*/")
-}
-
-/// A comment that is run stays open and closed around what stays of it.
-fn keep_around_kept(text: &str, tokens: &[Token], kept: &mut [bool]) {
-    let mut opened = None;
-    for index in 0..tokens.len() {
-        if tokens[index].kind != Kind::Hint {
-            continue;
-        }
-        match (tokens[index].text(text), opened.take()) {
-            (CLOSES_EXECUTED, Some(open)) => {
-                let stays = kept[open..index].contains(&true);
-                (kept[open], kept[index]) = (stays, stays);
-            }
-            (hint, _) if opens_executed(hint) => opened = Some(index),
-            (_, open) => opened = open,
-        }
-    }
+    kept
 }
 
 /// What becomes of the tokens of a statement.
@@ -176,8 +105,8 @@ impl<'a> Reader<'a> {
                 // The end of the rows of a `COPY`: without it, all that follows would be rows.
                 token.text(self.text) == "\\."
             }
-            Kind::Quoted if token.text(self.text).starts_with('$') && self.in_body => {
-                // The body of a function of PostgreSQL; its language comes after it.
+            // The body of a function of PostgreSQL; its language comes after it.
+            Kind::Quoted if self.is_body(index) => {
                 self.reset(false);
                 self.frame().mode = Mode::Keep;
                 true
@@ -185,6 +114,7 @@ impl<'a> Reader<'a> {
             // An executed comment is no more than what stands in it.
             Kind::Hint if opens_executed(token.text(self.text)) => false,
             Kind::Hint if token.text(self.text) == CLOSES_EXECUTED => false,
+            Kind::Hint => self.frame().mode != Mode::Skip,
             // What is never closed is not known to be something that can go.
             Kind::Opaque => true,
             _ => {
@@ -192,6 +122,14 @@ impl<'a> Reader<'a> {
                 self.stays()
             }
         }
+    }
+
+    /// Whether a string is what a function does, in dollars or in quotes.
+    fn is_body(&self, index: usize) -> bool {
+        let begins = self.in_body
+            && self.last_word.eq_ignore_ascii_case("as")
+            && matches!(&self.frames[..], [frame] if frame.mode == Mode::Skip);
+        begins || body_in_a_string(self.text, self.tokens, index).is_some()
     }
 
     fn frame(&mut self) -> &mut Frame {
@@ -239,6 +177,8 @@ impl<'a> Reader<'a> {
                 frame.opened
             }
             b')' if self.frames.len() > 1 => self.frames.pop().is_some_and(|frame| frame.opened),
+            // One of several procedures of a name: `dbo.Find;2`.
+            b';' if self.frame().mode == Mode::Header && self.touches_a_number(index) => true,
             b';' => {
                 let stays = self.tableless.is_empty()
                     && self.frames.iter().any(|frame| frame.mode != Mode::Skip);
@@ -270,7 +210,7 @@ impl<'a> Reader<'a> {
         }
         let is = |name: &str| word.eq_ignore_ascii_case(name);
         let nested = self.frames.len() > 1;
-        if is("select") {
+        if is("select") || is("perform") && !nested && self.begins(index) {
             if nested {
                 self.tableless.clear();
             } else if mode == Mode::Skip || !self.tableless.is_empty() {
@@ -282,7 +222,7 @@ impl<'a> Reader<'a> {
             }
             return true;
         }
-        if mode != Mode::Skip && mode != Mode::Call && self.continues(word) {
+        if mode != Mode::Skip && mode != Mode::Call && self.continues(word, nested) {
             return self.stays();
         }
         if mode == Mode::Keep && !nested && (is("values") || is("set") && self.updates) {
@@ -300,7 +240,7 @@ impl<'a> Reader<'a> {
             self.frame().cases -= usize::from(is("end"));
             return self.stays();
         }
-        let begins = !nested && self.begins(index);
+        let begins = !nested && (self.begins(index) || self.cuts_in(index, word));
         if begins && let Some(mode) = self.statement(index, word) {
             self.end_statement();
             *self.frame() = Frame::new(mode);
@@ -328,7 +268,11 @@ impl<'a> Reader<'a> {
             || ["execute", "exec"]
                 .iter()
                 .any(|name| self.last_word.eq_ignore_ascii_case(name));
-        let opens = (is("as") || is("is")) && !typed && !nested;
+        // `REFERENCING NEW TABLE AS n` names rows.
+        let names_rows = ["new", "old", "table", "row", "parent"]
+            .iter()
+            .any(|name| self.last_word.eq_ignore_ascii_case(name));
+        let opens = (is("as") || is("is")) && !typed && !names_rows && !nested;
         if opens || (is("begin") && !nested) {
             *self.frame() = Frame::new(Mode::Skip);
             self.in_body = true;
@@ -337,7 +281,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether a word goes on with the statement it stands in, and what it changes.
-    fn continues(&mut self, word: &str) -> bool {
+    fn continues(&mut self, word: &str, nested: bool) -> bool {
         let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
         let frame = self.frame();
         match frame.mode {
@@ -346,7 +290,11 @@ impl<'a> Reader<'a> {
                 self.tableless.clear();
                 true
             }
-            Mode::Assignments if is(&["from", "where", "output", "returning"]) => {
+            Mode::Assignments if is(&["from", "where", "output", "returning", "option"]) => {
+                frame.mode = Mode::Keep;
+                true
+            }
+            Mode::Rows if !nested && is(&["into", "output", "when", "option"]) => {
                 frame.mode = Mode::Keep;
                 true
             }
@@ -379,6 +327,38 @@ impl<'a> Reader<'a> {
             || opens.iter().any(|word| before.is_word(self.text, word))
     }
 
+    /// Whether a statement begins here although nothing says that the one before is over:
+    /// `IF @a = 1 DELETE dbo.Orders`.
+    fn cuts_in(&mut self, index: usize, word: &str) -> bool {
+        const THESE: [&str; 10] = [
+            "insert", "update", "delete", "merge", "truncate", "create", "alter", "drop", "exec",
+            "execute",
+        ];
+        /// `FOR UPDATE`, `ON DELETE`, `OR REPLACE`: a word of another statement follows these.
+        const BEFORE_OTHERS: [&str; 14] = [
+            "for", "on", "of", "or", "to", "as", "is", "do", "key", "no", "after", "before",
+            "instead", "with",
+        ];
+        let is_any = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+        if self.stays() || !is_any(&THESE) {
+            return false;
+        }
+        let is_mark = |at: Option<usize>, marks: &[u8]| {
+            let token = at.and_then(|at| self.tokens.get(at));
+            token.is_some_and(|token| marks.iter().any(|&mark| token.is_mark(self.text, mark)))
+        };
+        let before = index.checked_sub(1);
+        let is_label = is_mark(before, b">") && is_mark(index.checked_sub(2), b">")
+            || is_mark(before, b":") && self.tokens[index].gap != Gap::None;
+        let goes_on = is_mark(before, b",=<>+-|.(:*%") && !is_label
+            || is_mark(Some(index + 1), b"(.=,);")
+            || before.is_some_and(|before| {
+                let before = self.tokens[before];
+                BEFORE_OTHERS.iter().any(|it| before.is_word(self.text, it))
+            });
+        !goes_on
+    }
+
     /// What becomes of the statement that begins with this word, if one does.
     fn statement(&mut self, index: usize, word: &str) -> Option<Mode> {
         let lower = word.to_ascii_lowercase();
@@ -388,8 +368,11 @@ impl<'a> Reader<'a> {
             "procedure" | "function" if self.in_body => Mode::Header,
             "drop" | "truncate" | "use" | "insert" | "update" | "delete" | "merge" | "copy"
             | "bulk" => Mode::Keep,
-            "replace" if self.next_is(index, "into") => Mode::Keep,
+            "replace" if !self.next_is_mark(index, b'(') => Mode::Keep,
             "load" if self.next_is(index, "data") => Mode::Keep,
+            "do" if self.next_is(index, "language") || self.is_body_next(index) => Mode::Keep,
+            "rename" | "table" if !in_statement => Mode::Keep,
+            "declare" if self.declares_a_table(index) => Mode::KeepAll,
             // They name rights, and `SELECT` is one.
             "grant" | "revoke" => Mode::KeepAll,
             "with" if !self.next_is_mark(index, b'(') && !in_statement => Mode::Keep,
@@ -398,8 +381,8 @@ impl<'a> Reader<'a> {
             | "open" | "fetch" | "close" | "deallocate" | "raiserror" | "throw" | "commit"
             | "rollback" | "save" | "goto" | "waitfor" => Mode::Skip,
             // Where these begin a statement, a semicolon ended the one before.
-            "elsif" | "exit" | "loop" | "for" | "raise" | "exception" | "perform" | "prompt"
-            | "comment" | "analyze" | "show"
+            "elsif" | "exit" | "loop" | "for" | "raise" | "exception" | "prompt" | "comment"
+            | "analyze" | "show"
                 if !in_statement =>
             {
                 Mode::Skip
@@ -419,10 +402,13 @@ impl<'a> Reader<'a> {
             "event",
         ];
         const WHOLE: [&str; 3] = ["view", "table", "type"];
+        /// `OR REPLACE ALGORITHM = x DEFINER = a@b SQL SECURITY DEFINER` is the longest there is.
+        const BEFORE_KIND: usize = 16;
         let kinds = self.tokens[index..]
             .iter()
+            .take_while(|token| !token.is_mark(self.text, b';'))
             .filter(|token| token.kind != Kind::Hint)
-            .take(8)
+            .take(BEFORE_KIND)
             .filter(|token| token.kind == Kind::Word);
         for token in kinds {
             let is = |names: &[&str]| names.iter().any(|name| token.is_word(self.text, name));
@@ -434,6 +420,22 @@ impl<'a> Reader<'a> {
             }
         }
         Mode::Keep
+    }
+
+    /// Whether a variable is a table with columns: `DECLARE @t AS TABLE (a int)`.
+    fn declares_a_table(&self, index: usize) -> bool {
+        self.next_is(index + 1, "table")
+            || self.next_is(index + 1, "as") && self.next_is(index + 2, "table")
+    }
+
+    fn is_body_next(&self, index: usize) -> bool {
+        body_in_a_string(self.text, self.tokens, index + 1).is_some()
+    }
+
+    fn touches_a_number(&self, index: usize) -> bool {
+        self.tokens.get(index + 1).is_some_and(|next| {
+            next.gap == Gap::None && self.text.as_bytes()[next.start].is_ascii_digit()
+        })
     }
 
     fn next_is(&self, index: usize, word: &str) -> bool {
@@ -457,115 +459,4 @@ impl<'a> Reader<'a> {
                 .get(index + 1)
                 .is_none_or(|next| next.gap == Gap::Line)
     }
-}
-
-/// The runs of tokens that go, each with its mark.
-fn elisions(
-    text: &str,
-    tokens: &[Token],
-    kept: &[bool],
-    outlined: impl Fn(&str) -> Option<String>,
-) -> Vec<Elision> {
-    let mut elisions: Vec<Elision> = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        let token = tokens[at];
-        let from = at;
-        at += 1;
-        if let Some((tag, inside)) = body_in_a_string(text, token)
-            && let Some(body) = outlined(inside)
-            && body.len() + 2 < inside.len()
-        {
-            elisions.push(Elision {
-                range: token.start..token.end,
-                mark: format!("{tag}\n{body}\n{tag}"),
-            });
-            continue;
-        }
-        if kept[from] {
-            continue;
-        }
-        while at < tokens.len() && !kept[at] && body_in_a_string(text, tokens[at]).is_none() {
-            at += 1;
-        }
-        let range = token.start..tokens[at - 1].end;
-        let piece = &text[range.clone()];
-        let begins = from == 0 || token.gap == Gap::Line;
-        let breaks = piece.contains('\n')
-            || begins && tokens.get(at).is_none_or(|next| next.gap == Gap::Line);
-        let mark = if breaks {
-            lines_mark(piece)
-        } else {
-            "…".to_owned()
-        };
-        let mark = apart(text, &range, mark);
-        // What a client reads by the line is known by what stands before it, which may be gone,
-        // and a comment that is run has two ends.
-        let mut run = tokens[from..at].iter();
-        let must_go = run.any(|it| matches!(it.kind, Kind::Line | Kind::Hint));
-        if mark.len() < piece.len() || must_go {
-            elisions.push(Elision { range, mark });
-        }
-    }
-    elisions
-}
-
-/// A mark is no part of a name: `SELECT'a'FROM t` becomes `SELECT … FROM t`.
-fn apart(text: &str, range: &Range<usize>, mark: String) -> String {
-    let bytes = text.as_bytes();
-    let touches = |at: Option<usize>| {
-        at.and_then(|at| bytes.get(at))
-            .is_some_and(|&byte| !byte.is_ascii_whitespace() && !b"();,".contains(&byte))
-    };
-    let before = touches(range.start.checked_sub(1));
-    let after = touches(Some(range.end));
-    match (before, after) {
-        (false, false) => mark,
-        (true, false) => format!(" {mark}"),
-        (false, true) => format!("{mark} "),
-        (true, true) => format!(" {mark} "),
-    }
-}
-
-/// A function of PostgreSQL has its body in a string, which is outlined like the text around it:
-/// the tag of the string, and what it holds.
-fn body_in_a_string(text: &str, token: Token) -> Option<(&str, &str)> {
-    let literal = token.text(text);
-    if token.kind != Kind::Quoted || !literal.starts_with('$') || !literal.contains('\n') {
-        return None;
-    }
-    let tag = literal[1..].find('$').map(|end| &literal[..end + 2])?;
-    let inside = literal.strip_prefix(tag)?.strip_suffix(tag)?;
-    Some((tag, inside))
-}
-
-/// Says of lines that are the same, one after the other, how many there are. A string is one line,
-/// however many it has.
-fn without_repetition(text: &str, dialect: Option<Dialect>) -> Result<String, Ambiguous> {
-    const WORTH_IT: usize = 3;
-    let mut lexer = Sql::speaking(text, dialect);
-    let mut lines = Vec::new();
-    let mut from = 0;
-    while let Some(token) = lexer.next()? {
-        if token.gap == Gap::Line {
-            lines.push(&text[from..token.start]);
-            from = token.start;
-        }
-    }
-    lines.push(&text[from..]);
-    let mut out = String::with_capacity(text.len());
-    for same in lines.chunk_by(|a, b| a.trim_end_matches('\n') == b.trim_end_matches('\n')) {
-        let more = same.len() - 1;
-        let mark = format!("… {more} more lines like it");
-        if more < WORTH_IT || mark.len() >= more * same[0].len() {
-            out.extend(same.iter().copied());
-            continue;
-        }
-        out.push_str(same[0]);
-        out.push_str(&mark);
-        if same[more].ends_with('\n') {
-            out.push('\n');
-        }
-    }
-    Ok(out)
 }
