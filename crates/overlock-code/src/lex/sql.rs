@@ -25,8 +25,11 @@ pub(crate) struct Sql<'a> {
     /// Found out at the first place that needs it.
     dialect: std::cell::OnceCell<Option<Dialect>>,
     copy: Copy,
+    foreign: Foreign,
     /// Where the last punctuation ended; nothing touches the very beginning.
     mark_end: usize,
+    /// The same of all that is no comment.
+    code_end: usize,
     unclosed: Unclosed,
     /// Where each tag such as `$body$` stands last, found out at the first dollar.
     last_tags: std::cell::OnceCell<HashMap<&'a [u8], usize>>,
@@ -49,6 +52,16 @@ enum Copy {
     Rows,
 }
 
+/// How far a definition of Oracle has been read whose body is in another language. It ends at a
+/// line with nothing but a slash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    No,
+    Create,
+    Head,
+    Body,
+}
+
 impl<'a> Sql<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         Self {
@@ -58,7 +71,9 @@ impl<'a> Sql<'a> {
             at_statement_start: true,
             dialect: std::cell::OnceCell::new(),
             copy: Copy::No,
+            foreign: Foreign::No,
             mark_end: usize::MAX,
+            code_end: usize::MAX,
             unclosed: Unclosed::default(),
             last_tags: std::cell::OnceCell::new(),
         }
@@ -97,10 +112,30 @@ impl<'a> Sql<'a> {
                     (Kind::Mark, start + 1)
                 }
             }
-            (b'@', _) => (Kind::Word, name_end(bytes, start + 1)),
+            (b'@', _) => (Kind::Word, self.name_end(start + 1)),
             (first, _) if is_word(first) => self.word(start),
             _ => (Kind::Mark, start + 1),
         })
+    }
+
+    /// Skips white space, which in T-SQL a no-break space is too.
+    fn skip_space(&self) -> (usize, Gap) {
+        let bytes = self.text.as_bytes();
+        let (mut at, mut gap) = skip_space(bytes, self.at);
+        while bytes[at..].starts_with(NO_BREAK_SPACE) && self.dialect() == Some(Dialect::TSql) {
+            let (next, after) = skip_space(bytes, at + NO_BREAK_SPACE.len());
+            (at, gap) = (next, gap.max(after).max(Gap::Space));
+        }
+        (at, gap)
+    }
+
+    fn name_end(&self, start: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let end = name_end(bytes, start);
+        match memmem::find(&bytes[start..end], NO_BREAK_SPACE) {
+            Some(found) if self.dialect() == Some(Dialect::TSql) => start + found,
+            _ => end,
+        }
     }
 
     fn rest_of_line(&self, start: usize) -> usize {
@@ -110,7 +145,7 @@ impl<'a> Sql<'a> {
 
     fn word(&mut self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
-        let end = name_end(bytes, start);
+        let end = self.name_end(start);
         let word = &self.text[start..end];
         if self.at_line_start && self.is_line_command(word, &bytes[end..]) {
             return (Kind::Line, self.rest_of_line(start));
@@ -135,7 +170,48 @@ impl<'a> Sql<'a> {
         } else if self.copy == Copy::Statement && word.eq_ignore_ascii_case("stdin") {
             self.copy = Copy::FromStdin;
         }
+        self.foreign = self.foreign_after(word);
         (Kind::Word, end)
+    }
+
+    /// Where `CREATE JAVA SOURCE … AS` and `CREATE MLE MODULE … AS` have come to after a word.
+    fn foreign_after(&self, word: &str) -> Foreign {
+        let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+        match self.foreign {
+            Foreign::Head if is(&["create"]) => Foreign::Create,
+            _ if self.at_statement_start && is(&["create"]) => Foreign::Create,
+            Foreign::Create if is(&["java", "mle"]) => Foreign::Head,
+            Foreign::Create if is(&["or", "replace", "and", "resolve", "compile", "noforce"]) => {
+                Foreign::Create
+            }
+            Foreign::Head if is(&["as"]) => Foreign::Body,
+            Foreign::Head if !is(&["go"]) => Foreign::Head,
+            _ => Foreign::No,
+        }
+    }
+
+    /// What is written in another language, up to the line that ends it.
+    fn foreign_body(&mut self) -> Option<Token> {
+        self.foreign = Foreign::No;
+        let bytes = self.text.as_bytes();
+        let (start, gap) = skip_space(bytes, self.at);
+        let mut lines = memchr_iter(b'\n', &bytes[start..]).map(|found| start + found);
+        let end = lines
+            .find(|&feed| bytes[feed + 1..feed_end(bytes, feed + 1)].trim_ascii() == b"/")
+            .unwrap_or(bytes.len());
+        let end = trimmed_end(bytes, start, end);
+        if end == start {
+            return None;
+        }
+        self.at = end;
+        self.at_line_start = false;
+        self.at_statement_start = true;
+        Some(Token {
+            kind: Kind::Line,
+            start,
+            end,
+            gap,
+        })
     }
 
     /// Whether a line that begins with this word is one that a client reads.
@@ -217,12 +293,11 @@ impl<'a> Sql<'a> {
 
     /// A comment in `MySQL`, a temporary table in T-SQL, an operator in PostgreSQL.
     fn hash(&self, start: usize) -> (Kind, usize) {
-        let bytes = self.text.as_bytes();
         match self.dialect() {
             Some(Dialect::MySql) => (Kind::Comment, self.rest_of_line(start)),
             None if self.at_line_start => (Kind::Line, self.rest_of_line(start)),
             Some(Dialect::Postgres) => (Kind::Mark, start + 1),
-            _ => (Kind::Word, name_end(bytes, start + 1)),
+            _ => (Kind::Word, self.name_end(start + 1)),
         }
     }
 
@@ -234,11 +309,16 @@ impl<'a> Sql<'a> {
         if after == Some(&b'+') {
             return (Kind::Hint, trimmed);
         }
-        // MySQL reads two dashes as a comment only before white space. A lone carriage return
-        // ends a comment for some clients and not for others.
+        // MySQL reads two dashes as a comment only before white space: `5--1` is six. A lone
+        // carriage return ends a comment for some clients and not for others.
         let opens = after.is_none_or(|&byte| byte <= b' ' || byte == b'-');
         let keeps = memchr(b'\r', &bytes[start..trimmed]).is_some()
-            || (!opens && self.dialect() == Some(Dialect::MySql));
+            || !opens
+                && match self.dialect() {
+                    Some(Dialect::MySql) => true,
+                    Some(_) => false,
+                    None => self.code_end == start,
+                };
         (if keeps { Kind::Line } else { Kind::Comment }, trimmed)
     }
 
@@ -313,8 +393,13 @@ impl<'a> Lexer<'a> for Sql<'a> {
         {
             return Ok(Some(rows));
         }
+        if self.foreign == Foreign::Body
+            && let Some(body) = self.foreign_body()
+        {
+            return Ok(Some(body));
+        }
         let bytes = self.text.as_bytes();
-        let (start, gap) = skip_space(bytes, self.at);
+        let (start, gap) = self.skip_space();
         self.at_line_start |= gap == Gap::Line;
         let Some(&first) = bytes.get(start) else {
             return Ok(None);
@@ -325,6 +410,7 @@ impl<'a> Lexer<'a> for Sql<'a> {
             self.mark_end = end;
         }
         if kind.is_code() {
+            self.code_end = end;
             self.at_line_start = false;
             self.at_statement_start = match kind {
                 Kind::Line => true,
@@ -332,6 +418,10 @@ impl<'a> Lexer<'a> for Sql<'a> {
                 Kind::Word => end - start == 2 && bytes[start..end].eq_ignore_ascii_case(b"go"),
                 _ => false,
             };
+            let ends = self.foreign == Foreign::Create || matches!(first, b';' | b'/');
+            if kind == Kind::Mark && ends {
+                self.foreign = Foreign::No;
+            }
             if first == b';' && kind == Kind::Mark {
                 self.copy = match self.copy {
                     Copy::FromStdin => Copy::Rows,
@@ -405,6 +495,8 @@ fn executed(text: &str, dialect: Option<Dialect>, comment: Token) -> Option<Vec<
     });
     Some(tokens)
 }
+
+const NO_BREAK_SPACE: &[u8] = "\u{a0}".as_bytes();
 
 /// Names may hold `$`, `#` and `@` after their first character.
 fn name_end(bytes: &[u8], mut at: usize) -> usize {

@@ -232,3 +232,36 @@ fn what_is_never_closed_is_told() {
         (true, Reason::Unclosed)
     );
 }
+
+#[test]
+fn bodies_in_another_language_stay_whole() {
+    let java = "public class X {\n  // counts\n  int f(int n) { for (int i = n; i > 0; i--) g(i);   return 1; }\n}";
+    check(
+        &format!(
+            "CREATE OR REPLACE AND COMPILE JAVA SOURCE NAMED \"X\"   AS -- it\n{java}\n/\nSELECT  1 FROM dual; -- x\n"
+        ),
+        &format!(
+            "CREATE OR REPLACE AND COMPILE JAVA SOURCE NAMED \"X\" AS -- it\n{java}\n/\nSELECT 1 FROM dual;"
+        ),
+    );
+    check(
+        "CREATE MLE MODULE m LANGUAGE JAVASCRIPT AS\nwhile (n--) {  a  }\n  /\n-- x\nDROP  TABLE t;",
+        "CREATE MLE MODULE m LANGUAGE JAVASCRIPT AS\nwhile (n--) {  a  }\n/\nDROP TABLE t;",
+    );
+}
+
+#[test]
+fn two_dashes_that_touch_may_be_two_signs() {
+    let text = "SELECT n FROM t WHERE n = 5--1 LIMIT 5, 10;";
+    check(text, "SELECT n FROM t WHERE n=5--1 LIMIT 5, 10;");
+    check("SELECT a--b\nFROM dbo.t\nGO", "SELECT a\nFROM dbo.t\nGO");
+    check("SELECT a --b\nFROM t", "SELECT a\nFROM t");
+}
+
+#[test]
+fn a_blank_that_does_not_break_is_one_in_t_sql() {
+    check(
+        "CREATE\u{a0}PROCEDURE dbo.p @a\u{a0}int AS\u{a0}\nSELECT a\u{a0}\u{a0}FROM dbo.t\nGO",
+        "CREATE PROCEDURE dbo.p @a int AS\nSELECT a FROM dbo.t\nGO",
+    );
+}
