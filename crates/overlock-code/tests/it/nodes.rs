@@ -652,6 +652,22 @@ trigger ins 9-10",
 }
 
 #[test]
+fn queries_without_a_result_and_inserts_into_several_tables_are_read() {
+    check_said(
+        "CREATE FUNCTION f() RETURNS void AS $$\nBEGIN\n  PERFORM 1 FROM t;\n  PERFORM g(1);\nEND $$ LANGUAGE plpgsql;",
+        Reading::Sql,
+        "f",
+        &["calls g", "reads t"],
+    );
+    check_said(
+        "CREATE OR REPLACE PROCEDURE p AS\nBEGIN\n  INSERT ALL INTO a VALUES (1) INTO b (x) VALUES (2) SELECT 1 FROM c;\nEND;\n/\n",
+        Reading::Sql,
+        "p",
+        &["reads c", "writes a", "writes b"],
+    );
+}
+
+#[test]
 fn a_package_of_oracle_holds_its_procedures() {
     let text = "\
 CREATE OR REPLACE PACKAGE BODY pay.staff AS

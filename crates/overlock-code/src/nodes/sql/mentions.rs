@@ -92,6 +92,8 @@ struct Source {
 struct Statement {
     sources: Vec<Source>,
     targets: Vec<(Name, usize)>,
+    /// `INSERT ALL`: every `INTO` is followed by a table.
+    fills_several: bool,
     /// Its rows have begun: a string in them is kept and not run.
     has_rows: bool,
 }
@@ -227,7 +229,8 @@ impl Reader<'_, '_> {
                 self.expressions.clear();
                 after
             }
-            "select" => {
+            // PL/pgSQL writes `PERFORM` for a query whose result nobody wants.
+            "select" | "perform" => {
                 *self.frame() = Frame {
                     has_query: true,
                     in_from: false,
@@ -248,6 +251,11 @@ impl Reader<'_, '_> {
                 self.frame().in_from = false;
                 after
             }
+            "insert" if words.is_any(after, &["all", "first"]) => {
+                self.frame().has_query = true;
+                self.statement.fills_several = true;
+                after + 1
+            }
             "insert" | "replace" if !words.is_mark(after, b'(') => self.target(index),
             "update" | "merge" | "delete" | "truncate" => self.target(index),
             "into" => self.into(index),
@@ -256,7 +264,7 @@ impl Reader<'_, '_> {
             // In a package, a name that is declared is not called.
             "procedure" | "function" => words.name(after).map_or(after, |name| name.end),
             "alter" if words.is(after, "table") => self.reference(after + 1),
-            "exec" | "execute" | "call" | "perform" => self.called(after),
+            "exec" | "execute" | "call" => self.called(after),
             _ => self.function(index),
         }
     }
@@ -382,7 +390,8 @@ impl Reader<'_, '_> {
 
     /// `SELECT … INTO new`: only where it is not a variable that is filled.
     fn into(&mut self, index: usize) -> usize {
-        let fills_tables = matches!(self.dialect, None | Some(Dialect::TSql));
+        let fills_tables =
+            matches!(self.dialect, None | Some(Dialect::TSql)) || self.statement.fills_several;
         if fills_tables
             && self.frame().has_query
             && let Some(table) = self.words.name(index + 1)
