@@ -108,6 +108,24 @@ fn a_long_conversation_leaves_less_for_the_answer() {
 }
 
 #[test]
+fn a_huge_message_takes_no_memory_along() {
+    let rooms = Rooms::new("chat-huge");
+    rooms.remembers("helper", "Ana is tall", "0.9");
+    rooms.says("ana", "first");
+    let huge = "a word or two ".repeat(300_000);
+    let run = rooms.chat(&["post", "garden", "-", "--as", "ana"], &huge);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    rooms.says("ana", "and then");
+    rooms.says("ana", "last question");
+    let context = rooms.context(&["--model", "gpt-4o"]);
+    let history = context["conversation_history"].as_array().expect("a list");
+    let told: Vec<&Value> = history.iter().map(|said| &said["text"]).collect();
+    assert_eq!(json!(told), json!(["and then", "last question"]));
+    assert_eq!(context["private_memories"][0]["text"], "Ana is tall");
+    assert_eq!(context["metadata"]["memory_count"], 1);
+}
+
+#[test]
 fn messages_are_counted_as_the_conversation_has_them() {
     let rooms = Rooms::new("chat-counted");
     rooms.says("ana", "Which rake is right for moss?");
