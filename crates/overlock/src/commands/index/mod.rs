@@ -225,6 +225,7 @@ fn kept(store: &dyn Store, repository: &str) -> Result<RepositorySummary, Failur
     let found = all.into_iter().find(|kept| kept.name == repository);
     Ok(found.unwrap_or(RepositorySummary {
         name: repository.to_owned(),
+        folder: None,
         files: 0,
         nodes: 0,
         edges: 0,
