@@ -336,6 +336,44 @@ fn a_whole_path_into_the_indexed_folder_is_understood() {
 }
 
 #[test]
+fn a_file_is_told_to_be_indexed_with_its_folder() {
+    let shop = Shop::new("index-file");
+    let file = shop.folder.path().join("alone.cs");
+    shop.folder.write("alone.cs", "class Alone {}");
+    let file = file.display().to_string();
+    let run = overlock(&["index", &file, "--store", &shop.store], "");
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("is a file, and folders are indexed")
+            && run.stderr.contains("hint: index the folder that it is in"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_folder_without_files_makes_no_repository_and_says_so() {
+    let shop = Shop::new("index-bare");
+    let bare = shop.folder.path().join("bare");
+    fs::create_dir_all(&bare).expect("a folder");
+    let bare = bare.display().to_string();
+    let run = overlock(&["index", &bare, "--store", &shop.store], "");
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("there is no repository `bare`"),
+        "{}",
+        run.stderr
+    );
+    let run = shop.search(&["orders", "--repository", "bare"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("there is no repository `bare`"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn a_repository_that_is_not_there_is_told_with_those_that_are() {
     let shop = Shop::new("index-unknown");
     shop.index(&[]);
