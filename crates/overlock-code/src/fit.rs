@@ -1,15 +1,18 @@
 //! Makes a text fit a number of tokens, keeping as much of it as fits.
 //!
 //! The forms are tried from the richest on: as it is, without comments and layout, with the bodies
-//! of the least relevant members left out, as an outline, and at last its beginning with a note of
-//! how much is missing. Who counts is passed in. Counts do not add up, so every form is counted as
+//! of the least relevant members left out, as an outline, and at last what matters most of that
+//! (`choice`), with a note of how much is missing. Who counts is passed in. Counts do not add up, so every form is counted as
 //! the whole it would be sent as.
+
+mod choice;
 
 use crate::compact::Source;
 use crate::compact::layout::Docs;
 use crate::language::{Language, Syntax};
 use crate::outline::csharp::{Bodies, Body, bodies};
-use crate::outline::{sql, without};
+use crate::outline::{Elision, sql, without};
+use choice::{Choice, Declarations, Lines};
 
 /// What a text is to fit into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,7 +21,8 @@ pub struct FitOptions<'a> {
     pub tokens: u64,
     /// What becomes of documentation comments once the text has to shrink.
     pub docs: Docs,
-    /// Words, such as those of a question: members that have them keep their bodies longest.
+    /// Words, such as those of a question: members that have them keep their bodies longest, and
+    /// stay longest themselves.
     pub relevant: &'a [&'a str],
 }
 
@@ -33,7 +37,8 @@ pub enum Form {
     Partial,
     /// Without all bodies.
     Outline,
-    /// The beginning of one of these, and `… 120 tokens omitted`.
+    /// What matters most, and `… 120 tokens omitted`: types and what is relevant, then the
+    /// beginning of the rest, imports last.
     Beginning,
 }
 
@@ -105,7 +110,18 @@ pub fn fit(
             smallest = candidate;
         }
     }
-    fitter.beginning(text, &smallest)
+    let source = Source::of(text, language);
+    let relevant = Relevant::of(options.relevant);
+    if let Some(Source::Dotnet(Syntax::CSharp)) = source
+        && let Some(declarations) = Declarations::of(text, options.docs, &relevant)
+        && let Some(fitted) = fitter.choose(text, &declarations)
+    {
+        return fitted;
+    }
+    let lines = Lines::of(&smallest, source, &relevant);
+    fitter
+        .choose(text, &lines)
+        .unwrap_or_else(|| fitter.beginning(text, lines.first()))
 }
 
 /// Makes a form of a text, if the text has it.
@@ -151,6 +167,15 @@ fn shown(text: &str, bodies: &[Body], left_out: usize, docs: Docs) -> Option<Str
         .map(|body| &body.elision)
         .collect();
     elisions.sort_by_key(|elision| elision.range.start);
+    shown_without(text, elisions, docs)
+}
+
+/// The text without these pieces, which are in order, and without comments and layout.
+fn shown_without<'a>(
+    text: &str,
+    elisions: impl IntoIterator<Item = &'a Elision>,
+    docs: Docs,
+) -> Option<String> {
     Source::Dotnet(Syntax::CSharp)
         .lossless(&without(text, elisions), docs)
         .ok()
@@ -169,11 +194,12 @@ impl Fitter<'_> {
     /// As many bodies as fit, those of the least relevant members left out first.
     fn partial(&self, text: &str, options: &FitOptions<'_>) -> Option<String> {
         let Bodies { mut bodies, .. } = bodies(text)?;
+        let relevant = Relevant::of(options.relevant);
         // Where nothing is more relevant, leaving out the longest leaves out the fewest.
         bodies.sort_by_key(|body| {
             let length = body.elision.range.len();
             (
-                relevance(text, body, options.relevant),
+                relevant.relevance(text, body),
                 std::cmp::Reverse(length),
                 body.head.start,
             )
@@ -192,30 +218,40 @@ impl Fitter<'_> {
             .flatten()
     }
 
-    /// As many lines from the beginning as fit, and a note of what is missing.
-    fn beginning(&self, text: &str, smallest: &str) -> Fitted {
+    /// As many pieces as fit, and a note of what is missing; nothing if that which matters most does
+    /// not.
+    fn choose(&self, text: &str, choice: &dyn Choice) -> Option<Fitted> {
         let all = (self.count)(text);
-        let cut_at = |end: usize| {
-            let kept = smallest[..smallest.floor_char_boundary(end)].trim_end();
-            let omitted = all.saturating_sub((self.count)(kept));
-            let between = if kept.is_empty() { "" } else { "\n" };
-            format!("{kept}{between}… {omitted} tokens omitted")
-        };
-        let ends: Vec<usize> = smallest.match_indices('\n').map(|(at, _)| at).collect();
-        let lines = self.most(ends.len(), |lines| {
-            cut_at(lines.checked_sub(1).map_or(0, |last| ends[last]))
-        });
-        let mut end = lines.checked_sub(1).map_or(0, |last| ends[last]);
-        if end == 0 {
-            end = self.most(smallest.len(), cut_at);
-        }
-        let mut cut = cut_at(end);
+        let with_note = |pieces| Some(self.noted(all, &choice.show(pieces)?));
+        let pieces = self.most(choice.len(), with_note);
+        let shown = with_note(pieces).filter(|_| pieces >= choice.least())?;
+        (shown.len() <= text.len()).then(|| self.cut(shown))
+    }
+
+    /// As much from the beginning of a piece as fits, and a note of what is missing.
+    fn beginning(&self, text: &str, piece: &str) -> Fitted {
+        let all = (self.count)(text);
+        let cut_at = |end| self.noted(all, &piece[..piece.floor_char_boundary(end)]);
+        let end = self.most(piece.len(), |end| Some(cut_at(end)));
+        let cut = cut_at(end);
         if cut.len() > text.len() {
-            text.clone_into(&mut cut);
+            return self.cut(text.to_owned());
         }
-        let tokens = (self.count)(&cut);
+        self.cut(cut)
+    }
+
+    /// What is kept, and how many of all tokens are not.
+    fn noted(&self, all: u64, kept: &str) -> String {
+        let kept = kept.trim_end();
+        let omitted = all.saturating_sub((self.count)(kept));
+        let between = if kept.is_empty() { "" } else { "\n" };
+        format!("{kept}{between}… {omitted} tokens omitted")
+    }
+
+    fn cut(&self, text: String) -> Fitted {
+        let tokens = (self.count)(&text);
         Fitted {
-            text: cut,
+            text,
             tokens,
             form: Form::Beginning,
             fits: tokens <= self.limit,
@@ -223,11 +259,11 @@ impl Fitter<'_> {
     }
 
     /// The most of something that fits, or none of it.
-    fn most(&self, all: usize, cut: impl Fn(usize) -> String) -> usize {
+    fn most(&self, all: usize, cut: impl Fn(usize) -> Option<String>) -> usize {
         let (mut fits, mut too_many) = (0, all + 1);
         while fits + 1 < too_many {
             let middle = usize::midpoint(fits, too_many);
-            if self.fits(&cut(middle)) {
+            if cut(middle).is_some_and(|cut| self.fits(&cut)) {
                 fits = middle;
             } else {
                 too_many = middle;
@@ -237,14 +273,33 @@ impl Fitter<'_> {
     }
 }
 
-/// How much a member has to do with the words; its declaration counts for more than its body.
-fn relevance(text: &str, body: &Body, words: &[&str]) -> usize {
-    let head = text[body.head.clone()].to_ascii_lowercase();
-    let inside = text[body.elision.range.clone()].to_ascii_lowercase();
-    words
-        .iter()
-        .map(|word| word.to_ascii_lowercase())
-        .filter(|word| !word.is_empty())
-        .map(|word| 3 * usize::from(head.contains(&word)) + usize::from(inside.contains(&word)))
-        .sum()
+/// What is asked for.
+struct Relevant {
+    /// In lower case.
+    words: Vec<String>,
+}
+
+impl Relevant {
+    fn of(words: &[&str]) -> Self {
+        let words = words.iter().filter(|word| !word.is_empty());
+        Self {
+            words: words.map(|word| word.to_ascii_lowercase()).collect(),
+        }
+    }
+
+    /// How many of the words a text has.
+    fn words_in(&self, text: &str) -> usize {
+        if self.words.is_empty() {
+            return 0;
+        }
+        let text = text.to_ascii_lowercase();
+        let has = |word: &&String| text.contains(word.as_str());
+        self.words.iter().filter(has).count()
+    }
+
+    /// How much a member has to do with the words; its declaration counts for more than its body.
+    fn relevance(&self, text: &str, body: &Body) -> usize {
+        let head = self.words_in(&text[body.head.clone()]);
+        3 * head + self.words_in(&text[body.elision.range.clone()])
+    }
 }

@@ -52,6 +52,6 @@ pub use continuation::{
 };
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
-pub use room::{RoomQuestion, Said, age_in_days, remembered_since};
+pub use room::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
 pub use text::{ObserveText, TextContinuation, TextOptions, complete_text, first_text};
 pub use way::{Way, ways_for};

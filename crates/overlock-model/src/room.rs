@@ -8,7 +8,7 @@
 //! Values in, values out: where rooms and memories are kept is not known here, and neither is the
 //! time.
 
-use overlock_budget::{ChatRole, MemoryOptions};
+use overlock_budget::{ChatRole, MemoryOptions, PlanOptions};
 use serde_json::{Map, Value, json};
 
 /// Something that was said in a room.
@@ -72,6 +72,17 @@ impl RoomQuestion<'_> {
     }
 }
 
+/// How a window is divided where memories are told beside what was said.
+///
+/// Anybody can say what no window holds. It goes, and all that is older with it, but what is
+/// remembered and has room must not go along.
+pub fn persona_options(options: PlanOptions) -> PlanOptions {
+    PlanOptions {
+        fill_gaps: true,
+        ..options
+    }
+}
+
 /// Since when memories are worth telling, if it is now; both in milliseconds since 1970.
 pub fn remembered_since(options: &MemoryOptions, now: u64) -> u64 {
     #[expect(
@@ -107,7 +118,9 @@ fn name_of(sender: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use overlock_budget::ChatRequest;
+    use overlock_budget::{
+        Approximate, ChatCounter, ChatRequest, Extras, Memory, Models, plan,
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -151,6 +164,39 @@ mod tests {
             { "role": "assistant", "content": "x" },
         ] });
         assert_eq!(question.request(), expected);
+    }
+
+    #[test]
+    fn a_message_that_no_window_holds_takes_no_memory_along() {
+        let long = "word ".repeat(100_000);
+        let text = |text| Said {
+            text,
+            ..said("ana", "user")
+        };
+        let question = RoomQuestion {
+            persona: "helper",
+            model: "gpt-4",
+            system: None,
+            said: &[text("first"), text(&long), text("then"), text("last")],
+            max_tokens: 500,
+        };
+        let memory = Memory {
+            text: "Ana is tall.",
+            importance: 0.9,
+            age_days: 1.0,
+        };
+        let extras = Extras {
+            memories: &[memory],
+            ..Extras::default()
+        };
+        let request = ChatRequest::from_value(question.request()).expect("a request");
+        let found = Models::default().find("gpt-4");
+        let counter = ChatCounter::with_counter(&found, &Approximate);
+        let options = persona_options(PlanOptions::for_model(&found.model));
+        let plan = plan(&request, &extras, &counter, &options).expect("the question fits");
+        assert_eq!(plan.kept_messages, [2, 3]);
+        assert_eq!(plan.memory_count, 1);
+        assert!(plan.fits());
     }
 
     #[test]

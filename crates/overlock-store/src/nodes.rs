@@ -357,6 +357,8 @@ pub struct KeptFile {
 pub struct RepositorySummary {
     /// Its name.
     pub name: String,
+    /// The folder that it is made from, if that was said.
+    pub folder: Option<String>,
     /// How many files it has.
     pub files: u64,
     /// How many nodes.

@@ -148,7 +148,7 @@ impl Failure {
                 "give the path of a file, or `-` to read standard input".into()
             }
             Self::NoText { .. } => {
-                "give source text in UTF-8, in Windows-1252, or in UTF-16 with its mark".into()
+                "give text in UTF-8, in Windows-1252, or in UTF-16 with its mark".into()
             }
             Self::NoFolder { .. } => "give the path of a folder with sources".into(),
             Self::Unreadable { .. } => "check that the file may be read, and try again".into(),

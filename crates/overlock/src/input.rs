@@ -24,8 +24,8 @@ impl Source {
         read(self.path(), notes)
     }
 
-    /// Reads all of it as source text, in whatever encoding an index reads it.
-    pub(crate) fn read_code(&self, notes: &mut Notes) -> Result<String, Failure> {
+    /// Reads all of it as text, in whatever encoding an index reads it. No byte is lost.
+    pub(crate) fn read_text(&self, notes: &mut Notes) -> Result<String, Failure> {
         let Text { bytes, name } = read_bytes(self.path(), notes)?;
         match decode(bytes) {
             Decoded::Text(text) => Ok(text),

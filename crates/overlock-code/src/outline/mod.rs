@@ -1,6 +1,7 @@
 //! Leaves out what stands inside, and says how much it was.
 
 pub(crate) mod csharp;
+pub(crate) mod declarations;
 pub(crate) mod sql;
 
 use std::fmt::Write;

@@ -55,8 +55,77 @@ fn a_relevant_body_stays_longest() {
 #[test]
 fn a_beginning_says_how_much_is_missing() {
     let fitted = fitted(8, &[]);
-    assert_eq!(fitted.text, "class Shop{\n… 37 tokens omitted");
+    assert_eq!(fitted.text, "class Shop{\n…}\n… 36 tokens omitted");
     assert!(fitted.fits && fitted.tokens <= 8);
+}
+
+const CARTS: &str = "using System;\nusing System.Linq;\nusing System.Text;\n\nnamespace Shop\n{\n    /// <summary>What is bought.</summary>\n    public class Cart : ICart\n    {\n        private int _count;\n        public void Add(Item item)\n        {\n            _count += item.Count;\n            Save();\n        }\n#if DEBUG\n        public void Dump() { Console.WriteLine(_count); }\n#endif\n        public void Remove(\n            Item item)\n        {\n            _count -= item.Count;\n            Save();\n        }\n    }\n\n    public class Box\n    {\n        public int Weight { get; set; }\n        public int Height { get; set; }\n        public int Width { get; set; }\n    }\n}\n";
+
+#[track_caller]
+fn check_beginning(tokens: u64, relevant: &[&str], expected: &str) {
+    let options = FitOptions {
+        tokens,
+        docs: Docs::Drop,
+        relevant,
+    };
+    let fitted = fit(CARTS, Language::Dotnet, &options, &words);
+    assert_eq!(
+        (fitted.form, fitted.text.as_str()),
+        (Form::Beginning, expected)
+    );
+}
+
+#[test]
+fn types_outlive_members_and_members_outlive_imports() {
+    check_beginning(
+        22,
+        &[],
+        "…\nnamespace Shop{\npublic class Cart : ICart{\nprivate int _count;\n…}\npublic class Box{\n…}}\n… 64 tokens omitted",
+    );
+}
+
+#[test]
+fn a_relevant_member_outlives_other_types() {
+    check_beginning(
+        22,
+        &["remove"],
+        "…\nnamespace Shop{\npublic class Cart : ICart{\n…\npublic void Remove(\nItem item){… 2 lines}}\n…}\n… 63 tokens omitted",
+    );
+}
+
+#[test]
+fn a_branch_goes_with_what_is_in_it_and_stays_around_what_is_asked_for() {
+    check_beginning(
+        23,
+        &["Dump"],
+        "…\nnamespace Shop{\npublic class Cart : ICart{\n…\n#if DEBUG\npublic void Dump(){… 1 line}\n#endif\n…}\n…}\n… 61 tokens omitted",
+    );
+}
+
+#[test]
+fn where_no_declaration_fits_the_line_that_matters_most_is_cut() {
+    check_beginning(5, &[], "public\n… 79 tokens omitted");
+    check_beginning(
+        8,
+        &["height"],
+        "public int Height{get;set;}\n… 77 tokens omitted",
+    );
+}
+
+#[test]
+fn the_lines_of_sql_that_are_asked_for_come_first() {
+    let table = |name: &str| format!("CREATE TABLE {name} (\n    Id int,\n    Name text\n);\n");
+    let text: String = ["Carts", "Items", "Owners"].map(table).concat();
+    let options = FitOptions {
+        tokens: 12,
+        relevant: &["owners"],
+        ..FitOptions::default()
+    };
+    let fitted = fit(&text, Language::Sql, &options, &words);
+    assert_eq!(
+        fitted.text,
+        "…\nCREATE TABLE Owners (Id int,Name text);\n… 20 tokens omitted"
+    );
 }
 
 #[test]

@@ -88,6 +88,40 @@ proptest! {
     }
 
     #[test]
+    fn what_matters_most_stays_longest(
+        types in prop::collection::vec(1_usize..5, 1..5),
+        asked in any::<prop::sample::Index>(),
+        tokens in 0_u64..60,
+    ) {
+        let mut members = Vec::new();
+        let mut text = "using System;\nusing System.Linq;\nnamespace Shop\n{\n".to_owned();
+        for (number, count) in types.iter().enumerate() {
+            text.push_str(&format!("class Type{number}\n{{\n"));
+            for _ in 0..*count {
+                let name = format!("Member{}x", members.len());
+                text.push_str(&format!("int {name}(int a)\n{{\nreturn a + a + a + a;\n}}\n"));
+                members.push(name);
+            }
+            text.push_str("}\n");
+        }
+        text.push('}');
+        let asked = members[asked.index(members.len())].to_ascii_lowercase();
+        let options = FitOptions { tokens, relevant: &[&asked], ..FitOptions::default() };
+        let fitted = fit(&text, Language::Dotnet, &options, &words);
+        prop_assert_eq!(&fitted, &fit(&text, Language::Dotnet, &options, &words));
+        if fitted.form == Form::Beginning {
+            let lower = fitted.text.to_ascii_lowercase();
+            let has_asked = lower.contains(&asked);
+            let has_types = (0..types.len()).all(|number| lower.contains(&format!("type{number}")));
+            let shown = members.iter().filter(|name| fitted.text.contains(name.as_str())).count();
+            prop_assert!(fitted.text.ends_with(" tokens omitted"));
+            prop_assert!(has_asked || !fitted.text.contains('{'), "{}", fitted.text);
+            prop_assert!(has_types || shown <= usize::from(has_asked), "{}", fitted.text);
+            prop_assert!(shown == members.len() || !fitted.text.contains("using"));
+        }
+    }
+
+    #[test]
     fn nodes_lie_in_their_parents_and_lose_nothing(text in text(), times in 1_usize..4) {
         // Long texts have sections as well.
         let text = text.repeat(times * times * times);
@@ -213,6 +247,12 @@ fn hostile_texts_end_in_reasonable_time() {
                 );
                 assert!(!compacted.text.is_empty());
             }
+            let options = FitOptions {
+                tokens: 9,
+                relevant: &["a"],
+                ..FitOptions::default()
+            };
+            assert!(!fit(&text, language, &options, &words).text.is_empty());
         }
         assert!(classify(&text).confidence <= 1.0);
         for reading in READINGS {

@@ -5,6 +5,7 @@ use overlock_budget::{ChatRequest, Extras, Memory, Plan, PlanError, plan};
 use overlock_model::{
     CallEnd, Continuation, ContinuationOptions, Drive, DriveError, Obstacle, Outcome,
     TextContinuation, TextOptions, age_in_days, complete, complete_text, first_text,
+    persona_options,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -246,7 +247,7 @@ impl CallModel {
             memories: &memories,
             ..Extras::default()
         };
-        let mut options = speaker.plan.clone();
+        let mut options = persona_options(speaker.plan.clone());
         // Which memories are worth telling was decided when they were loaded.
         options.memory.importance = 0.0;
         options.memory.days = f64::INFINITY;

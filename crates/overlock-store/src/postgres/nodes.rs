@@ -30,7 +30,7 @@ impl Nodes for Postgres {
     fn repositories(&self) -> Result<Vec<RepositorySummary>, StoreError> {
         self.pool.read(|connection| {
             let rows = connection.query(
-                "SELECT name, \
+                "SELECT name, folder, \
                  (SELECT count(*) FROM files WHERE repository = repositories.key) AS files, \
                  (SELECT count(*) FROM files JOIN nodes ON nodes.file = files.key \
                   WHERE files.repository = repositories.key) AS nodes, \
@@ -45,6 +45,7 @@ impl Nodes for Postgres {
             let repositories = rows.iter().map(|row| {
                 Ok(RepositorySummary {
                     name: given(row.try_get("name")?),
+                    folder: row.try_get::<_, Option<_>>("folder")?.map(given),
                     files: unsigned(row.try_get("files")?),
                     nodes: unsigned(row.try_get("nodes")?),
                     edges: unsigned(row.try_get("edges")?),

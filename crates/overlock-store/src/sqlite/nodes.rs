@@ -29,7 +29,7 @@ impl Nodes for Sqlite {
     fn repositories(&self) -> Result<Vec<RepositorySummary>, StoreError> {
         self.read(|transaction| {
             let mut select = transaction.prepare_cached(
-                "SELECT name, \
+                "SELECT name, folder, \
                  (SELECT count(*) FROM files WHERE repository = repositories.key), \
                  (SELECT count(*) FROM files JOIN nodes ON nodes.file = files.key \
                   WHERE repository = repositories.key), \
@@ -43,9 +43,10 @@ impl Nodes for Sqlite {
             let repositories = select.query_map([], |row| {
                 Ok(RepositorySummary {
                     name: row.get(0)?,
-                    files: unsigned(row.get(1)?),
-                    nodes: unsigned(row.get(2)?),
-                    edges: unsigned(row.get(3)?),
+                    folder: row.get(1)?,
+                    files: unsigned(row.get(2)?),
+                    nodes: unsigned(row.get(3)?),
+                    edges: unsigned(row.get(4)?),
                 })
             })?;
             Ok(repositories.collect::<Result<_, _>>()?)

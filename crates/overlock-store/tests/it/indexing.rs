@@ -181,6 +181,8 @@ pub(crate) fn a_repository_is_made_from_one_folder_until_another_takes_its_place
     assert_eq!(settle("/b/src", Some("/a/src")), "/b/src");
     put(store, &[order()]);
     assert_eq!(settle("/a/src", None), "/b/src");
+    let listed = store.repositories().expect("a list");
+    assert_eq!(listed[0].folder.as_deref(), Some("/b/src"));
     // One that has no files is none, and with the last file its folder is forgotten.
     assert_eq!(
         store.settle("new", "/n", None).expect("an answer"),

@@ -63,7 +63,7 @@ impl Classify {
                 })
             });
         }
-        let found = classify(&self.source.read_code(&mut notes)?);
+        let found = classify(&self.source.read_text(&mut notes)?);
         let mut results = Results::new();
         if self.form.json {
             results.object(&Answer {

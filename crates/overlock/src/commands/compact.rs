@@ -134,7 +134,7 @@ impl Compact {
                 Ok(task.answer(&object.text("text")?))
             });
         }
-        let text = self.source.read_code(&mut notes)?;
+        let text = self.source.read_text(&mut notes)?;
         let answer = task.answer(&text);
         if self.stats {
             task.tell_savings(&text, &answer.text, &mut notes);

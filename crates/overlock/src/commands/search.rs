@@ -1,7 +1,11 @@
 //! `overlock search`: where an index speaks of something.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
-use overlock_store::{Filter, Hit, PathPattern, Query, Search as How, Store, Vector};
+use overlock_store::{
+    Filter, Hit, PathPattern, Query, RepositorySummary, Search as How, Store, Vector,
+};
 use serde::Serialize;
 
 use crate::config::ConfigSource;
@@ -34,7 +38,8 @@ pub(crate) struct Search {
     /// Only in this language: `sql`, `dotnet` or `unknown`
     #[arg(long, value_name = "LANGUAGE", value_parser = ["sql", "dotnet", "unknown"])]
     language: Option<String>,
-    /// Only in files whose path is this, begins with this folder, or looks like this: `src/**/*.cs`
+    /// Only in files whose path is this, begins with this folder, or looks like this: `src/**/*.cs`;
+    /// from the root of the repository on, or a whole path into the folder that was indexed
     #[arg(long, value_name = "PATTERN")]
     path: Option<String>,
     /// How many at most, from 1 to 1000
@@ -133,7 +138,13 @@ impl Search {
             model: embedder.as_ref().map_or("", |embedder| &embedder.model),
             numbers: &numbers,
         };
-        let path = self.path.as_deref().map(PathPattern::new);
+        let whole = self.path.as_deref().map(Path::new);
+        let whole = whole.filter(|path| path.is_absolute());
+        let known = match (&store, whole) {
+            (Some(store), Some(_)) => repositories(&**store)?,
+            _ => Vec::new(),
+        };
+        let place = self.place(whole, &known);
         let query = Query {
             search: match kind {
                 Kind::Keyword => How::Keyword(&self.query),
@@ -141,9 +152,9 @@ impl Search {
                 Kind::Hybrid => How::Hybrid(&self.query, vector),
             },
             filter: Filter {
-                repository: self.repository.as_deref(),
+                repository: place.repository,
                 language: self.language.as_deref(),
-                path: path.as_ref(),
+                path: place.path.as_ref(),
             },
             limit: self.limit,
         };
@@ -166,7 +177,31 @@ impl Search {
         Ok(Ending::whole_if(!hits.is_empty()))
     }
 
-    /// What is found. That nothing is says little of a repository that is not there.
+    /// Where to look. A whole path into a folder that was indexed is one of its repository.
+    fn place<'a>(&'a self, whole: Option<&Path>, known: &'a [RepositorySummary]) -> Place<'a> {
+        let repository = self.repository.as_deref();
+        let whole = whole.map(|path| path.canonicalize().unwrap_or(path.into()));
+        let owners = known
+            .iter()
+            .filter(|known| repository.is_none_or(|name| name == known.name));
+        let owners = owners.filter_map(|known| {
+            let inside = whole.as_ref()?.strip_prefix(known.folder.as_ref()?).ok()?;
+            Some((known, inside.to_str()?))
+        });
+        // Of folders in one another the innermost, unless one of them is asked for.
+        match owners.min_by_key(|(_, inside)| inside.len()) {
+            Some((owner, inside)) => Place {
+                repository: Some(&owner.name),
+                path: Some(PathPattern::new(inside)),
+            },
+            None => Place {
+                repository,
+                path: self.path.as_deref().map(PathPattern::new),
+            },
+        }
+    }
+
+    /// What is found. That nothing is says little of a place that is not there.
     fn find(
         &self,
         store: &dyn Store,
@@ -178,11 +213,29 @@ impl Search {
             None => Failure::Store { source },
         };
         let hits = store.search(query).map_err(failed)?;
-        if let (Some(name), true) = (&self.repository, hits.is_empty()) {
-            let known = store.repositories().map_err(failed)?;
-            let known: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
-            if !known.contains(&name.as_str()) {
-                return Err(no_repository(name, &known));
+        if !hits.is_empty() {
+            return Ok(hits);
+        }
+        let known = repositories(store)?;
+        let names: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
+        let repository = query.filter.repository;
+        if let Some(name) = repository
+            && !names.contains(&name)
+        {
+            return Err(no_repository(name, &names));
+        }
+        if let (Some(pattern), Some(asked)) = (query.filter.path, &self.path) {
+            let searched = names
+                .iter()
+                .filter(|name| repository.is_none_or(|asked| asked == **name));
+            for name in searched {
+                let files = store.files(name).map_err(failed)?;
+                if files.iter().any(|file| pattern.matches(&file.path)) {
+                    return Ok(hits);
+                }
+            }
+            if !names.is_empty() {
+                return Err(no_path(asked));
             }
         }
         Ok(hits)
@@ -224,6 +277,35 @@ impl<'a> FoundNode<'a> {
             matches,
             text: &node.text,
         }
+    }
+}
+
+fn repositories(store: &dyn Store) -> Result<Vec<RepositorySummary>, Failure> {
+    let all = store.repositories();
+    all.map_err(|source| Failure::Store { source })
+}
+
+/// Where to look.
+struct Place<'a> {
+    repository: Option<&'a str>,
+    path: Option<PathPattern>,
+}
+
+/// No file is there, and what was given may mean something else than it was taken for.
+fn no_path(asked: &str) -> Failure {
+    let hint = if Path::new(asked).is_absolute() {
+        "paths are relative to the folder that was indexed, as in `src/Order.cs`; no indexed folder \
+         holds this one"
+    } else if asked.contains(['[', ']', '{', '}', '!']) {
+        "in a pattern `*`, `?` and `**` stand for others, as in `src/**/*.cs`; `[`, `{` and `!` only \
+         for themselves"
+    } else {
+        "give a file, a folder or a pattern as it is seen from the folder that was indexed, as in \
+         `src/**/*.cs`"
+    };
+    Failure::Usage {
+        message: format!("no file that was indexed has a path like `{asked}`"),
+        hint: hint.into(),
     }
 }
 

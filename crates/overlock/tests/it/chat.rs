@@ -13,7 +13,7 @@ impl Rooms {
         Self { folder }
     }
 
-    fn chat(&self, arguments: &[&str], input: &str) -> Run {
+    fn chat(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
         let file = self.folder.path().join("rooms.db");
         let store = format!("sqlite://{}", file.display());
         overlock(
@@ -108,6 +108,24 @@ fn a_long_conversation_leaves_less_for_the_answer() {
 }
 
 #[test]
+fn a_huge_message_takes_no_memory_along() {
+    let rooms = Rooms::new("chat-huge");
+    rooms.remembers("helper", "Ana is tall", "0.9");
+    rooms.says("ana", "first");
+    let huge = "a word or two ".repeat(300_000);
+    let run = rooms.chat(&["post", "garden", "-", "--as", "ana"], &huge);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    rooms.says("ana", "and then");
+    rooms.says("ana", "last question");
+    let context = rooms.context(&["--model", "gpt-4o"]);
+    let history = context["conversation_history"].as_array().expect("a list");
+    let told: Vec<&Value> = history.iter().map(|said| &said["text"]).collect();
+    assert_eq!(json!(told), json!(["and then", "last question"]));
+    assert_eq!(context["private_memories"][0]["text"], "Ana is tall");
+    assert_eq!(context["metadata"]["memory_count"], 1);
+}
+
+#[test]
 fn messages_are_counted_as_the_conversation_has_them() {
     let rooms = Rooms::new("chat-counted");
     rooms.says("ana", "Which rake is right for moss?");
@@ -152,6 +170,39 @@ fn texts_come_from_standard_input_too() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let context = rooms.context(&["--model", "gpt-4o"]);
     assert_eq!(context["conversation_history"][0]["text"], "two\nlines");
+}
+
+#[test]
+fn no_byte_of_a_text_that_is_no_utf8_is_lost() {
+    let rooms = Rooms::new("chat-encoding");
+    let post = ["post", "garden", "-", "--as", "ana"];
+    let remember = ["remember", "helper", "-", "--importance", "0.9"];
+    for arguments in [&post[..], &remember[..]] {
+        let run = rooms.chat(arguments, b"caf\xe9 au lait \n");
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(run.stderr.contains("Windows-1252"), "{}", run.stderr);
+    }
+    let context = rooms.context(&["--model", "gpt-4o"]);
+    assert_eq!(context["conversation_history"][0]["text"], "café au lait ");
+    assert_eq!(context["private_memories"][0]["text"], "café au lait ");
+    // With a byte 0 it is neither this nor UTF-8.
+    let run = rooms.chat(&post, b"caf\xe9 \0");
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("hint: give text in"), "{}", run.stderr);
+}
+
+#[test]
+fn a_text_of_which_nothing_can_be_seen_is_refused() {
+    let rooms = Rooms::new("chat-unseen");
+    for text in ["\0", "\0\n", "\u{1b}", " \t\r\n", ""] {
+        let run = rooms.chat(&["post", "garden", "-", "--as", "ana"], text);
+        assert_eq!(run.code, 2, "{text:?}: {}", run.stderr);
+        assert!(run.stderr.contains("nothing in the text"), "{}", run.stderr);
+    }
+    let run = rooms.chat(&["post", "garden", "-", "--as", "ana"], "a\0b");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let context = rooms.context(&["--model", "gpt-4o"]);
+    assert_eq!(context["conversation_history"][0]["text"], "a\0b");
 }
 
 #[test]

@@ -296,6 +296,84 @@ fn nothing_found_is_a_negative_answer() {
 }
 
 #[test]
+fn a_path_that_no_file_has_is_told_with_what_would_be_right() {
+    let shop = Shop::new("index-paths");
+    shop.index(&[]);
+    for (path, hint) in [
+        ("[", "`*`, `?` and `**` stand for others"),
+        ("src/{a,b}.cs", "`*`, `?` and `**` stand for others"),
+        (
+            "/nowhere/Orders.cs",
+            "relative to the folder that was indexed",
+        ),
+        ("nowhere", "as it is seen from the folder that was indexed"),
+    ] {
+        let run = shop.search(&["orders", "--path", path]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{path}");
+        assert!(
+            run.stderr.contains(&format!("has a path like `{path}`")) && run.stderr.contains(hint),
+            "{}",
+            run.stderr
+        );
+    }
+    // A place that is there has nothing to say, which is an answer.
+    let run = shop.search(&["zeppelin", "--path", "docs"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+}
+
+#[test]
+fn a_whole_path_into_the_indexed_folder_is_understood() {
+    let shop = Shop::new("index-whole-path");
+    shop.index(&[]);
+    let whole = shop.folder.path().join("src/docs").display().to_string();
+    let hits = |path: &str| {
+        let run = shop.search(&["orders", "--path", path, "--json"]);
+        assert_eq!(run.code, 0, "{path}: {}", run.stderr);
+        run.json()
+    };
+    assert_eq!(hits(&whole), hits("docs"));
+    assert_eq!(hits(&format!("{whole}/*.md")), hits("docs/*.md"));
+}
+
+#[test]
+fn a_file_is_told_to_be_indexed_with_its_folder() {
+    let shop = Shop::new("index-file");
+    let file = shop.folder.path().join("alone.cs");
+    shop.folder.write("alone.cs", "class Alone {}");
+    let file = file.display().to_string();
+    let run = overlock(&["index", &file, "--store", &shop.store], "");
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("is a file, and folders are indexed")
+            && run.stderr.contains("hint: index the folder that it is in"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_folder_without_files_makes_no_repository_and_says_so() {
+    let shop = Shop::new("index-bare");
+    let bare = shop.folder.path().join("bare");
+    fs::create_dir_all(&bare).expect("a folder");
+    let bare = bare.display().to_string();
+    let run = overlock(&["index", &bare, "--store", &shop.store], "");
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("there is no repository `bare`"),
+        "{}",
+        run.stderr
+    );
+    let run = shop.search(&["orders", "--repository", "bare"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("there is no repository `bare`"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn a_repository_that_is_not_there_is_told_with_those_that_are() {
     let shop = Shop::new("index-unknown");
     shop.index(&[]);

@@ -7,7 +7,7 @@ use overlock_budget::{
     ChatRequest, Extras, Memory, MessageCountOptions, PlanOptions, safe_message_count,
 };
 use overlock_gateway::api::{Asked, Fitted, FittedText};
-use overlock_model::{RoomQuestion, Said, age_in_days, remembered_since};
+use overlock_model::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
 use overlock_store::{Importance, Message, Recall, Store};
 use serde::Serialize;
 use serde_json::json;
@@ -27,7 +27,8 @@ use crate::runs;
 ///
 /// Of the room the last messages, as many as are safe to load for the model; of the memories those
 /// that are important and recent (0.6 or more, from the last 7 days); made to fit the window, with
-/// what the answer may have. With --json `metadata.message_count` is the length of
+/// what the answer may have. A message that does not fit is left out with all that is older; it
+/// takes no memory along. With --json `metadata.message_count` is the length of
 /// `conversation_history`: all messages of the room that are told, with those posted as `system`,
 /// and without the system prompt given with --system. `fit.message_count` leaves all system
 /// messages out.
@@ -118,7 +119,7 @@ impl Context {
         counter.note(&mut notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
-        let mut options = config.budget.plan_options(&found.model);
+        let mut options = persona_options(config.budget.plan_options(&found.model));
         options.requested = self.max_tokens.unwrap_or(options.requested);
         let system = self.system.as_deref().map(input::text).transpose()?;
         let system_tokens = system.as_deref().map(|text| counter.tokens.count(text));

@@ -3,7 +3,6 @@
 mod context;
 
 use clap::{Args, Subcommand};
-use overlock_json::clean_encoding;
 use overlock_store::{Access, Importance, NewMemory, NewMessage};
 use serde_json::json;
 
@@ -159,12 +158,13 @@ impl Remember {
 /// A text that was given, or the one on standard input.
 fn said(text: String, notes: &mut Notes) -> Result<String, Failure> {
     let text = if text == "-" {
-        let read = Source::from(None).read(notes)?;
-        clean_encoding(&read.bytes).text.trim_end().to_owned()
+        let read = Source::from(None).read_text(notes)?;
+        read.trim_end_matches(['\r', '\n']).to_owned()
     } else {
         text
     };
-    if text.trim().is_empty() {
+    let can_be_seen = |character: char| !character.is_whitespace() && !character.is_control();
+    if !text.chars().any(can_be_seen) {
         return Err(Failure::Usage {
             message: "there is nothing in the text".into(),
             hint: "give a text with at least one character that can be seen".into(),

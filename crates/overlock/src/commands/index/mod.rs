@@ -35,8 +35,8 @@ use stop::Stop;
     $ overlock search --repository shop 'close order'\n\n\
     With vectors, for search by meaning:\n  \
     $ overlock index src --embed nomic-embed-text --upstream http://127.0.0.1:11434/v1\n\n\
-    Exit codes: 0 done; 1 files could not be read; 2 bad usage, or no such folder; 130, 143 stopped\n\
-    by Ctrl-C or SIGTERM after what was read is kept.")]
+    Exit codes: 0 done; 1 files could not be read, or there are none; 2 bad usage, or no such folder;\n\
+    130, 143 stopped by Ctrl-C or SIGTERM after what was read is kept.")]
 pub(crate) struct Index {
     /// The folder to index
     #[arg(value_name = "DIR")]
@@ -97,6 +97,9 @@ impl Index {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
+        if self.folder.is_file() {
+            return Err(file_is_no_folder(&self.folder));
+        }
         let repository = match &self.repository {
             Some(name) => name.clone(),
             None => name_of(&self.folder)?,
@@ -149,6 +152,14 @@ impl Index {
             ));
             return Ok(Ending::Stopped(signal));
         }
+        if kept.files == 0 {
+            notes.note(format_args!(
+                "no file with text was found in `{}`, so there is no repository `{repository}` to \
+                 search",
+                self.folder.display()
+            ));
+            return Ok(Ending::Partial);
+        }
         let is_unread = indexed
             .skipped
             .iter()
@@ -162,6 +173,21 @@ fn parse_repository(argument: &str) -> Result<String, String> {
         return Err("must have a character that can be seen, and no line break".to_owned());
     }
     Ok(argument.to_owned())
+}
+
+/// A file is indexed with the folder that it is in.
+fn file_is_no_folder(path: &Path) -> Failure {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    Failure::Usage {
+        message: format!("`{}` is a file, and folders are indexed", path.display()),
+        hint: format!(
+            "index the folder that it is in, `overlock index {}`, and search in the file with --path",
+            folder.display()
+        ),
+    }
 }
 
 /// The name of a folder, whatever way leads to it.
@@ -225,6 +251,7 @@ fn kept(store: &dyn Store, repository: &str) -> Result<RepositorySummary, Failur
     let found = all.into_iter().find(|kept| kept.name == repository);
     Ok(found.unwrap_or(RepositorySummary {
         name: repository.to_owned(),
+        folder: None,
         files: 0,
         nodes: 0,
         edges: 0,
