@@ -118,9 +118,7 @@ fn name_of(sender: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use overlock_budget::{
-        Approximate, ChatCounter, ChatRequest, Extras, Memory, Models, plan,
-    };
+    use overlock_budget::{Approximate, ChatCounter, ChatRequest, Extras, Memory, Models, plan};
     use proptest::prelude::*;
 
     use super::*;

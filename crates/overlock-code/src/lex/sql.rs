@@ -40,7 +40,8 @@ pub(crate) struct Sql<'a> {
 #[derive(Default)]
 struct Unclosed {
     backtick: bool,
-    alternative: bool,
+    /// One bit for each character that closes one.
+    alternatives: u128,
 }
 
 /// How far a `COPY … FROM stdin;` has been read. Its rows follow on the next line.
@@ -156,12 +157,13 @@ impl<'a> Sql<'a> {
             }
             let alternative = word.eq_ignore_ascii_case("q") || word.eq_ignore_ascii_case("nq");
             if alternative
-                && !self.unclosed.alternative
                 && matches!(self.dialect(), None | Some(Dialect::Oracle))
+                && let Some(close) = alternative_close(bytes, end)
+                && self.unclosed.alternatives & (1 << close) == 0
             {
-                match alternative_quote_end(self.text, end) {
-                    Some(end) => return (Kind::Quoted, end),
-                    None => self.unclosed.alternative = true,
+                match memmem::find(&bytes[end + 2..], &[close, b'\'']) {
+                    Some(found) => return (Kind::Quoted, end + 2 + found + 2),
+                    None => self.unclosed.alternatives |= 1 << close,
                 }
             }
         }
@@ -574,23 +576,16 @@ fn bracket_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Oracle's `q'[…]'`, from its quote on.
-fn alternative_quote_end(text: &str, quote: usize) -> Option<usize> {
-    let rest = &text[quote + 1..];
-    let open = rest.chars().next().filter(|open| !open.is_whitespace())?;
-    let close = match open {
-        '[' => ']',
-        '(' => ')',
-        '{' => '}',
-        '<' => '>',
-        other => other,
-    };
-    let mut closing = [0; 5];
-    let length = close.encode_utf8(&mut closing).len();
-    closing[length] = b'\'';
-    let from = open.len_utf8();
-    let found = memmem::find(&rest.as_bytes()[from..], &closing[..=length])?;
-    Some(quote + 1 + from + found + length + 1)
+/// What closes Oracle's `q'[…]'` before its last quote, which every plain character can do.
+fn alternative_close(bytes: &[u8], quote: usize) -> Option<u8> {
+    Some(match *bytes.get(quote + 1)? {
+        b'[' => b']',
+        b'(' => b')',
+        b'{' => b'}',
+        b'<' => b'>',
+        open if open.is_ascii() && !open.is_ascii_whitespace() => open,
+        _ => return None,
+    })
 }
 
 fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {

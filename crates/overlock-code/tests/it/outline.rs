@@ -285,12 +285,12 @@ fn rights_are_no_query() {
 
 #[test]
 fn what_told_the_dialect_may_go_but_its_strings_stay() {
-    let comment = "'Shows \\'mark\\'@\\'localhost\\'\n +------+   +\n ends'";
+    let name = "'Shows \\'mark\\'@\\'localhost\\'\n +------+   +\n ends'";
     let text = format!(
-        "DELIMITER $$\nCREATE PROCEDURE p (IN a   INT)\n    COMMENT {comment}\nBEGIN\n  SET @a = 1;\n  DELETE FROM t;\nEND$$\nDELIMITER ;\n"
+        "DELIMITER $$\nCREATE PROCEDURE p (IN a   INT)\n    COMMENT 'what it does\nand why'\nBEGIN\n  SET @a = 1;\n  DELETE FROM t WHERE name = {name} ORDER BY a, b;\nEND$$\nDELIMITER ;\n"
     );
     let outline = format!(
-        "… 1 line\nCREATE PROCEDURE p (IN a INT)\nCOMMENT {comment}\nBEGIN\n… 1 line\nDELETE FROM t;\n… 2 lines"
+        "… 1 line\nCREATE PROCEDURE p (IN a INT)\nCOMMENT … 2 lines\nBEGIN\n… 1 line\nDELETE FROM t WHERE name={name} …;\n… 2 lines"
     );
     check(&text, Language::Sql, &outline, Reason::Outlined);
 }
@@ -437,6 +437,12 @@ fn blocks_and_bodies_in_strings_stay() {
 
 #[test]
 fn heads_stay_whole() {
+    check(
+        "CREATE FUNCTION f (@a int)\nRETURNS table\nAS\nRETURN\nSELECT a, b, c\nFROM t\nLEFT JOIN u ON u.a = t.a\nGROUP BY a, b, c;",
+        Language::Sql,
+        "CREATE FUNCTION f (@a int)\nRETURNS table\nAS\nRETURN\nSELECT …\nFROM t\nLEFT JOIN u ON u.a=t.a\n…;",
+        Reason::Outlined,
+    );
     check_names(
         "CREATE DEFINER=`a`@`b` SQL SECURITY INVOKER VIEW v AS SELECT id AS order_id, total AS order_total FROM orders;",
         &["order_id", "order_total"],

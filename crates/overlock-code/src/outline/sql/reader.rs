@@ -41,6 +41,8 @@ enum Mode {
     Assignments,
     /// The rows go, up to the end of the statement.
     Rows,
+    /// What the rows are grouped and sorted by goes, up to the next query or the end.
+    Order,
     /// The name of what is called stays.
     Call,
     /// What it is called with goes.
@@ -111,6 +113,11 @@ impl<'a> Reader<'a> {
                 self.frame().mode = Mode::Keep;
                 true
             }
+            // What is said of a procedure of MySQL is documentation.
+            Kind::Quoted if self.frame().mode == Mode::Header && self.last_is(&["comment"]) => {
+                self.last_word = "";
+                false
+            }
             // An executed comment is no more than what stands in it.
             Kind::Hint if opens_executed(token.text(self.text)) => false,
             Kind::Hint if token.text(self.text) == CLOSES_EXECUTED => false,
@@ -127,7 +134,7 @@ impl<'a> Reader<'a> {
     /// Whether a string is what a function does, in dollars or in quotes.
     fn is_body(&self, index: usize) -> bool {
         let begins = self.in_body
-            && self.last_word.eq_ignore_ascii_case("as")
+            && self.last_is(&["as"])
             && matches!(&self.frames[..], [frame] if frame.mode == Mode::Skip);
         begins || body_in_a_string(self.text, self.tokens, index).is_some()
     }
@@ -206,7 +213,7 @@ impl<'a> Reader<'a> {
         }
         let mode = self.frame().mode;
         if mode == Mode::Header {
-            return self.header(word);
+            return self.header(index, word);
         }
         let is = |name: &str| word.eq_ignore_ascii_case(name);
         let nested = self.frames.len() > 1;
@@ -224,6 +231,10 @@ impl<'a> Reader<'a> {
         }
         if mode != Mode::Skip && mode != Mode::Call && self.continues(word, nested) {
             return self.stays();
+        }
+        if mode == Mode::Keep && (is("order") || is("group")) && self.next_is(index, "by") {
+            self.frame().mode = Mode::Order;
+            return false;
         }
         if mode == Mode::Keep && !nested && (is("values") || is("set") && self.updates) {
             self.frame().mode = if is("values") {
@@ -249,9 +260,7 @@ impl<'a> Reader<'a> {
         }
         if mode == Mode::Call {
             let is_name = index > 0 && self.tokens[index - 1].is_mark(self.text, b'.')
-                || ["exec", "execute", "call"]
-                    .iter()
-                    .any(|call| self.last_word.eq_ignore_ascii_case(call));
+                || self.last_is(&["exec", "execute", "call"]);
             let assigned = index > 0 && self.tokens[index - 1].is_mark(self.text, b'=');
             if !is_name && !assigned {
                 self.frame().mode = Mode::Arguments;
@@ -261,17 +270,17 @@ impl<'a> Reader<'a> {
     }
 
     /// A word of the head of a definition: the body may begin here.
-    fn header(&mut self, word: &str) -> bool {
+    fn header(&mut self, index: usize, word: &str) -> bool {
         let is = |name: &str| word.eq_ignore_ascii_case(name);
         let nested = self.frames.len() > 1;
-        let typed = self.last_word.starts_with('@')
-            || ["execute", "exec"]
-                .iter()
-                .any(|name| self.last_word.eq_ignore_ascii_case(name));
+        let typed = self.last_word.starts_with('@') || self.last_is(&["execute", "exec"]);
         // `REFERENCING NEW TABLE AS n` names rows.
-        let names_rows = ["new", "old", "table", "row", "parent"]
-            .iter()
-            .any(|name| self.last_word.eq_ignore_ascii_case(name));
+        let of_rows = |back: usize| {
+            let before = index.checked_sub(back).map(|before| self.tokens[before]);
+            let names = ["new", "old", "parent"];
+            before.is_some_and(|token| names.iter().any(|name| token.is_word(self.text, name)))
+        };
+        let names_rows = of_rows(1) || self.last_is(&["table", "row"]) && of_rows(2);
         let opens = (is("as") || is("is")) && !typed && !names_rows && !nested;
         if opens || (is("begin") && !nested) {
             *self.frame() = Frame::new(Mode::Skip);
@@ -291,6 +300,10 @@ impl<'a> Reader<'a> {
                 true
             }
             Mode::Assignments if is(&["from", "where", "output", "returning", "option"]) => {
+                frame.mode = Mode::Keep;
+                true
+            }
+            Mode::Order if is(&["union", "except", "intersect", "minus", "having", "option"]) => {
                 frame.mode = Mode::Keep;
                 true
             }
@@ -448,6 +461,13 @@ impl<'a> Reader<'a> {
         self.tokens
             .get(index + 1)
             .is_some_and(|next| next.is_mark(self.text, mark))
+    }
+
+    /// Whether the word before is one of these.
+    fn last_is(&self, words: &[&str]) -> bool {
+        words
+            .iter()
+            .any(|word| self.last_word.eq_ignore_ascii_case(word))
     }
 
     /// Whether a token has a line to itself.
