@@ -76,10 +76,10 @@ impl RoomQuestion<'_> {
 ///
 /// Anybody can say what no window holds. It goes, and all that is older with it, but what is
 /// remembered and has room must not go along.
-pub fn persona_options(options: PlanOptions) -> PlanOptions {
+pub fn persona_options(options: &PlanOptions) -> PlanOptions {
     PlanOptions {
         fill_gaps: true,
-        ..options
+        ..options.clone()
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
         let request = ChatRequest::from_value(question.request()).expect("a request");
         let found = Models::default().find("gpt-4");
         let counter = ChatCounter::with_counter(&found, &Approximate);
-        let options = persona_options(PlanOptions::for_model(&found.model));
+        let options = persona_options(&PlanOptions::for_model(&found.model));
         let plan = plan(&request, &extras, &counter, &options).expect("the question fits");
         assert_eq!(plan.kept_messages, [2, 3]);
         assert_eq!(plan.memory_count, 1);

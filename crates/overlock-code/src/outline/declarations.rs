@@ -84,9 +84,8 @@ impl Finder<'_> {
                 return true;
             }
             "preproc_if" if node.has_error() => return true,
-            "preproc_if" => (Kind::Frame, node.start_byte()),
+            "preproc_if" | "namespace_declaration" => (Kind::Frame, node.start_byte()),
             "using_directive" | "extern_alias_directive" => (Kind::Import, end),
-            "namespace_declaration" => (Kind::Frame, node.start_byte()),
             "class_declaration"
             | "struct_declaration"
             | "interface_declaration"

@@ -29,9 +29,50 @@ fn one_line_of_sql_is_enough() {
         "GRANT SELECT ON t TO reader",
         "create index ix on t (a);",
         "WITH x AS (SELECT 1 AS a) SELECT a FROM x",
+        "BEGIN NULL; END;",
+        "begin null; end;",
+        "DESCRIBE users;",
+        "desc users;",
+        "PRAGMA foreign_keys = ON;",
+        "pragma journal_mode = wal;",
+        "PRAGMA table_info(users);",
+        "create table if not exists t (a int);",
+        "create table t as select a from b",
+        "create unique index ix on t (a)",
     ] {
         check(text, Language::Sql);
     }
+}
+
+#[test]
+fn a_sentence_that_begins_like_a_definition_is_prose() {
+    for text in [
+        "Create a table for dinner",
+        "Create table reservations for dinner",
+        "Create a new view for the guests",
+        "create another index of all names",
+    ] {
+        check(text, Language::Unknown);
+    }
+}
+
+#[test]
+fn what_other_languages_describe_and_advise_is_not_sql() {
+    for text in [
+        "pragma solidity ^0.8.0;\ncontract A {}",
+        "describe(suite);",
+        "char *p = NULL;\nreturn NULL;",
+        "#pragma once",
+    ] {
+        check(text, Language::Unknown);
+    }
+}
+
+#[test]
+fn blanks_beyond_ascii_are_blanks() {
+    check("CREATE\u{a0}TABLE dbo.T (a int, b int);", Language::Sql);
+    check("\u{3000}SELECT\u{2003}a,\u{a0}b FROM dbo.T", Language::Sql);
+    check("public\u{a0}string Name { get; set; }", Language::Dotnet);
 }
 
 #[test]

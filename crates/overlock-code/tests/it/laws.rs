@@ -94,17 +94,18 @@ proptest! {
         tokens in 0_u64..60,
     ) {
         let mut members = Vec::new();
-        let mut text = "using System;\nusing System.Linq;\nnamespace Shop\n{\n".to_owned();
+        let mut pieces =
+            vec!["using System;\nusing System.Linq;\nnamespace Shop\n{\n".to_owned()];
         for (number, count) in types.iter().enumerate() {
-            text.push_str(&format!("class Type{number}\n{{\n"));
+            pieces.push(format!("class Type{number}\n{{\n"));
             for _ in 0..*count {
                 let name = format!("Member{}x", members.len());
-                text.push_str(&format!("int {name}(int a)\n{{\nreturn a + a + a + a;\n}}\n"));
+                pieces.push(format!("int {name}(int a)\n{{\nreturn a + a + a + a;\n}}\n"));
                 members.push(name);
             }
-            text.push_str("}\n");
+            pieces.push("}\n".to_owned());
         }
-        text.push('}');
+        let text = pieces.concat() + "}";
         let asked = members[asked.index(members.len())].to_ascii_lowercase();
         let options = FitOptions { tokens, relevant: &[&asked], ..FitOptions::default() };
         let fitted = fit(&text, Language::Dotnet, &options, &words);

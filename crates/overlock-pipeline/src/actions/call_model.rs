@@ -247,7 +247,7 @@ impl CallModel {
             memories: &memories,
             ..Extras::default()
         };
-        let mut options = persona_options(speaker.plan.clone());
+        let mut options = persona_options(&speaker.plan);
         // Which memories are worth telling was decided when they were loaded.
         options.memory.importance = 0.0;
         options.memory.days = f64::INFINITY;

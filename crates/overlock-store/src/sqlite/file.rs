@@ -25,13 +25,16 @@ const FROM_VERSION_2: &str = "DROP INDEX IF EXISTS runs_by_time";
 /// What has been added to runs since.
 const FROM_VERSION_3: &str = include_str!("nodes.sql");
 
-/// Which folder a repository is made from, and what a file of it imports. Whoever only reads does not
-/// ask.
+/// Which folder a repository is made from, and what a file of it imports.
 const FROM_VERSION_4: &str = "ALTER TABLE repositories ADD COLUMN folder TEXT; \
      ALTER TABLE files ADD COLUMN imports TEXT NOT NULL DEFAULT ''";
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
 const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
+
+/// One of the fourth version knows no folders. What files import nobody asks who only reads.
+const READ_VERSION_4: &str =
+    "CREATE TEMP VIEW repositories AS SELECT *, NULL AS folder FROM main.repositories";
 
 /// How a file of the first version, which bears no mark, is known.
 const COLUMNS_OF_VERSION_1: [&str; 2] = [
@@ -85,9 +88,12 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
             1 => reader.execute_batch(READ_VERSION_1).map_err(wrong)?,
             _ => {}
         }
-        if version < 4 {
-            reader.execute_batch(&read_version_3()).map_err(wrong)?;
-        }
+        let since = match version {
+            ..4 => read_version_3() + FROM_VERSION_4,
+            4 => READ_VERSION_4.to_owned(),
+            _ => String::new(),
+        };
+        reader.execute_batch(&since).map_err(wrong)?;
         // What stands in for missing tables could be written to, and would be gone.
         let shut = reader.pragma_update(None, "query_only", true);
         shut.map_err(wrong)?;

@@ -154,24 +154,22 @@ fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
 
 fn split(masked: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
-    let mut at = 0;
-    let bytes = masked.as_bytes();
-    while at < bytes.len() && tokens.len() < LOOKED_AT {
-        if bytes[at].is_ascii_whitespace() {
-            at += 1;
-            continue;
-        }
-        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-        let mut end = at + 1;
-        if is_word(bytes[at]) {
-            while end < bytes.len() && is_word(bytes[end]) {
-                end += 1;
-            }
-        } else if matches!(bytes[at], b'"' | b'\'') && bytes.get(at + 1) == Some(&bytes[at]) {
-            end += 1;
-        }
-        tokens.push(&masked[at..end]);
-        at = end;
+    let mut rest = masked.trim_start();
+    while let Some(first) = rest.chars().next()
+        && tokens.len() < LOOKED_AT
+    {
+        // Beyond ASCII, all but blanks is taken for letters; SQL Server takes all blanks for such.
+        let ends_word = |character: char| {
+            character.is_ascii() && !character.is_ascii_alphanumeric() && character != '_'
+                || character.is_whitespace()
+        };
+        let end = match first {
+            '"' | '\'' if rest[1..].starts_with(first) => 2,
+            _ if ends_word(first) => 1,
+            _ => rest.find(ends_word).unwrap_or(rest.len()),
+        };
+        tokens.push(&rest[..end]);
+        rest = rest[end..].trim_start();
     }
     tokens
 }

@@ -152,6 +152,13 @@ fn words(votes: &mut Votes, tokens: &[&str]) {
             "nullptr" => add(3, "C++"),
             "char" if before == "const" || next == "*" => add(3, "C"),
             "struct" if after == "*" => add(2, "C"),
+            // By itself it is a statement of PL/SQL that does nothing.
+            "NULL"
+                if next == ";"
+                    && matches!(
+                        before.to_ascii_lowercase().as_str(),
+                        "" | ";" | "begin" | "then"
+                    ) => {}
             "sizeof" | "NULL" if next == "(" || next == ")" || next == ";" => add(1, "C"),
             "$" if is_name(next)
                 && !matches!(next, "if" | "then" | "else" | "elsif" | "end" | "error") =>

@@ -165,14 +165,17 @@ fn statement(add: &mut impl FnMut(usize, &'static str), tokens: &[&str]) {
     match lower.as_slice() {
         ["go"] | ["go", ";"] => add(5, "batches"),
         ["/"] => add(3, "blocks of PL/SQL"),
+        ["create", "table", _, next, ..] if !written_large && !follows_table(next) => {}
         ["create" | "drop", next, _, ..] if object(next) => add(5, "definitions"),
         ["create" | "drop", next] if object(next) && written_large => add(4, "definitions"),
         [
             "create",
-            _,
+            kind,
             "index" | "view" | "procedure" | "table" | "function" | "force",
             ..,
-        ] => add(5, "definitions"),
+        ] if written_large || !matches!(*kind, "a" | "another" | "one" | "new" | "my" | "our") => {
+            add(5, "definitions");
+        }
         ["alter", next, ..]
             if object(next)
                 || matches!(*next, "session" | "system" | "default" | "authorization") =>
@@ -265,11 +268,19 @@ fn statement(add: &mut impl FnMut(usize, &'static str), tokens: &[&str]) {
             "tran" | "transaction" | "try" | "catch" | "atomic" | "work",
             ..,
         ] => add(4, "transactions"),
+        ["begin", "null", ";"] => add(4, "blocks"),
         ["begin" | "end"] | ["end", ";"] if written_large => add(2, "blocks"),
         ["begin" | "exception" | "is" | "as"]
         | ["begin" | "end", ";"]
         | ["end", "if" | "loop" | "case", ";"] => add(1, "blocks"),
         ["end", _, ";"] => add(2, "blocks"),
+        ["pragma", _, "=", ..] => add(3, "settings"),
+        ["pragma", _] | ["pragma", _, ";" | "(" | ".", ..] if written_large => add(3, "settings"),
+        ["describe" | "desc", next, ..]
+            if *next != "(" && (written_large || tokens.last() == Some(&";")) =>
+        {
+            add(2, "commands");
+        }
         [
             "explain" | "vacuum" | "analyze" | "reindex" | "fetch" | "deallocate" | "discard"
             | "show",
@@ -337,6 +348,35 @@ fn statement(add: &mut impl FnMut(usize, &'static str), tokens: &[&str]) {
         ["create" | "drop" | "alter", _, _, ..] if written_large => add(3, "definitions"),
         _ => {}
     }
+}
+
+/// Whether a word can follow the name of a table that is created. In a sentence others do.
+fn follows_table(word: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "as",
+        "like",
+        "of",
+        "on",
+        "in",
+        "with",
+        "without",
+        "using",
+        "partition",
+        "inherits",
+        "tablespace",
+        "engine",
+        "clone",
+        "organization",
+        "comment",
+        "select",
+        "stored",
+        "location",
+        "row",
+        "default",
+        "exists",
+        "not",
+    ];
+    !word.starts_with(|first: char| first.is_alphabetic()) || WORDS.contains(&word)
 }
 
 fn select(add: &mut impl FnMut(usize, &'static str), rest: &[&str], written_large: bool) {

@@ -119,7 +119,7 @@ impl Context {
         counter.note(&mut notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
-        let mut options = persona_options(config.budget.plan_options(&found.model));
+        let mut options = persona_options(&config.budget.plan_options(&found.model));
         options.requested = self.max_tokens.unwrap_or(options.requested);
         let system = self.system.as_deref().map(input::text).transpose()?;
         let system_tokens = system.as_deref().map(|text| counter.tokens.count(text));
