@@ -10,7 +10,10 @@ const AT_ONCE = 100;
 const MOST = 1000;
 
 /** What other gateways record in the same store is told by no event of this one. */
-const LOOK_AGAIN = 20_000;
+const LOOK_AGAIN = 3000;
+
+/** What shows that something happened to a run. */
+const SEEN = ['ended_at', 'outcome', 'iterations'];
 
 const FILTERS = [
   ['', 'All'],
@@ -18,6 +21,7 @@ const FILTERS = [
   ['whole', 'Whole'],
   ['partial', 'Partial'],
   ['failed', 'Failed'],
+  ['stopped', 'Stopped'],
 ];
 
 export async function showRuns(frame, { parameters, signal }) {
@@ -162,7 +166,7 @@ export async function showRuns(frame, { parameters, signal }) {
 
   function summarise(sorted, there) {
     const count = (name) => sorted.filter((run) => outcome(run).name === name).length;
-    const parts = ['running', 'whole', 'partial', 'failed']
+    const parts = ['running', 'whole', 'partial', 'failed', 'stopped', 'left']
       .filter((name) => count(name) > 0)
       .map((name) => `${number(count(name))} ${name}`);
     const shown = there.length < sorted.length ? `; ${number(there.length)} shown` : '';
@@ -193,16 +197,21 @@ export async function showRuns(frame, { parameters, signal }) {
     mayBeMore = listed.length >= limit;
     for (const run of listed) {
       const known = runs.get(run.id);
-      if (known && known.ended_at === run.ended_at && known.iterations === run.iterations) continue;
-      runs.set(run.id, { ...known, ...run });
-      drawn(runs.get(run.id));
+      if (known && SEEN.every((name) => known[name] === run[name]) && (known.left || !run.left))
+        continue;
+      const seen = { ...known, ...run, left: Boolean(run.left || (known?.left && !run.ended_at)) };
+      if (known) update(seen);
+      else {
+        runs.set(run.id, seen);
+        drawn(seen);
+      }
     }
     draw();
   }
 
   function heard(name, told) {
     if (!told) return;
-    if (name === 'began') update(told);
+    if (name === 'began') update({ ...told, left: false });
     else if (name === 'ended') update({ ...told, left: false, asking: undefined });
     else if (name === 'left') update({ ...told, left: true, asking: undefined });
     else if (name === 'asking' && runs.has(told.run))

@@ -43,6 +43,7 @@ export function outcome(run) {
   if (run.outcome === 'complete') return { word: 'whole', sign: '●', name: 'whole' };
   if (run.outcome === 'partial') return { word: 'partial', sign: '◐', name: 'partial' };
   if (run.outcome === 'failed') return { word: 'failed', sign: '✕', name: 'failed' };
+  if (run.outcome === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
   if (run.left) return { word: 'left', sign: '◌', name: 'left' };
   return { word: 'running', sign: '▷', name: 'running' };
 }

@@ -295,6 +295,7 @@ impl Recording {
             },
             iterations: self.steps.into(),
             pipeline: None,
+            left: kind == EventKind::Left,
             tally: outcome.map(|_| self.tally),
         };
         Event::of_run(kind, &run)

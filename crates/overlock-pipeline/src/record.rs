@@ -116,6 +116,45 @@ enum Entry {
     Failed { event: TraceEvent },
 }
 
+/// What an entry tells whoever follows a run.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// A model answered, within a step.
+    Answered {
+        /// Which step.
+        step_id: String,
+        /// The tokens of the answer.
+        tokens: u64,
+    },
+    /// A step is done, or could not be.
+    Stepped {
+        /// What it told.
+        event: TraceEvent,
+        /// The fields of the state that it changed, as they were after it.
+        changed: Map<String, Value>,
+    },
+}
+
+impl Happened {
+    /// Reads one thing that is kept of a run.
+    pub fn read(entry: &str) -> serde_json::Result<Self> {
+        Ok(match serde_json::from_str(entry)? {
+            Entry::Answer { step_id, answer } => Self::Answered {
+                step_id,
+                tokens: match answer {
+                    StoredAnswer::Document(step) => step.tokens,
+                    StoredAnswer::Text { tokens, .. } => tokens,
+                },
+            },
+            Entry::Step { changed, event, .. } => Self::Stepped { event, changed },
+            Entry::Failed { event } => Self::Stepped {
+                event,
+                changed: Map::new(),
+            },
+        })
+    }
+}
+
 /// What a model answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -210,16 +249,17 @@ impl Taken {
         }
     }
 
-    /// Whether a recorded run is one of a pipeline.
-    pub fn is_pipeline(run: &Run) -> bool {
-        serde_json::from_str::<Map<String, Value>>(&run.options)
-            .is_ok_and(|options| options.contains_key(KIND))
+    /// What the pipeline is called that a recorded run is one of, by what the run may do; nothing
+    /// if it is another kind of run.
+    pub fn pipeline_name(options: &str) -> Option<String> {
+        let options: Map<String, Value> = serde_json::from_str(options).ok()?;
+        options.get(KIND)?.as_str().map(str::to_owned)
     }
 
     /// Reads a recorded run.
     pub fn read(run: &Run) -> Result<Self, ReadError> {
         let id = &run.summary.id;
-        if !Self::is_pipeline(run) {
+        if Self::pipeline_name(&run.summary.options).is_none() {
             return Err(ReadError::Other { id: id.clone() });
         }
         let damaged = |source| ReadError::Damaged {

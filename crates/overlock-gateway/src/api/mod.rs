@@ -21,6 +21,7 @@ pub use close::{ClosedText, close_object, close_text};
 pub use cut::{CutContexts, cut_contexts, cut_object};
 pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText};
 pub use object::{Object, Refusal};
+pub(crate) use pipelines::shown_event;
 pub use pipelines::{Definition, Graph, GraphStep, GraphTarget, ShownPipelineRun};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};

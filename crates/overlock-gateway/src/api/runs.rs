@@ -1,12 +1,13 @@
 //! Recorded runs, as they are listed and shown.
 
 use std::borrow::Cow;
+use std::ops::Not;
 
 use overlock_budget::{Plan, PlannedPart};
 use overlock_json::{Base, Cut};
 use overlock_model::{Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step};
 use overlock_pipeline::Taken;
-use overlock_store::{RunId, RunSummary, Store, StoreError};
+use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,10 +34,12 @@ pub struct ListedRun<'a> {
     pub cut: Option<Cut>,
     /// How many steps it has.
     pub iterations: u64,
-    /// The pipeline that it is a run of, if it is one; of one that has not ended a list does not
-    /// tell.
+    /// The pipeline that it is a run of, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<String>,
+    /// Whether it has not ended and nobody works on it, as far as anybody can know.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub left: bool,
     /// What it took, which is known once it has ended.
     #[serde(flatten)]
     pub tally: Option<Tally>,
@@ -131,7 +134,8 @@ impl<'a> ListedRun<'a> {
             reason: None,
             cut: None,
             iterations: summary.steps,
-            pipeline: None,
+            pipeline: Taken::pipeline_name(&summary.options),
+            left: false,
             tally: None,
         }
     }
@@ -145,7 +149,6 @@ impl<'a> ListedRun<'a> {
                 window: ending.window,
                 peak_tokens: ending.peak_tokens,
             }),
-            pipeline: Some(ending.pipeline),
             ..Self::begun(summary)
         }
     }
@@ -329,10 +332,16 @@ pub enum RunsError {
 impl RecordedRun {
     /// Reads a run.
     pub fn read(store: &dyn Store, id: &RunId) -> Result<Self, RunsError> {
-        let Some(run) = store.run(id)? else {
-            return Err(RunsError::Missing { id: id.clone() });
-        };
-        if Taken::is_pipeline(&run) {
+        match store.run(id)? {
+            Some(run) => Self::of(run),
+            None => Err(RunsError::Missing { id: id.clone() }),
+        }
+    }
+
+    /// Reads a run that was found.
+    pub fn of(run: Run) -> Result<Self, RunsError> {
+        let id = &run.summary.id;
+        if Taken::pipeline_name(&run.summary.options).is_some() {
             return Err(RunsError::OfPipeline { id: id.clone() });
         }
         let damaged = |source| RunsError::Damaged {
@@ -341,11 +350,11 @@ impl RecordedRun {
         };
         let steps = run.steps.iter().map(|step| serde_json::from_str(step));
         Ok(Self {
-            summary: run.summary,
+            options: serde_json::from_str(&run.summary.options).map_err(damaged)?,
             request: serde_json::from_str(&run.request).map_err(damaged)?,
-            options: serde_json::from_str(&run.options).map_err(damaged)?,
             conditions: serde_json::from_str(&run.conditions).map_err(damaged)?,
             steps: steps.collect::<Result<_, _>>().map_err(damaged)?,
+            summary: run.summary,
         })
     }
 
@@ -401,8 +410,9 @@ impl RecordedRun {
 /// One run.
 #[derive(Debug, Serialize)]
 pub struct ShownRun<'a> {
+    /// What a list shows of it.
     #[serde(flatten)]
-    listed: ListedRun<'a>,
+    pub listed: ListedRun<'a>,
     request: &'a Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<&'a str>,

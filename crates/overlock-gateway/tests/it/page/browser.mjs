@@ -11,7 +11,7 @@ import axe from 'axe-core';
 import { chromium } from 'playwright-core';
 
 const told = JSON.parse(await text(process.stdin));
-const { gateways, documents, pipeline, screenshots } = told;
+const { gateways, documents, pipelines, screenshots } = told;
 
 /** A browser that is named, or the one that comes as a package. */
 async function executable() {
@@ -462,19 +462,95 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await view.context.close();
 }
 
-// --- A pipeline, as the gateway will tell it ---
+// --- Pipelines, which another process runs ---
 
-await everywhere(
-  'pipeline',
-  whole,
-  `#/runs/${pipeline.id}`,
-  (page) => page.getByRole('heading', { name: 'The path taken' }).waitFor(),
+{
+  const { pipelines: gateway, prompter } = gateways;
+  const box = (page, state) => page.locator(`.graph .box.${state} .box-id`);
+  const prompt = async (path) => (await fetch(`${prompter}/${path}`)).text();
+
+  await everywhere(
+    'pipeline',
+    gateway,
+    `#/runs/${pipelines.over}`,
+    async (page) => {
+      await page.getByRole('heading', { name: 'The path taken' }).waitFor();
+      await sees(page, 'over, so nothing was added');
+      await sees(page, 'CloseOrder sets Closed.');
+    },
+    { height: 1100 },
+  );
+  await everywhere('pipeline-failed', gateway, `#/runs/${pipelines.failed}`, async (page) => {
+    await sees(page, 'Step 5, answer, failed');
+    await sees(page, 'was revoked');
+    equal(await box(page, 'failed').textContent(), 'answer', 'the step that failed');
+  });
+
   {
-    height: 1100,
-    prepare: (page) =>
-      page.route(`**/api/runs/${pipeline.id}?*`, (route) => route.fulfill({ json: pipeline })),
-  },
-);
+    const view = await open(gateway, `#/runs/${pipelines.finished}`);
+    const { page } = view;
+    await sees(page, 'It came to its end after 6 steps.');
+    equal(await page.locator('.graph .box.taken').count(), 6, 'steps that were taken');
+    await sees(page, '`Orders.Close` does (Orders.cs).');
+    const blocks = page.getByText(/^Context blocks: 0 before/);
+    await blocks.click();
+    await page.getByRole('group', { name: /^Context block 1/ }).waitFor();
+    await clean('a pipeline that finished', view);
+    await page.getByRole('link', { name: 'Runs', exact: true }).first().click();
+    await page.getByRole('button', { name: 'Failed', exact: true }).click();
+    const row = page.locator('.list tbody tr');
+    equal(await row.count(), 1, 'pipelines that failed');
+    await row.getByText('answer_from_code').waitFor();
+    await clean('pipelines in the list', view);
+    await view.context.close();
+  }
+
+  const view = await open(gateway, '#/runs');
+  const { page } = view;
+  await sees(page, 'live');
+  const run = await prompt('play');
+  const row = page.locator('.list tbody tr').filter({ hasText: run });
+  await row.getByText('compaction_loop').waitFor();
+  await row.getByText('running').waitFor();
+  await clean('a pipeline that runs, in the list', view);
+  await row.getByRole('link').click();
+  await sees(page, 'call_model_answer is being done');
+  equal(await box(page, 'now').textContent(), 'call_model_answer', 'where it is');
+  await clean('a pipeline that runs', view);
+  const steps = page.locator('.attempts > li');
+  equal(await steps.count(), 3, 'steps that were done');
+  await prompt('cue');
+  await sees(page, 'call_summarize_context is being done');
+  expect((await steps.count()) > 9, 'steps come by themselves');
+
+  // Whoever worked on it is killed, and somebody goes on: nobody has to load the page again.
+  await prompt('kill');
+  await sees(page, `overlock run --resume ${run}`);
+  await page.locator('.badge.left').waitFor();
+  await clean('a pipeline that was left', view);
+  await prompt(`resume/${run}-1`);
+  await page.locator('.badge.running').waitFor();
+  await prompt('cue');
+  await sees(page, 'call_model_answer is being done');
+  await prompt('cue');
+  await sees(page, '1 answer so far');
+  await prompt('call-off');
+  await sees(page, 'Somebody stopped it in step call_model_answer');
+  await page.locator('.badge.stopped').waitFor();
+  await clean('a pipeline that was stopped half-way', view);
+  await prompt(`resume/${run}-3`);
+  await page.locator('.badge.running').waitFor();
+  await prompt('end');
+  await sees(page, 'It came to its end');
+  await sees(page, 'CloseOrder sets Closed.');
+  const ended = await page.evaluate(
+    async (id) => (await fetch(`/api/runs/${id}?text=true`)).json(),
+    run,
+  );
+  equal(await steps.count(), ended.trace.length, 'steps of a run that was followed');
+  await clean('a pipeline that was resumed', view);
+  await view.context.close();
+}
 
 // --- The keyboard alone ---
 
