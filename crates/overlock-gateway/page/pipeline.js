@@ -180,7 +180,7 @@ function graph({ entry, steps }, trace, current) {
       const weak = strong === chosen ? others : [];
       const label = `${strong.join(', ')}${times > 1 ? ` ×${times}` : ''}`;
       const rest = weak.length > 0 ? `, ${weak.join(', ')}` : '';
-      if (to > at + 1) width = Math.max(width, x + LETTER * (label + rest).length + 6);
+      if (to > at) width = Math.max(width, x + LETTER * (label + rest).length + 6);
       lines.push(
         svg('path', {
           d: path,

@@ -7,7 +7,7 @@ import { assembled, growth, textView, tree } from './document.js';
 import { pipelineVerdict, pipelineView } from './pipeline.js';
 import { live } from './runs.js';
 import { gauge, windowView } from './window.js';
-import { clock, counted, duration, number, outcome, path, place, REASONS } from './words.js';
+import { clock, counted, duration, money, number, outcome, path, place, REASONS } from './words.js';
 
 /** Longer documents are not sent back to be looked at unless somebody asks. */
 const LONG = 2_000_000;
@@ -71,7 +71,9 @@ export async function showRun(frame, { rest, signal }) {
 
   async function readAgain(left, before) {
     try {
+      const fault = run?.upstream_fault;
       run = { ...(await read()), left };
+      run.upstream_fault ??= left ? fault : undefined;
       draw();
       if (before !== outcome(run).word) say(`The run is ${outcome(run).word}`);
       tellLive('off');
@@ -84,12 +86,19 @@ export async function showRun(frame, { rest, signal }) {
     if (name === 'began') {
       run ??= { ...told, steps: [], request: null, has_text: false };
       // Somebody works on it, whatever end it had.
-      Object.assign(run, { ended_at: null, outcome: null, left: false, error: undefined });
+      Object.assign(run, {
+        ended_at: null,
+        outcome: null,
+        left: false,
+        error: undefined,
+        upstream_fault: undefined,
+      });
       tellLive('live');
     } else if (name === 'ended' || name === 'left') {
       const isKnown = name === 'left' ? run?.left : run?.ended_at === told.ended_at;
       if (!isKnown) readAgain(name === 'left', run && outcome(run).word);
       if (run && name === 'ended') Object.assign(run, told);
+      else if (run) run.upstream_fault = told.upstream_fault;
       return name === 'ended' && !mayGoOn();
     } else if (!run) return false;
     else if (name === 'asking') Object.assign(run, { asking: told, left: false });
@@ -188,9 +197,10 @@ function runView(frame) {
       goToAttempt(list, attempt);
     };
     put('no text', () => (run.has_text ? null : noText(run)));
-    put('missing', () =>
-      run.outcome === 'partial' || run.outcome === 'failed' ? missing(run, whole) : null,
-    );
+    put('missing', () => {
+      if (run.outcome === 'partial' || run.outcome === 'failed') return missing(run, whole);
+      return run.left && run.upstream_fault ? fault(run.upstream_fault) : null;
+    });
     put('window', () => windowSection(run), true);
     if (list && !isEnd && drawn > 0) addAttempts(list, run, drawn);
     else {
@@ -293,6 +303,8 @@ function figures(run) {
     run.trace && figure('Model', run.model),
     figure('Tokens in', number(run.input_tokens)),
     figure('Tokens out', number(run.output_tokens)),
+    run.cached_tokens > 0 && figure('From a cache', number(run.cached_tokens)),
+    run.cost && figure('Cost', money(run.cost)),
     run.bytes !== undefined && figure('Document', counted(run.bytes, 'byte')),
     figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window)),
     figure(
@@ -338,7 +350,8 @@ function missing(run, whole) {
       { id: 'missing-title' },
       run.outcome === 'partial' ? 'What is missing' : 'Why there is nothing',
     ),
-    h('p', {}, h('strong', {}, why), ' ', help),
+    h('p', {}, h('strong', {}, why), ' ', run.upstream_fault ? '' : help),
+    run.upstream_fault && fault(run.upstream_fault),
     cut &&
       h(
         'p',
@@ -365,6 +378,16 @@ function missing(run, whole) {
         copyButton('Copy closed JSON', closed),
         saveButton('Save closed JSON', `${run.id}.closed.json`, closed),
       ),
+  );
+}
+
+/** What the upstream said, or what happened on the way to it. */
+function fault({ status, message }) {
+  return h(
+    'div',
+    { class: 'fault' },
+    h('p', {}, status ? `The upstream answered ${status}:` : 'On the way to the upstream:'),
+    h('pre', { class: 'code' }, message || 'nothing'),
   );
 }
 

@@ -3,7 +3,17 @@
 import { ApiError, ask, listen } from './api.js';
 import { fill, h, say, settled, svg } from './dom.js';
 import { gauge } from './window.js';
-import { clock, counted, duration, number, outcome, path, place } from './words.js';
+import {
+  clock,
+  counted,
+  duration,
+  money,
+  number,
+  outcome,
+  path,
+  place,
+  total,
+} from './words.js';
 
 /** How many runs are read at first, and with every wish for more. */
 const AT_ONCE = 100;
@@ -69,6 +79,7 @@ export async function showRuns(frame, { parameters, signal }) {
     }),
   });
 
+  let table;
   const heads = [
     ['Outcome'],
     ['Run and model'],
@@ -76,6 +87,7 @@ export async function showRuns(frame, { parameters, signal }) {
     ['Tokens in', 'figure wide'],
     ['Tokens out', 'figure wide'],
     ['Fullest window', 'wide'],
+    ['Cost', 'figure wide cost'],
     ['Took', 'figure'],
     ['Began', 'figure wide'],
   ];
@@ -92,7 +104,7 @@ export async function showRuns(frame, { parameters, signal }) {
         h('div', { class: 'segmented', role: 'group', 'aria-label': 'Outcome' }, buttons),
         h('label', { class: 'search', for: 'search' }, 'Search', search),
       ),
-      h(
+      (table = h(
         'table',
         { class: 'figures list' },
         h('caption', { class: 'unseen' }, 'Runs, the latest first'),
@@ -106,7 +118,7 @@ export async function showRuns(frame, { parameters, signal }) {
           ),
         ),
         body,
-      ),
+      )),
       nothing,
       h('p', { class: 'more' }, more),
     ),
@@ -133,7 +145,16 @@ export async function showRuns(frame, { parameters, signal }) {
     const { word, name } = outcome(run);
     if (filter && filter !== name) return false;
     const words = wanted.trim().toLowerCase().split(/\s+/);
-    const text = [run.id, run.model, word, run.reason, run.cut?.path, run.pipeline]
+    const text = [
+      run.id,
+      run.model,
+      word,
+      run.reason,
+      run.cut?.path,
+      run.pipeline,
+      run.upstream_fault?.status,
+      run.upstream_fault?.message,
+    ]
       .join(' ')
       .toLowerCase();
     return words.every((word) => text.includes(word));
@@ -170,7 +191,11 @@ export async function showRuns(frame, { parameters, signal }) {
       .filter((name) => count(name) > 0)
       .map((name) => `${number(count(name))} ${name}`);
     const shown = there.length < sorted.length ? `; ${number(there.length)} shown` : '';
-    const all = `${counted(sorted.length, 'run')}: ${parts.join(', ')}${shown}`;
+    const cost = total(there.map((run) => run.cost));
+    // Nothing is told of what nobody has given a price.
+    table.classList.toggle('priced', Boolean(cost));
+    const paid = cost ? `; ${money(cost)}${there.length < sorted.length ? '' : ' in all'}` : '';
+    const all = `${counted(sorted.length, 'run')}: ${parts.join(', ')}${shown}${paid}`;
     summary.textContent = sorted.length === 0 ? '' : all;
     more.hidden = !mayBeMore || limit >= MOST;
     nothing.hidden = there.length > 0;
@@ -288,7 +313,7 @@ function line(run) {
   const { word, sign, name } = outcome(run);
   const took = run.ended_at ? run.ended_at - run.began_at : undefined;
   const why = run.reason
-    ? run.reason.replaceAll('-', ' ')
+    ? [run.reason.replaceAll('-', ' '), said(run.upstream_fault)].filter(Boolean).join(': ')
     : run.asking
       ? `asking, attempt ${run.asking}`
       : '';
@@ -320,6 +345,7 @@ function line(run) {
     h('td', { class: 'figure wide' }, number(run.input_tokens)),
     h('td', { class: 'figure wide' }, number(run.output_tokens)),
     h('td', { class: 'wide' }, gauge(run.peak_tokens ?? 0, run.window)),
+    h('td', { class: 'figure wide cost' }, money(run.cost)),
     h(
       'td',
       { class: 'figure took' },
@@ -332,6 +358,13 @@ function line(run) {
     h('td', { class: 'figure wide' }, run.began_at ? clock(run.began_at) : '–'),
   );
 }
+
+/** What an upstream said, in a few words. */
+const said = (fault) =>
+  fault &&
+  [fault.status, fault.message.length > 80 ? `${fault.message.slice(0, 79)}…` : fault.message]
+    .filter(Boolean)
+    .join(' ');
 
 /** What this is, for whoever looks for the first time. */
 function introduction() {

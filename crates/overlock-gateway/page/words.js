@@ -24,6 +24,31 @@ export function share(part, whole) {
   return percent > 0 && percent < 1 ? '< 1 %' : `${Math.round(percent)} %`;
 }
 
+/** What something cost, as it is told: an exact amount and its currency. */
+export const money = (cost) => (cost ? `${cost.amount} ${cost.currency}` : '–');
+
+/** What several cost together, exactly; nothing if none of them is known to cost anything. */
+export function total(costs) {
+  const known = costs.filter(Boolean);
+  if (known.length === 0) return null;
+  const parts = known.map(({ amount }) => {
+    const [whole, part = ''] = amount.split('.');
+    return { digits: whole + part, places: part.length };
+  });
+  const places = Math.max(...parts.map((one) => one.places));
+  const sum = parts.reduce(
+    (sum, one) => sum + BigInt(one.digits) * 10n ** BigInt(places - one.places),
+    0n,
+  );
+  const digits = String(sum).padStart(places + 1, '0');
+  const part = digits.slice(digits.length - places).replace(/0+$/, '');
+  const whole = digits.slice(0, digits.length - places);
+  return {
+    amount: places > 0 && part ? `${whole}.${part}` : whole,
+    currency: known[0].currency,
+  };
+}
+
 export function clock(milliseconds) {
   const at = new Date(milliseconds);
   const time = at.toLocaleTimeString([], {
@@ -99,7 +124,7 @@ export const REASONS = {
   ],
   'model-error': [
     'The model could not be reached or gave an error.',
-    "The gateway's log and the client's error say which. Nothing that had come was lost.",
+    "The client's error says which. Nothing that had come was lost.",
   ],
 };
 

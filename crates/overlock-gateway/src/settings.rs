@@ -20,6 +20,8 @@ pub struct Settings {
     pub keys: Keys,
     /// What is known of models.
     pub models: Models,
+    /// What the prices of models are counted in.
+    pub currency: String,
     /// Who counts for models whose tokenizer is not built in; without it there are estimates.
     pub counters: Option<Arc<dyn Counters>>,
     /// How a window is divided; what a model can take is not in it.
@@ -47,6 +49,7 @@ impl Settings {
             upstream,
             keys: Keys::default(),
             models: Models::default(),
+            currency: "USD".to_owned(),
             counters: None,
             plan: PlanOptions::default(),
             continuation: ContinuationOptions {

@@ -8,7 +8,7 @@ mod tests;
 
 use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
-use overlock_model::{Backend, BackendError, ContinuationOptions};
+use overlock_model::{Backend, BackendError, ContinuationOptions, Usage};
 use overlock_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -154,6 +154,7 @@ pub async fn run(
         next,
         mut trace,
         mut answers,
+        mut usage,
         is_over,
         ..
     } = taken;
@@ -204,13 +205,20 @@ pub async fn run(
             answers: Answers {
                 step_id: &step.id,
                 stored: std::mem::take(&mut answers),
+                usage: std::mem::take(&mut usage),
+                asking: 0,
+                last: Usage::default(),
                 recording: &mut *recording,
                 watch: &mut *watch,
             },
             told: Map::new(),
         };
         let performed = step.action.perform(&mut work).await;
-        let told = work.told;
+        let used = work.answers.usage;
+        let mut told = work.told;
+        if used != Usage::default() {
+            told.insert("usage".to_owned(), json!(used));
+        }
         let took = (world.clock)().saturating_sub(began_at);
         let mut event = Event {
             step,

@@ -4,12 +4,15 @@
 //! step every answer of a model is there before anything follows from it. A run is read back by
 //! doing the same changes again.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
-use overlock_model::{Ask, CallEnd, Continuation, Observe, ObserveText, Step, TextContinuation};
+use overlock_model::{
+    Ask, CallEnd, Continuation, Observe, ObserveText, Step, TextContinuation, Usage,
+};
 use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,6 +67,9 @@ pub struct Ending {
     pub window: u64,
     /// The tokens of its prompt and its answer.
     pub peak_tokens: u64,
+    /// What the calls of each model took.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, Usage>,
 }
 
 impl Ending {
@@ -76,6 +82,7 @@ impl Ending {
             output_tokens: 0,
             window: 0,
             peak_tokens: 0,
+            models: used(trace),
         };
         for event in trace {
             let number = |key: &str| event.get(key).and_then(Value::as_u64);
@@ -83,8 +90,13 @@ impl Ending {
                 continue;
             };
             let output = output.unwrap_or_default();
-            ending.input_tokens = ending.input_tokens.saturating_add(input);
-            ending.output_tokens = ending.output_tokens.saturating_add(output);
+            let used = usage_of(event).unwrap_or(Usage {
+                input,
+                output,
+                cached: 0,
+            });
+            ending.input_tokens = ending.input_tokens.saturating_add(used.input);
+            ending.output_tokens = ending.output_tokens.saturating_add(used.output);
             let window = event.get("window").and_then(|window| window.get("tokens"));
             if input.saturating_add(output) >= ending.peak_tokens {
                 ending.peak_tokens = input.saturating_add(output);
@@ -95,6 +107,23 @@ impl Ending {
     }
 }
 
+/// What the calls of each model took, as the events of a run tell.
+pub fn used(trace: &[TraceEvent]) -> BTreeMap<String, Usage> {
+    let mut used: BTreeMap<String, Usage> = BTreeMap::new();
+    for event in trace {
+        let model = event.get("model").and_then(Value::as_str);
+        if let (Some(model), Some(usage)) = (model, usage_of(event)) {
+            *used.entry(model.to_owned()).or_default() += usage;
+        }
+    }
+    used
+}
+
+/// What the calls of a step took.
+fn usage_of(event: &TraceEvent) -> Option<Usage> {
+    Usage::deserialize(event.get("usage")?).ok()
+}
+
 /// One thing that is kept of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -103,6 +132,9 @@ enum Entry {
     Answer {
         step_id: String,
         answer: StoredAnswer,
+        /// What the call took.
+        #[serde(default)]
+        usage: Usage,
     },
     /// A step is done.
     Step {
@@ -139,7 +171,9 @@ impl Happened {
     /// Reads one thing that is kept of a run.
     pub fn read(entry: &str) -> serde_json::Result<Self> {
         Ok(match serde_json::from_str(entry)? {
-            Entry::Answer { step_id, answer } => Self::Answered {
+            Entry::Answer {
+                step_id, answer, ..
+            } => Self::Answered {
                 step_id,
                 tokens: match answer {
                     StoredAnswer::Document(step) => step.tokens,
@@ -202,6 +236,8 @@ pub struct Taken {
     pub(crate) entries: u32,
     /// What models have answered in the step that is not done.
     pub(crate) answers: Vec<StoredAnswer>,
+    /// What those answers took.
+    pub(crate) usage: Usage,
 }
 
 /// Why a run cannot be read.
@@ -246,6 +282,7 @@ impl Taken {
             changes: Vec::new(),
             entries: 0,
             answers: Vec::new(),
+            usage: Usage::default(),
         }
     }
 
@@ -273,7 +310,10 @@ impl Taken {
         for entry in &run.steps {
             taken.entries += 1;
             match serde_json::from_str(entry).map_err(damaged)? {
-                Entry::Answer { answer, .. } => taken.answers.push(answer),
+                Entry::Answer { answer, usage, .. } => {
+                    taken.answers.push(answer);
+                    taken.usage += usage;
+                }
                 Entry::Step {
                     next,
                     changed,
@@ -285,6 +325,7 @@ impl Taken {
                     taken.next = next;
                     taken.trace.push(event);
                     taken.answers.clear();
+                    taken.usage = Usage::default();
                 }
                 Entry::Failed { event } => {
                     taken.changes.push(Map::new());
@@ -453,6 +494,12 @@ fn fields(state: &State) -> Map<String, Value> {
 pub(crate) struct Answers<'a> {
     pub(crate) step_id: &'a str,
     pub(crate) stored: Vec<StoredAnswer>,
+    /// What all answers of the step took.
+    pub(crate) usage: Usage,
+    /// The tokens of the prompt that is being answered.
+    pub(crate) asking: u64,
+    /// What the last call took that went on with a text.
+    pub(crate) last: Usage,
     pub(crate) recording: &'a mut Recording,
     pub(crate) watch: &'a mut dyn Watch,
 }
@@ -482,16 +529,20 @@ impl Answers<'_> {
         })
     }
 
-    pub(crate) fn keep(&mut self, answer: &StoredAnswer) -> Result<(), StoreError> {
+    /// Keeps an answer, and what its call took.
+    pub(crate) fn keep(&mut self, answer: &StoredAnswer, usage: Usage) -> Result<(), StoreError> {
+        self.usage += usage;
         self.recording.add(&Entry::Answer {
             step_id: self.step_id.to_owned(),
             answer: answer.clone(),
+            usage,
         })
     }
 }
 
 impl Observe for Answers<'_> {
-    fn asking(&mut self, ask: &Ask, _plan: &Plan) {
+    fn asking(&mut self, ask: &Ask, plan: &Plan) {
+        self.asking = plan.input_token_count;
         self.watch.asking(self.step_id, ask.iteration);
     }
 
@@ -503,11 +554,21 @@ impl Observe for Answers<'_> {
         &'a mut self,
         _run: &'a Continuation,
         step: &'a Step,
-        _end: &'a CallEnd,
+        end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        let kept = self.keep(&StoredAnswer::Document(step.clone()));
+        let counted = Usage {
+            input: self.asking,
+            output: step.tokens,
+            cached: 0,
+        };
+        let usage = end.usage.unwrap_or(counted);
+        let kept = self.keep(&StoredAnswer::Document(step.clone()), usage);
         future::ready(kept.map_err(Into::into)).boxed()
     }
 }
 
-impl ObserveText for Answers<'_> {}
+impl ObserveText for Answers<'_> {
+    fn called(&mut self, usage: Usage, _end: &CallEnd) {
+        self.last = usage;
+    }
+}

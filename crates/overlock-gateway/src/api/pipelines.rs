@@ -1,6 +1,6 @@
 //! Recorded runs of pipelines, as they are shown.
 
-use overlock_pipeline::{Outcome, Pipeline, ReadError, State, Taken, TraceEvent};
+use overlock_pipeline::{Outcome, Pipeline, ReadError, State, Taken, TraceEvent, used};
 use overlock_store::Run;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -122,11 +122,15 @@ impl<'a> ShownPipelineRun<'a> {
         };
         let graph = taken.pipeline().as_ref().map(Graph::of);
         let is_shown = text == Text::Shown;
+        let used = used(&taken.trace);
         let trace = taken.trace.into_iter().zip(taken.changes);
         let trace = trace.map(|(event, changed)| shown_event(event, changed, text));
         let trace = trace.collect();
         Some(Ok(Self {
-            listed: ListedRun::from(&run.summary),
+            listed: ListedRun {
+                used: Some(used),
+                ..ListedRun::from(&run.summary)
+            },
             kind: "pipeline",
             question: is_shown.then(|| taken.state.user_question.clone()),
             graph,

@@ -1,16 +1,20 @@
 //! Recorded runs, as they are listed and shown.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Not;
 
 use overlock_budget::{Plan, PlannedPart};
 use overlock_json::{Base, Cut};
-use overlock_model::{Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step};
+use overlock_model::{
+    Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage,
+};
 use overlock_pipeline::Taken;
 use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::cost::RunCost;
 use crate::record::now;
 
 /// A run in a list.
@@ -37,12 +41,21 @@ pub struct ListedRun<'a> {
     /// The pipeline that it is a run of, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<String>,
+    /// Why the upstream did not answer, if that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_fault: Option<UpstreamFault>,
     /// Whether it has not ended and nobody works on it, as far as anybody can know.
     #[serde(skip_serializing_if = "Not::not")]
     pub left: bool,
     /// What it took, which is known once it has ended.
     #[serde(flatten)]
     pub tally: Option<Tally>,
+    /// What the calls of each model took, in a run of a pipeline.
+    #[serde(skip)]
+    pub used: Option<BTreeMap<String, Usage>>,
+    /// What that cost, if its models have prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<RunCost>,
 }
 
 /// What a run took.
@@ -56,6 +69,14 @@ pub struct Tally {
     pub window: u64,
     /// The tokens of prompt and answer in the call that took the most of the window.
     pub peak_tokens: u64,
+    /// The tokens of prompts that the provider says it had read before.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cached_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_nothing(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Tally {
@@ -85,6 +106,16 @@ impl Tally {
     }
 }
 
+/// Why an upstream did not answer, in its own words as far as it had any. No key is in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamFault {
+    /// The status it answered with, if it answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What it said, or what happened on the way to it.
+    pub message: String,
+}
+
 /// How a run ended and what it took, as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ending {
@@ -94,6 +125,9 @@ pub struct Ending {
     /// What it took, as far as whoever ended it knew.
     #[serde(flatten)]
     pub tally: Option<Tally>,
+    /// Why the upstream did not answer, if that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_fault: Option<UpstreamFault>,
 }
 
 impl<'a> From<&'a RunSummary> for ListedRun<'a> {
@@ -105,11 +139,12 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
         }
         // A run that was damaged has not ended in a way that anybody knows.
         let ending: Option<Ending> = kept.and_then(|ending| serde_json::from_str(ending).ok());
-        let (outcome, tally) = match ending {
-            Some(Ending { outcome, tally }) => (Some(outcome), tally),
-            None => (None, None),
+        let (outcome, tally, upstream_fault) = match ending {
+            Some(ending) => (Some(ending.outcome), ending.tally, ending.upstream_fault),
+            None => (None, None, None),
         };
         Self {
+            upstream_fault,
             outcome: outcome.as_ref().map(Outcome::name),
             reason: outcome.as_ref().and_then(Outcome::reason),
             cut: match outcome {
@@ -136,7 +171,10 @@ impl<'a> ListedRun<'a> {
             iterations: summary.steps,
             pipeline: Taken::pipeline_name(&summary.options),
             left: false,
+            upstream_fault: None,
             tally: None,
+            used: None,
+            cost: None,
         }
     }
 
@@ -148,7 +186,9 @@ impl<'a> ListedRun<'a> {
                 output_tokens: ending.output_tokens,
                 window: ending.window,
                 peak_tokens: ending.peak_tokens,
+                cached_tokens: ending.models.values().map(|usage| usage.cached).sum(),
             }),
+            used: Some(ending.models),
             ..Self::begun(summary)
         }
     }

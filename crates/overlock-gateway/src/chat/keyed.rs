@@ -206,6 +206,7 @@ pub(crate) fn resumed(
                 .as_ref()
                 .map_or(0, |budget| budget.input_token_count),
             output: step.step.tokens,
+            cached: 0,
         });
     }
     Ok(Joined { run, taken })

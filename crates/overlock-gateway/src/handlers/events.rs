@@ -305,6 +305,7 @@ impl OneRun {
             left: last == EventKind::Left,
             ..listed
         };
+        let listed = listed.priced(&self.recorder.pricing);
         self.stored.push_back(Event::of_run(last, &listed));
         Ok(())
     }

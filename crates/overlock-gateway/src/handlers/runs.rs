@@ -9,7 +9,7 @@ use overlock_store::{RunId, RunSummary, Store};
 use tokio::task::spawn_blocking;
 
 use super::api::told;
-use crate::api::{ListedRun, RecordedRun, RunsError, ShownPipelineRun, Text};
+use crate::api::{ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun, Text};
 use crate::body::Reply;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
@@ -26,10 +26,10 @@ const MOST: u32 = 1000;
 pub(crate) async fn list(call: Call) -> Handled {
     let limit = limit(call.request.uri().query())?;
     let here = Here::of(&call.gateway);
-    from_store(call.gateway, move |store| {
+    from_store(call.gateway, move |store, pricing| {
         let runs = store.latest(limit).map_err(RunsError::from)?;
         let seen = here.seen(store, runs)?;
-        let listed: Vec<ListedRun> = seen.iter().map(Seen::listed).collect();
+        let listed: Vec<ListedRun> = seen.iter().map(|run| run.listed(pricing)).collect();
         Ok(told(StatusCode::OK, &listed))
     })
     .await
@@ -39,7 +39,7 @@ pub(crate) async fn show(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
     let here = Here::of(&call.gateway);
-    from_store(call.gateway, move |store| {
+    from_store(call.gateway, move |store, pricing| {
         let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
@@ -51,11 +51,13 @@ pub(crate) async fn show(call: Call) -> Handled {
         if let Some(shown) = ShownPipelineRun::of(&run, text) {
             let mut shown = shown?;
             shown.listed.left = is_left;
+            shown.listed = shown.listed.priced(pricing);
             return Ok(told(StatusCode::OK, &shown));
         }
         let run = RecordedRun::of(run)?;
         let mut shown = run.shown(text)?;
         shown.listed.left = is_left;
+        shown.listed = shown.listed.priced(pricing);
         Ok(told(StatusCode::OK, &shown))
     })
     .await
@@ -110,11 +112,12 @@ impl Here {
 }
 
 impl Seen {
-    fn listed(&self) -> ListedRun<'_> {
-        ListedRun {
+    fn listed(&self, pricing: &Pricing) -> ListedRun<'_> {
+        let listed = ListedRun {
             left: self.is_left,
             ..ListedRun::from(&self.summary)
-        }
+        };
+        listed.priced(pricing)
     }
 }
 
@@ -176,14 +179,15 @@ fn wrong(parameter: &str, message: String) -> ApiError {
 /// Reads the store, with all that was answered before, where nobody else has to wait for it.
 async fn from_store(
     gateway: Arc<Gateway>,
-    read: impl FnOnce(&dyn Store) -> Result<Reply, RunsError> + Send + 'static,
+    read: impl FnOnce(&dyn Store, &Pricing) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
     let Some(recorder) = &gateway.recorder else {
         return Err(not_recorded());
     };
     recorder.settle().await;
     let store = Arc::clone(recorder.store());
-    let read = spawn_blocking(move || read(&*store).map_err(|error| untold(&error)));
+    let pricing = Arc::clone(&recorder.pricing);
+    let read = spawn_blocking(move || read(&*store, &pricing).map_err(|error| untold(&error)));
     read.await.map_err(|_| ApiError::defect())?
 }
 

@@ -16,6 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use overlock_budget::{Model, Models, Prices};
 use overlock_gateway::{Keys, Record, Settings};
 use overlock_model::testing::{Behaviour, ScriptedServer};
 use serde_json::{Value, json};
@@ -121,6 +122,7 @@ impl Gateways {
         let store = overlock_store::in_memory().expect("a store");
         let full = |settings: &mut Settings| {
             settings.record = Record::Full;
+            settings.models = Models::with_own(["gpt-4", "gpt-4o-mini"].map(priced));
             settings.max_total_tokens = 10_000_000;
             settings.continuation.max_iterations = 1000;
         };
@@ -151,7 +153,10 @@ impl Gateways {
             ),
             (
                 "failed",
-                vec![Said::json(500, &json!({ "error": { "message": "no" } }))],
+                vec![Said::json(
+                    429,
+                    &json!({ "error": { "message": "You exceeded your current quota." } }),
+                )],
             ),
         ];
         for (name, answers) in answers {
@@ -274,6 +279,21 @@ impl Prompter {
         *held = Some(playing);
         id
     }
+}
+
+/// A model of the table that has prices.
+fn priced(name: &str) -> (String, Model) {
+    let price = |text: &str| text.parse().expect("a price");
+    let prices = Prices {
+        input: price("0.15"),
+        output: price("0.6"),
+        cached_input: None,
+    };
+    let model = Model {
+        prices: Some(prices),
+        ..Models::default().find(name).model
+    };
+    (name.to_owned(), model)
 }
 
 /// A document that is good to look at.

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
+use overlock_budget::{Model, Models, Prices};
 use overlock_gateway::{Record, Settings};
 use overlock_store::RunId;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ async fn door(stage: &Stage, record: Record) -> Door<()> {
 /// What finds its answer at once.
 pub(crate) const ANSWER: Play<'_> = Play {
     example: "answer_from_code.yaml",
-    question: "Who closes an order?",
+    question: "Who closes an order for good?",
     max_context_tokens: None,
     replies: &[Reply::Says("`Orders.Close` does (Orders.cs).")],
 };
@@ -115,11 +116,11 @@ async fn where_only_metadata_are_recorded_no_text_of_a_pipeline_is_told() {
     playing.end();
     let told = listen(&door, &id, None).await.until("ended").await;
     let text = format!("{told:?}");
-    for said in ["Who closes", "does (Orders.cs)"] {
+    for said in ["for good", "does (Orders.cs)"] {
         assert!(!text.contains(said), "{said}: {text}");
     }
     let shown = door.get(&format!("/api/runs/{id}?text=true")).await;
-    assert!(!shown.body.contains("Who closes"), "{}", shown.body);
+    assert!(!shown.body.contains("for good"), "{}", shown.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,6 +171,53 @@ async fn many_readers_of_one_run_hear_the_same() {
     assert!(heard.iter().all(|told| *told == heard[0]), "{heard:?}");
     let over = heard[0].iter().filter(|told| told["decision"] == "on_over");
     assert!(over.count() > 0, "{:?}", heard[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_calls_of_a_pipeline_are_paid_for_once_however_often_it_was_resumed() {
+    let stage = Stage::new();
+    let price = |text: &str| text.parse().expect("a price");
+    let prices = Prices {
+        input: price("1"),
+        output: price("1000"),
+        cached_input: None,
+    };
+    let model = Model {
+        prices: Some(prices),
+        ..Model::default()
+    };
+    let set = |settings: &mut Settings| {
+        settings.models = Models::with_own([("gpt-4o-mini".to_owned(), model)]);
+    };
+    let door = Door {
+        address: serve_with("http://127.0.0.1:1/v1", Some(stage.store()), set).await,
+        upstream: (),
+    };
+    let whole = stage.play(&LOOP);
+    let interrupted = stage.play(&LOOP);
+    let ids = [whole.id.clone(), interrupted.id.clone()];
+    whole.end();
+    // After three answers, the last of which was cut.
+    interrupted.cue(3);
+    let mut one = listen(&door, &ids[1], None).await;
+    for _ in 0..3 {
+        one.until("answer").await;
+    }
+    interrupted.kill();
+    stage.resume(&ids[1], &LOOP.replies[3..]).end();
+    for id in ids {
+        let shown = door.get(&format!("/api/runs/{id}")).await.json();
+        // Four calls that read 400 tokens each, and the words of their answers.
+        assert_eq!(shown["input_tokens"], 1600, "{shown}");
+        let output = shown["output_tokens"].as_u64().expect("a number");
+        let millionths = 1600 + 1000 * output;
+        assert!((10_000..100_000).contains(&millionths), "{millionths}");
+        let amount = format!("0.{millionths:06}");
+        let amount = amount.trim_end_matches('0');
+        let cost = json!({ "amount": amount, "currency": "USD" });
+        assert_eq!(shown["cost"], cost, "{shown}");
+        assert_eq!(listed(&door, &id).await["cost"], cost);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

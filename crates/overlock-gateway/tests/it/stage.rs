@@ -280,6 +280,7 @@ fn said(text: &str) -> Events {
     let usage = Usage {
         input: 400,
         output: text.split_whitespace().count() as u64,
+        cached: 0,
     };
     let events = [
         Event::Text(text.to_owned()),

@@ -201,12 +201,33 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await page.getByRole('searchbox').fill('overlock-demo');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
   expect(page.url().endsWith('#/runs?q=overlock-demo'), 'what is looked for is in the address');
+  await page.getByRole('searchbox').fill('quota');
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
+  await sees(page, '429 You exceeded your current quota.');
   await page.getByRole('searchbox').fill('no such run');
   await sees(page, 'No run is like that.');
   const row = await page.evaluate(
     async (id) =>
       (await fetch(`/api/runs?limit=20`)).json().then((list) => list.find((run) => run.id === id)),
     runs.whole,
+  );
+  // What is told in all is what the runs cost that are shown, to the last digit.
+  const listed = await page.evaluate(async () => (await fetch('/api/runs?limit=100')).json());
+  const priced = listed.filter((run) => run.cost);
+  expect(priced.length > 0 && priced.length < listed.length, 'some models have prices');
+  const parts = priced.map(({ cost }) => {
+    const [whole, part = ''] = cost.amount.split('.');
+    return BigInt(whole + part.padEnd(15, '0'));
+  });
+  const sum = String(parts.reduce((one, other) => one + other)).padStart(16, '0');
+  const exact = `${sum.slice(0, -15)}.${sum.slice(-15)}`.replace(/\.?0+$/, '');
+  await page.getByRole('searchbox').fill('');
+  await sees(page, `${exact} USD in all`);
+  await page.getByRole('searchbox').fill('gpt-4.1');
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 2);
+  expect(
+    !(await page.getByRole('columnheader', { name: 'Cost' }).isVisible()),
+    'nothing is told of what has no price',
   );
   await page.getByRole('searchbox').fill(runs.whole);
   const cells = page.locator('.list tbody tr').filter({ hasText: runs.whole }).locator('td');
@@ -250,16 +271,21 @@ await everywhere(
   'run',
   whole,
   `#/runs/${runs.whole}`,
-  (page) => page.getByRole('heading', { name: 'The document' }).waitFor(),
+  async (page) => {
+    await page.getByRole('heading', { name: 'The document' }).waitFor();
+    await page.locator('.key-figures').getByText(' USD').waitFor();
+  },
   { height: 1360 },
 );
 await everywhere('partial', whole, `#/runs/${runs.partial}`, async (page) => {
   await page.getByRole('heading', { name: 'What is missing' }).waitFor();
   await sees(page, 'What is there');
 });
-await everywhere('failed', whole, `#/runs/${runs.failed}`, (page) =>
-  page.getByRole('heading', { name: 'Why there is nothing' }).waitFor(),
-);
+await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
+  await page.getByRole('heading', { name: 'Why there is nothing' }).waitFor();
+  await sees(page, 'The upstream answered 429:');
+  await sees(page, 'You exceeded your current quota.');
+});
 
 {
   const view = await open(whole, `#/runs/${runs.whole}`);
@@ -306,6 +332,8 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, (page) =>
     (await page.locator('.attempt.refused').count()) > 0,
     'attempts that were refused are told',
   );
+  await page.getByText('What the model wrote').first().click();
+  await sees(page, 'Shall I go on?');
   await page.locator('.tree .scissors').first().waitFor();
   await view.context.close();
 }
