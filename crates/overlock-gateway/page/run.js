@@ -7,7 +7,18 @@ import { assembled, growth, textView, tree } from './document.js';
 import { pipelineVerdict, pipelineView } from './pipeline.js';
 import { live } from './runs.js';
 import { gauge, windowView } from './window.js';
-import { clock, counted, duration, money, number, outcome, path, place, REASONS } from './words.js';
+import {
+  clock,
+  counted,
+  duration,
+  faultHelp,
+  money,
+  number,
+  outcome,
+  path,
+  place,
+  REASONS,
+} from './words.js';
 
 /** Longer documents are not sent back to be looked at unless somebody asks. */
 const LONG = 2_000_000;
@@ -284,6 +295,8 @@ function verdict(run) {
   const [why] = REASONS[run.reason] ?? [''];
   if (run.outcome === 'partial')
     return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the document are there` : 'A part of the answer is there'}${but}.`;
+  if (run.outcome === 'failed' && run.upstream_fault?.status)
+    return `The upstream answered ${run.upstream_fault.status}. There is no document.`;
   if (run.outcome === 'failed') return `${why} There is no document.`;
   if (run.left)
     return 'Whoever asked went away, or whoever worked on it did; a request with the same key goes on from here.';
@@ -292,6 +305,9 @@ function verdict(run) {
     : 'It has begun.';
 }
 
+/** Whether a model was asked, though nothing is kept of an attempt. */
+const isAsked = (run) => run.outcome === 'complete' || run.upstream_fault;
+
 function figures(run) {
   const figure = (label, ...value) => h('div', {}, h('dt', {}, label), h('dd', {}, value));
   return h(
@@ -299,7 +315,7 @@ function figures(run) {
     { class: 'key-figures' },
     run.trace
       ? figure('Steps', number(run.trace.length))
-      : figure('Attempts', number(Math.max(run.iterations, run.outcome === 'complete' ? 1 : 0))),
+      : figure('Attempts', number(Math.max(run.iterations, isAsked(run) ? 1 : 0))),
     run.trace && figure('Model', run.model),
     figure('Tokens in', number(run.input_tokens)),
     figure('Tokens out', number(run.output_tokens)),
@@ -350,7 +366,7 @@ function missing(run, whole) {
       { id: 'missing-title' },
       run.outcome === 'partial' ? 'What is missing' : 'Why there is nothing',
     ),
-    h('p', {}, h('strong', {}, why), ' ', run.upstream_fault ? '' : help),
+    h('p', {}, h('strong', {}, why), ' ', run.upstream_fault ? faultHelp(run.upstream_fault) : help),
     run.upstream_fault && fault(run.upstream_fault),
     cut &&
       h(

@@ -194,7 +194,9 @@ export async function showRuns(frame, { parameters, signal }) {
     const cost = total(there.map((run) => run.cost));
     // Nothing is told of what nobody has given a price.
     table.classList.toggle('priced', Boolean(cost));
-    const paid = cost ? `; ${money(cost)}${there.length < sorted.length ? '' : ' in all'}` : '';
+    const priced = there.filter((run) => run.cost).length;
+    const whose = priced < there.length ? `for the ${number(priced)} with prices` : 'in all';
+    const paid = cost ? `; ${money(cost)} ${whose}` : '';
     const all = `${counted(sorted.length, 'run')}: ${parts.join(', ')}${shown}${paid}`;
     summary.textContent = sorted.length === 0 ? '' : all;
     more.hidden = !mayBeMore || limit >= MOST;
@@ -320,6 +322,7 @@ function line(run) {
   const cut =
     run.cut && run.cut.offset > 0 ? `stops ${place(run.cut.place)} at ${path(run.cut.path)}` : '';
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
+  const attempts = run.upstream_fault ? Math.max(run.iterations, 1) : run.iterations;
   return h(
     'tr',
     {},
@@ -340,7 +343,9 @@ function line(run) {
       { class: 'figure' },
       isText
         ? h('abbr', { title: 'an answer that needed no joining' }, '1')
-        : number(run.iterations),
+        : run.pipeline
+          ? h('abbr', { title: 'steps of the pipeline' }, run.ended_at ? number(attempts) : '–')
+          : number(attempts),
     ),
     h('td', { class: 'figure wide' }, number(run.input_tokens)),
     h('td', { class: 'figure wide' }, number(run.output_tokens)),

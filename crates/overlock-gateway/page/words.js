@@ -128,6 +128,17 @@ export const REASONS = {
   ],
 };
 
+/** What helps against what an upstream said. */
+export function faultHelp({ status }) {
+  if (status === 401 || status === 403)
+    return 'The key is wrong or may not do this: look at upstream.key_variable, or at the key of the client.';
+  if (status === 404) return 'Look at the name of the model and at upstream.url.';
+  if (status === 429) return 'The upstream takes no more for now: its limits, or what was paid for.';
+  if (status >= 500) return 'The upstream is in trouble. The same request may work later.';
+  if (status >= 400) return 'The upstream does not take the request as it is.';
+  return 'Look whether upstream.url is right, and whether anybody listens there.';
+}
+
 const SEAMS = {
   first: 'begins the document',
   overlap: 'joined where it repeats the end',

@@ -8,7 +8,7 @@ mod tests;
 
 use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
-use overlock_model::{Backend, BackendError, ContinuationOptions, Usage};
+use overlock_model::{Backend, BackendError, ContinuationOptions};
 use overlock_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -153,8 +153,7 @@ pub async fn run(
         mut state,
         next,
         mut trace,
-        mut answers,
-        mut usage,
+        answers: mut kept,
         is_over,
         ..
     } = taken;
@@ -202,23 +201,11 @@ pub async fn run(
             counter_name: world.counter_name,
             provenance: world.provenance,
             state: &mut after,
-            answers: Answers {
-                step_id: &step.id,
-                stored: std::mem::take(&mut answers),
-                usage: std::mem::take(&mut usage),
-                asking: 0,
-                last: Usage::default(),
-                recording: &mut *recording,
-                watch: &mut *watch,
-            },
+            answers: Answers::new(&step.id, std::mem::take(&mut kept), recording, watch),
             told: Map::new(),
         };
         let performed = step.action.perform(&mut work).await;
-        let used = work.answers.usage;
-        let mut told = work.told;
-        if used != Usage::default() {
-            told.insert("usage".to_owned(), json!(used));
-        }
+        let told = work.into_told();
         let took = (world.clock)().saturating_sub(began_at);
         let mut event = Event {
             step,

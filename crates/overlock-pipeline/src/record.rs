@@ -67,6 +67,9 @@ pub struct Ending {
     pub window: u64,
     /// The tokens of its prompt and its answer.
     pub peak_tokens: u64,
+    /// How many steps it took; 0 in records that did not tell.
+    #[serde(default)]
+    pub steps: u64,
     /// What the calls of each model took.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Usage>,
@@ -82,6 +85,7 @@ impl Ending {
             output_tokens: 0,
             window: 0,
             peak_tokens: 0,
+            steps: trace.len() as u64,
             models: used(trace),
         };
         for event in trace {
@@ -235,9 +239,14 @@ pub struct Taken {
     /// How many entries are kept of it.
     pub(crate) entries: u32,
     /// What models have answered in the step that is not done.
-    pub(crate) answers: Vec<StoredAnswer>,
-    /// What those answers took.
-    pub(crate) usage: Usage,
+    pub(crate) answers: Kept,
+}
+
+/// What models have answered in a step, and what that took.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    answers: Vec<StoredAnswer>,
+    usage: Usage,
 }
 
 /// Why a run cannot be read.
@@ -281,8 +290,7 @@ impl Taken {
             trace: Vec::new(),
             changes: Vec::new(),
             entries: 0,
-            answers: Vec::new(),
-            usage: Usage::default(),
+            answers: Kept::default(),
         }
     }
 
@@ -311,8 +319,8 @@ impl Taken {
             taken.entries += 1;
             match serde_json::from_str(entry).map_err(damaged)? {
                 Entry::Answer { answer, usage, .. } => {
-                    taken.answers.push(answer);
-                    taken.usage += usage;
+                    taken.answers.answers.push(answer);
+                    taken.answers.usage += usage;
                 }
                 Entry::Step {
                     next,
@@ -324,8 +332,7 @@ impl Taken {
                     taken.is_over = next.is_none();
                     taken.next = next;
                     taken.trace.push(event);
-                    taken.answers.clear();
-                    taken.usage = Usage::default();
+                    taken.answers = Kept::default();
                 }
                 Entry::Failed { event } => {
                     taken.changes.push(Map::new());
@@ -492,22 +499,42 @@ fn fields(state: &State) -> Map<String, Value> {
 
 /// What models have answered in a step, kept as it comes.
 pub(crate) struct Answers<'a> {
-    pub(crate) step_id: &'a str,
-    pub(crate) stored: Vec<StoredAnswer>,
-    /// What all answers of the step took.
-    pub(crate) usage: Usage,
+    step_id: &'a str,
+    kept: Kept,
     /// The tokens of the prompt that is being answered.
     pub(crate) asking: u64,
     /// What the last call took that went on with a text.
     pub(crate) last: Usage,
-    pub(crate) recording: &'a mut Recording,
-    pub(crate) watch: &'a mut dyn Watch,
+    recording: &'a mut Recording,
+    watch: &'a mut dyn Watch,
 }
 
-impl Answers<'_> {
+impl<'a> Answers<'a> {
+    /// Those of a step of which some were given before.
+    pub(crate) fn new(
+        step_id: &'a str,
+        kept: Kept,
+        recording: &'a mut Recording,
+        watch: &'a mut dyn Watch,
+    ) -> Self {
+        Self {
+            step_id,
+            kept,
+            asking: 0,
+            last: Usage::default(),
+            recording,
+            watch,
+        }
+    }
+
+    /// What all of them took.
+    pub(crate) fn usage(&self) -> Usage {
+        self.kept.usage
+    }
+
     /// The steps on the way to a document.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        let stored = self.stored.iter();
+        let stored = self.kept.answers.iter();
         stored
             .filter_map(|answer| match answer {
                 StoredAnswer::Document(step) => Some(step.clone()),
@@ -518,7 +545,7 @@ impl Answers<'_> {
 
     /// A text, its tokens, and whether there is more of it.
     pub(crate) fn text(&self) -> Option<(String, u64, bool)> {
-        let mut stored = self.stored.iter().rev();
+        let mut stored = self.kept.answers.iter().rev();
         stored.find_map(|answer| match answer {
             StoredAnswer::Text {
                 text,
@@ -531,7 +558,7 @@ impl Answers<'_> {
 
     /// Keeps an answer, and what its call took.
     pub(crate) fn keep(&mut self, answer: &StoredAnswer, usage: Usage) -> Result<(), StoreError> {
-        self.usage += usage;
+        self.kept.usage += usage;
         self.recording.add(&Entry::Answer {
             step_id: self.step_id.to_owned(),
             answer: answer.clone(),

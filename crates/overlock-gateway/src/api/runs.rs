@@ -7,7 +7,7 @@ use std::ops::Not;
 use overlock_budget::{Plan, PlannedPart};
 use overlock_json::{Base, Cut};
 use overlock_model::{
-    Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage,
+    BackendError, Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage,
 };
 use overlock_pipeline::Taken;
 use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::cost::RunCost;
 use crate::record::now;
+use crate::secrets::Secrets;
 
 /// A run in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -36,7 +37,7 @@ pub struct ListedRun<'a> {
     /// Where the document was cut then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
-    /// How many steps it has.
+    /// How many steps it has; of a pipeline that has not ended, how many records.
     pub iterations: u64,
     /// The pipeline that it is a run of, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +117,27 @@ pub struct UpstreamFault {
     pub message: String,
 }
 
+impl UpstreamFault {
+    /// What stopped a call, from whoever hides the key they showed.
+    pub fn of(error: &BackendError) -> Self {
+        Self::without(&Secrets::of(None, None, None), error)
+    }
+
+    /// What stopped a call, without these.
+    pub(crate) fn without(secrets: &Secrets, error: &BackendError) -> Self {
+        let (status, said) = match error {
+            BackendError::Status {
+                status, message, ..
+            } => (Some(*status), message.clone()),
+            error => (None, error.to_string()),
+        };
+        Self {
+            status,
+            message: secrets.scrub(&said),
+        }
+    }
+}
+
 /// How a run ended and what it took, as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ending {
@@ -181,6 +203,11 @@ impl<'a> ListedRun<'a> {
     fn of_pipeline(summary: &'a RunSummary, ending: overlock_pipeline::Ending) -> Self {
         Self {
             outcome: Some(ending.outcome.name()),
+            iterations: if ending.steps > 0 {
+                ending.steps
+            } else {
+                summary.steps
+            },
             tally: Some(Tally {
                 input_tokens: ending.input_tokens,
                 output_tokens: ending.output_tokens,

@@ -213,16 +213,7 @@ impl Joiner<'_> {
         let (Some(Obstacle::Backend(error)), Some(recording)) = (obstacle, recording) else {
             return;
         };
-        let (status, said) = match error {
-            BackendError::Status {
-                status, message, ..
-            } => (Some(*status), message.clone()),
-            error => (None, error.to_string()),
-        };
-        recording.note_fault(UpstreamFault {
-            status,
-            message: self.secrets().scrub(&said),
-        });
+        recording.note_fault(UpstreamFault::without(&self.secrets(), error));
     }
 
     /// The keys that go with the request.

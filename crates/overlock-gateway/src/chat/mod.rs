@@ -514,13 +514,12 @@ impl Refusal {
 
     /// The same in the shape that clients know, with its status.
     pub(crate) fn into_reply(self) -> Reply {
-        let mut reply = match self.known {
-            Some(value) => json_reply(self.status, &value),
-            None => {
-                let said: String = self.message.chars().take(500).collect();
-                let message = format!("the upstream answered {}: {said}", self.status);
-                ApiError::new(self.status, "upstream_error", message).into_reply()
-            }
+        let mut reply = if let Some(value) = self.known {
+            json_reply(self.status, &value)
+        } else {
+            let said: String = self.message.chars().take(500).collect();
+            let message = format!("the upstream answered {}: {said}", self.status);
+            ApiError::new(self.status, "upstream_error", message).into_reply()
         };
         pass_on(&self.headers, reply.headers_mut());
         reply

@@ -349,10 +349,9 @@ impl OneRun {
                 return None;
             }
             EventKind::Began if event.steps == 0 => Some("0"),
-            EventKind::Began => None,
             EventKind::Step | EventKind::Answer => Some(&*number),
             EventKind::Ended => Some(ENDED),
-            EventKind::Asking | EventKind::Left => None,
+            EventKind::Began | EventKind::Asking | EventKind::Left => None,
         };
         let before = match event.kind {
             EventKind::Asking | EventKind::Step | EventKind::Answer => event.steps - 1,

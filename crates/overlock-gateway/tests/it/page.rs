@@ -167,9 +167,15 @@ impl Gateways {
         }
         // What is recorded elsewhere is in no other list.
         let own = || Some(overlock_store::in_memory().expect("a store"));
+        let first = cut.clone();
         let held = Fake::start(vec![cut, Said::never()]).await;
         addresses["held"] = json!(serve_with(&held.base, own(), full).await);
         fakes.push(held);
+        // Its second call is never answered, and whoever asks again gets the rest.
+        let rest = Said::content(&whole, "stop");
+        let left = Fake::start(vec![first, Said::never(), rest]).await;
+        addresses["left"] = json!(serve_with(&left.base, own(), full).await);
+        fakes.push(left);
         let base = scripted[0].base();
         addresses["empty"] = json!(serve_with(&base, own(), full).await);
         addresses["storeless"] = json!(serve(&base, |_| {}).await);

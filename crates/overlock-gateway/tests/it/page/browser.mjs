@@ -27,6 +27,7 @@ async function executable() {
 const browser = await chromium.launch({ executablePath: await executable() });
 const looked = [];
 const PHONE = { width: 390, height: 844 };
+const TABLET = { width: 820, height: 1180 };
 const WIDE = { width: 1200, height: 800 };
 
 /** A page on which nothing goes wrong unnoticed. */
@@ -101,6 +102,7 @@ async function clean(name, { page, wrong }) {
 async function everywhere(name, address, hash, ready, { prepare, height } = {}) {
   for (const [screen, viewport] of [
     ['wide', WIDE],
+    ['tablet', TABLET],
     ['phone', PHONE],
   ]) {
     for (const scheme of ['light', 'dark']) {
@@ -134,7 +136,7 @@ const sees = (page, text) => page.getByText(text).first().waitFor();
 const contents = new Map();
 
 /** Asks for a document; the run that came of it. */
-async function ask(gateway, { signal, model = 'gpt-4', key } = {}) {
+async function ask(gateway, { signal, model = 'gpt-4', key, retry } = {}) {
   const rows = Array.from(
     { length: 150 },
     (_, row) => `${row}:00 ${400 + ((row * 37) % 90)} cm`,
@@ -142,7 +144,11 @@ async function ask(gateway, { signal, model = 'gpt-4', key } = {}) {
   const answer = await fetch(`${gateway}/v1/chat/completions`, {
     method: 'POST',
     signal,
-    headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
+    headers: {
+      'content-type': 'application/json',
+      ...(key && { authorization: `Bearer ${key}` }),
+      ...(retry && { 'idempotency-key': retry }),
+    },
     body: JSON.stringify({
       model,
       max_tokens: 6000,
@@ -222,7 +228,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   const sum = String(parts.reduce((one, other) => one + other)).padStart(16, '0');
   const exact = `${sum.slice(0, -15)}.${sum.slice(-15)}`.replace(/\.?0+$/, '');
   await page.getByRole('searchbox').fill('');
-  await sees(page, `${exact} USD in all`);
+  await sees(page, `${exact} USD for the ${priced.length} with prices`);
   await page.getByRole('searchbox').fill('gpt-4.1');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 2);
   expect(
@@ -262,6 +268,34 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await sees(page, 'It was cancelled');
   await page.getByRole('heading', { name: 'What is missing' }).waitFor();
   await clean('a live run that is called off', view);
+  await view.context.close();
+}
+
+// --- A run that somebody leaves and takes up again ---
+
+{
+  const leaving = new AbortController();
+  const view = await open(gateways.left, '#/runs');
+  const { page } = view;
+  await sees(page, 'live');
+  const left = ask(gateways.left, { signal: leaving.signal, retry: 'the same' }).catch(() => {});
+  const row = page.locator('.list tbody tr');
+  await row.getByText('asking, attempt 2').waitFor();
+  await row.getByRole('link').click();
+  await sees(page, 'Attempt 2 is being answered');
+  leaving.abort();
+  await left;
+  await page.locator('.badge.left').waitFor();
+  await sees(page, 'a request with the same key goes on from here');
+  await clean('a run that was left', view);
+  const again = await ask(gateways.left, { retry: 'the same' });
+  // Nobody loads the page again.
+  await page.locator('.badge.whole').waitFor();
+  await page.getByRole('button', { name: 'Copy document', exact: true }).click();
+  await sees(page, 'Copied');
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  equal(copied, contents.get(again), 'the document of a run that was taken up');
+  await clean('a run that was taken up again', view);
   await view.context.close();
 }
 
