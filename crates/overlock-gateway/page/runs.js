@@ -86,10 +86,10 @@ export async function showRuns(frame, { parameters, signal }) {
     ['Attempts', 'figure'],
     ['Tokens in', 'figure wide'],
     ['Tokens out', 'figure wide'],
-    ['Fullest window', 'wide'],
+    ['Fullest window', 'wide wider'],
     ['Cost', 'figure wide cost'],
     ['Took', 'figure'],
-    ['Began', 'figure wide'],
+    ['Began', 'figure wide wider'],
   ];
   fill(
     frame,
@@ -349,7 +349,7 @@ function line(run) {
     ),
     h('td', { class: 'figure wide' }, number(run.input_tokens)),
     h('td', { class: 'figure wide' }, number(run.output_tokens)),
-    h('td', { class: 'wide' }, gauge(run.peak_tokens ?? 0, run.window)),
+    h('td', { class: 'wide wider' }, gauge(run.peak_tokens ?? 0, run.window)),
     h('td', { class: 'figure wide cost' }, money(run.cost)),
     h(
       'td',
@@ -360,7 +360,7 @@ function line(run) {
           : duration(Date.now() - run.began_at)
         : duration(took),
     ),
-    h('td', { class: 'figure wide' }, run.began_at ? clock(run.began_at) : '–'),
+    h('td', { class: 'figure wide wider' }, run.began_at ? clock(run.began_at) : '–'),
   );
 }
 
