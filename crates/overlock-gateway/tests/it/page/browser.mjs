@@ -366,8 +366,9 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
     (await page.locator('.attempt.refused').count()) > 0,
     'attempts that were refused are told',
   );
-  await page.getByText('What the model wrote').first().click();
-  await sees(page, 'Shall I go on?');
+  await page.locator('.attempt.refused .excerpt').first().getByText('Shall I go on?').waitFor();
+  await page.getByText('All that the model wrote').first().click();
+  await page.getByRole('group', { name: /^All that the model wrote/ }).waitFor();
   await page.locator('.tree .scissors').first().waitFor();
   await view.context.close();
 }
