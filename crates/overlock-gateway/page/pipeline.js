@@ -83,16 +83,24 @@ function going(run) {
   return last.error ? last.step_id : last.next;
 }
 
-/** What happened in a run of a pipeline, in a sentence. */
+/** What happened in a run of a pipeline, in a sentence, with what to do about it. */
 export function pipelineVerdict(run) {
   const steps = `after ${counted(run.trace.length, 'step')}`;
-  const resume = `overlock run --resume ${run.id}`;
+  const resume = h('code', { class: 'command' }, `overlock run --resume ${run.id}`);
   if (run.outcome === 'complete') return `It came to its end ${steps}.`;
+  // A run may fail between two steps, too.
+  const which = run.trace.at(-1)?.error
+    ? `Step ${run.trace.length}, ${run.step_id},`
+    : `Step ${run.step_id}`;
   if (run.outcome === 'failed')
-    return `Step ${run.trace.length}, ${run.step_id}, failed: ${run.error}. What was done before it is kept; once it is mended, go on with ${resume}`;
+    return [
+      `${which} failed: ${run.error}. `,
+      'What was done before it is kept; once it is mended, go on with ',
+      resume,
+    ];
   if (run.outcome === 'cancelled')
-    return `Somebody stopped it in step ${run.step_id}, ${steps}. To go on: ${resume}`;
-  if (run.left) return `Whoever worked on it is gone, ${steps}. To go on: ${resume}`;
+    return [`Somebody stopped it in step ${run.step_id}, ${steps}. To go on: `, resume];
+  if (run.left) return [`Whoever worked on it is gone, ${steps}. To go on: `, resume];
   return `Step ${run.trace.length + 1}, ${going(run) ?? 'its end'}, is being done.`;
 }
 

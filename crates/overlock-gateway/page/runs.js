@@ -143,7 +143,9 @@ export async function showRuns(frame, { parameters, signal }) {
 
   const matches = (run) => {
     const { word, name } = outcome(run);
-    if (filter && filter !== name) return false;
+    // What nobody works on has stopped, too.
+    const kind = name === 'left' ? 'stopped' : name;
+    if (filter && filter !== kind) return false;
     const words = wanted.trim().toLowerCase().split(/\s+/);
     const text = [
       run.id,

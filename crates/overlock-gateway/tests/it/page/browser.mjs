@@ -591,6 +591,14 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await sees(page, `overlock run --resume ${run}`);
   await page.locator('.badge.left').waitFor();
   await clean('a pipeline that was left', view);
+  {
+    const list = await open(gateway, '#/runs?outcome=stopped');
+    const row = list.page.locator('.list tbody tr');
+    await row.getByText('left').waitFor();
+    equal(await row.count(), 1, 'runs that nobody works on');
+    await clean('a pipeline that was left, in the list', list);
+    await list.context.close();
+  }
   await prompt(`resume/${run}-1`);
   await page.locator('.badge.running').waitFor();
   await prompt('cue');
