@@ -190,8 +190,8 @@ impl fmt::Debug for Traces {
 pub enum Record {
     /// All that was asked and answered.
     Full,
-    /// When, which model, how many tokens, how it ended. Of a request with an `Idempotency-Key`
-    /// all of it, since a retry needs that.
+    /// When, which model, how many tokens, how it ended, and what an upstream said that failed. Of a
+    /// request with an `Idempotency-Key` all of it, since a retry needs that.
     #[default]
     Metadata,
     /// Nothing.
