@@ -311,10 +311,16 @@ await everywhere(
   },
   { height: 1360 },
 );
-await everywhere('partial', whole, `#/runs/${runs.partial}`, async (page) => {
-  await page.getByRole('heading', { name: 'What is missing' }).waitFor();
-  await sees(page, 'What is there');
-});
+await everywhere(
+  'partial',
+  whole,
+  `#/runs/${runs.partial}`,
+  async (page) => {
+    await page.getByRole('heading', { name: 'What is missing' }).waitFor();
+    await sees(page, 'What is there');
+  },
+  { height: 1360 },
+);
 await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await page.getByRole('heading', { name: 'Why there is nothing' }).waitFor();
   await sees(page, 'The upstream answered 429:');
