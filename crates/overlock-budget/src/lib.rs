@@ -46,7 +46,9 @@ pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance, Up
 pub use count::{TokenizerFile, TokenizerFileError};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
-pub use models::{DEFAULT_WINDOW, Found, How, Model, Models, Sharing};
+pub use models::{
+    Cost, DEFAULT_WINDOW, Found, How, Model, Models, Price, PriceError, Prices, Sharing,
+};
 pub use negotiate::{
     ANSWER_FLOOR, Adjustment, History, MessageCountOptions, NegotiateOptions, Negotiation,
     TOKENS_PER_MESSAGE, adjusted_max_tokens, safe_message_count,

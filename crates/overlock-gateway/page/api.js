@@ -108,7 +108,8 @@ export async function listen(path, heard, signal, changed = () => {}) {
       changed('live');
       for await (const event of events(answer.body)) {
         if (event.retry) wait = event.retry;
-        if (event.id) last = event.id;
+        // The end is no place to go on from: somebody may take the run up again.
+        if (event.id && event.id !== 'ended') last = event.id;
         if (event.name && heard(event.name, parsed(event.data))) return;
       }
     } catch (error) {

@@ -114,11 +114,26 @@ function attempt(run, step, index) {
     warnings(step),
     grown && result.added ? excerpt(run, step, index) : null,
     grown ? stop(step) : null,
-    !grown && result.raw ? full('What the model wrote', { text: result.raw }) : null,
+    !grown && result.raw ? wrote(result.raw) : null,
     grown && result.added
       ? full(`All of its ${counted(result.added_bytes, 'byte')}`, { text: result.added })
       : null,
   );
+}
+
+/** What the model wrote that could not be joined. */
+function wrote(raw) {
+  const begin = [...raw.trim().slice(0, 2 * AROUND)].slice(0, AROUND).join('');
+  const isAll = raw.trim().length <= begin.length;
+  return [
+    h(
+      'p',
+      { class: 'excerpt' },
+      h('span', { class: 'label' }, 'wrote'),
+      h('code', {}, visible(begin), !isAll && '…'),
+    ),
+    full('All that the model wrote', { text: raw }),
+  ];
 }
 
 function headline(result) {
@@ -224,7 +239,8 @@ function stop(step) {
   const end = result.added
     ? h(
         'code',
-        {},
+        // Its end is what matters, and is shown where there is room for a part of it only.
+        { class: 'end' },
         h('span', { class: 'new' }, '…', visible(result.added.slice(-AROUND))),
         h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂'),
       )

@@ -4,16 +4,22 @@
 // `{entry, steps: [{id, action, targets: [{name, step}]}]}`, and `trace`, the events of its steps in
 // order, each with `changed`, the fields of the state that the step wrote, where text is shown.
 
-import { h, svg } from './dom.js';
+import { copyButton, fill, h, svg } from './dom.js';
 import { textView } from './document.js';
 import { counted, duration, number, share } from './words.js';
 
-export function pipelineView(run) {
-  const trace = run.trace ?? [];
-  return h(
+/** Draws a run of a pipeline, again and again while it goes on. Steps that are drawn stay. */
+export function pipelineView() {
+  const asked = h('p', { class: 'verdict' });
+  const drawing = h('div');
+  const list = h('ol', { class: 'attempts' });
+  const now = h('p', { class: 'waiting' });
+  const answer = h('div');
+  const view = h(
     'div',
     { class: 'pipeline' },
-    run.question && h('p', { class: 'verdict' }, h('strong', {}, 'Asked: '), run.question),
+    asked,
+    answer,
     h(
       'div',
       { class: 'pipeline-grid' },
@@ -21,28 +27,88 @@ export function pipelineView(run) {
         'section',
         { 'aria-labelledby': 'graph-title' },
         h('h2', { id: 'graph-title' }, 'The path taken'),
-        graph(run.graph ?? drawnFrom(trace), trace),
+        drawing,
       ),
       h(
         'section',
         { 'aria-labelledby': 'trace-title' },
         h('h2', { id: 'trace-title' }, 'Steps'),
-        h(
-          'ol',
-          { class: 'attempts' },
-          trace.map((event, at) => step(event, before(trace, at))),
-        ),
+        list,
+        now,
       ),
     ),
   );
+  let drawn = '';
+  return (run) => {
+    const trace = run.trace ?? [];
+    fill(asked, run.question && [h('strong', {}, 'Asked: '), run.question]);
+    asked.hidden = !run.question;
+    const current = going(run);
+    // Each change of the drawing would be told again to those who cannot see it.
+    const picture = JSON.stringify([trace.length, current, Boolean(run.error)]);
+    if (picture !== drawn) fill(drawing, graph(run.graph ?? drawnFrom(trace), trace, current));
+    drawn = picture;
+    for (let at = list.children.length; at < trace.length; at += 1)
+      list.append(step(trace[at], before(trace, at)));
+    now.hidden = !current;
+    now.textContent = current
+      ? `${current} is being done${run.answering ? `: ${counted(run.answering.answers, 'answer')} so far` : ''}…`
+      : '';
+    if (answer.children.length === 0 && run.state?.answer) answer.append(answered(run.state.answer));
+    answer.hidden = answer.children.length === 0;
+    return view;
+  };
+}
+
+/** What came of it. */
+function answered(text) {
+  return h(
+    'section',
+    { 'aria-labelledby': 'answer-title' },
+    h(
+      'div',
+      { class: 'section-head' },
+      h('h2', { id: 'answer-title' }, 'The answer'),
+      copyButton('Copy', async () => text, 'answer'),
+    ),
+    h('p', { class: 'answer' }, text),
+  );
+}
+
+/** The step that is being done, or would be next; nothing once the run has ended. */
+function going(run) {
+  if (run.ended_at || run.left) return undefined;
+  const last = run.trace.at(-1);
+  if (!last) return run.graph?.entry;
+  return last.error ? last.step_id : last.next;
+}
+
+/** What happened in a run of a pipeline, in a sentence, with what to do about it. */
+export function pipelineVerdict(run) {
+  const steps = `after ${counted(run.trace.length, 'step')}`;
+  const resume = h('code', { class: 'command' }, `overlock run --resume ${run.id}`);
+  if (run.outcome === 'complete') return `It came to its end ${steps}.`;
+  // A run may fail between two steps, too.
+  const which = run.trace.at(-1)?.error
+    ? `Step ${run.trace.length}, ${run.step_id},`
+    : `Step ${run.step_id}`;
+  if (run.outcome === 'failed')
+    return [
+      `${which} failed: ${run.error}. `,
+      'What was done before it is kept; once it is mended, go on with ',
+      resume,
+    ];
+  if (run.outcome === 'cancelled')
+    return [`Somebody stopped it in step ${run.step_id}, ${steps}. To go on: `, resume];
+  if (run.left) return [`Whoever worked on it is gone, ${steps}. To go on: `, resume];
+  return `Step ${run.trace.length + 1}, ${going(run) ?? 'its end'}, is being done.`;
 }
 
 /** Ways that lead to the same step are one line with both their names. */
 function joinedWays(targets) {
   const ways = new Map();
-  for (const { name, step } of targets)
-    ways.set(step, ways.has(step) ? `${ways.get(step)}, ${name}` : name);
-  return [...ways].map(([step, name]) => ({ name, step }));
+  for (const { name, step } of targets) ways.set(step, [...(ways.get(step) ?? []), name]);
+  return [...ways].map(([step, names]) => ({ names, step }));
 }
 
 /** Of a run whose file is not told, only what it came by is known. */
@@ -67,10 +133,11 @@ const [WIDTH, HEIGHT, GAP] = [200, 44, 34];
 const [LANE, LETTER] = [13, 6.5];
 
 /** Steps one below the other; whoever jumps goes around: forward on the right, back on the left. */
-function graph({ entry, steps }, trace) {
+function graph({ entry, steps }, trace, current) {
   const places = new Map(steps.map((step, at) => [step.id, at]));
   const visits = new Map();
   const taken = new Map();
+  const decisions = new Set(trace.map((event) => `${event.step_id} ${event.decision ?? 'next'}`));
   for (const event of trace) {
     visits.set(event.step_id, (visits.get(event.step_id) ?? 0) + 1);
     if (event.next)
@@ -79,7 +146,9 @@ function graph({ entry, steps }, trace) {
         (taken.get(`${event.step_id} ${event.next}`) ?? 0) + 1,
       );
   }
-  const failed = trace.find((event) => event.error)?.step_id;
+  // One that failed and was done later did not fail.
+  const last = trace.at(-1);
+  const failed = last?.error ? last.step_id : undefined;
   // Whoever goes back needs room on the left for the line and its name.
   const goesBack = steps.flatMap((step, at) =>
     step.targets.filter((target) => places.get(target.step) <= at),
@@ -94,7 +163,7 @@ function graph({ entry, steps }, trace) {
   const top = (at) => 8 + at * (HEIGHT + GAP);
   const lines = [];
   const boxes = [];
-  let [right, back] = [0, 0];
+  let [right, back, width] = [0, 0, left + WIDTH + 76];
   for (const [at, one] of steps.entries()) {
     for (const target of joinedWays(one.targets)) {
       const to = places.get(target.step);
@@ -112,14 +181,21 @@ function graph({ entry, steps }, trace) {
         path = `M${left} ${from - 12}H${side}V${into + HEIGHT / 2}H${left - 5}`;
         [x, y] = [side - 4, into + HEIGHT + 16];
       }
-      const label = `${target.name}${times > 1 ? ` ×${times}` : ''}`;
+      // Of several ways to one step, those that were taken come first.
+      const chosen = target.names.filter((name) => decisions.has(`${one.id} ${name}`));
+      const others = target.names.filter((name) => !chosen.includes(name));
+      const strong = times > 0 && chosen.length > 0 ? chosen : target.names;
+      const weak = strong === chosen ? others : [];
+      const label = `${strong.join(', ')}${times > 1 ? ` ×${times}` : ''}`;
+      const rest = weak.length > 0 ? `, ${weak.join(', ')}` : '';
+      if (to > at) width = Math.max(width, x + LETTER * (label + rest).length + 6);
       lines.push(
         svg('path', {
           d: path,
           class: times > 0 ? 'edge taken' : 'edge',
           'marker-end': `url(#${times > 0 ? 'tip-taken' : 'tip'})`,
         }),
-        (target.name !== 'next' || times > 1) &&
+        (label !== 'next' || rest) &&
           svg(
             'text',
             {
@@ -129,11 +205,13 @@ function graph({ entry, steps }, trace) {
               'text-anchor': to < at || to === at ? 'end' : 'start',
             },
             label,
+            rest && svg('tspan', { class: 'weak' }, rest),
           ),
       );
     }
     const times = visits.get(one.id) ?? 0;
-    const name = one.id === failed ? 'box failed' : times > 0 ? 'box taken' : 'box';
+    const state = one.id === current ? ' now' : one.id === failed ? ' failed' : '';
+    const name = `box${times > 0 ? ' taken' : ''}${state}`;
     boxes.push(
       svg(
         'g',
@@ -156,8 +234,8 @@ function graph({ entry, steps }, trace) {
       { id, viewBox: '0 0 8 8', refX: 4, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' },
       svg('path', { d: 'M0 0L8 4L0 8z', class: name }),
     );
-  const went = trace.map((event) => event.step_id).join(', ');
-  const [width, height] = [left + WIDTH + 76 + LANE * right, top(steps.length)];
+  const went = trace.map((event) => event.step_id).join(', ') || 'nothing yet';
+  const height = top(steps.length);
   return svg(
     'svg',
     {
@@ -166,7 +244,7 @@ function graph({ entry, steps }, trace) {
       width,
       height,
       role: 'img',
-      'aria-label': `The graph of the pipeline, from ${entry}. The run went through ${went}.`,
+      'aria-label': `The graph of the pipeline, from ${entry}. The run went through ${went}.${current ? ` It is at ${current}.` : ''}`,
     },
     svg('defs', {}, tip('tip', 'tip'), tip('tip-taken', 'tip taken')),
     lines,

@@ -4,10 +4,21 @@ import { ApiError, ask, listen } from './api.js';
 import { copyButton, fill, h, saveButton, say } from './dom.js';
 import { addAttempts, attemptList, goToAttempt } from './attempts.js';
 import { assembled, growth, textView, tree } from './document.js';
-import { pipelineView } from './pipeline.js';
+import { pipelineVerdict, pipelineView } from './pipeline.js';
 import { live } from './runs.js';
 import { gauge, windowView } from './window.js';
-import { clock, counted, duration, number, outcome, path, place, REASONS } from './words.js';
+import {
+  clock,
+  counted,
+  duration,
+  faultHelp,
+  money,
+  number,
+  outcome,
+  path,
+  place,
+  REASONS,
+} from './words.js';
 
 /** Longer documents are not sent back to be looked at unless somebody asks. */
 const LONG = 2_000_000;
@@ -53,49 +64,111 @@ export async function showRun(frame, { rest, signal }) {
 
   draw();
   move(rest);
-  if (run?.ended_at) {
-    live('off');
-    document.getElementById('live-word').textContent = 'ended';
+
+  /** Says whether events arrive, unless there are none to come. */
+  function tellLive(state) {
+    if (run?.ended_at) ended('ended');
+    else if (run?.left) ended('left');
+    else live(state);
+  }
+
+  /** Whether somebody may still go on with it. */
+  const mayGoOn = () => !run?.ended_at || (run.kind === 'pipeline' && run.outcome !== 'complete');
+
+  if (!mayGoOn()) {
+    tellLive('off');
     return;
   }
 
+  async function readAgain(left, before) {
+    try {
+      const fault = run?.upstream_fault;
+      run = { ...(await read()), left };
+      run.upstream_fault ??= left ? fault : undefined;
+      draw();
+      if (before !== outcome(run).word) say(`The run is ${outcome(run).word}`);
+      tellLive('off');
+    } catch {
+      // What was told is there all the same.
+    }
+  }
+
   function heard(name, told) {
-    if (name === 'began') run ??= { ...told, steps: [], request: null, has_text: false };
-    else if (name === 'asking' && run) run.asking = told;
-    else if (name === 'step' && run && told.number > run.steps.length) {
-      run.steps.push(told);
-      run.asking = null;
-      run.iterations = told.number;
-      const input = told.budget?.input_token_count ?? 0;
-      run.input_tokens = (run.input_tokens ?? 0) + input;
-      run.output_tokens = (run.output_tokens ?? 0) + told.tokens;
-      run.window = told.budget?.window || run.window;
-      run.peak_tokens = Math.max(run.peak_tokens ?? 0, input + told.tokens);
-      if (told.result.result === 'grown') run.bytes = told.result.offset + told.result.added_bytes;
-      run.has_text ||= Boolean(told.result.added);
+    if (name === 'began') {
+      run ??= { ...told, steps: [], request: null, has_text: false };
+      // Somebody works on it, whatever end it had.
+      Object.assign(run, {
+        ended_at: null,
+        outcome: null,
+        left: false,
+        error: undefined,
+        upstream_fault: undefined,
+      });
+      tellLive('live');
+    } else if (name === 'ended' || name === 'left') {
+      const isKnown = name === 'left' ? run?.left : run?.ended_at === told.ended_at;
+      if (!isKnown) readAgain(name === 'left', run && outcome(run).word);
+      if (run && name === 'ended') Object.assign(run, told);
+      else if (run) run.upstream_fault = told.upstream_fault;
+      return name === 'ended' && !mayGoOn();
+    } else if (!run) return false;
+    else if (name === 'asking') Object.assign(run, { asking: told, left: false });
+    else if (name === 'answer') {
+      run.answering = { step: told.step_id, answers: (run.answering?.answers ?? 0) + 1 };
+    } else if (name === 'step' && run.trace) {
+      if (told.number > run.trace.length) stepped(run, told);
+    } else if (name === 'step' && told.number > run.steps.length) {
+      attempted(run, told);
       const isJoined = told.result.result === 'grown';
       say(`Attempt ${told.number} was ${isJoined ? 'joined' : 'refused'}`);
-    } else if (name === 'ended' || name === 'left') {
-      read()
-        .then((whole) => {
-          run = { ...whole, left: name === 'left' };
-          draw();
-          say(`The run is ${outcome(run).word}`);
-        })
-        .catch(() => {});
-      live('off');
-      document.getElementById('live-word').textContent = name;
-      return true;
     }
     drawSoon();
     return false;
   }
 
   try {
-    await listen(`${address}/events`, heard, signal, live);
+    await listen(`${address}/events`, heard, signal, tellLive);
   } catch (error) {
     if (run) return;
     throw error;
+  }
+}
+
+/** Says that no events are to come. */
+function ended(word) {
+  live('off');
+  document.getElementById('live-word').textContent = word;
+}
+
+/** Adds an attempt to a run. */
+function attempted(run, step) {
+  run.steps.push(step);
+  run.asking = null;
+  run.left = false;
+  run.iterations = step.number;
+  const input = step.budget?.input_token_count ?? 0;
+  took(run, input, step.tokens, step.budget?.window);
+  if (step.result.result === 'grown') run.bytes = step.result.offset + step.result.added_bytes;
+  run.has_text ||= Boolean(step.result.added);
+}
+
+/** Adds a step to a run of a pipeline. */
+function stepped(run, event) {
+  run.trace.push(event);
+  run.answering = null;
+  run.left = false;
+  if (event.input_tokens !== undefined)
+    took(run, event.input_tokens, event.output_tokens ?? 0, event.window?.tokens);
+  say(`Step ${event.step_id} ${event.error ? 'failed' : 'is done'}`);
+}
+
+/** Adds what a call took. */
+function took(run, input, output, window) {
+  run.input_tokens = (run.input_tokens ?? 0) + input;
+  run.output_tokens = (run.output_tokens ?? 0) + output;
+  if (input + output >= (run.peak_tokens ?? 0)) {
+    run.window = window || run.window;
+    run.peak_tokens = input + output;
   }
 }
 
@@ -104,12 +177,14 @@ function runView(frame) {
   const sections = new Map();
   let list = null;
   let drawn = null;
+  let pipeline = null;
 
   /** Puts a section in its place, unless the one that is there is to stay. */
   function put(name, section, staysInUse = false) {
     const before = sections.get(name);
     if (before && staysInUse && before.contains(document.activeElement)) return;
     const next = section() ?? document.createComment(name);
+    if (before === next) return;
     if (before) before.replaceWith(next);
     else frame.append(next);
     sections.set(name, next);
@@ -123,7 +198,8 @@ function runView(frame) {
     put('head', () => head(run), !isEnd);
     put('figures', () => figures(run));
     if (run.trace) {
-      put('pipeline', () => pipelineView(run));
+      pipeline ??= pipelineView();
+      put('pipeline', () => pipeline(run));
       return;
     }
     const whole = assembled(run.steps);
@@ -132,9 +208,10 @@ function runView(frame) {
       goToAttempt(list, attempt);
     };
     put('no text', () => (run.has_text ? null : noText(run)));
-    put('missing', () =>
-      run.outcome === 'partial' || run.outcome === 'failed' ? missing(run, whole) : null,
-    );
+    put('missing', () => {
+      if (run.outcome === 'partial' || run.outcome === 'failed') return missing(run, whole);
+      return run.left && run.upstream_fault ? fault(run.upstream_fault) : null;
+    });
     put('window', () => windowSection(run), true);
     if (list && !isEnd && drawn > 0) addAttempts(list, run, drawn);
     else {
@@ -179,7 +256,7 @@ function head(run) {
           h('span', { 'aria-hidden': 'true' }, sign),
           word,
         ),
-        h('span', { class: 'mono' }, run.model),
+        h('span', { class: 'mono' }, run.pipeline ?? run.model),
       ),
       h('p', { class: 'verdict' }, verdict(run)),
     ),
@@ -208,8 +285,7 @@ function verdict(run) {
       ? `; ${counted(refused, 'answer was', 'answers were')} refused and changed nothing`
       : '';
   const seams = Math.max(0, joined - 1);
-  if (run.trace)
-    return `${run.error ? `Failed: ${run.error}. ` : ''}The pipeline ${run.pipeline ?? ''} in ${counted(run.trace.length, 'step')}.`;
+  if (run.trace) return pipelineVerdict(run);
   if (run.outcome === 'complete' && steps.length === 0)
     return 'One answer that ended by itself: nothing had to be joined.';
   if (run.outcome === 'complete' && seams === 0)
@@ -219,12 +295,18 @@ function verdict(run) {
   const [why] = REASONS[run.reason] ?? [''];
   if (run.outcome === 'partial')
     return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the document are there` : 'A part of the answer is there'}${but}.`;
+  if (run.outcome === 'failed' && run.upstream_fault?.status)
+    return `The upstream answered ${run.upstream_fault.status}. There is no document.`;
   if (run.outcome === 'failed') return `${why} There is no document.`;
-  if (run.left) return 'Whoever asked went away; a request with the same key goes on from here.';
+  if (run.left)
+    return 'Whoever asked went away, or whoever worked on it did; a request with the same key goes on from here.';
   return run.asking
     ? `Attempt ${run.asking.number} is being answered${run.asking.way ? `, asked for by ${run.asking.way}` : ''}.`
     : 'It has begun.';
 }
+
+/** Whether a model was asked, though nothing is kept of an attempt. */
+const isAsked = (run) => run.outcome === 'complete' || run.upstream_fault;
 
 function figures(run) {
   const figure = (label, ...value) => h('div', {}, h('dt', {}, label), h('dd', {}, value));
@@ -233,9 +315,12 @@ function figures(run) {
     { class: 'key-figures' },
     run.trace
       ? figure('Steps', number(run.trace.length))
-      : figure('Attempts', number(Math.max(run.iterations, run.outcome === 'complete' ? 1 : 0))),
+      : figure('Attempts', number(Math.max(run.iterations, isAsked(run) ? 1 : 0))),
+    run.trace && figure('Model', run.model),
     figure('Tokens in', number(run.input_tokens)),
     figure('Tokens out', number(run.output_tokens)),
+    run.cached_tokens > 0 && figure('From a cache', number(run.cached_tokens)),
+    run.cost && figure('Cost', money(run.cost)),
     run.bytes !== undefined && figure('Document', counted(run.bytes, 'byte')),
     figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window)),
     figure(
@@ -281,7 +366,8 @@ function missing(run, whole) {
       { id: 'missing-title' },
       run.outcome === 'partial' ? 'What is missing' : 'Why there is nothing',
     ),
-    h('p', {}, h('strong', {}, why), ' ', help),
+    h('p', {}, h('strong', {}, why), ' ', run.upstream_fault ? faultHelp(run.upstream_fault) : help),
+    run.upstream_fault && fault(run.upstream_fault),
     cut &&
       h(
         'p',
@@ -308,6 +394,16 @@ function missing(run, whole) {
         copyButton('Copy closed JSON', closed),
         saveButton('Save closed JSON', `${run.id}.closed.json`, closed),
       ),
+  );
+}
+
+/** What the upstream said, or what happened on the way to it. */
+function fault({ status, message }) {
+  return h(
+    'div',
+    { class: 'fault' },
+    h('p', {}, status ? `The upstream answered ${status}:` : 'On the way to the upstream:'),
+    h('pre', { class: 'code' }, message || 'nothing'),
   );
 }
 

@@ -3,14 +3,27 @@
 import { ApiError, ask, listen } from './api.js';
 import { fill, h, say, settled, svg } from './dom.js';
 import { gauge } from './window.js';
-import { clock, counted, duration, number, outcome, path, place } from './words.js';
+import {
+  clock,
+  counted,
+  duration,
+  money,
+  number,
+  outcome,
+  path,
+  place,
+  total,
+} from './words.js';
 
 /** How many runs are read at first, and with every wish for more. */
 const AT_ONCE = 100;
 const MOST = 1000;
 
 /** What other gateways record in the same store is told by no event of this one. */
-const LOOK_AGAIN = 20_000;
+const LOOK_AGAIN = 3000;
+
+/** What shows that something happened to a run. */
+const SEEN = ['ended_at', 'outcome', 'iterations'];
 
 const FILTERS = [
   ['', 'All'],
@@ -18,6 +31,7 @@ const FILTERS = [
   ['whole', 'Whole'],
   ['partial', 'Partial'],
   ['failed', 'Failed'],
+  ['stopped', 'Stopped'],
 ];
 
 export async function showRuns(frame, { parameters, signal }) {
@@ -65,15 +79,17 @@ export async function showRuns(frame, { parameters, signal }) {
     }),
   });
 
+  let table;
   const heads = [
     ['Outcome'],
     ['Run and model'],
     ['Attempts', 'figure'],
     ['Tokens in', 'figure wide'],
     ['Tokens out', 'figure wide'],
-    ['Fullest window', 'wide'],
+    ['Fullest window', 'wide wider'],
+    ['Cost', 'figure wide cost'],
     ['Took', 'figure'],
-    ['Began', 'figure wide'],
+    ['Began', 'figure wide wider'],
   ];
   fill(
     frame,
@@ -88,7 +104,7 @@ export async function showRuns(frame, { parameters, signal }) {
         h('div', { class: 'segmented', role: 'group', 'aria-label': 'Outcome' }, buttons),
         h('label', { class: 'search', for: 'search' }, 'Search', search),
       ),
-      h(
+      (table = h(
         'table',
         { class: 'figures list' },
         h('caption', { class: 'unseen' }, 'Runs, the latest first'),
@@ -102,7 +118,7 @@ export async function showRuns(frame, { parameters, signal }) {
           ),
         ),
         body,
-      ),
+      )),
       nothing,
       h('p', { class: 'more' }, more),
     ),
@@ -127,9 +143,20 @@ export async function showRuns(frame, { parameters, signal }) {
 
   const matches = (run) => {
     const { word, name } = outcome(run);
-    if (filter && filter !== name) return false;
+    // What nobody works on has stopped, too.
+    const kind = name === 'left' ? 'stopped' : name;
+    if (filter && filter !== kind) return false;
     const words = wanted.trim().toLowerCase().split(/\s+/);
-    const text = [run.id, run.model, word, run.reason, run.cut?.path, run.pipeline]
+    const text = [
+      run.id,
+      run.model,
+      word,
+      run.reason,
+      run.cut?.path,
+      run.pipeline,
+      run.upstream_fault?.status,
+      run.upstream_fault?.message,
+    ]
       .join(' ')
       .toLowerCase();
     return words.every((word) => text.includes(word));
@@ -162,11 +189,17 @@ export async function showRuns(frame, { parameters, signal }) {
 
   function summarise(sorted, there) {
     const count = (name) => sorted.filter((run) => outcome(run).name === name).length;
-    const parts = ['running', 'whole', 'partial', 'failed']
+    const parts = ['running', 'whole', 'partial', 'failed', 'stopped', 'left']
       .filter((name) => count(name) > 0)
       .map((name) => `${number(count(name))} ${name}`);
     const shown = there.length < sorted.length ? `; ${number(there.length)} shown` : '';
-    const all = `${counted(sorted.length, 'run')}: ${parts.join(', ')}${shown}`;
+    const cost = total(there.map((run) => run.cost));
+    // Nothing is told of what nobody has given a price.
+    table.classList.toggle('priced', Boolean(cost));
+    const priced = there.filter((run) => run.cost).length;
+    const whose = priced < there.length ? `for the ${number(priced)} with prices` : 'in all';
+    const paid = cost ? `; ${money(cost)} ${whose}` : '';
+    const all = `${counted(sorted.length, 'run')}: ${parts.join(', ')}${shown}${paid}`;
     summary.textContent = sorted.length === 0 ? '' : all;
     more.hidden = !mayBeMore || limit >= MOST;
     nothing.hidden = there.length > 0;
@@ -193,16 +226,21 @@ export async function showRuns(frame, { parameters, signal }) {
     mayBeMore = listed.length >= limit;
     for (const run of listed) {
       const known = runs.get(run.id);
-      if (known && known.ended_at === run.ended_at && known.iterations === run.iterations) continue;
-      runs.set(run.id, { ...known, ...run });
-      drawn(runs.get(run.id));
+      if (known && SEEN.every((name) => known[name] === run[name]) && (known.left || !run.left))
+        continue;
+      const seen = { ...known, ...run, left: Boolean(run.left || (known?.left && !run.ended_at)) };
+      if (known) update(seen);
+      else {
+        runs.set(run.id, seen);
+        drawn(seen);
+      }
     }
     draw();
   }
 
   function heard(name, told) {
     if (!told) return;
-    if (name === 'began') update(told);
+    if (name === 'began') update({ ...told, left: false });
     else if (name === 'ended') update({ ...told, left: false, asking: undefined });
     else if (name === 'left') update({ ...told, left: true, asking: undefined });
     else if (name === 'asking' && runs.has(told.run))
@@ -279,13 +317,14 @@ function line(run) {
   const { word, sign, name } = outcome(run);
   const took = run.ended_at ? run.ended_at - run.began_at : undefined;
   const why = run.reason
-    ? run.reason.replaceAll('-', ' ')
+    ? [run.reason.replaceAll('-', ' '), said(run.upstream_fault)].filter(Boolean).join(': ')
     : run.asking
       ? `asking, attempt ${run.asking}`
       : '';
   const cut =
     run.cut && run.cut.offset > 0 ? `stops ${place(run.cut.place)} at ${path(run.cut.path)}` : '';
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
+  const attempts = run.upstream_fault ? Math.max(run.iterations, 1) : run.iterations;
   return h(
     'tr',
     {},
@@ -306,11 +345,14 @@ function line(run) {
       { class: 'figure' },
       isText
         ? h('abbr', { title: 'an answer that needed no joining' }, '1')
-        : number(run.iterations),
+        : run.pipeline
+          ? h('abbr', { title: 'steps of the pipeline' }, run.ended_at ? number(attempts) : '–')
+          : number(attempts),
     ),
     h('td', { class: 'figure wide' }, number(run.input_tokens)),
     h('td', { class: 'figure wide' }, number(run.output_tokens)),
-    h('td', { class: 'wide' }, gauge(run.peak_tokens ?? 0, run.window)),
+    h('td', { class: 'wide wider' }, gauge(run.peak_tokens ?? 0, run.window)),
+    h('td', { class: 'figure wide cost' }, money(run.cost)),
     h(
       'td',
       { class: 'figure took' },
@@ -320,9 +362,16 @@ function line(run) {
           : duration(Date.now() - run.began_at)
         : duration(took),
     ),
-    h('td', { class: 'figure wide' }, run.began_at ? clock(run.began_at) : '–'),
+    h('td', { class: 'figure wide wider' }, run.began_at ? clock(run.began_at) : '–'),
   );
 }
+
+/** What an upstream said, in a few words. */
+const said = (fault) =>
+  fault &&
+  [fault.status, fault.message.length > 80 ? `${fault.message.slice(0, 79)}…` : fault.message]
+    .filter(Boolean)
+    .join(' ');
 
 /** What this is, for whoever looks for the first time. */
 function introduction() {

@@ -24,6 +24,31 @@ export function share(part, whole) {
   return percent > 0 && percent < 1 ? '< 1 %' : `${Math.round(percent)} %`;
 }
 
+/** What something cost, as it is told: an exact amount and its currency. */
+export const money = (cost) => (cost ? `${cost.amount} ${cost.currency}` : '–');
+
+/** What several cost together, exactly; nothing if none of them is known to cost anything. */
+export function total(costs) {
+  const known = costs.filter(Boolean);
+  if (known.length === 0) return null;
+  const parts = known.map(({ amount }) => {
+    const [whole, part = ''] = amount.split('.');
+    return { digits: whole + part, places: part.length };
+  });
+  const places = Math.max(...parts.map((one) => one.places));
+  const sum = parts.reduce(
+    (sum, one) => sum + BigInt(one.digits) * 10n ** BigInt(places - one.places),
+    0n,
+  );
+  const digits = String(sum).padStart(places + 1, '0');
+  const part = digits.slice(digits.length - places).replace(/0+$/, '');
+  const whole = digits.slice(0, digits.length - places);
+  return {
+    amount: places > 0 && part ? `${whole}.${part}` : whole,
+    currency: known[0].currency,
+  };
+}
+
 export function clock(milliseconds) {
   const at = new Date(milliseconds);
   const time = at.toLocaleTimeString([], {
@@ -43,6 +68,7 @@ export function outcome(run) {
   if (run.outcome === 'complete') return { word: 'whole', sign: '●', name: 'whole' };
   if (run.outcome === 'partial') return { word: 'partial', sign: '◐', name: 'partial' };
   if (run.outcome === 'failed') return { word: 'failed', sign: '✕', name: 'failed' };
+  if (run.outcome === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
   if (run.left) return { word: 'left', sign: '◌', name: 'left' };
   return { word: 'running', sign: '▷', name: 'running' };
 }
@@ -98,9 +124,20 @@ export const REASONS = {
   ],
   'model-error': [
     'The model could not be reached or gave an error.',
-    "The gateway's log and the client's error say which. Nothing that had come was lost.",
+    "The client's error says which. Nothing that had come was lost.",
   ],
 };
+
+/** What helps against what an upstream said. */
+export function faultHelp({ status }) {
+  if (status === 401 || status === 403)
+    return 'The key is wrong or may not do this: look at upstream.key_variable, or at the key of the client.';
+  if (status === 404) return 'Look at the name of the model and at upstream.url.';
+  if (status === 429) return 'The upstream takes no more for now: its limits, or what was paid for.';
+  if (status >= 500) return 'The upstream is in trouble. The same request may work later.';
+  if (status >= 400) return 'The upstream does not take the request as it is.';
+  return 'Look whether upstream.url is right, and whether anybody listens there.';
+}
 
 const SEAMS = {
   first: 'begins the document',

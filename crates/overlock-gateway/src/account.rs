@@ -89,6 +89,7 @@ impl Account {
         let usage = Usage {
             input: tokens("prompt_tokens"),
             output: tokens("completion_tokens"),
+            cached: 0,
         };
         self.ended(usage, outcome, continuations);
         if let Some(trace) = &self.trace {

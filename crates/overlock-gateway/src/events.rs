@@ -12,11 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::AbortHandle;
+use overlock_pipeline::Happened;
 use overlock_store::RunId;
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::api::{CallBudget, ListedRun, RecordedStep};
+use crate::api::{CallBudget, ListedRun, RecordedStep, Text, shown_event};
 use crate::record::plain;
 
 /// So many events are kept at most.
@@ -74,6 +76,8 @@ pub(crate) enum EventKind {
     Began,
     Asking,
     Step,
+    /// A model answered within a step of a pipeline.
+    Answer,
     Ended,
     /// Whoever asked went away, and may ask again.
     Left,
@@ -85,6 +89,7 @@ impl EventKind {
             Self::Began => "began",
             Self::Asking => "asking",
             Self::Step => "step",
+            Self::Answer => "answer",
             Self::Ended => "ended",
             Self::Left => "left",
         }
@@ -161,6 +166,33 @@ impl Events {
             run: run.clone(),
             steps: number,
             data: data.unwrap_or_else(|| told(&step.without_text())),
+        }
+    }
+
+    /// What happened in a run of a pipeline, as it is told.
+    pub(crate) fn in_pipeline(&self, run: &RunId, number: u32, happened: Happened) -> Event {
+        let (kind, data) = match happened {
+            Happened::Answered { step_id, tokens } => {
+                let told = json!({ "run": run, "step_id": step_id, "tokens": tokens });
+                (EventKind::Answer, plain(&told))
+            }
+            Happened::Stepped { event, changed } => {
+                let told = |text| {
+                    let mut told = shown_event(event.clone(), changed.clone(), text);
+                    told.insert("run".to_owned(), json!(run));
+                    plain(&told)
+                };
+                let text = self.shows_text.then(|| told(Text::Shown));
+                let data = text.filter(|text| text.len() <= LONGEST_STEP);
+                let data = data.unwrap_or_else(|| told(Text::LeftOut));
+                (EventKind::Step, data)
+            }
+        };
+        Event {
+            kind,
+            run: run.clone(),
+            steps: number,
+            data,
         }
     }
 

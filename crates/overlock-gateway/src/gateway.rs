@@ -6,6 +6,7 @@ use overlock_model::{BackendError, Http, OpenAi};
 use overlock_store::Store;
 
 use crate::admission::Admission;
+use crate::api::Pricing;
 use crate::demo::Demo;
 use crate::known::KnownModels;
 use crate::log::LogEntry;
@@ -64,7 +65,10 @@ impl Gateway {
             client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
             known: KnownModels::default(),
-            recorder: store.map(|store| Arc::new(Recorder::start(store, record))),
+            recorder: store.map(|store| {
+                let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
+                Arc::new(Recorder::start(store, record, pricing))
+            }),
             admission: Admission::new(
                 &settings.limits,
                 metrics.queued.clone(),

@@ -10,6 +10,7 @@
 mod gateway;
 mod keys;
 mod known;
+mod secrets;
 mod settings;
 
 // From the wire and back.

@@ -18,7 +18,9 @@ use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work, Writes};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use crate::api::{CallBudget, Ending, ListedRun, Part, RecordedStep, Tally};
+use crate::api::{
+    CallBudget, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, UpstreamFault,
+};
 use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
 use writer::{Closed, Done, Story, Write, Writer};
@@ -36,6 +38,8 @@ pub(crate) struct Recorder {
     drawn: AtomicU64,
     /// Hears of what happens.
     pub(crate) events: Arc<Events>,
+    /// Knows what that costs.
+    pub(crate) pricing: Arc<Pricing>,
 }
 
 /// Why something was not kept.
@@ -49,13 +53,14 @@ pub(crate) enum RecordError {
 
 impl Recorder {
     /// Starts to write to a store. Whoever listens hears what is kept of a run, and no more.
-    pub(crate) fn start(store: Arc<dyn Store>, record: Record) -> Self {
+    pub(crate) fn start(store: Arc<dyn Store>, record: Record, pricing: Pricing) -> Self {
         Self {
             writer: Writer::start(Arc::clone(&store)),
             store,
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
             events: Arc::new(Events::new(now(), record == Record::Full)),
+            pricing: Arc::new(pricing),
         }
     }
 
@@ -178,6 +183,8 @@ pub(crate) struct Recording {
     /// What the first call answered, until it is written with the first step.
     first: Option<String>,
     earlier: Option<Box<Earlier>>,
+    /// Why the upstream did not answer.
+    fault: Option<Box<UpstreamFault>>,
 }
 
 /// What was kept of a run for an earlier request.
@@ -274,6 +281,7 @@ impl Recording {
             },
             first: None,
             earlier: None,
+            fault: None,
         };
         let events = &recording.recorder.events;
         events.tell(|| recording.event(EventKind::Began, None));
@@ -295,9 +303,13 @@ impl Recording {
             },
             iterations: self.steps.into(),
             pipeline: None,
+            left: kind == EventKind::Left,
+            upstream_fault: self.fault.as_deref().cloned(),
             tally: outcome.map(|_| self.tally),
+            used: None,
+            cost: None,
         };
-        Event::of_run(kind, &run)
+        Event::of_run(kind, &run.priced(&self.recorder.pricing))
     }
 
     /// Tells that the model is asked for the next step.
@@ -306,6 +318,11 @@ impl Recording {
         let number = self.steps.saturating_add(1);
         let asking = || Event::asking(&self.id, number, way, budget);
         self.recorder.events.tell(asking);
+    }
+
+    /// Keeps with its end why the upstream did not answer.
+    pub(crate) fn note_fault(&mut self, fault: UpstreamFault) {
+        self.fault = Some(Box::new(fault));
     }
 
     /// When it began, in milliseconds since 1970.
@@ -436,6 +453,7 @@ impl Recording {
             }
             self.tally.input_tokens = usage.input;
             self.tally.output_tokens = usage.output;
+            self.tally.cached_tokens = usage.cached;
         }
         let events = &self.recorder.events;
         events.tell_later(|| self.event(EventKind::Ended, Some(outcome)))
@@ -443,8 +461,11 @@ impl Recording {
 
     /// The end as it is kept.
     fn ending(&self, outcome: Outcome) -> String {
-        let tally = Some(self.tally);
-        plain(&Ending { outcome, tally })
+        plain(&Ending {
+            outcome,
+            tally: Some(self.tally),
+            upstream_fault: self.fault.as_deref().cloned(),
+        })
     }
 
     /// Writes down the story of a run.
@@ -537,9 +558,13 @@ mod tests {
         })
     }
 
+    fn pricing() -> Pricing {
+        Pricing::new(overlock_budget::Models::default(), "USD")
+    }
+
     fn recorder(record: Record) -> Arc<Recorder> {
         let store = overlock_store::in_memory().expect("a store");
-        Arc::new(Recorder::start(store, record))
+        Arc::new(Recorder::start(store, record, pricing()))
     }
 
     #[tokio::test]
@@ -551,6 +576,7 @@ mod tests {
         let usage = Some(Usage {
             input: 30,
             output: 7,
+            cached: 0,
         });
         let ended = recording.end(&Outcome::Complete, usage, None).await;
         ended.expect("it is kept");
@@ -603,7 +629,7 @@ mod tests {
         let address = StoreAddress::Sqlite(folder.path().join("runs.db"));
         overlock_store::open(&address, Access::Make).expect("a store");
         let store = overlock_store::open(&address, Access::Read).expect("a store to look at");
-        let recorder = Recorder::start(store, Record::Full);
+        let recorder = Recorder::start(store, Record::Full, pricing());
         for _ in 0..2 {
             let write = recorder.write(|_| Ok(()));
             assert!(matches!(write.await, Err(RecordError::Closed)));

@@ -20,6 +20,8 @@ pub struct Settings {
     pub keys: Keys,
     /// What is known of models.
     pub models: Models,
+    /// What the prices of models are counted in.
+    pub currency: String,
     /// Who counts for models whose tokenizer is not built in; without it there are estimates.
     pub counters: Option<Arc<dyn Counters>>,
     /// How a window is divided; what a model can take is not in it.
@@ -47,6 +49,7 @@ impl Settings {
             upstream,
             keys: Keys::default(),
             models: Models::default(),
+            currency: "USD".to_owned(),
             counters: None,
             plan: PlanOptions::default(),
             continuation: ContinuationOptions {
@@ -187,8 +190,8 @@ impl fmt::Debug for Traces {
 pub enum Record {
     /// All that was asked and answered.
     Full,
-    /// When, which model, how many tokens, how it ended. Of a request with an `Idempotency-Key`
-    /// all of it, since a retry needs that.
+    /// When, which model, how many tokens, how it ended, and what an upstream said that failed. Of a
+    /// request with an `Idempotency-Key` all of it, since a retry needs that.
     #[default]
     Metadata,
     /// Nothing.

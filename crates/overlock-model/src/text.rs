@@ -49,6 +49,7 @@ impl TextContinuation {
             usage: Usage {
                 input: 0,
                 output: tokens,
+                cached: 0,
             },
             options,
         }
@@ -148,6 +149,7 @@ pub async fn complete_text(
         let usage = collected.end.usage.unwrap_or_else(|| Usage {
             input: plan.input_token_count,
             output: drive.counter.tokens().count(&collected.text),
+            cached: 0,
         });
         run.iterations += 1;
         run.usage.output = run.usage.output.saturating_add(usage.output);

@@ -153,7 +153,7 @@ pub async fn run(
         mut state,
         next,
         mut trace,
-        mut answers,
+        answers: mut kept,
         is_over,
         ..
     } = taken;
@@ -201,16 +201,11 @@ pub async fn run(
             counter_name: world.counter_name,
             provenance: world.provenance,
             state: &mut after,
-            answers: Answers {
-                step_id: &step.id,
-                stored: std::mem::take(&mut answers),
-                recording: &mut *recording,
-                watch: &mut *watch,
-            },
+            answers: Answers::new(&step.id, std::mem::take(&mut kept), recording, watch),
             told: Map::new(),
         };
         let performed = step.action.perform(&mut work).await;
-        let told = work.told;
+        let told = work.into_told();
         let took = (world.clock)().saturating_sub(began_at);
         let mut event = Event {
             step,

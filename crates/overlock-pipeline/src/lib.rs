@@ -35,7 +35,9 @@ pub use file::{
     Checked, Measure, Measures, Pipeline, Problem, Prompts, ReadOptions, Severity, Step, drawing,
     graph, read, schema,
 };
-pub use record::{Begun, Conditions, Ending, ReadError, Recording, Taken, TraceEvent};
+pub use record::{
+    Begun, Conditions, Ending, Happened, ReadError, Recording, Taken, TraceEvent, used,
+};
 pub use settings::{InboxRule, Settings};
 pub use source::UnknownSource;
 pub use state::{GraphNode, Mail, NodeText, Remembered, Role, SearchHit, State, Turn};

@@ -4,12 +4,15 @@
 //! step every answer of a model is there before anything follows from it. A run is read back by
 //! doing the same changes again.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
-use overlock_model::{Ask, CallEnd, Continuation, Observe, ObserveText, Step, TextContinuation};
+use overlock_model::{
+    Ask, CallEnd, Continuation, Observe, ObserveText, Step, TextContinuation, Usage,
+};
 use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,6 +67,12 @@ pub struct Ending {
     pub window: u64,
     /// The tokens of its prompt and its answer.
     pub peak_tokens: u64,
+    /// How many steps it took; 0 in records that did not tell.
+    #[serde(default)]
+    pub steps: u64,
+    /// What the calls of each model took.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, Usage>,
 }
 
 impl Ending {
@@ -76,6 +85,8 @@ impl Ending {
             output_tokens: 0,
             window: 0,
             peak_tokens: 0,
+            steps: trace.len() as u64,
+            models: used(trace),
         };
         for event in trace {
             let number = |key: &str| event.get(key).and_then(Value::as_u64);
@@ -83,8 +94,13 @@ impl Ending {
                 continue;
             };
             let output = output.unwrap_or_default();
-            ending.input_tokens = ending.input_tokens.saturating_add(input);
-            ending.output_tokens = ending.output_tokens.saturating_add(output);
+            let used = usage_of(event).unwrap_or(Usage {
+                input,
+                output,
+                cached: 0,
+            });
+            ending.input_tokens = ending.input_tokens.saturating_add(used.input);
+            ending.output_tokens = ending.output_tokens.saturating_add(used.output);
             let window = event.get("window").and_then(|window| window.get("tokens"));
             if input.saturating_add(output) >= ending.peak_tokens {
                 ending.peak_tokens = input.saturating_add(output);
@@ -95,6 +111,23 @@ impl Ending {
     }
 }
 
+/// What the calls of each model took, as the events of a run tell.
+pub fn used(trace: &[TraceEvent]) -> BTreeMap<String, Usage> {
+    let mut used: BTreeMap<String, Usage> = BTreeMap::new();
+    for event in trace {
+        let model = event.get("model").and_then(Value::as_str);
+        if let (Some(model), Some(usage)) = (model, usage_of(event)) {
+            *used.entry(model.to_owned()).or_default() += usage;
+        }
+    }
+    used
+}
+
+/// What the calls of a step took.
+fn usage_of(event: &TraceEvent) -> Option<Usage> {
+    Usage::deserialize(event.get("usage")?).ok()
+}
+
 /// One thing that is kept of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -103,6 +136,9 @@ enum Entry {
     Answer {
         step_id: String,
         answer: StoredAnswer,
+        /// What the call took.
+        #[serde(default)]
+        usage: Usage,
     },
     /// A step is done.
     Step {
@@ -114,6 +150,47 @@ enum Entry {
     },
     /// A step could not be done.
     Failed { event: TraceEvent },
+}
+
+/// What an entry tells whoever follows a run.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// A model answered, within a step.
+    Answered {
+        /// Which step.
+        step_id: String,
+        /// The tokens of the answer.
+        tokens: u64,
+    },
+    /// A step is done, or could not be.
+    Stepped {
+        /// What it told.
+        event: TraceEvent,
+        /// The fields of the state that it changed, as they were after it.
+        changed: Map<String, Value>,
+    },
+}
+
+impl Happened {
+    /// Reads one thing that is kept of a run.
+    pub fn read(entry: &str) -> serde_json::Result<Self> {
+        Ok(match serde_json::from_str(entry)? {
+            Entry::Answer {
+                step_id, answer, ..
+            } => Self::Answered {
+                step_id,
+                tokens: match answer {
+                    StoredAnswer::Document(step) => step.tokens,
+                    StoredAnswer::Text { tokens, .. } => tokens,
+                },
+            },
+            Entry::Step { changed, event, .. } => Self::Stepped { event, changed },
+            Entry::Failed { event } => Self::Stepped {
+                event,
+                changed: Map::new(),
+            },
+        })
+    }
 }
 
 /// What a model answered.
@@ -162,7 +239,14 @@ pub struct Taken {
     /// How many entries are kept of it.
     pub(crate) entries: u32,
     /// What models have answered in the step that is not done.
-    pub(crate) answers: Vec<StoredAnswer>,
+    pub(crate) answers: Kept,
+}
+
+/// What models have answered in a step, and what that took.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    answers: Vec<StoredAnswer>,
+    usage: Usage,
 }
 
 /// Why a run cannot be read.
@@ -206,20 +290,21 @@ impl Taken {
             trace: Vec::new(),
             changes: Vec::new(),
             entries: 0,
-            answers: Vec::new(),
+            answers: Kept::default(),
         }
     }
 
-    /// Whether a recorded run is one of a pipeline.
-    pub fn is_pipeline(run: &Run) -> bool {
-        serde_json::from_str::<Map<String, Value>>(&run.options)
-            .is_ok_and(|options| options.contains_key(KIND))
+    /// What the pipeline is called that a recorded run is one of, by what the run may do; nothing
+    /// if it is another kind of run.
+    pub fn pipeline_name(options: &str) -> Option<String> {
+        let options: Map<String, Value> = serde_json::from_str(options).ok()?;
+        options.get(KIND)?.as_str().map(str::to_owned)
     }
 
     /// Reads a recorded run.
     pub fn read(run: &Run) -> Result<Self, ReadError> {
         let id = &run.summary.id;
-        if !Self::is_pipeline(run) {
+        if Self::pipeline_name(&run.summary.options).is_none() {
             return Err(ReadError::Other { id: id.clone() });
         }
         let damaged = |source| ReadError::Damaged {
@@ -233,7 +318,10 @@ impl Taken {
         for entry in &run.steps {
             taken.entries += 1;
             match serde_json::from_str(entry).map_err(damaged)? {
-                Entry::Answer { answer, .. } => taken.answers.push(answer),
+                Entry::Answer { answer, usage, .. } => {
+                    taken.answers.answers.push(answer);
+                    taken.answers.usage += usage;
+                }
                 Entry::Step {
                     next,
                     changed,
@@ -244,7 +332,7 @@ impl Taken {
                     taken.is_over = next.is_none();
                     taken.next = next;
                     taken.trace.push(event);
-                    taken.answers.clear();
+                    taken.answers = Kept::default();
                 }
                 Entry::Failed { event } => {
                     taken.changes.push(Map::new());
@@ -411,16 +499,42 @@ fn fields(state: &State) -> Map<String, Value> {
 
 /// What models have answered in a step, kept as it comes.
 pub(crate) struct Answers<'a> {
-    pub(crate) step_id: &'a str,
-    pub(crate) stored: Vec<StoredAnswer>,
-    pub(crate) recording: &'a mut Recording,
-    pub(crate) watch: &'a mut dyn Watch,
+    step_id: &'a str,
+    kept: Kept,
+    /// The tokens of the prompt that is being answered.
+    pub(crate) asking: u64,
+    /// What the last call took that went on with a text.
+    pub(crate) last: Usage,
+    recording: &'a mut Recording,
+    watch: &'a mut dyn Watch,
 }
 
-impl Answers<'_> {
+impl<'a> Answers<'a> {
+    /// Those of a step of which some were given before.
+    pub(crate) fn new(
+        step_id: &'a str,
+        kept: Kept,
+        recording: &'a mut Recording,
+        watch: &'a mut dyn Watch,
+    ) -> Self {
+        Self {
+            step_id,
+            kept,
+            asking: 0,
+            last: Usage::default(),
+            recording,
+            watch,
+        }
+    }
+
+    /// What all of them took.
+    pub(crate) fn usage(&self) -> Usage {
+        self.kept.usage
+    }
+
     /// The steps on the way to a document.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        let stored = self.stored.iter();
+        let stored = self.kept.answers.iter();
         stored
             .filter_map(|answer| match answer {
                 StoredAnswer::Document(step) => Some(step.clone()),
@@ -431,7 +545,7 @@ impl Answers<'_> {
 
     /// A text, its tokens, and whether there is more of it.
     pub(crate) fn text(&self) -> Option<(String, u64, bool)> {
-        let mut stored = self.stored.iter().rev();
+        let mut stored = self.kept.answers.iter().rev();
         stored.find_map(|answer| match answer {
             StoredAnswer::Text {
                 text,
@@ -442,16 +556,20 @@ impl Answers<'_> {
         })
     }
 
-    pub(crate) fn keep(&mut self, answer: &StoredAnswer) -> Result<(), StoreError> {
+    /// Keeps an answer, and what its call took.
+    pub(crate) fn keep(&mut self, answer: &StoredAnswer, usage: Usage) -> Result<(), StoreError> {
+        self.kept.usage += usage;
         self.recording.add(&Entry::Answer {
             step_id: self.step_id.to_owned(),
             answer: answer.clone(),
+            usage,
         })
     }
 }
 
 impl Observe for Answers<'_> {
-    fn asking(&mut self, ask: &Ask, _plan: &Plan) {
+    fn asking(&mut self, ask: &Ask, plan: &Plan) {
+        self.asking = plan.input_token_count;
         self.watch.asking(self.step_id, ask.iteration);
     }
 
@@ -463,11 +581,21 @@ impl Observe for Answers<'_> {
         &'a mut self,
         _run: &'a Continuation,
         step: &'a Step,
-        _end: &'a CallEnd,
+        end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        let kept = self.keep(&StoredAnswer::Document(step.clone()));
+        let counted = Usage {
+            input: self.asking,
+            output: step.tokens,
+            cached: 0,
+        };
+        let usage = end.usage.unwrap_or(counted);
+        let kept = self.keep(&StoredAnswer::Document(step.clone()), usage);
         future::ready(kept.map_err(Into::into)).boxed()
     }
 }
 
-impl ObserveText for Answers<'_> {}
+impl ObserveText for Answers<'_> {
+    fn called(&mut self, usage: Usage, _end: &CallEnd) {
+        self.last = usage;
+    }
+}

@@ -356,7 +356,13 @@ impl Voice {
             .import("overlock._replies")?
             .call_method1("reply_of", (answer,))?;
         let (text, tokens): (String, Option<u64>) = reply.extract()?;
-        let usage = tokens.map(|output| Event::Usage(Usage { input: 0, output }));
+        let usage = tokens.map(|output| {
+            Event::Usage(Usage {
+                input: 0,
+                output,
+                cached: 0,
+            })
+        });
         Ok([Some(Event::Text(text)), usage]
             .into_iter()
             .flatten()

@@ -51,6 +51,6 @@ pub use nodes::{
 };
 pub use paths::PathPattern;
 pub use runs::{
-    Begun, Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary, Runs, Work, Writes,
+    Begun, Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary, Runs, Since, Work, Writes,
 };
 pub use store::{Access, Store, in_memory, open};

@@ -1,5 +1,6 @@
 //! What is kept of runs, and who may write to them.
 
+use std::collections::HashSet;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::str::FromStr;
 
@@ -23,8 +24,15 @@ pub trait Runs {
     /// All that is kept of a run.
     fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError>;
 
+    /// What is kept of a run beyond its first so many steps.
+    fn since(&self, id: &RunId, steps: u32) -> Result<Option<Since>, StoreError>;
+
     /// The latest runs, the last one first: their names sort by time.
     fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError>;
+
+    /// Which of these runs somebody works on, here or in another process, as far as the right to do
+    /// so was asked for: see [`work_on`](Self::work_on).
+    fn worked_on(&self, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError>;
 
     /// Records that a run begins.
     fn begin(&self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
@@ -235,8 +243,6 @@ pub struct Run {
     pub summary: RunSummary,
     /// What is asked of the model.
     pub request: String,
-    /// What the run may do.
-    pub options: String,
     /// What else whoever takes it up has to know.
     pub conditions: String,
     /// What was answered in the end, if that was kept.
@@ -245,8 +251,17 @@ pub struct Run {
     pub steps: Vec<String>,
 }
 
+/// What came to a run since somebody looked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// What a list shows of it now.
+    pub summary: RunSummary,
+    /// The steps that came, in order.
+    pub steps: Vec<String>,
+}
+
 /// What a list shows of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
     /// Its name.
     pub id: RunId,
@@ -256,6 +271,8 @@ pub struct RunSummary {
     pub ended_at: Option<u64>,
     /// The model that is asked.
     pub model: String,
+    /// What the run may do.
+    pub options: String,
     /// How it ended, in the words of whoever ended it.
     pub outcome: Option<String>,
     /// How many steps it has.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use overlock_budget::ChatRequest;
-use overlock_gateway::api::{Conditions, Ending, RecordedRun, RecordedStep, RunsError, Tally};
-use overlock_model::{ContinuationOptions, Outcome};
+use overlock_gateway::api::{
+    Conditions, Ending, RecordedRun, RecordedStep, RunsError, Tally, UpstreamFault,
+};
+use overlock_model::{ContinuationOptions, Obstacle, Outcome};
 use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
 
 use crate::config::Config;
@@ -112,12 +114,22 @@ pub(crate) fn add_step(
     store.add_step(claim, step.step.iteration, &body)
 }
 
-pub(crate) fn end(store: &dyn Store, claim: &Claim, outcome: &Outcome) -> Result<(), StoreError> {
+/// Records how a run ended, and what it was stopped by if anything.
+pub(crate) fn end(
+    store: &dyn Store,
+    claim: &Claim,
+    outcome: &Outcome,
+    obstacle: Option<&Obstacle>,
+) -> Result<(), StoreError> {
     // A run that cannot be read ends all the same.
     let tally = RecordedRun::read(store, claim.id()).ok();
     let ending = Ending {
         outcome: outcome.clone(),
         tally: tally.map(|run| Tally::of(&run.steps)),
+        upstream_fault: match obstacle {
+            Some(Obstacle::Backend(error)) => Some(UpstreamFault::of(error)),
+            Some(Obstacle::Window(_)) | None => None,
+        },
     };
     let ending = serde_json::to_string(&ending).expect("an end is plain data");
     store.end(claim, now(), &ending)

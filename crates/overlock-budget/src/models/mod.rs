@@ -5,6 +5,7 @@
 //! which of these it was, because a window that was guessed is worth less than one that is known.
 
 mod name;
+mod price;
 mod table;
 
 #[cfg(test)]
@@ -12,6 +13,8 @@ mod tests;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+
+pub use price::{Cost, Price, PriceError, Prices};
 
 use name::{bare, beginnings, plain_forms, tails};
 
@@ -38,6 +41,8 @@ pub struct Model {
     pub tools: bool,
     /// The largest window that another source states; the smaller one is kept.
     pub disputed: Option<u64>,
+    /// What its tokens cost, where whoever uses it has said so: no table knows what they pay.
+    pub prices: Option<Prices>,
 }
 
 impl Default for Model {
@@ -52,6 +57,7 @@ impl Default for Model {
             json: false,
             tools: false,
             disputed: None,
+            prices: None,
         }
     }
 }
@@ -168,6 +174,14 @@ impl Models {
             model: Model::default(),
             how: How::Default,
         }
+    }
+
+    /// What the tokens of a model cost, if that was said of this very model: what one costs says
+    /// nothing about another whose name begins alike.
+    pub fn prices(&self, name: &str) -> Option<Prices> {
+        let found = self.find(name);
+        let is_this = matches!(found.how, How::Exact | How::Alias);
+        found.model.prices.filter(|_| is_this)
     }
 
     /// Every entry with its name, in the order of the names.

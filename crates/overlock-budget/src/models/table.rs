@@ -103,6 +103,7 @@ mod tests {
             json: flag("json", false),
             tools: flag("tools", false),
             disputed: tokens("disputed"),
+            prices: None,
         }
     }
 

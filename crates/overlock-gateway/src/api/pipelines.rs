@@ -1,9 +1,9 @@
 //! Recorded runs of pipelines, as they are shown.
 
-use overlock_pipeline::{Outcome, Pipeline, ReadError, State, Taken, TraceEvent};
+use overlock_pipeline::{Outcome, Pipeline, ReadError, State, Taken, TraceEvent, used};
 use overlock_store::Run;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::runs::{ListedRun, RunsError, Text};
 
@@ -104,9 +104,7 @@ const SHOWN_CHANGE: &str = "context_blocks";
 impl<'a> ShownPipelineRun<'a> {
     /// The run, if it is one of a pipeline.
     pub fn of(run: &'a Run, text: Text) -> Option<Result<Self, RunsError>> {
-        if !Taken::is_pipeline(run) {
-            return None;
-        }
+        Taken::pipeline_name(&run.summary.options)?;
         let taken = match Taken::read(run) {
             Ok(taken) => taken,
             Err(ReadError::Damaged { id, source }) => {
@@ -124,21 +122,13 @@ impl<'a> ShownPipelineRun<'a> {
         };
         let graph = taken.pipeline().as_ref().map(Graph::of);
         let is_shown = text == Text::Shown;
-        let mut trace = taken.trace;
-        if is_shown {
-            for (event, mut changed) in trace.iter_mut().zip(taken.changes) {
-                changed.retain(|field, _| field == SHOWN_CHANGE);
-                if !changed.is_empty() {
-                    event.insert("changed".to_owned(), Value::Object(changed));
-                }
-            }
-        } else {
-            let events = trace.iter_mut();
-            events.for_each(|event| event.retain(|key, _| !TEXTS.contains(&key.as_str())));
-        }
+        let used = used(&taken.trace);
+        let trace = taken.trace.into_iter().zip(taken.changes);
+        let trace = trace.map(|(event, changed)| shown_event(event, changed, text));
+        let trace = trace.collect();
         Some(Ok(Self {
             listed: ListedRun {
-                pipeline: Some(taken.begun.name),
+                used: Some(used),
                 ..ListedRun::from(&run.summary)
             },
             kind: "pipeline",
@@ -154,4 +144,22 @@ impl<'a> ShownPipelineRun<'a> {
             trace,
         }))
     }
+}
+
+/// What a step told, with what a reader wants to see change, or without any text.
+pub(crate) fn shown_event(
+    mut event: TraceEvent,
+    mut changed: Map<String, Value>,
+    text: Text,
+) -> TraceEvent {
+    match text {
+        Text::Shown => {
+            changed.retain(|field, _| field == SHOWN_CHANGE);
+            if !changed.is_empty() {
+                event.insert("changed".to_owned(), Value::Object(changed));
+            }
+        }
+        Text::LeftOut => event.retain(|key, _| !TEXTS.contains(&key.as_str())),
+    }
+    event
 }

@@ -1,16 +1,22 @@
 //! Recorded runs, as they are listed and shown.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Not;
 
 use overlock_budget::{Plan, PlannedPart};
 use overlock_json::{Base, Cut};
-use overlock_model::{Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step};
+use overlock_model::{
+    BackendError, Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage,
+};
 use overlock_pipeline::Taken;
-use overlock_store::{RunId, RunSummary, Store, StoreError};
+use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::cost::RunCost;
 use crate::record::now;
+use crate::secrets::Secrets;
 
 /// A run in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -31,15 +37,26 @@ pub struct ListedRun<'a> {
     /// Where the document was cut then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
-    /// How many steps it has.
+    /// How many steps it has; of a pipeline that has not ended, how many records.
     pub iterations: u64,
-    /// The pipeline that it is a run of, if it is one; of one that has not ended a list does not
-    /// tell.
+    /// The pipeline that it is a run of, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<String>,
+    /// Why the upstream did not answer, if that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_fault: Option<UpstreamFault>,
+    /// Whether it has not ended and nobody works on it, as far as anybody can know.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub left: bool,
     /// What it took, which is known once it has ended.
     #[serde(flatten)]
     pub tally: Option<Tally>,
+    /// What the calls of each model took, in a run of a pipeline.
+    #[serde(skip)]
+    pub used: Option<BTreeMap<String, Usage>>,
+    /// What that cost, if its models have prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<RunCost>,
 }
 
 /// What a run took.
@@ -53,6 +70,14 @@ pub struct Tally {
     pub window: u64,
     /// The tokens of prompt and answer in the call that took the most of the window.
     pub peak_tokens: u64,
+    /// The tokens of prompts that the provider says it had read before.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cached_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_nothing(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Tally {
@@ -82,6 +107,37 @@ impl Tally {
     }
 }
 
+/// Why an upstream did not answer, in its own words as far as it had any. No key is in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamFault {
+    /// The status it answered with, if it answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What it said, or what happened on the way to it.
+    pub message: String,
+}
+
+impl UpstreamFault {
+    /// What stopped a call, from whoever hides the key they showed.
+    pub fn of(error: &BackendError) -> Self {
+        Self::without(&Secrets::of(None, None, None), error)
+    }
+
+    /// What stopped a call, without these.
+    pub(crate) fn without(secrets: &Secrets, error: &BackendError) -> Self {
+        let (status, said) = match error {
+            BackendError::Status {
+                status, message, ..
+            } => (Some(*status), message.clone()),
+            error => (None, error.to_string()),
+        };
+        Self {
+            status,
+            message: secrets.scrub(&said),
+        }
+    }
+}
+
 /// How a run ended and what it took, as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ending {
@@ -91,6 +147,9 @@ pub struct Ending {
     /// What it took, as far as whoever ended it knew.
     #[serde(flatten)]
     pub tally: Option<Tally>,
+    /// Why the upstream did not answer, if that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_fault: Option<UpstreamFault>,
 }
 
 impl<'a> From<&'a RunSummary> for ListedRun<'a> {
@@ -102,11 +161,12 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
         }
         // A run that was damaged has not ended in a way that anybody knows.
         let ending: Option<Ending> = kept.and_then(|ending| serde_json::from_str(ending).ok());
-        let (outcome, tally) = match ending {
-            Some(Ending { outcome, tally }) => (Some(outcome), tally),
-            None => (None, None),
+        let (outcome, tally, upstream_fault) = match ending {
+            Some(ending) => (Some(ending.outcome), ending.tally, ending.upstream_fault),
+            None => (None, None, None),
         };
         Self {
+            upstream_fault,
             outcome: outcome.as_ref().map(Outcome::name),
             reason: outcome.as_ref().and_then(Outcome::reason),
             cut: match outcome {
@@ -131,21 +191,31 @@ impl<'a> ListedRun<'a> {
             reason: None,
             cut: None,
             iterations: summary.steps,
-            pipeline: None,
+            pipeline: Taken::pipeline_name(&summary.options),
+            left: false,
+            upstream_fault: None,
             tally: None,
+            used: None,
+            cost: None,
         }
     }
 
     fn of_pipeline(summary: &'a RunSummary, ending: overlock_pipeline::Ending) -> Self {
         Self {
             outcome: Some(ending.outcome.name()),
+            iterations: if ending.steps > 0 {
+                ending.steps
+            } else {
+                summary.steps
+            },
             tally: Some(Tally {
                 input_tokens: ending.input_tokens,
                 output_tokens: ending.output_tokens,
                 window: ending.window,
                 peak_tokens: ending.peak_tokens,
+                cached_tokens: ending.models.values().map(|usage| usage.cached).sum(),
             }),
-            pipeline: Some(ending.pipeline),
+            used: Some(ending.models),
             ..Self::begun(summary)
         }
     }
@@ -329,10 +399,16 @@ pub enum RunsError {
 impl RecordedRun {
     /// Reads a run.
     pub fn read(store: &dyn Store, id: &RunId) -> Result<Self, RunsError> {
-        let Some(run) = store.run(id)? else {
-            return Err(RunsError::Missing { id: id.clone() });
-        };
-        if Taken::is_pipeline(&run) {
+        match store.run(id)? {
+            Some(run) => Self::of(run),
+            None => Err(RunsError::Missing { id: id.clone() }),
+        }
+    }
+
+    /// Reads a run that was found.
+    pub fn of(run: Run) -> Result<Self, RunsError> {
+        let id = &run.summary.id;
+        if Taken::pipeline_name(&run.summary.options).is_some() {
             return Err(RunsError::OfPipeline { id: id.clone() });
         }
         let damaged = |source| RunsError::Damaged {
@@ -341,11 +417,11 @@ impl RecordedRun {
         };
         let steps = run.steps.iter().map(|step| serde_json::from_str(step));
         Ok(Self {
-            summary: run.summary,
+            options: serde_json::from_str(&run.summary.options).map_err(damaged)?,
             request: serde_json::from_str(&run.request).map_err(damaged)?,
-            options: serde_json::from_str(&run.options).map_err(damaged)?,
             conditions: serde_json::from_str(&run.conditions).map_err(damaged)?,
             steps: steps.collect::<Result<_, _>>().map_err(damaged)?,
+            summary: run.summary,
         })
     }
 
@@ -401,8 +477,9 @@ impl RecordedRun {
 /// One run.
 #[derive(Debug, Serialize)]
 pub struct ShownRun<'a> {
+    /// What a list shows of it.
     #[serde(flatten)]
-    listed: ListedRun<'a>,
+    pub listed: ListedRun<'a>,
     request: &'a Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<&'a str>,

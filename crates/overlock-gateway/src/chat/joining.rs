@@ -21,11 +21,12 @@ use super::taken::Taken;
 use super::wish::Wish;
 use super::{headers_of, keyed};
 use crate::account::Account;
-use crate::api::{CallBudget, RecordedStep};
+use crate::api::{CallBudget, RecordedStep, UpstreamFault};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::metrics::UpstreamError;
 use crate::record::{RecordError, Recording};
+use crate::secrets::Secrets;
 use crate::trace::{Answered, Called};
 
 /// What a continuation of an answer needs to know.
@@ -101,7 +102,8 @@ impl Joiner<'_> {
         hear: Option<&mut dyn Hear>,
         recording: Option<&mut Recording>,
     ) -> Result<JoinedText, ApiError> {
-        if let Some(recording) = recording {
+        let mut recording = recording;
+        if let Some(recording) = recording.as_deref_mut() {
             let kept = recording.keep_first().await;
             kept.map_err(|error| keyed::unkept(&error))?;
         }
@@ -126,6 +128,7 @@ impl Joiner<'_> {
         // Boxed, or every request would carry the space for calls that few need.
         let driven = Box::pin(complete_text(&mut run, &drive, &mut observer)).await;
         let obstacle = driven.map_err(|error| ApiError::upstream(error.to_string()))?;
+        self.note_fault(obstacle.as_ref(), recording);
         self.stopped_by(obstacle.as_ref());
         Ok(JoinedText { run, taken })
     }
@@ -183,7 +186,10 @@ impl Joiner<'_> {
         };
         // Boxed, or every request would carry the space for calls that few need.
         match Box::pin(complete(&mut run, &drive, &mut observer)).await {
-            Ok(obstacle) => self.stopped_by(obstacle.as_ref()),
+            Ok(obstacle) => {
+                self.note_fault(obstacle.as_ref(), observer.recording);
+                self.stopped_by(obstacle.as_ref());
+            }
             Err(DriveError::Observe(error)) => {
                 let unkept = error
                     .downcast::<RecordError>()
@@ -200,6 +206,20 @@ impl Joiner<'_> {
     /// Who is asked for the rest.
     fn backend(&self) -> Retrying<Placed<'_>> {
         Retrying::new(Placed(self), self.gateway.settings.upstream.retries)
+    }
+
+    /// Keeps why a call was not answered, or not to its end.
+    fn note_fault(&self, obstacle: Option<&Obstacle>, recording: Option<&mut Recording>) {
+        let (Some(Obstacle::Backend(error)), Some(recording)) = (obstacle, recording) else {
+            return;
+        };
+        recording.note_fault(UpstreamFault::without(&self.secrets(), error));
+    }
+
+    /// The keys that go with the request.
+    fn secrets(&self) -> Secrets {
+        let own = self.gateway.settings.upstream.key.as_deref();
+        Secrets::of(own, self.shown, self.query)
     }
 
     /// Tells how a call ended that nobody has heard of since.
@@ -325,7 +345,7 @@ impl Backend for Placed<'_> {
                 }
             };
             let mut backend = backend.with_headers(&headers);
-            if let Some(key) = &joiner.gateway.settings.upstream.key {
+            for key in joiner.secrets().iter() {
                 backend = backend.hiding(key);
             }
             let events = backend.call(call).await.inspect_err(&count)?;
@@ -431,6 +451,7 @@ impl Observe for Observer<'_, '_> {
         let counted = Usage {
             input: budget.as_ref().map_or(0, |budget| budget.input_token_count),
             output: step.tokens,
+            cached: 0,
         };
         let usage = end.usage.unwrap_or(counted);
         self.taken.add(usage);

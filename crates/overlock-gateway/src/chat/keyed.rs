@@ -186,7 +186,7 @@ fn earlier(run: &Run) -> Result<Earlier, ApiError> {
         // Who goes on with one document says of no step which it is of.
         step.part = step.part.or(first);
     }
-    let options = serde_json::from_str(&run.options).map_err(|_| damaged())?;
+    let options = serde_json::from_str(&run.summary.options).map_err(|_| damaged())?;
     Ok(Earlier { options, steps })
 }
 
@@ -206,6 +206,7 @@ pub(crate) fn resumed(
                 .as_ref()
                 .map_or(0, |budget| budget.input_token_count),
             output: step.step.tokens,
+            cached: 0,
         });
     }
     Ok(Joined { run, taken })

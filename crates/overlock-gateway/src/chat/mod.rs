@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{HeaderMap, Method};
+use hyper::{HeaderMap, Method, StatusCode};
 use overlock_json::{Cut, Place};
 use overlock_model::{Outcome, Reason, Usage};
 use overlock_store::RunId;
@@ -32,12 +32,13 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::api::{CallBudget, Conditions};
+use crate::api::{CallBudget, Conditions, UpstreamFault};
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::record::{About, RUN, Recording, plain};
+use crate::secrets::Secrets;
 use crate::settings::Record;
 use crate::trace::Called;
 use crate::upstream::{Answer, CHAT_PATH, Client};
@@ -204,7 +205,7 @@ impl Job {
             Ok(answer) if answer.status.is_success() => self.answered(answer).await,
             Ok(refused) => Box::pin(self.refused(refused)).await,
             Err(error) => {
-                Box::pin(self.failed()).await;
+                Box::pin(self.failed(None, &error.message)).await;
                 Err(error)
             }
         };
@@ -274,10 +275,9 @@ impl Job {
         match (self.wish.streams, answer.is_event_stream()) {
             (true, true) => Ok(stream::reply(*self, *answer)),
             (false, true) => {
-                Box::pin(self.failed()).await;
-                Err(ApiError::upstream(
-                    "the upstream answered with a stream that nobody asked for",
-                ))
+                let message = "the upstream answered with a stream that nobody asked for";
+                Box::pin(self.failed(None, message)).await;
+                Err(ApiError::upstream(message))
             }
             (streams, false) => {
                 let whole = whole::read(&mut self, answer).await?;
@@ -292,8 +292,14 @@ impl Job {
 
     /// The reply to a request that the upstream refuses.
     async fn refused(&mut self, answer: Box<Answer>) -> Result<Reply, ApiError> {
-        self.failed().await;
-        refusal(&self.gateway.client, *answer).await
+        let status = answer.status.as_u16();
+        let refusal = Refusal::read(&self.gateway.client, *answer).await;
+        let said = match &refusal {
+            Ok(refusal) => &refusal.message,
+            Err(error) => &error.message,
+        };
+        self.failed(Some(status), said).await;
+        Ok(refusal?.into_reply())
     }
 
     /// The reply to a request that was answered before.
@@ -362,6 +368,12 @@ impl Job {
         Some(Recording::story(recorder, about))
     }
 
+    /// The keys that go with the request.
+    fn secrets(&self) -> Secrets {
+        let own = self.gateway.settings.upstream.key.as_deref();
+        Secrets::of(own, self.shown.as_ref(), self.query.as_deref())
+    }
+
     /// What the calls for the rest of an answer need to know.
     fn joiner(&self) -> Joiner<'_> {
         Joiner {
@@ -418,16 +430,22 @@ impl Job {
     /// Keeps that there is no answer because of this, and what is said of it.
     async fn fails(&mut self, error: ApiError) -> ApiError {
         self.account.called(|| Called::failed(error.name()));
-        self.failed().await;
+        self.failed(None, &error.message).await;
         error
     }
 
-    /// Keeps that there is no answer. One with a key may be asked for again.
-    async fn failed(&mut self) {
+    /// Keeps that there is no answer, and why. One with a key may be asked for again.
+    async fn failed(&mut self, status: Option<u16>, message: &str) {
         let reason = Reason::ModelError;
-        if let Some(recording) = self.recording.take()
-            && !recording.is_keyed()
-        {
+        let secrets = self.secrets();
+        if let Some(mut recording) = self.recording.take() {
+            recording.note_fault(UpstreamFault {
+                status,
+                message: secrets.scrub(message),
+            });
+            if recording.is_keyed() {
+                return;
+            }
             let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
         }
     }
@@ -458,31 +476,54 @@ impl Job {
     }
 }
 
-/// What the upstream says against a request, in the shape that clients know, with its status.
-pub(crate) async fn refusal(client: &Client, mut answer: Answer) -> Result<Reply, ApiError> {
-    const LONGEST: usize = 1 << 20;
-    let body = answer.read_whole(LONGEST).await?;
-    let mut value: Option<Value> = serde_json::from_slice(&body).ok();
-    if let Some(value) = &mut value {
-        client.hide_key_in(value);
-    }
-    let is_known = value
-        .as_ref()
-        .is_some_and(|value| value.get("error").is_some_and(Value::is_object));
-    let mut reply = match value {
-        Some(value) if is_known => json_reply(answer.status, &value),
-        _ => {
-            let said = match answer.packing() {
-                Some(packing) => format!("something that is packed as `{packing}`"),
-                None => client.without_key(&String::from_utf8_lossy(&body)),
-            };
-            let said: String = said.chars().take(500).collect();
-            let message = format!("the upstream answered {}: {said}", answer.status);
-            ApiError::new(answer.status, "upstream_error", message).into_reply()
+/// What an upstream says against a request.
+pub(crate) struct Refusal {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// What it says, if that is in the shape that clients know.
+    known: Option<Value>,
+    /// The same in words.
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) async fn read(client: &Client, mut answer: Answer) -> Result<Self, ApiError> {
+        const LONGEST: usize = 1 << 20;
+        let body = answer.read_whole(LONGEST).await?;
+        let mut value: Option<Value> = serde_json::from_slice(&body).ok();
+        if let Some(value) = &mut value {
+            client.hide_key_in(value);
         }
-    };
-    pass_on(&answer.headers, reply.headers_mut());
-    Ok(reply)
+        let is_known = |value: &Value| value.get("error").is_some_and(Value::is_object);
+        let known = value.filter(is_known);
+        let said = known
+            .as_ref()
+            .and_then(|value| value.pointer("/error/message"));
+        let message = match (said.and_then(Value::as_str), answer.packing()) {
+            (Some(said), _) => said.to_owned(),
+            (None, Some(packing)) => format!("something that is packed as `{packing}`"),
+            (None, None) => client.without_key(&String::from_utf8_lossy(&body)),
+        };
+        Ok(Self {
+            status: answer.status,
+            headers: answer.headers,
+            known,
+            message,
+        })
+    }
+
+    /// The same in the shape that clients know, with its status.
+    pub(crate) fn into_reply(self) -> Reply {
+        let mut reply = if let Some(value) = self.known {
+            json_reply(self.status, &value)
+        } else {
+            let said: String = self.message.chars().take(500).collect();
+            let message = format!("the upstream answered {}: {said}", self.status);
+            ApiError::new(self.status, "upstream_error", message).into_reply()
+        };
+        pass_on(&self.headers, reply.headers_mut());
+        reply
+    }
 }
 
 /// Puts what the upstream says about an answer beside what is said here.

@@ -43,6 +43,14 @@ struct Message<'a> {
 struct Told {
     prompt_tokens: u64,
     completion_tokens: u64,
+    #[serde(default)]
+    prompt_tokens_details: Option<Details>,
+}
+
+#[derive(Default, Deserialize)]
+struct Details {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
 }
 
 /// What an answer took that can be passed on as it came; nothing if it has to be read in full.
@@ -69,6 +77,10 @@ fn read(answer: &str) -> Option<Usage> {
     is_plain.then_some(Usage {
         input: told.prompt_tokens,
         output: told.completion_tokens,
+        cached: told
+            .prompt_tokens_details
+            .and_then(|details| details.cached_tokens)
+            .unwrap_or_default(),
     })
 }
 

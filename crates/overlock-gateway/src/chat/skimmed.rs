@@ -66,16 +66,40 @@ impl<'a> Skim<'a> {
             self.null()?;
             return Some(Usage::default());
         }
-        let (mut input, mut output) = (None, None);
+        let (mut input, mut output, mut cached) = (None, None, None);
         self.object(|skim, name| match name {
             "prompt_tokens" => once(&mut input, skim.count()),
             "completion_tokens" => once(&mut output, skim.count()),
+            "prompt_tokens_details" => once(&mut cached, skim.cached()),
             _ => skim.value(DEEPEST),
         })?;
         Some(Usage {
             input: input?,
             output: output?,
+            cached: cached.unwrap_or_default(),
         })
+    }
+
+    /// What the provider had read before of a prompt.
+    fn cached(&mut self) -> Option<u64> {
+        if self.next() == Some(b'n') {
+            self.null()?;
+            return Some(0);
+        }
+        let mut cached = None;
+        self.object(|skim, name| match name {
+            "cached_tokens" => {
+                let is_null = skim.next() == Some(b'n');
+                let count = if is_null {
+                    skim.null().map(|()| 0)
+                } else {
+                    skim.count()
+                };
+                once(&mut cached, count)
+            }
+            _ => skim.value(DEEPEST),
+        })?;
+        Some(cached.unwrap_or_default())
     }
 
     fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {

@@ -14,15 +14,13 @@ impl Taken {
     /// Another call.
     pub(crate) fn add(&mut self, usage: Usage) {
         self.calls += 1;
-        self.usage.input = self.usage.input.saturating_add(usage.input);
-        self.usage.output = self.usage.output.saturating_add(usage.output);
+        self.usage += usage;
     }
 
     /// The calls of another part of the same answer.
     pub(crate) fn join(&mut self, other: Self) {
         self.calls += other.calls;
-        self.usage.input = self.usage.input.saturating_add(other.usage.input);
-        self.usage.output = self.usage.output.saturating_add(other.usage.output);
+        self.usage += other.usage;
     }
 
     /// What the upstream said of its first call, and these calls added to it. All that it said
@@ -41,6 +39,13 @@ impl Taken {
             "total_tokens".to_owned(),
             json!(input.saturating_add(output)),
         );
+        if self.usage.cached > 0 {
+            let details = usage.entry("prompt_tokens_details").or_insert(json!({}));
+            if let Some(details) = details.as_object_mut() {
+                let cached = cached_in(first).saturating_add(self.usage.cached);
+                details.insert("cached_tokens".to_owned(), json!(cached));
+            }
+        }
         Value::Object(usage)
     }
 }
@@ -59,7 +64,14 @@ pub(crate) fn read(usage: &Value) -> Option<Usage> {
     Some(Usage {
         input: usage.get("prompt_tokens")?.as_u64()?,
         output: usage.get("completion_tokens")?.as_u64()?,
+        cached: cached_in(usage),
     })
+}
+
+/// What of a prompt the provider had read before.
+fn cached_in(usage: &Value) -> u64 {
+    let cached = usage.pointer("/prompt_tokens_details/cached_tokens");
+    cached.and_then(Value::as_u64).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -77,16 +89,18 @@ mod tests {
         taken.add(Usage {
             input: 100,
             output: 5,
+            cached: 0,
         });
         taken.add(Usage {
             input: 100,
             output: 6,
+            cached: 3,
         });
         assert_eq!(
             taken.added_to(&first),
             json!({
                 "prompt_tokens": 210, "completion_tokens": 31, "total_tokens": 241,
-                "prompt_tokens_details": { "cached_tokens": 4 },
+                "prompt_tokens_details": { "cached_tokens": 7 },
             })
         );
     }

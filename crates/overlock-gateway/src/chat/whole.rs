@@ -140,6 +140,7 @@ async fn made_whole(
         let own = told(Usage {
             input: job.budget.input_token_count,
             output: output_tokens,
+            cached: 0,
         });
         let first = value.get("usage").filter(|usage| usage.is_object());
         value["usage"] = taken.added_to(first.unwrap_or(&own));

@@ -1,10 +1,13 @@
 //! `GET /api/runs/events` and `GET /api/runs/{id}/events`: what happens in runs, while it happens.
 //!
 //! All runs: what happens in this process from now on, or from the event on that the reader had
-//! last. One run: what was recorded of it, whoever recorded it, and then what happens to it here.
+//! last. One run: what was recorded of it, whoever recorded it, and then what happens to it. If
+//! that happens here it is heard; while another process works on it, as on every run of a pipeline,
+//! the store is looked into again and again.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +16,14 @@ use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper::{Response, StatusCode};
-use overlock_store::RunId;
+use overlock_pipeline::Happened;
+use overlock_store::{RunId, Since, StoreError};
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::runs::{not_recorded, run_id, unreadable, untold};
-use crate::api::{ListedRun, RecordedRun, RunsError};
+use super::runs::{going_on, not_recorded, run_id, unreadable, untold};
+use crate::api::{ListedRun, RunsError};
 use crate::body::{Body, KEEP_ALIVE, event_stream, whole};
 use crate::error::ApiError;
 use crate::events::{Event, EventKind, Heard, Reader};
@@ -28,6 +33,9 @@ use crate::settings::Record;
 
 /// How long a reader waits before it comes again.
 const COME_AGAIN: Duration = Duration::from_secs(3);
+
+/// How often it is looked what another process has recorded.
+const LOOK_AGAIN: Duration = Duration::from_millis(700);
 
 /// The name of the last event of a run, which has no number.
 const ENDED: &str = "ended";
@@ -63,17 +71,6 @@ pub(crate) async fn one(call: Call) -> Handled {
     // What was done before is on the disk then.
     let written = recorder.write(|_| Ok(())).await;
     written.map_err(|_| unreadable())?;
-    let read = {
-        let (recorder, id) = (Arc::clone(&recorder), id.clone());
-        let read = move || RecordedRun::read(&**recorder.store(), &id);
-        tokio::task::spawn_blocking(read).await
-    };
-    let run = match read.map_err(|_| ApiError::defect())? {
-        Ok(run) => Some(run),
-        // Of some runs nothing is written before they end.
-        Err(RunsError::Missing { .. }) if is_live => None,
-        Err(error) => return Err(untold(&error)),
-    };
     let after = last_event(&call).and_then(|last| last.parse().ok());
     let mut stream = OneRun {
         recorder,
@@ -82,9 +79,14 @@ pub(crate) async fn one(call: Call) -> Handled {
         is_begun: false,
         steps: after.unwrap_or(0),
         stored: VecDeque::new(),
+        looks: Looks::No,
     };
-    if let Some(run) = run {
-        stream.recorded(&run, is_live);
+    let looked = stream.look().await.map_err(|_| ApiError::defect())?;
+    match looked.map_err(|error| untold(&error.into()))? {
+        Some(look) => stream.saw(look).map_err(|error| untold(&error))?,
+        // Of some runs nothing is written before they end.
+        None if is_live => {}
+        None => return Err(untold(&RunsError::Missing { id: stream.id })),
     }
     let keep_alive = call.gateway.settings.limits.keep_alive;
     Ok(event_stream(told(Told::first(), stream, keep_alive)))
@@ -208,33 +210,130 @@ struct OneRun {
     steps: u32,
     /// What was recorded and is not told yet.
     stored: VecDeque<Event>,
+    looks: Looks,
+}
+
+/// Whether the store is looked into for what another process records.
+enum Looks {
+    No,
+    /// At this time.
+    At(Instant),
+    /// Now. Whoever waits for it may be gone before it is there.
+    Now(JoinHandle<Result<Option<Look>, StoreError>>),
+}
+
+/// Where something was heard of a run.
+enum OneHeard {
+    Here(Heard),
+    /// It was found in the store.
+    Looked,
+}
+
+/// What the store has of a run.
+struct Look {
+    /// Whether somebody worked on it before that was read.
+    is_worked_on: bool,
+    since: Since,
 }
 
 impl OneRun {
-    /// Tells what was recorded first.
-    fn recorded(&mut self, run: &RecordedRun, is_live: bool) {
-        let listed = ListedRun::from(&run.summary);
+    /// Looks what is recorded of the run and was not told yet.
+    fn look(&self) -> JoinHandle<Result<Option<Look>, StoreError>> {
+        let (store, id) = (Arc::clone(self.recorder.store()), self.id.clone());
+        let steps = self.steps;
+        spawn_blocking(move || {
+            // In this order: of who has let go, everything is there.
+            let is_worked_on = store.worked_on(slice::from_ref(&id))?.contains(&id);
+            let since = store.since(&id, steps)?;
+            Ok(since.map(|since| Look {
+                is_worked_on,
+                since,
+            }))
+        })
+    }
+
+    /// Tells what was seen in the store.
+    fn saw(&mut self, look: Look) -> Result<(), RunsError> {
+        let Look {
+            is_worked_on,
+            since: Since { mut summary, steps },
+        } = look;
+        if is_worked_on {
+            summary = going_on(summary);
+        }
+        let listed = ListedRun::from(&summary);
         let as_begun = ListedRun {
             ended_at: None,
             outcome: None,
             reason: None,
             cut: None,
+            left: false,
             iterations: 0,
             tally: None,
             ..listed.clone()
         };
-        let began = Event::of_run(EventKind::Began, &as_begun);
+        let goes_on = is_worked_on && self.steps > 0;
+        let began = if goes_on { &listed } else { &as_begun };
+        let began = Event::of_run(EventKind::Began, began);
         self.stored.push_back(began);
-        for (number, step) in (1..).zip(&run.steps) {
-            let step = self.recorder.events.step(&self.id, number, step);
-            self.stored.push_back(step);
+        let events = &self.recorder.events;
+        for (number, step) in (self.steps + 1..).zip(&steps) {
+            let damaged = |source| RunsError::Damaged {
+                id: self.id.clone(),
+                source,
+            };
+            let event = if listed.pipeline.is_some() {
+                let happened = Happened::read(step).map_err(damaged)?;
+                events.in_pipeline(&self.id, number, happened)
+            } else {
+                let step = serde_json::from_str(step).map_err(damaged)?;
+                events.step(&self.id, number, &step)
+            };
+            self.stored.push_back(event);
         }
+        self.looks = Looks::No;
         let last = match listed.ended_at {
             Some(_) => EventKind::Ended,
-            None if is_live => return,
+            None if self.recorder.is_live(&self.id) => return Ok(()),
+            None if is_worked_on => {
+                self.looks = Looks::At(Instant::now() + LOOK_AGAIN);
+                return Ok(());
+            }
             None => EventKind::Left,
         };
+        let listed = ListedRun {
+            left: last == EventKind::Left,
+            ..listed
+        };
+        let listed = listed.priced(&self.recorder.pricing);
         self.stored.push_back(Event::of_run(last, &listed));
+        Ok(())
+    }
+
+    /// Waits for what is heard here, for as long as the store need not be looked into.
+    async fn hear(&mut self) -> Option<OneHeard> {
+        loop {
+            let reader = self.reader.as_mut()?;
+            match &mut self.looks {
+                Looks::No => {
+                    let heard = reader.next(Some(&self.id)).await;
+                    return Some(OneHeard::Here(heard));
+                }
+                Looks::At(time) => {
+                    let time = *time;
+                    if let Ok(heard) = timeout_at(time, reader.next(Some(&self.id))).await {
+                        return Some(OneHeard::Here(heard));
+                    }
+                    self.looks = Looks::Now(self.look());
+                }
+                Looks::Now(looking) => {
+                    let looked = looking.await.ok().and_then(Result::ok).flatten();
+                    // A store that cannot be read now may be there when somebody comes again.
+                    self.saw(looked?).ok()?;
+                    return Some(OneHeard::Looked);
+                }
+            }
+        }
     }
 
     /// An event, unless it was told already.
@@ -242,22 +341,27 @@ impl OneRun {
         let mut told = Told::default();
         let number = event.steps.to_string();
         let id = match event.kind {
-            EventKind::Began if self.is_begun || self.steps > 0 => return None,
-            EventKind::Asking | EventKind::Step if event.steps <= self.steps => return None,
-            EventKind::Began => Some("0"),
-            EventKind::Step => Some(&*number),
+            // Who comes again knows of the beginning, but not that somebody has taken it up.
+            EventKind::Began if self.is_begun || self.steps > 0 && event.steps == 0 => return None,
+            EventKind::Asking | EventKind::Step | EventKind::Answer
+                if event.steps <= self.steps =>
+            {
+                return None;
+            }
+            EventKind::Began if event.steps == 0 => Some("0"),
+            EventKind::Step | EventKind::Answer => Some(&*number),
             EventKind::Ended => Some(ENDED),
-            EventKind::Asking | EventKind::Left => None,
+            EventKind::Began | EventKind::Asking | EventKind::Left => None,
         };
         let before = match event.kind {
-            EventKind::Asking | EventKind::Step => event.steps - 1,
+            EventKind::Asking | EventKind::Step | EventKind::Answer => event.steps - 1,
             EventKind::Began | EventKind::Ended | EventKind::Left => event.steps,
         };
         if before > self.steps && event.kind != EventKind::Began {
             told.lagged();
         }
         self.is_begun = true;
-        if event.kind == EventKind::Step {
+        if matches!(event.kind, EventKind::Step | EventKind::Answer) {
             self.steps = event.steps;
         }
         if event.kind.is_last() {
@@ -271,32 +375,33 @@ impl OneRun {
 
 impl Tell for OneRun {
     async fn next(&mut self) -> Option<Told> {
-        while let Some(event) = self.stored.pop_front() {
-            if let Some(told) = self.told(&event) {
-                return Some(told);
-            }
-        }
         loop {
-            match self.reader.as_mut()?.next(Some(&self.id)).await {
-                Heard::Event(_, event) => {
+            while let Some(event) = self.stored.pop_front() {
+                if let Some(told) = self.told(&event) {
+                    return Some(told);
+                }
+            }
+            match self.hear().await? {
+                OneHeard::Looked => {}
+                OneHeard::Here(Heard::Event(_, event)) => {
                     if let Some(told) = self.told(&event) {
                         return Some(told);
                     }
                 }
-                Heard::Lagged => {
+                OneHeard::Here(Heard::Lagged) => {
                     // Whoever comes again goes on after the last step.
                     self.reader = None;
                     let mut told = Told::default();
                     told.lagged();
                     return Some(told);
                 }
-                Heard::Closed => return None,
+                OneHeard::Here(Heard::Closed) => return None,
             }
         }
     }
 
     /// A run may have ended just before anybody listened.
     fn is_alive(&self) -> bool {
-        self.recorder.is_live(&self.id)
+        !matches!(self.looks, Looks::No) || self.recorder.is_live(&self.id)
     }
 }

@@ -20,7 +20,8 @@ pub(crate) async fn answer(call: Call) -> Handled {
         return Ok(json_reply(StatusCode::OK, &list));
     };
     if !answer.status.is_success() {
-        return chat::refusal(&gateway.client, answer).await;
+        let refusal = chat::Refusal::read(&gateway.client, answer).await?;
+        return Ok(refusal.into_reply());
     }
     let bytes = answer
         .read_whole(gateway.settings.limits.answer_bytes)

@@ -1,16 +1,19 @@
 //! `GET /api/runs` and `GET /api/runs/{id}`: what was recorded.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use hyper::StatusCode;
+use overlock_pipeline::Taken;
 use overlock_store::{RunId, RunSummary, Store};
 use tokio::task::spawn_blocking;
 
 use super::api::told;
-use crate::api::{ListedRun, RecordedRun, RunsError, ShownPipelineRun, Text};
+use crate::api::{ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun, Text};
 use crate::body::Reply;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
+use crate::record::now;
 use crate::routes::{Call, Handled};
 use crate::settings::Record;
 
@@ -22,9 +25,11 @@ const MOST: u32 = 1000;
 
 pub(crate) async fn list(call: Call) -> Handled {
     let limit = limit(call.request.uri().query())?;
-    from_store(call.gateway, move |store| {
-        let runs: Vec<RunSummary> = store.latest(limit).map_err(RunsError::from)?;
-        let listed: Vec<ListedRun> = runs.iter().map(ListedRun::from).collect();
+    let here = Here::of(&call.gateway);
+    from_store(call.gateway, move |store, pricing| {
+        let runs = store.latest(limit).map_err(RunsError::from)?;
+        let seen = here.seen(store, runs)?;
+        let listed: Vec<ListedRun> = seen.iter().map(|run| run.listed(pricing)).collect();
         Ok(told(StatusCode::OK, &listed))
     })
     .await
@@ -33,15 +38,96 @@ pub(crate) async fn list(call: Call) -> Handled {
 pub(crate) async fn show(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
-    from_store(call.gateway, move |store| {
-        let run = store.run(&id).map_err(RunsError::from)?;
-        if let Some(shown) = run.as_ref().and_then(|run| ShownPipelineRun::of(run, text)) {
-            return Ok(told(StatusCode::OK, &shown?));
+    let here = Here::of(&call.gateway);
+    from_store(call.gateway, move |store, pricing| {
+        let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
+            return Err(RunsError::Missing { id });
+        };
+        let seen = here.seen(store, vec![run.summary])?;
+        let Some(Seen { summary, is_left }) = seen.into_iter().next() else {
+            return Err(RunsError::Missing { id });
+        };
+        run.summary = summary;
+        if let Some(shown) = ShownPipelineRun::of(&run, text) {
+            let mut shown = shown?;
+            shown.listed.left = is_left;
+            shown.listed = shown.listed.priced(pricing);
+            return Ok(told(StatusCode::OK, &shown));
         }
-        let run = RecordedRun::read(store, &id)?;
-        Ok(told(StatusCode::OK, &run.shown(text)?))
+        let run = RecordedRun::of(run)?;
+        let mut shown = run.shown(text)?;
+        shown.listed.left = is_left;
+        shown.listed = shown.listed.priced(pricing);
+        Ok(told(StatusCode::OK, &shown))
     })
     .await
+}
+
+/// What this process knows of who works on a run.
+struct Here {
+    running: HashSet<RunId>,
+    /// Whatever began before this time has been given up by whoever keeps to the limits.
+    oldest: u64,
+}
+
+/// A run, and whether anybody works on it.
+struct Seen {
+    summary: RunSummary,
+    is_left: bool,
+}
+
+impl Here {
+    fn of(gateway: &Gateway) -> Self {
+        let running = gateway.recorder.iter().flat_map(|it| it.running());
+        let longest = gateway.settings.limits.run_time.as_millis();
+        Self {
+            running: running.collect(),
+            oldest: now().saturating_sub(u64::try_from(longest).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// Runs as they are now: one that ended and is worked on again has not ended. Of a pipeline it
+    /// is always known whether somebody works on it, and of a request with a key; of any other
+    /// request, which may be at another gateway, when it has been too long.
+    fn seen(&self, store: &dyn Store, runs: Vec<RunSummary>) -> Result<Vec<Seen>, RunsError> {
+        let ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
+        let worked_on = store.worked_on(&ids)?;
+        let seen = runs.into_iter().map(|summary| {
+            if worked_on.contains(&summary.id) {
+                return Seen {
+                    summary: going_on(summary),
+                    is_left: false,
+                };
+            }
+            let is_old = summary.began_at < self.oldest;
+            let may_be_left = is_old || Taken::pipeline_name(&summary.options).is_some();
+            let has_end = summary.ended_at.is_some() || self.running.contains(&summary.id);
+            Seen {
+                is_left: may_be_left && !has_end,
+                summary,
+            }
+        });
+        Ok(seen.collect())
+    }
+}
+
+impl Seen {
+    fn listed(&self, pricing: &Pricing) -> ListedRun<'_> {
+        let listed = ListedRun {
+            left: self.is_left,
+            ..ListedRun::from(&self.summary)
+        };
+        listed.priced(pricing)
+    }
+}
+
+/// A run that somebody works on, whatever end it had before.
+pub(super) fn going_on(summary: RunSummary) -> RunSummary {
+    RunSummary {
+        ended_at: None,
+        outcome: None,
+        ..summary
+    }
 }
 
 /// The run that a path names before its end.
@@ -93,14 +179,15 @@ fn wrong(parameter: &str, message: String) -> ApiError {
 /// Reads the store, with all that was answered before, where nobody else has to wait for it.
 async fn from_store(
     gateway: Arc<Gateway>,
-    read: impl FnOnce(&dyn Store) -> Result<Reply, RunsError> + Send + 'static,
+    read: impl FnOnce(&dyn Store, &Pricing) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
     let Some(recorder) = &gateway.recorder else {
         return Err(not_recorded());
     };
     recorder.settle().await;
     let store = Arc::clone(recorder.store());
-    let read = spawn_blocking(move || read(&*store).map_err(|error| untold(&error)));
+    let pricing = Arc::clone(&recorder.pricing);
+    let read = spawn_blocking(move || read(&*store, &pricing).map_err(|error| untold(&error)));
     read.await.map_err(|_| ApiError::defect())?
 }
 
@@ -126,15 +213,10 @@ pub(super) fn unreadable() -> ApiError {
 pub(super) fn untold(error: &RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
-        RunsError::OfPipeline { .. } => ApiError::new(
-            StatusCode::CONFLICT,
-            "invalid_request_error",
-            "this is a run of a pipeline: its trace is with the run",
-        )
-        .with_code("pipeline-run"),
-        RunsError::Store(_) | RunsError::Damaged { .. } | RunsError::Inconsistent { .. } => {
-            unreadable()
-        }
+        RunsError::Store(_)
+        | RunsError::OfPipeline { .. }
+        | RunsError::Damaged { .. }
+        | RunsError::Inconsistent { .. } => unreadable(),
     }
 }
 

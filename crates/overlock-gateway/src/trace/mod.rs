@@ -223,6 +223,7 @@ impl RequestTrace {
             let usage = Usage {
                 input: noted.input_tokens,
                 output: noted.output_tokens,
+                cached: 0,
             };
             usage_attributes(&mut attributes, usage);
             attributes.text("overlock.outcome", outcome);

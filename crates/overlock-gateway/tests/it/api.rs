@@ -1,10 +1,12 @@
 use hyper::{Method, StatusCode};
+use overlock_budget::{Model, Models, Prices};
 use overlock_gateway::{Gateway, Settings, Upstream};
 use overlock_model::ContinuationOptions;
 use overlock_store::{NewRun, RunId};
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, serve, serve_gateway};
+use crate::door::{Door, Got, serve, serve_gateway, serve_with};
+use crate::fake::{Fake, Said};
 
 async fn door() -> Door<()> {
     Door {
@@ -211,4 +213,57 @@ async fn without_a_store_there_are_no_runs() {
 async fn the_description_is_served() {
     let got = door().await.get("/openapi.json").await;
     assert_eq!(got.json()["openapi"], "3.1.0");
+}
+
+#[tokio::test]
+async fn a_run_costs_what_its_tokens_cost_and_one_without_a_price_nothing() {
+    let price = |text: &str| text.parse().expect("a price");
+    let prices = Prices {
+        input: price("0.1"),
+        output: price("0.7"),
+        cached_input: Some(price("0.03")),
+    };
+    let model = Model {
+        prices: Some(prices),
+        ..Model::default()
+    };
+    let mut said = Said::content("All is well.", "stop");
+    let mut told: Value = serde_json::from_str(&said.body).expect("JSON");
+    told["usage"] = json!({
+        "prompt_tokens": 1003, "completion_tokens": 7, "total_tokens": 1010,
+        "prompt_tokens_details": { "cached_tokens": 3 },
+    });
+    said.body = told.to_string();
+    let upstream = Fake::start(vec![said]).await;
+    let store = overlock_store::in_memory().expect("a store");
+    let set = |settings: &mut Settings| {
+        settings.models = Models::with_own([("mine".to_owned(), model)]);
+        settings.currency = "EUR".to_owned();
+    };
+    let address = serve_with(&upstream.base, Some(store), set).await;
+    let door = Door { address, upstream };
+    let ask = async |model: &str, stream: bool| {
+        let message = json!({ "role": "user", "content": "How is it?" });
+        let request = json!({ "model": model, "messages": [message], "stream": stream });
+        let got = door.chat(&request, &[]).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+        let runs = door.get("/api/runs").await.json();
+        let id = got.header("x-overlock-run");
+        let shown = door.get(&format!("/api/runs/{id}")).await.json();
+        let mut listed = runs.as_array().expect("a list").iter();
+        let listed = listed.find(|run| run["id"] == id).expect("it is listed");
+        assert_eq!(listed["cost"], shown["cost"]);
+        shown
+    };
+    // 1000 × 0.1 + 3 × 0.03 + 7 × 0.7, for a million.
+    let cost = json!({ "amount": "0.00010499", "currency": "EUR" });
+    for (model, stream) in [("mine", false), ("mine", true), ("host/mine:latest", false)] {
+        let run = ask(model, stream).await;
+        assert_eq!(run["cost"], cost, "{model} {run}");
+        assert_eq!(run["cached_tokens"], 3, "{run}");
+    }
+    for other in ["mine-too", "gpt-4o"] {
+        let run = ask(other, false).await;
+        assert_eq!(run.get("cost"), None, "{run}");
+    }
 }

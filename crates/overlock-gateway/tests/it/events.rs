@@ -20,14 +20,14 @@ const ALL: &str = "/api/runs/events";
 
 /// An event as it was told.
 #[derive(Clone, Debug)]
-struct Told {
-    name: String,
-    id: Option<String>,
-    data: Value,
+pub(crate) struct Told {
+    pub(crate) name: String,
+    pub(crate) id: Option<String>,
+    pub(crate) data: Value,
 }
 
 /// A stream of events that is read event by event.
-struct Listening {
+pub(crate) struct Listening {
     response: Response<Incoming>,
     read: Vec<u8>,
 }
@@ -37,7 +37,7 @@ impl Listening {
         Self::after(address, path, None).await
     }
 
-    async fn after(address: &str, path: &str, last: Option<&str>) -> Self {
+    pub(crate) async fn after(address: &str, path: &str, last: Option<&str>) -> Self {
         let headers: Vec<_> = last
             .map(|last| ("last-event-id", last))
             .into_iter()
@@ -53,7 +53,7 @@ impl Listening {
     }
 
     /// The next event, which must not be waited for in vain; nothing at the end.
-    async fn next(&mut self) -> Option<Told> {
+    pub(crate) async fn next(&mut self) -> Option<Told> {
         loop {
             let mut pairs = self.read.windows(2);
             if let Some(end) = pairs.position(|pair| pair == b"\n\n") {
@@ -71,7 +71,7 @@ impl Listening {
     }
 
     /// All events up to the first of this name.
-    async fn until(&mut self, name: &str) -> Vec<Told> {
+    pub(crate) async fn until(&mut self, name: &str) -> Vec<Told> {
         let mut told = Vec::new();
         loop {
             let next = self.next().await;
@@ -98,7 +98,7 @@ fn parsed(event: &str) -> Option<Told> {
     })
 }
 
-fn names(told: &[Told]) -> Vec<&str> {
+pub(crate) fn names(told: &[Told]) -> Vec<&str> {
     told.iter().map(|told| &*told.name).collect()
 }
 

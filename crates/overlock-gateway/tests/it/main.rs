@@ -6,6 +6,8 @@ mod door;
 mod fake;
 // An upstream that tells what it heard, and waits where it is told to.
 mod echo;
+// Pipelines as other processes run them.
+mod stage;
 // Answers that come at once.
 mod whole;
 // Answers that come as they are written.
@@ -26,6 +28,8 @@ mod shell;
 mod traces;
 // One object in, one object out, and recorded runs.
 mod api;
+// What is told of runs of pipelines, which other processes make.
+mod pipelines;
 // What is told of runs while they happen.
 mod events;
 // Clients that mean harm, or cannot do better.

@@ -3,17 +3,30 @@
 //! The browser is not part of the repository. `cargo xtask test` installs it, names its folder in
 //! an environment variable, and runs the test here that a plain `cargo test` leaves out.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
-use hyper::{Method, StatusCode};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use overlock_budget::{Model, Models, Prices};
 use overlock_gateway::{Keys, Record, Settings};
 use overlock_model::testing::{Behaviour, ScriptedServer};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
 
 use crate::door::{Door, report, script, serve, serve_with};
 use crate::fake::{Fake, Said};
+use crate::pipelines::{ANSWER, LOOP};
+use crate::stage::{Play, Playing, Reply, Stage};
 
 /// All files that the page is made of, as it names them.
 const FILES: &[(&str, &str)] = &[
@@ -89,6 +102,8 @@ async fn the_page_names_only_files_that_are_there() {
 struct Gateways {
     addresses: Value,
     documents: Value,
+    /// The names of runs of pipelines.
+    pipelines: Value,
     _upstreams: (Vec<ScriptedServer>, Vec<Fake>),
 }
 
@@ -107,6 +122,7 @@ impl Gateways {
         let store = overlock_store::in_memory().expect("a store");
         let full = |settings: &mut Settings| {
             settings.record = Record::Full;
+            settings.models = Models::with_own(["gpt-4", "gpt-4o-mini"].map(priced));
             settings.max_total_tokens = 10_000_000;
             settings.continuation.max_iterations = 1000;
         };
@@ -137,7 +153,10 @@ impl Gateways {
             ),
             (
                 "failed",
-                vec![Said::json(500, &json!({ "error": { "message": "no" } }))],
+                vec![Said::json(
+                    429,
+                    &json!({ "error": { "message": "You exceeded your current quota." } }),
+                )],
             ),
         ];
         for (name, answers) in answers {
@@ -148,9 +167,15 @@ impl Gateways {
         }
         // What is recorded elsewhere is in no other list.
         let own = || Some(overlock_store::in_memory().expect("a store"));
+        let first = cut.clone();
         let held = Fake::start(vec![cut, Said::never()]).await;
         addresses["held"] = json!(serve_with(&held.base, own(), full).await);
         fakes.push(held);
+        // Its second call is never answered, and whoever asks again gets the rest.
+        let rest = Said::content(&whole, "stop");
+        let left = Fake::start(vec![first, Said::never(), rest]).await;
+        addresses["left"] = json!(serve_with(&left.base, own(), full).await);
+        fakes.push(left);
         let base = scripted[0].base();
         addresses["empty"] = json!(serve_with(&base, own(), full).await);
         addresses["storeless"] = json!(serve(&base, |_| {}).await);
@@ -162,8 +187,12 @@ impl Gateways {
             settings.keys = Keys::new([KEY.to_owned()]);
         };
         addresses["keyed"] = json!(serve_with(&base, own(), keyed).await);
+        let (stage, pipelines) = played();
+        addresses["pipelines"] = json!(serve_with(&base, Some(stage.store()), full).await);
+        addresses["prompter"] = json!(Prompter::start(stage).await);
         Self {
             addresses,
+            pipelines,
             documents: json!({
                 "whole": whole,
                 "hostile_end": &hostile[hostile.len() - 20..],
@@ -171,6 +200,106 @@ impl Gateways {
             _upstreams: (scripted, fakes),
         }
     }
+}
+
+/// Runs of pipelines that are over: one that found its answer, one that had to make room for more,
+/// and one that the model refused.
+fn played() -> (Stage, Value) {
+    let stage = Stage::new();
+    let refused = Play {
+        replies: &[Reply::Refuses("the key `sk-…7Q` was revoked")],
+        ..ANSWER
+    };
+    let plays = [("finished", ANSWER), ("over", LOOP), ("failed", refused)];
+    let mut names = json!({});
+    for (name, play) in plays {
+        let playing = stage.play(&play);
+        names[name] = json!(playing.id);
+        playing.end();
+    }
+    (stage, names)
+}
+
+/// Has a pipeline go on while the browser looks: each path below its address is something to be
+/// done to the run, which is told with the answer.
+struct Prompter {
+    stage: Stage,
+    playing: Mutex<Option<Playing>>,
+}
+
+impl Prompter {
+    async fn start(stage: Stage) -> String {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let prompter = Arc::new(Self {
+            stage,
+            playing: Mutex::default(),
+        });
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let prompter = Arc::clone(&prompter);
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (prompter, path) = (Arc::clone(&prompter), request.uri().path().to_owned());
+                    async move {
+                        let done = spawn_blocking(move || prompter.act(&path));
+                        let id = done.await.expect("no panic");
+                        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(id))))
+                    }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        address
+    }
+
+    /// Does what a path says; the name of the run that it is about.
+    fn act(&self, path: &str) -> String {
+        let mut held = self.playing.lock().expect("no panic");
+        let mut words = path.trim_start_matches('/').split('/');
+        let (word, rest) = (words.next().unwrap_or_default(), words.next());
+        let playing = match (word, held.take()) {
+            ("play", None) => self.stage.play(&LOOP),
+            ("resume", None) => {
+                let (id, answered) = rest.and_then(|it| it.split_once('-')).expect("a run");
+                let answered: usize = answered.parse().expect("how many answers it had");
+                let id = id.parse().expect("the name of a run");
+                self.stage.resume(&id, &LOOP.replies[answered..])
+            }
+            ("cue", Some(playing)) => {
+                playing.cue(1);
+                playing
+            }
+            (word, Some(playing)) => {
+                let id = playing.id.to_string();
+                match word {
+                    "end" => drop(playing.end()),
+                    "kill" => playing.kill(),
+                    "call-off" => playing.call_off(),
+                    word => panic!("nobody knows how to {word}"),
+                }
+                return id;
+            }
+            (word, None) => panic!("there is nothing to {word}"),
+        };
+        let id = playing.id.to_string();
+        *held = Some(playing);
+        id
+    }
+}
+
+/// A model of the table that has prices.
+fn priced(name: &str) -> (String, Model) {
+    let price = |text: &str| text.parse().expect("a price");
+    let prices = Prices {
+        input: price("0.15"),
+        output: price("0.6"),
+        cached_input: None,
+    };
+    let model = Model {
+        prices: Some(prices),
+        ..Models::default().find(name).model
+    };
+    (name.to_owned(), model)
 }
 
 /// A document that is good to look at.
@@ -219,11 +348,11 @@ async fn every_view_works_in_a_browser() {
         "gateways": gateways.addresses,
         "documents": gateways.documents,
         "key": KEY,
-        "pipeline": serde_json::from_str::<Value>(include_str!("page/pipeline.json")).expect("JSON"),
+        "pipelines": gateways.pipelines,
         "chromium": std::env::var("OVERLOCK_CHROMIUM").ok(),
         "screenshots": std::env::var_os("OVERLOCK_SCREENSHOTS").map(|folder| root().join(folder)),
     });
-    let told = tokio::task::spawn_blocking(move || browse(&asked)).await;
+    let told = spawn_blocking(move || browse(&asked)).await;
     let looked = told.expect("no panic")["looked"].clone();
     let looked = looked.as_array().expect("a list");
     println!("\nlooked at {} views\n", looked.len());

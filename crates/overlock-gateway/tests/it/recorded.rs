@@ -329,3 +329,99 @@ async fn a_retry_goes_on_where_the_first_attempt_was_cut_off() {
         }
     }
 }
+
+/// A gateway with a key of its own, before an upstream that says these things.
+async fn keyed_door(replies: Vec<Said>, record: Record) -> Door<Fake> {
+    let upstream = Fake::start(replies).await;
+    let store = overlock_store::in_memory().expect("a store");
+    let set = |settings: &mut Settings| {
+        settings.record = record;
+        settings.upstream.key = Some("the-upstreams-key".to_owned());
+        settings.upstream.retries.retries = 0;
+    };
+    let address = serve_with(&upstream.base, Some(store), set).await;
+    Door { address, upstream }
+}
+
+const SAID_BACK: &str = "the-upstreams-key and clients-own-key and sk-live-0123456789abcdef";
+
+#[tokio::test]
+async fn why_an_upstream_did_not_answer_is_kept_without_any_key() {
+    let refused = Said::json(401, &json!({ "error": { "message": SAID_BACK } }));
+    let text = Said {
+        status: 503,
+        headers: Vec::new(),
+        body: format!("<h1>{SAID_BACK}</h1>\n{}", "x".repeat(9000)),
+    };
+    let cut = Said::content("{\"rows\": [1, 2, ", "length");
+    let cases = [
+        (vec![refused.clone()], 401, "failed"),
+        (vec![text], 503, "failed"),
+        (vec![cut, refused], 401, "partial"),
+    ];
+    for (replies, status, outcome) in cases {
+        for record in [Record::Full, Record::Metadata] {
+            for stream in [false, true] {
+                let door = keyed_door(replies.clone(), record).await;
+                let key = [("authorization", "Bearer clients-own-key")];
+                let got = door.chat(&ask(stream), &key).await;
+                let id = got.header("x-overlock-run");
+                let listed = door.get("/api/runs").await.json()[0].clone();
+                let shown = door.get(&format!("/api/runs/{id}?text=true")).await;
+                assert_eq!(listed["outcome"], outcome, "{listed}");
+                assert_eq!(listed["reason"], "model-error", "{listed}");
+                let fault = &listed["upstream_fault"];
+                assert_eq!(fault["status"], status, "{listed}");
+                let message = fault["message"].as_str().expect("a message");
+                let hidden = "[redacted] and [redacted] and [redacted]";
+                assert!(message.contains(hidden), "{message}");
+                assert!(message.chars().count() <= 501, "{message}");
+                assert_eq!(shown.json()["upstream_fault"], *fault);
+                for secret in ["upstreams-key", "own-key", "sk-live"] {
+                    assert!(!shown.body.contains(secret), "{}", shown.body);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_there_is_told_as_that() {
+    let store = overlock_store::in_memory().expect("a store");
+    let address = serve_with("http://127.0.0.1:1/v1", Some(store), |_| {}).await;
+    let door = Door {
+        address,
+        upstream: (),
+    };
+    door.chat(&ask(false), &[]).await;
+    let fault = door.get("/api/runs").await.json()[0]["upstream_fault"].clone();
+    assert_eq!(
+        fault,
+        json!({ "message": "the upstream could not be reached" })
+    );
+}
+
+#[tokio::test]
+async fn the_text_of_a_refused_answer_is_kept_where_all_text_is() {
+    for (record, is_kept) in [(Record::Full, true), (Record::Metadata, false)] {
+        let cut = Said::content("{\"rows\": [1, 2, ", "length");
+        let aside = Said::content("Shall I go on?", "stop");
+        let upstream = Fake::start(vec![cut, aside]).await;
+        let store = overlock_store::in_memory().expect("a store");
+        let set = |settings: &mut Settings| settings.record = record;
+        let address = serve_with(&upstream.base, Some(store), set).await;
+        let door = Door { address, upstream };
+        let got = door.chat(&ask(false), &[]).await;
+        let id = got.header("x-overlock-run");
+        let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
+        let steps = shown["steps"].as_array().expect("steps");
+        assert!(steps.len() > 1, "{shown}");
+        for step in &steps[1..] {
+            assert_eq!(step["result"]["result"], "failed", "{step}");
+            let kept = is_kept.then_some("Shall I go on?");
+            assert_eq!(step["result"]["raw"].as_str(), kept, "{step}");
+        }
+        let plain = door.get(&format!("/api/runs/{id}")).await;
+        assert!(!plain.body.contains("Shall I"), "{}", plain.body);
+    }
+}

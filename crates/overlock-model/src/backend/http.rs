@@ -54,7 +54,7 @@ pub(crate) struct Endpoint {
     host: String,
     headers: HeaderMap,
     /// What no message may tell, even if the server does.
-    key: Option<String>,
+    keys: Vec<String>,
 }
 
 /// The body of an answer as it arrives.
@@ -233,10 +233,12 @@ impl Endpoint {
             host: authority.to_string(),
             uri,
             headers: all,
-            key: key
+            keys: key
                 .map(str::trim)
                 .filter(|key| !key.is_empty())
-                .map(str::to_owned),
+                .map(str::to_owned)
+                .into_iter()
+                .collect(),
         })
     }
 
@@ -249,9 +251,10 @@ impl Endpoint {
         }
     }
 
-    /// Does not tell this key in errors, which goes with the headers.
+    /// Does not tell this key in errors either, which goes with the headers.
     pub(crate) fn hide(&mut self, key: &str) {
-        self.key = Some(key.trim().to_owned()).filter(|key| !key.is_empty());
+        let key = Some(key.trim()).filter(|key| !key.is_empty());
+        self.keys.extend(key.map(str::to_owned));
     }
 
     /// The same answer, in the errors of which the key is not told: a server may say it back.
@@ -259,17 +262,18 @@ impl Endpoint {
         &self,
         answer: Result<Events, BackendError>,
     ) -> Result<Events, BackendError> {
-        let Some(key) = self.key.clone() else {
+        if self.keys.is_empty() {
             return answer;
-        };
+        }
+        let keys = self.keys.clone();
+        let guard =
+            move |error: BackendError| keys.iter().fold(error, |error, key| error.without(key));
         match answer {
             Ok(events) => {
-                let guard = move |event: Result<_, BackendError>| {
-                    event.map_err(|error| error.without(&key))
-                };
-                Ok(events.map(guard).boxed())
+                let guarded = move |event: Result<_, BackendError>| event.map_err(&guard);
+                Ok(events.map(guarded).boxed())
             }
-            Err(error) => Err(error.without(&key)),
+            Err(error) => Err(guard(error)),
         }
     }
 

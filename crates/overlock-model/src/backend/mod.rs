@@ -23,6 +23,7 @@ pub use openai::{OpenAi, PrefillStyle};
 pub use retry::{RetryPolicy, Retrying};
 pub use sse::{SseEvent, SseReader, TooLongEvent};
 
+use std::ops::AddAssign;
 use std::pin::Pin;
 
 use futures_util::Stream;
@@ -61,6 +62,17 @@ pub struct Usage {
     pub input: u64,
     /// What it wrote.
     pub output: u64,
+    /// What it had read before of what it read, as far as the provider says.
+    #[serde(default)]
+    pub cached: u64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+    }
 }
 
 /// An answer as it comes. Dropping it ends the call.

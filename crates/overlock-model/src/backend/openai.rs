@@ -263,6 +263,10 @@ fn usage(usage: &Value) -> Option<Usage> {
     Some(Usage {
         input: usage.get("prompt_tokens")?.as_u64()?,
         output: usage.get("completion_tokens")?.as_u64()?,
+        cached: usage
+            .pointer("/prompt_tokens_details/cached_tokens")
+            .and_then(Value::as_u64)
+            .unwrap_or_default(),
     })
 }
 

@@ -246,7 +246,8 @@ pub enum StepResult {
     Failed {
         /// Why not.
         failure: Failure,
-        /// What the model wrote, if there is no document to fall back on.
+        /// What the model wrote: all of it while there is no document to fall back on, and then as
+        /// much as somebody who asks why wants to read. Nothing if it wrote nothing.
         raw: Option<String>,
     },
 }
@@ -414,7 +415,8 @@ impl Continuation {
         };
         let (result, kpis) = counted.unwrap_or_else(|message| {
             let failure = Failure::NoKpis { message };
-            (StepResult::Failed { failure, raw: None }, Vec::new())
+            let raw = readable(answer.text);
+            (StepResult::Failed { failure, raw }, Vec::new())
         });
         self.take(Step {
             iteration: self.tally.iterations + 1,
@@ -677,7 +679,11 @@ fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [Meas
 
 /// Joins a later answer.
 fn join(document: &mut Document, ask: &Ask, text: &[u8]) -> StepResult {
-    let fail = |failure| StepResult::Failed { failure, raw: None };
+    let written = text;
+    let fail = |failure| StepResult::Failed {
+        failure,
+        raw: readable(written),
+    };
     if text.trim_ascii().is_empty() {
         return fail(Failure::Empty);
     }
@@ -696,6 +702,22 @@ fn join(document: &mut Document, ask: &Ask, text: &[u8]) -> StepResult {
         Some(failure) => fail(failure),
         None => grown(seam.outcome.name(), &seam, document),
     }
+}
+
+/// So many bytes are kept of an answer that could not be joined.
+const READABLE: usize = 64 << 10;
+
+/// The beginning of an answer that changed nothing; nothing if it is blank.
+fn readable(text: &[u8]) -> Option<String> {
+    if text.trim_ascii().is_empty() {
+        return None;
+    }
+    let most = text.len().min(READABLE);
+    // A character that would be cut is left out.
+    let end = (most.saturating_sub(3)..=most)
+        .rev()
+        .find(|end| text.get(*end).is_none_or(|byte| byte & 0xC0 != 0x80));
+    Some(String::from_utf8_lossy(&text[..end.unwrap_or(most)]).into_owned())
 }
 
 /// A seam at the end of a document that stays as it is.

@@ -61,7 +61,8 @@ impl Continuation {
                     run.raw.clear();
                 }
                 StepResult::Failed { raw, .. } => {
-                    if let Some(raw) = raw {
+                    // What there was to fall back on then is what there is now.
+                    if let Some(raw) = raw.as_ref().filter(|_| !has_document) {
                         run.raw.clone_from(raw);
                     }
                 }

@@ -155,6 +155,33 @@ fn three_answers_without_json_fail_with_what_was_said() {
 }
 
 #[test]
+fn what_could_not_be_joined_can_be_read_and_changes_nothing() {
+    let long = "é".repeat(READABLE);
+    let odd = format!("x{long}");
+    for (text, kept) in [
+        ("Shall I go on?", "Shall I go on?"),
+        (long.as_str(), &long[..READABLE]),
+        // Half a character is none.
+        (odd.as_str(), &odd[..READABLE - 1]),
+    ] {
+        let mut run = cut_at(120);
+        let (_, step) = answer(&mut run, text);
+        let StepResult::Failed { raw, .. } = &step.result else {
+            panic!("{step:?}");
+        };
+        assert_eq!(raw.as_deref(), Some(kept));
+        assert_eq!((run.text(), run.raw()), (&DOCUMENT[..120], ""));
+    }
+    let mut run = cut_at(120);
+    let steps = ["Shall I go on?", " \n"].map(|text| answer(&mut run, text).1);
+    let nothing = StepResult::Failed {
+        failure: Failure::Empty,
+        raw: None,
+    };
+    assert_eq!(steps[1].result, nothing);
+}
+
+#[test]
 fn an_answer_that_only_repeats_is_no_progress() {
     let mut run = cut_at(120);
     for _ in 0..3 {

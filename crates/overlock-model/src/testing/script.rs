@@ -184,7 +184,11 @@ impl Backend for ScriptedModel {
             .to_string()
             .len()
             .div_ceil(TOKEN) as u64;
-        events.push(Ok(Event::Usage(Usage { input, output })));
+        events.push(Ok(Event::Usage(Usage {
+            input,
+            output,
+            cached: 0,
+        })));
         future::ready(Ok(stream::iter(events).boxed())).boxed()
     }
 }

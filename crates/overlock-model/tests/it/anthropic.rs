@@ -92,7 +92,7 @@ fn an_answer_is_its_text_its_end_and_what_it_took() {
             (text.as_str(), finish.as_str()),
             (r#"{"rows": [1, 2, 3]}"#, "stop")
         );
-        let Usage { input, output } = *usage;
+        let Usage { input, output, .. } = *usage;
         assert!(input > 10 && output > 1, "{usage:?} with {fault:?}");
     }
 }

@@ -3,9 +3,8 @@
 use indexmap::IndexMap;
 use overlock_budget::{ChatRequest, Extras, Memory, Plan, PlanError, plan};
 use overlock_model::{
-    CallEnd, Continuation, ContinuationOptions, Drive, DriveError, Obstacle, Outcome,
-    TextContinuation, TextOptions, age_in_days, complete, complete_text, first_text,
-    persona_options,
+    Continuation, ContinuationOptions, Drive, DriveError, Obstacle, Outcome, TextContinuation,
+    TextOptions, Usage, age_in_days, complete, complete_text, first_text, persona_options,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -142,6 +141,7 @@ impl Perform for CallModel {
         let planned = self.plan(&request, &speaker, work)?;
         work.note("model", model);
         note_plan(&planned, work);
+        work.answers.asking = planned.input_token_count;
         let request = planned.rewrite(request);
         let request = ChatRequest::from_value(request);
         let request = request.map_err(|error| ActionError::Request(error.to_string()))?;
@@ -268,10 +268,15 @@ impl CallModel {
                 let (run, end) = first_text(drive, options, &mut work.answers)
                     .await
                     .map_err(|obstacle| stopped(obstacle, drive))?;
+                let counted = Usage {
+                    input: work.answers.asking,
+                    output: run.output_tokens(),
+                    cached: 0,
+                };
                 work.answers
-                    .keep(&StoredAnswer::of_text(&run))
+                    .keep(&StoredAnswer::of_text(&run), end.usage.unwrap_or(counted))
                     .map_err(ActionError::Store)?;
-                note_end(&end, work);
+                work.note("finish", &end.finish);
                 run
             }
         };
@@ -287,8 +292,9 @@ impl CallModel {
                 return Err(stopped(obstacle, drive));
             }
             calls += 1;
+            let used = work.answers.last;
             work.answers
-                .keep(&StoredAnswer::of_text(&run))
+                .keep(&StoredAnswer::of_text(&run), used)
                 .map_err(ActionError::Store)?;
             if run.text().len() == length {
                 break;
@@ -357,16 +363,6 @@ fn note_plan(plan: &Plan, work: &mut Work<'_>) {
             "parts": parts,
         }),
     );
-}
-
-fn note_end(end: &CallEnd, work: &mut Work<'_>) {
-    work.note("finish", &end.finish);
-    if let Some(usage) = end.usage {
-        work.note(
-            "usage",
-            json!({ "input": usage.input, "output": usage.output }),
-        );
-    }
 }
 
 fn window(source: PlanError, request: &ChatRequest) -> ActionError {

@@ -18,7 +18,7 @@ mod set_variables;
 mod tests;
 
 use overlock_budget::{CountTokens, PlanError, Provenance};
-use overlock_model::BackendError;
+use overlock_model::{BackendError, Usage};
 use overlock_store::StoreError;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -157,6 +157,15 @@ impl Work<'_> {
     pub(crate) fn note(&mut self, key: &str, value: impl Serialize) {
         let value = serde_json::to_value(value).unwrap_or_default();
         self.told.insert(key.to_owned(), value);
+    }
+
+    /// All that was told, with what the answers of models took.
+    pub(crate) fn into_told(self) -> Map<String, Value> {
+        let (mut told, usage) = (self.told, self.answers.usage());
+        if usage != Usage::default() {
+            told.insert("usage".to_owned(), json!(usage));
+        }
+        told
     }
 
     /// Tells which way was chosen.

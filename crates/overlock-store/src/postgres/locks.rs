@@ -91,7 +91,8 @@ impl Locks {
         Ok(connection)
     }
 
-    fn number(&self, id: &RunId) -> i64 {
+    /// The number of the lock on a run.
+    pub(super) fn number(&self, id: &RunId) -> i64 {
         number(&self.schema, "run", id.as_str())
     }
 }

@@ -4,6 +4,8 @@
 //! may be refused is written so that it changes nothing then, and is no failure; and nothing that is
 //! written together waits for others who might wait for it.
 
+use std::collections::HashSet;
+
 use tokio_postgres::Row;
 
 use super::connection::{Connection, Values};
@@ -11,7 +13,9 @@ use super::locks::number as lock_number;
 use super::text::{self, given, kept};
 use super::{Postgres, signed, unsigned};
 use crate::error::StoreError;
-use crate::runs::{Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Work, Writes};
+use crate::runs::{
+    Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
+};
 
 impl Runs for Postgres {
     fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError> {
@@ -33,6 +37,40 @@ impl Runs for Postgres {
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
         self.pool.read(|connection| run(connection, id))
+    }
+
+    fn since(&self, id: &RunId, steps: u32) -> Result<Option<Since>, StoreError> {
+        let find = format!(
+            "SELECT {SUMMARY}, ARRAY(SELECT body FROM steps WHERE run = runs.id AND number > $2 \
+             ORDER BY number) AS bodies FROM runs WHERE id = $1"
+        );
+        self.pool.read(|connection| {
+            let row = connection.query_opt(&find, &[&id.as_str(), &i64::from(steps)])?;
+            let Some(row) = row else {
+                return Ok(None);
+            };
+            let bodies: Vec<String> = row.try_get("bodies")?;
+            Ok(Some(Since {
+                summary: summary(&row)?,
+                steps: bodies.into_iter().map(given).collect(),
+            }))
+        })
+    }
+
+    fn worked_on(&self, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
+        if ids.is_empty() {
+            return Ok(HashSet::new());
+        }
+        // A lock on a number is told in two halves.
+        let find = "SELECT (classid::bigint << 32) | objid::bigint AS number FROM pg_locks \
+                    WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
+                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        self.pool.read(|connection| {
+            let rows = connection.query(find, &[])?;
+            let held: HashSet<i64> = rows.iter().map(|row| row.get("number")).collect();
+            let is_held = |id: &&RunId| held.contains(&self.locks.number(id));
+            Ok(ids.iter().filter(is_held).cloned().collect())
+        })
     }
 
     fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
@@ -238,7 +276,7 @@ impl InTransaction<'_> {
 fn run(connection: &Connection, id: &RunId) -> Result<Option<Run>, StoreError> {
     let row = connection.query_opt(
         &format!(
-            "SELECT {SUMMARY}, request, options, conditions, answer, \
+            "SELECT {SUMMARY}, request, conditions, answer, \
              ARRAY(SELECT body FROM steps WHERE run = runs.id ORDER BY number) AS bodies \
              FROM runs WHERE id = $1"
         ),
@@ -252,7 +290,6 @@ fn run(connection: &Connection, id: &RunId) -> Result<Option<Run>, StoreError> {
     Ok(Some(Run {
         summary: summary(&row)?,
         request: given(row.try_get("request")?),
-        options: given(row.try_get("options")?),
         conditions: given(row.try_get("conditions")?),
         answer: answer.map(given),
         steps: bodies.into_iter().map(given).collect(),
@@ -260,7 +297,7 @@ fn run(connection: &Connection, id: &RunId) -> Result<Option<Run>, StoreError> {
 }
 
 /// The columns of a [`RunSummary`].
-const SUMMARY: &str = "id, began_at, ended_at, model, outcome, \
+const SUMMARY: &str = "id, began_at, ended_at, model, options, outcome, \
                        (SELECT count(*) FROM steps WHERE run = runs.id) AS steps";
 
 fn summary(row: &Row) -> Result<RunSummary, StoreError> {
@@ -271,6 +308,7 @@ fn summary(row: &Row) -> Result<RunSummary, StoreError> {
         began_at: unsigned(row.try_get("began_at")?),
         ended_at: ended_at.map(unsigned),
         model: given(row.try_get("model")?),
+        options: given(row.try_get("options")?),
         outcome: outcome.map(given),
         steps: unsigned(row.try_get("steps")?),
     })

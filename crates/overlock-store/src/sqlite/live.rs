@@ -4,6 +4,7 @@
 //! of the lock when they end, however they end, so that nobody waits for the dead and nobody is
 //! taken for dead. The file says nothing, and is gone with the work.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,11 +23,35 @@ pub(super) struct Lock {
 pub(super) fn hold(store: &Path, id: &RunId) -> Result<Option<Lock>, StoreError> {
     let folder = folder(store);
     let path = folder.join(id.as_str());
-    let lock = make(&folder).and_then(|()| lock(path));
+    let lock = make(&folder).and_then(|()| lock(path, Missing::IsMade));
     lock.map_err(|source| StoreError::Folder {
         path: folder,
         source,
     })
+}
+
+/// Which of these runs of the store at this path somebody holds.
+pub(super) fn held(store: &Path, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
+    let folder = folder(store);
+    let mut held = HashSet::new();
+    for id in ids {
+        // A file that nobody holds was left by somebody who was killed. It goes with the look at
+        // it, so that whoever looks is in nobody's way again.
+        match lock(folder.join(id.as_str()), Missing::IsFree) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                held.insert(id.clone());
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => {
+                return Err(StoreError::Folder {
+                    path: folder,
+                    source,
+                });
+            }
+        }
+    }
+    Ok(held)
 }
 
 impl Drop for Lock {
@@ -46,7 +71,7 @@ pub(super) fn sweep(store: &Path) {
     };
     for entry in entries.flatten() {
         // Whoever has it now lets go of it, and takes the file along.
-        drop(lock(entry.path()));
+        drop(lock(entry.path(), Missing::IsMade));
     }
 }
 
@@ -66,11 +91,22 @@ fn make(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Locks a file, which is made if there is none; nothing if somebody else has.
-fn lock(path: PathBuf) -> io::Result<Option<Lock>> {
+/// What becomes of a file to lock that is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    IsMade,
+    /// It is not found: whoever only looks must not make what others would find.
+    IsFree,
+}
+
+/// Locks a file; nothing if somebody else has.
+fn lock(path: PathBuf, missing: Missing) -> io::Result<Option<Lock>> {
     loop {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
+        options
+            .write(true)
+            .create(missing == Missing::IsMade)
+            .truncate(false);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path)?;

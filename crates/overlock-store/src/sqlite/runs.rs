@@ -1,12 +1,16 @@
 //! Keeps runs in SQLite.
 
+use std::collections::HashSet;
+
 use rusqlite::{
     CachedStatement, Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params,
 };
 
 use super::{Sqlite, live};
 use crate::error::StoreError;
-use crate::runs::{Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Work, Writes};
+use crate::runs::{
+    Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
+};
 
 impl Runs for Sqlite {
     fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError> {
@@ -33,6 +37,28 @@ impl Runs for Sqlite {
         let mut connection = self.connection();
         let transaction = connection.transaction()?;
         Ok(run(&transaction, id)?)
+    }
+
+    fn since(&self, id: &RunId, steps: u32) -> Result<Option<Since>, StoreError> {
+        let mut connection = self.connection();
+        let transaction = connection.transaction()?;
+        let find = format!("SELECT {SUMMARY} FROM runs WHERE id = ?1");
+        let found = transaction
+            .prepare_cached(&find)?
+            .query_row([id.as_str()], summary);
+        let Some(summary) = found.optional()? else {
+            return Ok(None);
+        };
+        let steps = bodies(&transaction, id, steps)?;
+        Ok(Some(Since { summary, steps }))
+    }
+
+    fn worked_on(&self, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
+        match &self.path {
+            Some(path) => live::held(path, ids),
+            // Nobody else can know of it.
+            None => Ok(HashSet::new()),
+        }
     }
 
     fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
@@ -239,15 +265,12 @@ impl<'a> Telling<'a> {
 fn run(connection: &Connection, id: &RunId) -> rusqlite::Result<Option<Run>> {
     let found = connection
         .query_row(
-            &format!(
-                "SELECT {SUMMARY}, request, options, conditions, answer FROM runs WHERE id = ?1"
-            ),
+            &format!("SELECT {SUMMARY}, request, conditions, answer FROM runs WHERE id = ?1"),
             [id.as_str()],
             |row| {
                 Ok(Run {
                     summary: summary(row)?,
                     request: row.get("request")?,
-                    options: row.get("options")?,
                     conditions: row.get("conditions")?,
                     answer: row.get("answer")?,
                     steps: Vec::new(),
@@ -258,11 +281,16 @@ fn run(connection: &Connection, id: &RunId) -> rusqlite::Result<Option<Run>> {
     let Some(mut run) = found else {
         return Ok(None);
     };
-    let mut query =
-        connection.prepare_cached("SELECT body FROM steps WHERE run = ?1 ORDER BY number")?;
-    let steps = query.query_map([id.as_str()], |row| row.get(0))?;
-    run.steps = steps.collect::<Result<_, _>>()?;
+    run.steps = bodies(connection, id, 0)?;
     Ok(Some(run))
+}
+
+/// The steps of a run after so many of them.
+fn bodies(connection: &Connection, id: &RunId, after: u32) -> rusqlite::Result<Vec<String>> {
+    let steps = "SELECT body FROM steps WHERE run = ?1 AND number > ?2 ORDER BY number";
+    let mut query = connection.prepare_cached(steps)?;
+    let steps = query.query_map(params![id.as_str(), after], |row| row.get(0))?;
+    steps.collect()
 }
 
 /// Whether a claim still holds.
@@ -281,7 +309,7 @@ fn check(connection: &Connection, claim: &Claim) -> Result<(), StoreError> {
 }
 
 /// The columns of a [`RunSummary`].
-const SUMMARY: &str = "id, began_at, ended_at, model, outcome, \
+const SUMMARY: &str = "id, began_at, ended_at, model, options, outcome, \
                        (SELECT count(*) FROM steps WHERE run = runs.id) AS steps";
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
@@ -293,6 +321,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         began_at: unsigned(row.get("began_at")?),
         ended_at: ended_at.map(unsigned),
         model: row.get("model")?,
+        options: row.get("options")?,
         outcome: row.get("outcome")?,
         steps: unsigned(row.get("steps")?),
     })

@@ -166,6 +166,8 @@ macro_rules! laws_hold_for {
                 who_was_taken_for_dead_cannot_write_any_more
                 a_run_is_worked_on_by_one_at_a_time
                 many_who_want_to_work_on_a_run_never_do_so_together
+                who_looks_sees_which_runs_are_worked_on
+                who_follows_a_run_is_told_what_is_new
                 nobody_takes_up_what_is_not_there
                 lists_the_latest_first
                 many_begin_at_once

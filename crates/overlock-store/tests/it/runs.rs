@@ -108,6 +108,56 @@ pub(crate) fn a_run_is_worked_on_by_one_at_a_time(fresh: &Fresh) {
     assert!(work_on(&*other, &id).is_some());
 }
 
+pub(crate) fn who_looks_sees_which_runs_are_worked_on(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
+    let ids = [1, 2, 3].map(|at| RunId::new(at, at));
+    let worked_on = |store: &dyn Store| {
+        let mut held: Vec<RunId> = store
+            .worked_on(&ids)
+            .expect("it can be looked at")
+            .into_iter()
+            .collect();
+        held.sort_unstable();
+        held
+    };
+    assert_eq!(worked_on(&*one), []);
+    let works = [0, 2].map(|at| one.work_on(&ids[at]).expect("it can be locked"));
+    for store in [&one, &other] {
+        // Who looks takes nothing away.
+        assert_eq!(worked_on(&**store), [ids[0].clone(), ids[2].clone()]);
+        assert!(store.work_on(&ids[0]).expect("it can be locked").is_none());
+        assert_eq!(store.worked_on(&[]).expect("nothing to look at").len(), 0);
+    }
+    drop(works);
+    assert_eq!(worked_on(&*other), []);
+}
+
+pub(crate) fn who_follows_a_run_is_told_what_is_new(fresh: &Fresh) {
+    let [one, other] = [(); 2].map(|()| fresh.again());
+    let claim = begin(&*one, 1000);
+    let since = |steps| {
+        let since = other.since(claim.id(), steps).expect("it can be read");
+        since.expect("it is there")
+    };
+    assert_eq!(since(0).steps, [""; 0]);
+    for number in 1..=4_u32 {
+        let body = format!("step {number}\0");
+        one.add_step(&claim, number, &body).expect("a step");
+        let told = since(number - 1);
+        assert_eq!(
+            (told.steps, told.summary.steps),
+            (vec![body], number.into())
+        );
+        assert_eq!(since(number).steps, [""; 0]);
+    }
+    assert_eq!(since(0).steps, read(&*other, claim.id()).steps);
+    assert_eq!(since(1).steps, read(&*other, claim.id()).steps[1..]);
+    one.end(&claim, 2000, "an outcome").expect("an end");
+    assert_eq!(since(4).summary, read(&*other, claim.id()).summary);
+    let nothing = other.since(&RunId::new(7, 7), 0);
+    assert_eq!(nothing.expect("it can be read"), None);
+}
+
 pub(crate) fn many_who_want_to_work_on_a_run_never_do_so_together(fresh: &Fresh) {
     let (id, working) = (RunId::new(1, 1), AtomicU32::new(0));
     thread::scope(|scope| {
@@ -171,7 +221,7 @@ pub(crate) fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(fre
             at: recorded.summary.began_at,
             model: &recorded.summary.model,
             request: &recorded.request,
-            options: &recorded.options,
+            options: &recorded.summary.options,
             conditions: &recorded.conditions,
         },
         steps: &recorded.steps,
@@ -226,7 +276,7 @@ pub(crate) fn runs_that_are_told_together_keep_what_is_their_own(fresh: &Fresh) 
         let kept = [
             run.summary.model,
             run.request,
-            run.options,
+            run.summary.options,
             run.conditions,
             outcome,
         ];
@@ -305,7 +355,7 @@ pub(crate) fn any_text_comes_back(fresh: &Fresh) {
         let read = [
             read.summary.model,
             read.request,
-            read.options,
+            read.summary.options,
             read.conditions,
             read.steps[0].clone(),
             read.summary.outcome.expect("an outcome"),

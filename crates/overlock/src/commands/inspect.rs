@@ -2,7 +2,7 @@
 
 use clap::Args;
 use overlock_gateway::api::{
-    CallBudget, ListedRun, RecordedRun, RecordedStep, ShownPipelineRun, Text,
+    CallBudget, ListedRun, Pricing, RecordedRun, RecordedStep, ShownPipelineRun, Text,
 };
 use overlock_json::{Base, Cut};
 use overlock_store::{RunId, RunSummary};
@@ -18,7 +18,8 @@ use crate::runs;
 /// Look at recorded runs
 ///
 /// Without a name: the latest runs. With one: what was asked, every answer with its cut and how it
-/// was joined, and how the run ended.
+/// was joined, and how the run ended; and what it cost, where `overlock.toml` has the prices of its
+/// models.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock inspect\n  \
@@ -58,21 +59,36 @@ impl Inspect {
                     .as_ref()
                     .and_then(|run| ShownPipelineRun::of(run, Text::Shown))
                 {
-                    Some(shown) => self.show_pipeline(&shown.map_err(runs::unreadable)?)?,
-                    None => self.show(&runs::read(store, id)?)?,
+                    Some(shown) => {
+                        let mut shown = shown.map_err(runs::unreadable)?;
+                        shown.listed = shown.listed.priced(&config.pricing());
+                        self.show_pipeline(&shown)?;
+                    }
+                    None => self.show(&runs::read(store, id)?, &config.pricing())?,
                 }
             }
             (Some(id), None) => return Err(Failure::NoRun { id: id.to_string() }),
-            (None, Some(store)) => self.list(&runs::latest(store, self.last)?, &mut notes)?,
-            (None, None) => self.list(&[], &mut notes)?,
+            (None, Some(store)) => {
+                let latest = runs::latest(store, self.last)?;
+                self.list(&latest, &config.pricing(), &mut notes)?;
+            }
+            (None, None) => self.list(&[], &config.pricing(), &mut notes)?,
         }
         Ok(Ending::Whole)
     }
 
-    fn list(&self, runs: &[RunSummary], notes: &mut Notes) -> Result<(), Failure> {
+    fn list(
+        &self,
+        runs: &[RunSummary],
+        pricing: &Pricing,
+        notes: &mut Notes,
+    ) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
-            let listed: Vec<ListedRun> = runs.iter().map(ListedRun::from).collect();
+            let listed: Vec<ListedRun> = runs
+                .iter()
+                .map(|run| ListedRun::from(run).priced(pricing))
+                .collect();
             return results.object(&listed);
         }
         if runs.is_empty() {
@@ -103,6 +119,7 @@ impl Inspect {
         results.line(&format!("pipeline: {}", draw::plain(name)))?;
         results.line(&format!("model: {}", draw::plain(listed.model)))?;
         results.line(&format!("outcome: {}", ended(listed)))?;
+        tell_cost(&mut results, listed)?;
         if let (Some(step), Some(error)) = (&shown.step_id, &shown.error) {
             let (step, error) = (draw::plain(step), draw::plain(error));
             results.line(&format!("error: step `{step}`: {error}"))?;
@@ -120,7 +137,7 @@ impl Inspect {
         Ok(())
     }
 
-    fn show(&self, recorded: &RecordedRun) -> Result<(), Failure> {
+    fn show(&self, recorded: &RecordedRun, pricing: &Pricing) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
             let text = if self.text {
@@ -128,10 +145,12 @@ impl Inspect {
             } else {
                 Text::LeftOut
             };
-            return results.object(&recorded.shown(text).map_err(runs::unreadable)?);
+            let mut shown = recorded.shown(text).map_err(runs::unreadable)?;
+            shown.listed = shown.listed.priced(pricing);
+            return results.object(&shown);
         }
         let run = recorded.resumed().map_err(runs::unreadable)?;
-        let listed = ListedRun::from(&recorded.summary);
+        let listed = ListedRun::from(&recorded.summary).priced(pricing);
         results.line(&format!("run: {}", recorded.summary.id))?;
         results.line(&format!("model: {}", draw::plain(&recorded.summary.model)))?;
         if let Some(upstream) = &recorded.conditions.upstream {
@@ -139,6 +158,7 @@ impl Inspect {
         }
         results.line(&format!("outcome: {}", ended(&listed)))?;
         results.line(&format!("tokens: {}", grouped_tokens(run.output_tokens())))?;
+        tell_cost(&mut results, &listed)?;
         results.line(&format!("document: {} bytes", grouped(run.text().len())))?;
         if let Some(cut) = run.base().and_then(Base::cut) {
             results.line(&format!("cut: {}", where_cut(&cut)))?;
@@ -155,6 +175,14 @@ impl Inspect {
             }
         }
         Ok(())
+    }
+}
+
+/// What a run cost, if that is known.
+fn tell_cost(results: &mut Results, run: &ListedRun) -> Result<(), Failure> {
+    match &run.cost {
+        Some(cost) => results.line(&format!("cost: {} {}", cost.amount, cost.currency)),
+        None => Ok(()),
     }
 }
 

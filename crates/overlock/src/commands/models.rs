@@ -58,6 +58,17 @@ struct Answer<'a> {
     json: bool,
     tools: bool,
     disputed: Option<u64>,
+    /// What a million tokens cost, where the user has said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prices: Option<AnsweredPrices>,
+}
+
+#[derive(Serialize)]
+struct AnsweredPrices {
+    input: String,
+    output: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_input: Option<String>,
 }
 
 impl<'a> Answer<'a> {
@@ -71,6 +82,7 @@ impl<'a> Answer<'a> {
             json,
             tools,
             disputed,
+            prices: _,
         } = found.model;
         let entry = found.entry.as_deref();
         Self {
@@ -86,6 +98,11 @@ impl<'a> Answer<'a> {
             json,
             tools,
             disputed,
+            prices: config.models().prices(name).map(|prices| AnsweredPrices {
+                input: prices.input.to_string(),
+                output: prices.output.to_string(),
+                cached_input: prices.cached_input.map(|price| price.to_string()),
+            }),
         }
     }
 }

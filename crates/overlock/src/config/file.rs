@@ -120,6 +120,18 @@ impl Reader<'_> {
                 "add `window = ` with the tokens it takes; all else has a default",
             ));
         }
+        if model.input_price.is_some() != model.output_price.is_some()
+            || model.cached_input_price.is_some() && model.input_price.is_none()
+        {
+            return Err(self.wrong(
+                format!(
+                    "the model `{}` has a price for some of its tokens only",
+                    name.get_ref()
+                ),
+                name.span(),
+                "what a run costs takes `input_price` and `output_price`",
+            ));
+        }
         let impossible = if model.window == Some(0) {
             "a `window` of 0 tokens"
         } else if model.answer_cap == Some(0) {
@@ -280,7 +292,7 @@ fn written(value: &DeValue) -> Value {
             Value::Integer(i128::from_str_radix(number.as_str(), number.radix()).ok())
         }
         DeValue::Float(number) => match number.as_str().parse() {
-            Ok(number) => Value::Fraction(number),
+            Ok(parsed) => Value::Fraction(parsed, number.as_str().to_owned()),
             Err(_) => Value::Other(article(value)),
         },
         DeValue::Boolean(flag) => Value::Flag(*flag),

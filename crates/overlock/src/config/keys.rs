@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use overlock_budget::Trim;
+use overlock_budget::{Price, Trim};
 use overlock_gateway::Record;
 
 use super::run::{Asking, Prefill, Progress, Seconds, Speech};
@@ -224,6 +224,10 @@ pub(super) const KEYS: &[Key<Config>] = &[
         field: |config| &mut config.serve.record,
     },
     Key {
+        name: "serve.currency",
+        field: |config| &mut config.serve.currency,
+    },
+    Key {
         name: "serve.traces_url",
         field: |config| &mut config.serve.traces_url,
     },
@@ -327,6 +331,18 @@ pub(super) const MODEL_KEYS: &[Key<OwnModel>] = &[
         name: "tools",
         field: |model| &mut model.tools,
     },
+    Key {
+        name: "input_price",
+        field: |model| &mut model.input_price,
+    },
+    Key {
+        name: "output_price",
+        field: |model| &mut model.output_price,
+    },
+    Key {
+        name: "cached_input_price",
+        field: |model| &mut model.cached_input_price,
+    },
 ];
 
 impl<T> Key<T> {
@@ -345,8 +361,8 @@ pub(super) enum Value {
     Text(String),
     /// A whole number, if it is one that can be held.
     Integer(Option<i128>),
-    /// A number with a point.
-    Fraction(f64),
+    /// A number with a point, and its digits: not every one of them is one that a machine holds.
+    Fraction(f64, String),
     Flag(bool),
     /// Without quotes or type, as the environment has it.
     Bare(String),
@@ -361,7 +377,7 @@ impl Value {
             Self::Text(text) | Self::Bare(text) => format!("`{text}`"),
             Self::Integer(Some(number)) => format!("`{number}`"),
             Self::Integer(None) => "a number beyond all bounds".into(),
-            Self::Fraction(number) => format!("`{number}`"),
+            Self::Fraction(_, digits) => format!("`{digits}`"),
             Self::Flag(flag) => format!("`{flag}`"),
             Self::Other(name) => (*name).to_owned(),
         }
@@ -548,6 +564,28 @@ impl Setting for Seconds {
     }
 }
 
+impl Setting for Price {
+    fn expected(&self) -> String {
+        "what a million tokens cost, such as `0.15`, with at most nine digits after the point"
+            .into()
+    }
+
+    fn take(&mut self, value: &Value, _: &Path) -> bool {
+        let price = match value {
+            Value::Fraction(_, digits) => digits.parse().ok(),
+            Value::Integer(Some(number)) => number.to_string().parse().ok(),
+            Value::Text(text) | Value::Bare(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        *self = price.unwrap_or(*self);
+        price.is_some()
+    }
+
+    fn written(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
 impl Setting for f64 {
     fn expected(&self) -> String {
         "a number from 0 on".into()
@@ -555,7 +593,7 @@ impl Setting for f64 {
 
     fn take(&mut self, value: &Value, _: &Path) -> bool {
         let number = match value {
-            Value::Fraction(number) => Some(*number),
+            Value::Fraction(number, _) => Some(*number),
             Value::Bare(text) => text.trim().parse().ok(),
             #[expect(
                 clippy::cast_precision_loss,

@@ -20,7 +20,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use overlock_budget::{Model, Models, PlanOptions, Sharing, Trim};
+use overlock_budget::{Model, Models, PlanOptions, Price, Prices, Sharing, Trim};
+use overlock_gateway::api::Pricing;
 
 pub(crate) use error::ConfigError;
 pub(crate) use run::{Asking, Complete, Prefill, Progress, Speech, StoreSettings, Upstream};
@@ -89,6 +90,9 @@ struct OwnModel {
     prefill: Option<bool>,
     json: Option<bool>,
     tools: Option<bool>,
+    input_price: Option<Price>,
+    output_price: Option<Price>,
+    cached_input_price: Option<Price>,
 }
 
 impl Config {
@@ -99,6 +103,11 @@ impl Config {
             let known = table.find(name).model;
             (name.clone(), own.over(known))
         }))
+    }
+
+    /// What the tokens of these models cost.
+    pub(crate) fn pricing(&self) -> Pricing {
+        Pricing::new(self.models(), &*self.serve.currency)
     }
 
     /// What the name of a tokenizer that is not built in stands for.
@@ -142,6 +151,15 @@ impl Config {
 }
 
 impl OwnModel {
+    /// What its tokens cost, if that is said.
+    fn prices(&self) -> Option<Prices> {
+        Some(Prices {
+            input: self.input_price?,
+            output: self.output_price?,
+            cached_input: self.cached_input_price,
+        })
+    }
+
     fn over(&self, known: Model) -> Model {
         let sharing = match self.shared {
             None => known.sharing,
@@ -158,6 +176,7 @@ impl OwnModel {
             tools: self.tools.unwrap_or(known.tools),
             // Whoever states a window has decided.
             disputed: known.disputed.filter(|_| self.window.is_none()),
+            prices: self.prices(),
         }
     }
 }

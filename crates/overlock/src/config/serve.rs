@@ -16,6 +16,7 @@ pub(crate) struct Serve {
     pub(crate) keys_file: Option<PathBuf>,
     pub(crate) log: Log,
     pub(crate) record: Record,
+    pub(crate) currency: String,
     pub(crate) traces_url: Option<String>,
     pub(super) max_total_tokens: AtLeastOne<u64>,
     pub(super) close_partial: bool,
@@ -44,6 +45,7 @@ impl Default for Serve {
             keys_file: None,
             log: Log::Text,
             record: settings.record,
+            currency: settings.currency,
             traces_url: None,
             max_total_tokens: AtLeastOne(settings.max_total_tokens),
             close_partial: settings.close_partial,
@@ -72,6 +74,7 @@ impl Serve {
             close_partial: self.close_partial,
             strict_schema: self.strict_schema,
             record: self.record,
+            currency: self.currency.clone(),
             limits: self.limits(),
             ..settings
         }

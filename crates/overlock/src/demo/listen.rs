@@ -51,7 +51,7 @@ impl<'a> Listener<'a> {
 
     pub(super) fn end(&self, outcome: &Outcome) -> Result<(), Failure> {
         if let (Some(store), Some(claim)) = (self.store, &self.claim) {
-            let ended = runs::end(store, claim, outcome);
+            let ended = runs::end(store, claim, outcome, None);
             ended.map_err(|source| Failure::Store { source })?;
         }
         Ok(())

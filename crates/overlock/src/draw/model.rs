@@ -36,6 +36,13 @@ impl ModelDrawing<'_> {
             line("can", &abilities(model)),
             line("found", &self.how()),
         ];
+        let is_this = matches!(self.found.how, How::Exact | How::Alias);
+        if let Some(prices) = model.prices.filter(|_| is_this) {
+            let cached = prices.cached_input;
+            let cached = cached.map_or(String::new(), |price| format!(", {price} in from a cache"));
+            let told = format!("{} in, {} out{cached}", prices.input, prices.output);
+            lines.push(line("price of a million tokens", &told));
+        }
         if let Some(larger) = model.disputed {
             lines.push(line(
                 "disputed",

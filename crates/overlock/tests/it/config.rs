@@ -54,6 +54,33 @@ fn an_unknown_key_is_told_with_its_place_and_what_was_meant() {
 }
 
 #[test]
+fn a_price_is_exact_or_it_is_told_what_is_wrong() {
+    let right = TemporaryFile::new(
+        "prices.toml",
+        "[models.gpt-4]\ninput_price = 30\noutput_price = \"60.000000001\"\ncached_input_price = 0.1\n",
+    );
+    let told = overlock(&["models", "openai/gpt-4", "--config", right.path()], "");
+    let line = "price of a million tokens: 30 in, 60.000000001 out, 0.1 in from a cache\n";
+    assert!(told.stdout.contains(line), "{told:?}");
+    let told = overlock(&["models", "gpt-4", "--json", "--config", right.path()], "");
+    let prices = json!({ "input": "30", "output": "60.000000001", "cached_input": "0.1" });
+    assert_eq!(told.json()["prices"], prices);
+    // What one model costs says nothing about another.
+    let other = overlock(&["models", "gpt-4-mine", "--config", right.path()], "");
+    assert!(!other.stdout.contains("price"), "{other:?}");
+    for wrong in ["-1", "0.1234567891", "\"free\"", "true", "1e3"] {
+        check_wrong(
+            format!("[models.gpt-4]\ninput_price = {wrong}\noutput_price = 1\n"),
+            &["`input_price` is", "what a million tokens cost", ":2:"],
+        );
+    }
+    check_wrong(
+        "[models.gpt-4]\ninput_price = 1\n",
+        &["a price for some of its tokens only", "`output_price`"],
+    );
+}
+
+#[test]
 fn a_wrong_value_is_told_with_what_would_be_right() {
     check_wrong(
         "[budget]\nmax_tokens = \"many\"\n",

@@ -700,8 +700,62 @@ fn the_gateway_shows_runs_of_pipelines() {
         listed.contains(id) && listed.contains("complete"),
         "{listed}"
     );
-    let (status, refused) = serving.ask(&format!("GET /api/runs/{id}/events"), "");
-    assert_eq!(status, 409, "{refused}");
+    let (status, events) = serving.ask(&format!("GET /api/runs/{id}/events"), "");
+    assert_eq!(status, 200, "{events}");
+    assert_eq!(events.matches("event: step").count(), 6, "{events}");
+    assert!(events.contains("event: ended"), "{events}");
+    serving.stop();
+}
+
+#[test]
+#[cfg(unix)]
+fn the_gateway_follows_a_run_that_another_process_makes() {
+    let shop = Shop::new("pipeline-followed");
+    let model = Model::replying(&["Close."]);
+    model.script().silent_at = Some(0);
+    let arguments = ["--upstream", &*model.url, "--store", &*shop.store];
+    let mut serving = Serving::start("pipeline-followed-gateway", &arguments, &[]);
+    let pipeline = example("answer_from_code.yaml");
+    let run = ["run", &pipeline, "--question", "who closes an order"];
+    let mut child = command(&[&run[..], &arguments].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    while model.calls().is_empty() {
+        thread::sleep(Duration::from_millis(2));
+    }
+    let listed = |serving: &Serving| {
+        let (status, listed) = serving.ask("GET /api/runs", "");
+        assert_eq!(status, 200, "{listed}");
+        let listed: Value = serde_json::from_str(&listed).expect("it is JSON");
+        listed[0].clone()
+    };
+    let running = listed(&serving);
+    assert_eq!(running["pipeline"], "answer_from_code", "{running}");
+    assert_eq!(
+        (&running["outcome"], running.get("left")),
+        (&Value::Null, None),
+        "{running}"
+    );
+    let id = running["id"].as_str().expect("it has a name").to_owned();
+    let path = format!("GET /api/runs/{id}/events");
+    thread::scope(|scope| {
+        let following = scope.spawn(|| serving.ask(&path, ""));
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        let (status, events) = following.join().expect("no panic");
+        assert_eq!(status, 200, "{events}");
+        assert_eq!(events.matches("event: step").count(), 4, "{events}");
+        assert!(events.contains("event: left"), "{events}");
+    });
+    assert_eq!(listed(&serving)["left"], true);
+    model.script().silent_at = None;
+    let resumed = overlock(&[&["run", "--resume", &id][..], &arguments].concat(), "");
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    let (_, events) = serving.ask(&path, "");
+    assert!(events.contains("event: ended"), "{events}");
+    assert_eq!(listed(&serving)["outcome"], "complete");
     serving.stop();
 }
 

@@ -148,7 +148,7 @@ impl Relay {
             }
             Err(error) => {
                 self.job.account.failed(error.name());
-                self.job.failed().await;
+                self.job.failed(None, &error.message).await;
                 self.event(&error.to_json()).await;
             }
         }
@@ -424,6 +424,7 @@ impl Relay {
         let counted = usage_told(Usage {
             input: self.job.budget.input_token_count,
             output: self.output_tokens,
+            cached: 0,
         });
         let usage = self.taken.added_to(self.usage.as_ref().unwrap_or(&counted));
         self.close(finishes, usage).await;

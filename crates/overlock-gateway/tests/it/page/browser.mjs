@@ -11,7 +11,7 @@ import axe from 'axe-core';
 import { chromium } from 'playwright-core';
 
 const told = JSON.parse(await text(process.stdin));
-const { gateways, documents, pipeline, screenshots } = told;
+const { gateways, documents, pipelines, screenshots } = told;
 
 /** A browser that is named, or the one that comes as a package. */
 async function executable() {
@@ -27,6 +27,7 @@ async function executable() {
 const browser = await chromium.launch({ executablePath: await executable() });
 const looked = [];
 const PHONE = { width: 390, height: 844 };
+const TABLET = { width: 820, height: 1180 };
 const WIDE = { width: 1200, height: 800 };
 
 /** A page on which nothing goes wrong unnoticed. */
@@ -101,6 +102,7 @@ async function clean(name, { page, wrong }) {
 async function everywhere(name, address, hash, ready, { prepare, height } = {}) {
   for (const [screen, viewport] of [
     ['wide', WIDE],
+    ['tablet', TABLET],
     ['phone', PHONE],
   ]) {
     for (const scheme of ['light', 'dark']) {
@@ -134,7 +136,7 @@ const sees = (page, text) => page.getByText(text).first().waitFor();
 const contents = new Map();
 
 /** Asks for a document; the run that came of it. */
-async function ask(gateway, { signal, model = 'gpt-4', key } = {}) {
+async function ask(gateway, { signal, model = 'gpt-4', key, retry } = {}) {
   const rows = Array.from(
     { length: 150 },
     (_, row) => `${row}:00 ${400 + ((row * 37) % 90)} cm`,
@@ -142,7 +144,11 @@ async function ask(gateway, { signal, model = 'gpt-4', key } = {}) {
   const answer = await fetch(`${gateway}/v1/chat/completions`, {
     method: 'POST',
     signal,
-    headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
+    headers: {
+      'content-type': 'application/json',
+      ...(key && { authorization: `Bearer ${key}` }),
+      ...(retry && { 'idempotency-key': retry }),
+    },
     body: JSON.stringify({
       model,
       max_tokens: 6000,
@@ -201,12 +207,33 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await page.getByRole('searchbox').fill('overlock-demo');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
   expect(page.url().endsWith('#/runs?q=overlock-demo'), 'what is looked for is in the address');
+  await page.getByRole('searchbox').fill('quota');
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
+  await sees(page, '429 You exceeded your current quota.');
   await page.getByRole('searchbox').fill('no such run');
   await sees(page, 'No run is like that.');
   const row = await page.evaluate(
     async (id) =>
       (await fetch(`/api/runs?limit=20`)).json().then((list) => list.find((run) => run.id === id)),
     runs.whole,
+  );
+  // What is told in all is what the runs cost that are shown, to the last digit.
+  const listed = await page.evaluate(async () => (await fetch('/api/runs?limit=100')).json());
+  const priced = listed.filter((run) => run.cost);
+  expect(priced.length > 0 && priced.length < listed.length, 'some models have prices');
+  const parts = priced.map(({ cost }) => {
+    const [whole, part = ''] = cost.amount.split('.');
+    return BigInt(whole + part.padEnd(15, '0'));
+  });
+  const sum = String(parts.reduce((one, other) => one + other)).padStart(16, '0');
+  const exact = `${sum.slice(0, -15)}.${sum.slice(-15)}`.replace(/\.?0+$/, '');
+  await page.getByRole('searchbox').fill('');
+  await sees(page, `${exact} USD for the ${priced.length} with prices`);
+  await page.getByRole('searchbox').fill('gpt-4.1');
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 2);
+  expect(
+    !(await page.getByRole('columnheader', { name: 'Cost' }).isVisible()),
+    'nothing is told of what has no price',
   );
   await page.getByRole('searchbox').fill(runs.whole);
   const cells = page.locator('.list tbody tr').filter({ hasText: runs.whole }).locator('td');
@@ -244,22 +271,61 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await view.context.close();
 }
 
+// --- A run that somebody leaves and takes up again ---
+
+{
+  const leaving = new AbortController();
+  const view = await open(gateways.left, '#/runs');
+  const { page } = view;
+  await sees(page, 'live');
+  const left = ask(gateways.left, { signal: leaving.signal, retry: 'the same' }).catch(() => {});
+  const row = page.locator('.list tbody tr');
+  await row.getByText('asking, attempt 2').waitFor();
+  await row.getByRole('link').click();
+  await sees(page, 'Attempt 2 is being answered');
+  leaving.abort();
+  await left;
+  await page.locator('.badge.left').waitFor();
+  await sees(page, 'a request with the same key goes on from here');
+  await clean('a run that was left', view);
+  const again = await ask(gateways.left, { retry: 'the same' });
+  // Nobody loads the page again.
+  await page.locator('.badge.whole').waitFor();
+  await page.getByRole('button', { name: 'Copy document', exact: true }).click();
+  await sees(page, 'Copied');
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  equal(copied, contents.get(again), 'the document of a run that was taken up');
+  await clean('a run that was taken up again', view);
+  await view.context.close();
+}
+
 // --- One run ---
 
 await everywhere(
   'run',
   whole,
   `#/runs/${runs.whole}`,
-  (page) => page.getByRole('heading', { name: 'The document' }).waitFor(),
+  async (page) => {
+    await page.getByRole('heading', { name: 'The document' }).waitFor();
+    await page.locator('.key-figures').getByText(' USD').waitFor();
+  },
   { height: 1360 },
 );
-await everywhere('partial', whole, `#/runs/${runs.partial}`, async (page) => {
-  await page.getByRole('heading', { name: 'What is missing' }).waitFor();
-  await sees(page, 'What is there');
-});
-await everywhere('failed', whole, `#/runs/${runs.failed}`, (page) =>
-  page.getByRole('heading', { name: 'Why there is nothing' }).waitFor(),
+await everywhere(
+  'partial',
+  whole,
+  `#/runs/${runs.partial}`,
+  async (page) => {
+    await page.getByRole('heading', { name: 'What is missing' }).waitFor();
+    await sees(page, 'What is there');
+  },
+  { height: 1360 },
 );
+await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
+  await page.getByRole('heading', { name: 'Why there is nothing' }).waitFor();
+  await sees(page, 'The upstream answered 429:');
+  await sees(page, 'You exceeded your current quota.');
+});
 
 {
   const view = await open(whole, `#/runs/${runs.whole}`);
@@ -306,6 +372,9 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, (page) =>
     (await page.locator('.attempt.refused').count()) > 0,
     'attempts that were refused are told',
   );
+  await page.locator('.attempt.refused .excerpt').first().getByText('Shall I go on?').waitFor();
+  await page.getByText('All that the model wrote').first().click();
+  await page.getByRole('group', { name: /^All that the model wrote/ }).waitFor();
   await page.locator('.tree .scissors').first().waitFor();
   await view.context.close();
 }
@@ -462,19 +531,103 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await view.context.close();
 }
 
-// --- A pipeline, as the gateway will tell it ---
+// --- Pipelines, which another process runs ---
 
-await everywhere(
-  'pipeline',
-  whole,
-  `#/runs/${pipeline.id}`,
-  (page) => page.getByRole('heading', { name: 'The path taken' }).waitFor(),
+{
+  const { pipelines: gateway, prompter } = gateways;
+  const box = (page, state) => page.locator(`.graph .box.${state} .box-id`);
+  const prompt = async (path) => (await fetch(`${prompter}/${path}`)).text();
+
+  await everywhere(
+    'pipeline',
+    gateway,
+    `#/runs/${pipelines.over}`,
+    async (page) => {
+      await page.getByRole('heading', { name: 'The path taken' }).waitFor();
+      await sees(page, 'over, so nothing was added');
+      await sees(page, 'CloseOrder sets Closed.');
+    },
+    { height: 1100 },
+  );
+  await everywhere('pipeline-failed', gateway, `#/runs/${pipelines.failed}`, async (page) => {
+    await sees(page, 'Step 5, answer, failed');
+    await sees(page, 'was revoked');
+    equal(await box(page, 'failed').textContent(), 'answer', 'the step that failed');
+  });
+
   {
-    height: 1100,
-    prepare: (page) =>
-      page.route(`**/api/runs/${pipeline.id}?*`, (route) => route.fulfill({ json: pipeline })),
-  },
-);
+    const view = await open(gateway, `#/runs/${pipelines.finished}`);
+    const { page } = view;
+    await sees(page, 'It came to its end after 6 steps.');
+    equal(await page.locator('.graph .box.taken').count(), 6, 'steps that were taken');
+    await sees(page, '`Orders.Close` does (Orders.cs).');
+    const blocks = page.getByText(/^Context blocks: 0 before/);
+    await blocks.click();
+    await page.getByRole('group', { name: /^Context block 1/ }).waitFor();
+    await clean('a pipeline that finished', view);
+    await page.getByRole('link', { name: 'Runs', exact: true }).first().click();
+    await page.getByRole('button', { name: 'Failed', exact: true }).click();
+    const row = page.locator('.list tbody tr');
+    equal(await row.count(), 1, 'pipelines that failed');
+    await row.getByText('answer_from_code').waitFor();
+    await clean('pipelines in the list', view);
+    await view.context.close();
+  }
+
+  const view = await open(gateway, '#/runs');
+  const { page } = view;
+  await sees(page, 'live');
+  const run = await prompt('play');
+  const row = page.locator('.list tbody tr').filter({ hasText: run });
+  await row.getByText('compaction_loop').waitFor();
+  await row.getByText('running').waitFor();
+  await clean('a pipeline that runs, in the list', view);
+  await row.getByRole('link').click();
+  await sees(page, 'call_model_answer is being done');
+  equal(await box(page, 'now').textContent(), 'call_model_answer', 'where it is');
+  await clean('a pipeline that runs', view);
+  const steps = page.locator('.attempts > li');
+  equal(await steps.count(), 3, 'steps that were done');
+  await prompt('cue');
+  await sees(page, 'call_summarize_context is being done');
+  expect((await steps.count()) > 9, 'steps come by themselves');
+
+  // Whoever worked on it is killed, and somebody goes on: nobody has to load the page again.
+  await prompt('kill');
+  await sees(page, `overlock run --resume ${run}`);
+  await page.locator('.badge.left').waitFor();
+  await clean('a pipeline that was left', view);
+  {
+    const list = await open(gateway, '#/runs?outcome=stopped');
+    const row = list.page.locator('.list tbody tr');
+    await row.getByText('left').waitFor();
+    equal(await row.count(), 1, 'runs that nobody works on');
+    await clean('a pipeline that was left, in the list', list);
+    await list.context.close();
+  }
+  await prompt(`resume/${run}-1`);
+  await page.locator('.badge.running').waitFor();
+  await prompt('cue');
+  await sees(page, 'call_model_answer is being done');
+  await prompt('cue');
+  await sees(page, '1 answer so far');
+  await prompt('call-off');
+  await sees(page, 'Somebody stopped it in step call_model_answer');
+  await page.locator('.badge.stopped').waitFor();
+  await clean('a pipeline that was stopped half-way', view);
+  await prompt(`resume/${run}-3`);
+  await page.locator('.badge.running').waitFor();
+  await prompt('end');
+  await sees(page, 'It came to its end');
+  await sees(page, 'CloseOrder sets Closed.');
+  const ended = await page.evaluate(
+    async (id) => (await fetch(`/api/runs/${id}?text=true`)).json(),
+    run,
+  );
+  equal(await steps.count(), ended.trace.length, 'steps of a run that was followed');
+  await clean('a pipeline that was resumed', view);
+  await view.context.close();
+}
 
 // --- The keyboard alone ---
 

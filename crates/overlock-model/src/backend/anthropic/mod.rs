@@ -167,7 +167,12 @@ fn ending(said: &Value, usage: &Value, input: u64) -> Vec<Event> {
     }
     if let Some(output) = usage.get("output_tokens").and_then(Value::as_u64) {
         let input = read_tokens(usage).unwrap_or(input);
-        events.push(Event::Usage(Usage { input, output }));
+        let cached = usage.get("cache_read_input_tokens");
+        events.push(Event::Usage(Usage {
+            input,
+            output,
+            cached: cached.and_then(Value::as_u64).unwrap_or_default(),
+        }));
     }
     events
 }

@@ -298,7 +298,7 @@ impl Complete {
         // What has come is told, whatever became of the rest.
         run.stop(Reason::Cancelled);
         if let (Some(outcome), None) = (run.outcome(), &unrecorded) {
-            let ended = runs::end(&*store, &claim, outcome);
+            let ended = runs::end(&*store, &claim, outcome, obstacle.as_ref());
             unrecorded = ended.err().map(|error| chain(&error));
         }
         Ok(Finished {

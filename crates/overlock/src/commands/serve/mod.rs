@@ -35,6 +35,9 @@ use keys::Keys;
 /// the window is trimmed, answers that were cut are continued until they are whole, and the client
 /// sees one answer.
 ///
+/// Its address in a browser shows every run as it happens, with what it cost where `overlock.toml`
+/// has the prices of its model.
+///
 /// Without an upstream it takes OpenAI if `OPENAI_API_KEY` is set, else what it finds on this
 /// machine: Ollama, llama.cpp, LM Studio or vLLM on their usual ports.
 #[derive(Args, Debug)]

@@ -1,0 +1,82 @@
+//! What runs cost, where somebody has said what tokens do.
+//!
+//! It is reckoned when it is shown, with the prices as they are set then. Of a model without a
+//! price nothing is told, nor of a run in which one was asked.
+
+use overlock_budget::{Cost, Models};
+use overlock_model::Usage;
+use serde::Serialize;
+
+use super::runs::{ListedRun, Tally};
+
+/// Who knows what tokens cost.
+#[derive(Clone, Debug)]
+pub struct Pricing {
+    models: Models,
+    currency: String,
+}
+
+/// What a run cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunCost {
+    /// The amount, an exact decimal number.
+    pub amount: String,
+    /// What it is counted in.
+    pub currency: String,
+}
+
+impl Pricing {
+    /// The prices of these models.
+    pub fn new(models: Models, currency: impl Into<String>) -> Self {
+        Self {
+            models,
+            currency: currency.into(),
+        }
+    }
+
+    /// What the calls of one model cost.
+    pub(crate) fn of_tally(&self, model: &str, tally: &Tally) -> Option<RunCost> {
+        let usage = Usage {
+            input: tally.input_tokens,
+            output: tally.output_tokens,
+            cached: tally.cached_tokens,
+        };
+        self.of([(model, usage)])
+    }
+
+    /// What the calls of several models cost together, if each of them has a price.
+    pub(crate) fn of<'a>(
+        &self,
+        used: impl IntoIterator<Item = (&'a str, Usage)>,
+    ) -> Option<RunCost> {
+        let costs = used.into_iter().map(|(model, usage)| {
+            let prices = self.models.prices(model)?;
+            Some(prices.cost(usage.input, usage.cached, usage.output))
+        });
+        let costs: Vec<Cost> = costs.collect::<Option<_>>()?;
+        if costs.is_empty() {
+            return None;
+        }
+        let cost: Cost = costs.into_iter().sum();
+        Some(RunCost {
+            amount: cost.to_string(),
+            currency: self.currency.clone(),
+        })
+    }
+}
+
+impl ListedRun<'_> {
+    /// The same run with what it cost, as far as what it took and what that costs is known.
+    #[must_use]
+    pub fn priced(mut self, pricing: &Pricing) -> Self {
+        self.cost = match (&self.used, &self.tally) {
+            (Some(used), _) => {
+                let used = used.iter();
+                pricing.of(used.map(|(model, usage)| (model.as_str(), *usage)))
+            }
+            (None, Some(tally)) if self.pipeline.is_none() => pricing.of_tally(self.model, tally),
+            (None, _) => None,
+        };
+        self
+    }
+}

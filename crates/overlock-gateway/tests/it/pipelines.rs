@@ -1,0 +1,265 @@
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use overlock_budget::{Model, Models, Prices};
+use overlock_gateway::{Record, Settings};
+use overlock_store::RunId;
+use serde_json::{Value, json};
+
+use crate::door::{Door, serve_with};
+use crate::events::{Listening, Told, names};
+use crate::stage::{Play, Playing, Reply, Stage};
+
+/// A gateway on the store of pipelines that other processes run.
+async fn door(stage: &Stage, record: Record) -> Door<()> {
+    let set = |settings: &mut Settings| settings.record = record;
+    Door {
+        address: serve_with("http://127.0.0.1:1/v1", Some(stage.store()), set).await,
+        upstream: (),
+    }
+}
+
+/// What finds its answer at once.
+pub(crate) const ANSWER: Play<'_> = Play {
+    example: "answer_from_code.yaml",
+    question: "Who closes an order for good?",
+    max_context_tokens: None,
+    replies: &[Reply::Says("`Orders.Close` does (Orders.cs).")],
+};
+
+fn answer(stage: &Stage) -> Playing {
+    stage.play(&ANSWER)
+}
+
+async fn listed(door: &Door<()>, id: &RunId) -> Value {
+    let runs = door.get("/api/runs").await.json();
+    let mut runs = runs.as_array().expect("a list").iter();
+    let run = runs.find(|run| run["id"] == id.as_str());
+    run.expect("it is in the list").clone()
+}
+
+async fn listen(door: &Door<()>, id: &RunId, after: Option<&str>) -> Listening {
+    Listening::after(&door.address, &format!("/api/runs/{id}/events"), after).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_of_another_process_is_listed_as_what_it_is_at_any_time() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Metadata).await;
+    let check = async |id: &RunId, outcome: Value, is_left: bool| {
+        let shown = door.get(&format!("/api/runs/{id}")).await.json();
+        for run in [listed(&door, id).await, shown] {
+            assert_eq!(run["pipeline"], "answer_from_code", "{run}");
+            assert_eq!(run["outcome"], outcome, "{run}");
+            assert_eq!(run["ended_at"].is_null(), outcome.is_null(), "{run}");
+            assert_eq!(run["left"] == true, is_left, "{run}");
+        }
+    };
+    let playing = answer(&stage);
+    let id = playing.id.clone();
+    check(&id, Value::Null, false).await;
+    playing.kill();
+    check(&id, Value::Null, true).await;
+    let playing = stage.resume(&id, ANSWER.replies);
+    check(&id, Value::Null, false).await;
+    playing.call_off();
+    check(&id, json!("cancelled"), false).await;
+    // One that goes on has no end, whatever end it had.
+    let playing = stage.resume(&id, ANSWER.replies);
+    check(&id, Value::Null, false).await;
+    playing.end();
+    check(&id, json!("complete"), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_in_a_pipeline_of_another_process_is_told_while_it_happens() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Full).await;
+    let playing = answer(&stage);
+    let id = playing.id.clone();
+    let mut one = listen(&door, &id, None).await;
+    let mut told = Vec::new();
+    for step in ["search", "expand", "fetch", "manage_budget"] {
+        told.extend(one.until("step").await);
+        assert_eq!(last(&told).data["step_id"], step);
+    }
+    assert_eq!(told[0].name, "began");
+    assert_eq!(told[0].data["pipeline"], "answer_from_code");
+    // The model has not answered, and nothing more is told before it has.
+    playing.cue(1);
+    told.extend(one.until("ended").await);
+    playing.end();
+    assert_eq!(
+        names(&told)[5..],
+        ["answer", "step", "step", "ended"],
+        "{told:?}"
+    );
+    assert_eq!(told[5].data["step_id"], "answer");
+    assert!(one.next().await.is_none());
+
+    let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
+    let steps = told.iter().filter(|told| told.name == "step");
+    let steps: Vec<Value> = steps.map(without_run).collect();
+    assert_eq!(json!(steps), shown["trace"]);
+    let ended = &last(&told).data;
+    for name in ["outcome", "ended_at", "input_tokens", "output_tokens"] {
+        assert_eq!(ended[name], shown[name], "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_only_metadata_are_recorded_no_text_of_a_pipeline_is_told() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Metadata).await;
+    let playing = answer(&stage);
+    let id = playing.id.clone();
+    playing.end();
+    let told = listen(&door, &id, None).await.until("ended").await;
+    let text = format!("{told:?}");
+    for said in ["for good", "does (Orders.cs)"] {
+        assert!(!text.contains(said), "{said}: {text}");
+    }
+    let shown = door.get(&format!("/api/runs/{id}?text=true")).await;
+    assert!(!shown.body.contains("for good"), "{}", shown.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_again_goes_on_where_they_were_and_hears_that_somebody_took_it_up() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Full).await;
+    let playing = answer(&stage);
+    let id = playing.id.clone();
+    let mut one = listen(&door, &id, None).await;
+    while one.next().await.expect("an event").data["step_id"] != "manage_budget" {}
+    playing.kill();
+    // Nobody knows whether that goes on.
+    assert_eq!(names(&one.until("left").await), ["left"]);
+    assert!(one.next().await.is_none());
+    let again = listen(&door, &id, Some("4")).await.until("left").await;
+    assert_eq!(names(&again), ["left"]);
+
+    let playing = stage.resume(&id, ANSWER.replies);
+    let mut one = listen(&door, &id, Some("4")).await;
+    let began = one.next().await.expect("an event");
+    assert_eq!((&*began.name, &began.data["left"]), ("began", &Value::Null));
+    playing.end();
+    let rest = one.until("ended").await;
+    assert_eq!(names(&rest), ["answer", "step", "step", "ended"]);
+    assert_eq!(rest[0].id.as_deref(), Some("5"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_readers_of_one_run_hear_the_same() {
+    let stage = Stage::new();
+    let door = Arc::new(door(&stage, Record::Full).await);
+    let playing = stage.play(&LOOP);
+    let id = playing.id.clone();
+    let readers: Vec<_> = (0..8)
+        .map(|_| {
+            let (door, id) = (Arc::clone(&door), id.clone());
+            tokio::spawn(async move {
+                let told = listen(&door, &id, None).await.until("ended").await;
+                told.iter().map(without_run).collect::<Vec<Value>>()
+            })
+        })
+        .collect();
+    playing.end();
+    let mut heard = Vec::new();
+    for reader in readers {
+        heard.push(reader.await.expect("no panic"));
+    }
+    assert!(heard.iter().all(|told| *told == heard[0]), "{heard:?}");
+    let over = heard[0].iter().filter(|told| told["decision"] == "on_over");
+    assert!(over.count() > 0, "{:?}", heard[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_calls_of_a_pipeline_are_paid_for_once_however_often_it_was_resumed() {
+    let stage = Stage::new();
+    let price = |text: &str| text.parse().expect("a price");
+    let prices = Prices {
+        input: price("1"),
+        output: price("1000"),
+        cached_input: None,
+    };
+    let model = Model {
+        prices: Some(prices),
+        ..Model::default()
+    };
+    let set = |settings: &mut Settings| {
+        settings.models = Models::with_own([("gpt-4o-mini".to_owned(), model)]);
+    };
+    let door = Door {
+        address: serve_with("http://127.0.0.1:1/v1", Some(stage.store()), set).await,
+        upstream: (),
+    };
+    let whole = stage.play(&LOOP);
+    let interrupted = stage.play(&LOOP);
+    let ids = [whole.id.clone(), interrupted.id.clone()];
+    whole.end();
+    // After three answers, the last of which was cut.
+    interrupted.cue(3);
+    let mut one = listen(&door, &ids[1], None).await;
+    for _ in 0..3 {
+        one.until("answer").await;
+    }
+    interrupted.kill();
+    stage.resume(&ids[1], &LOOP.replies[3..]).end();
+    for id in ids {
+        let shown = door.get(&format!("/api/runs/{id}")).await.json();
+        // Four calls that read 400 tokens each, and the words of their answers.
+        assert_eq!(shown["input_tokens"], 1600, "{shown}");
+        let output = shown["output_tokens"].as_u64().expect("a number");
+        let millionths = 1600 + 1000 * output;
+        assert!((10_000..100_000).contains(&millionths), "{millionths}");
+        let amount = format!("0.{millionths:06}");
+        let amount = amount.trim_end_matches('0');
+        let cost = json!({ "amount": amount, "currency": "USD" });
+        assert_eq!(shown["cost"], cost, "{shown}");
+        assert_eq!(listed(&door, &id).await["cost"], cost);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_is_an_error_and_no_panic() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Full).await;
+    let playing = answer(&stage);
+    let id = playing.id.clone();
+    playing.kill();
+    let store = stage.store();
+    let (run, claim) = store.take_up(&id).expect("a store").expect("a run");
+    let number = u32::try_from(run.steps.len()).expect("a few") + 1;
+    let nonsense = r#"{"kind": "nonsense"}"#;
+    store.add_step(&claim, number, nonsense).expect("a step");
+    for path in [format!("/api/runs/{id}"), format!("/api/runs/{id}/events")] {
+        let got = door.get(&path).await;
+        assert_eq!(got.status, StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+    }
+}
+
+/// What asks for more once, and then for so much that the context has to be summarised.
+pub(crate) const LOOP: Play<'_> = Play {
+    example: "compaction_loop.yaml",
+    question: "Who closes an order?",
+    // So little that it is not enough.
+    max_context_tokens: Some(450),
+    replies: &[
+        Reply::Says(r#"{"action": "search", "query": "orders table closed"}"#),
+        Reply::Says("dbo.Orders has Id and Closed."),
+        Reply::Says(r#"{"action": "answer", "te✂"#),
+        Reply::Says(r#"{"action": "answer", "text": "CloseOrder sets Closed."}"#),
+    ],
+};
+
+fn last(told: &[Told]) -> &Told {
+    told.last().expect("something was told")
+}
+
+fn without_run(told: &Told) -> Value {
+    let mut data = told.data.clone();
+    if let Some(data) = data.as_object_mut() {
+        data.remove("run");
+    }
+    data
+}

@@ -1,0 +1,335 @@
+//! Runs of pipelines, recorded as another process would: through a store of its own.
+//!
+//! The model says what it is told to, and each thing only on its cue.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fs, mem};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::{StreamExt, stream};
+use overlock_budget::{ChatCounter, Found, Models as Table, PlanOptions, Provenance};
+use overlock_index::{Ignored, IndexOptions, index};
+use overlock_model::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
+use overlock_pipeline::{
+    Begun, Conditions, Ended, Measure, Measures, Models, Pipeline, Prompts, ReadOptions, Recording,
+    Speaker, State, Taken, Watch, World, read, run,
+};
+use overlock_store::{Access, RunId, Store, StoreAddress, open};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, oneshot};
+
+const MODEL: &str = "gpt-4o-mini";
+
+/// A folder with a store in which a small shop is indexed.
+pub(crate) struct Stage {
+    folder: TempDir,
+    begun: AtomicU64,
+}
+
+/// What is to be run.
+#[derive(Clone, Copy)]
+pub(crate) struct Play<'a> {
+    /// A file among the examples.
+    pub(crate) example: &'a str,
+    pub(crate) question: &'a str,
+    /// The tokens that its context may have, if not as in the file.
+    pub(crate) max_context_tokens: Option<u64>,
+    pub(crate) replies: &'a [Reply],
+}
+
+/// What the model answers.
+#[derive(Clone, Copy)]
+pub(crate) enum Reply {
+    /// What ends with `✂` was cut off.
+    Says(&'static str),
+    Refuses(&'static str),
+}
+
+/// A run that goes on.
+pub(crate) struct Playing {
+    pub(crate) id: RunId,
+    cue: Arc<Semaphore>,
+    stop: oneshot::Sender<Stop>,
+    thread: JoinHandle<Option<Ended>>,
+}
+
+/// How a run ends that is not let to its end.
+enum Stop {
+    /// It is called off, and that is recorded.
+    CalledOff,
+    /// It is gone from one moment to the next.
+    Killed,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sources = folder.path().join("src");
+        fs::create_dir(&sources).expect("a folder for sources");
+        for (name, text) in SHOP {
+            fs::write(sources.join(name), text).expect("a file");
+        }
+        let stage = Self {
+            folder,
+            begun: AtomicU64::new(1),
+        };
+        let store = stage.store();
+        let options = IndexOptions::default();
+        index(&*store, "shop", &sources, options, &mut Ignored).expect("it is indexed");
+        stage
+    }
+
+    /// The store, as each process opens it.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        let file = self.folder.path().join("store.db");
+        open(&StoreAddress::Sqlite(file), Access::Make).expect("a store")
+    }
+
+    /// Begins a run.
+    pub(crate) fn play(&self, play: &Play<'_>) -> Playing {
+        let file = examples().join(play.example);
+        let text = fs::read_to_string(&file).expect("there is such an example");
+        let most = play.max_context_tokens.iter();
+        let settings: Map<String, Value> = most
+            .map(|most| ("max_context_tokens".to_owned(), json!(most)))
+            .collect();
+        let options = ReadOptions {
+            settings: &settings,
+            model: None,
+            prompt: &|_, key| {
+                let path = examples().join("prompts").join(key).with_extension("txt");
+                fs::read_to_string(path).map_err(|error| error.to_string())
+            },
+            measures: &Unmeasured,
+        };
+        let checked = read(play.example, &text, &options);
+        let pipeline = checked.pipeline.expect("the example is right");
+        let begun = Begun {
+            name: pipeline.name.clone(),
+            file: format!("examples/{}", play.example),
+            text,
+            prompts: checked.prompts,
+            settings,
+            state: State {
+                user_question: play.question.to_owned(),
+                ..State::default()
+            },
+        };
+        let taken = Taken::new(begun, Conditions::default(), now());
+        let id = RunId::new(now(), self.begun.fetch_add(1, Ordering::Relaxed));
+        let store = self.store();
+        let recording = taken.begin(&store, &id, MODEL).expect("it is recorded");
+        start(store, taken, pipeline, recording, play.replies)
+    }
+
+    /// Goes on with a run.
+    pub(crate) fn resume(&self, id: &RunId, replies: &[Reply]) -> Playing {
+        let store = self.store();
+        let recorded = store.run(id).expect("it can be read").expect("it is there");
+        let taken = Taken::read(&recorded).expect("it is a run of a pipeline");
+        let pipeline = taken.pipeline().expect("it was right when it began");
+        let recording = taken.take_up(&store, id).expect("nobody works on it");
+        start(store, taken, pipeline, recording, replies)
+    }
+}
+
+impl Playing {
+    /// Lets the model give so many answers more.
+    pub(crate) fn cue(&self, answers: usize) {
+        self.cue.add_permits(answers);
+    }
+
+    /// Lets it come to its end.
+    pub(crate) fn end(self) -> Ended {
+        self.cue(1000);
+        // Whoever holds it may stop it.
+        let _stop = self.stop;
+        self.thread.join().expect("no panic").expect("an end")
+    }
+
+    /// Calls it off.
+    pub(crate) fn call_off(self) {
+        let _ = self.stop.send(Stop::CalledOff);
+        self.thread.join().expect("no panic").expect("an end");
+    }
+
+    /// Ends it as a process ends that is killed.
+    pub(crate) fn kill(self) {
+        let _ = self.stop.send(Stop::Killed);
+        assert!(self.thread.join().expect("no panic").is_none());
+    }
+}
+
+fn start(
+    store: Arc<dyn Store>,
+    taken: Taken,
+    pipeline: Pipeline,
+    recording: Recording,
+    replies: &[Reply],
+) -> Playing {
+    let (stop, stopped) = oneshot::channel();
+    let cue = Arc::new(Semaphore::new(0));
+    let scripted = Scripted {
+        replies: Mutex::new(replies.iter().copied().collect()),
+        cue: Arc::clone(&cue),
+        found: Table::default().find(MODEL),
+    };
+    let id = recording.id().clone();
+    let thread = thread::spawn(move || {
+        let prompts = taken.begun.prompts.clone();
+        let play = perform(&*store, taken, &pipeline, &prompts, recording, &scripted);
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.expect("a runtime");
+        runtime.block_on(play(stopped))
+    });
+    Playing {
+        id,
+        cue,
+        stop,
+        thread,
+    }
+}
+
+/// Runs a pipeline until it ends or is stopped.
+fn perform<'a>(
+    store: &'a dyn Store,
+    taken: Taken,
+    pipeline: &'a Pipeline,
+    prompts: &'a Prompts,
+    mut recording: Recording,
+    scripted: &'a Scripted,
+) -> impl AsyncFnOnce(oneshot::Receiver<Stop>) -> Option<Ended> + 'a {
+    async move |stopped| {
+        let counter = ChatCounter::for_model(&scripted.found);
+        let world = World {
+            store,
+            models: scripted,
+            embedder: None,
+            prompts,
+            counter: counter.tokens(),
+            counter_name: counter.tokens().name(),
+            provenance: Provenance::Exact,
+            began_at: taken.began_at,
+            clock: &now,
+        };
+        let nobody: &mut dyn Watch = &mut ();
+        let ended = {
+            tokio::select! {
+                ended = run(pipeline, taken, &world, &mut recording, nobody) => Ok(ended.expect("it is recorded")),
+                stop = stopped => Err(stop.expect("it is held until the end")),
+            }
+        };
+        match ended {
+            Ok(ended) => Some(ended),
+            Err(Stop::Killed) => None,
+            Err(Stop::CalledOff) => {
+                Some(recording.call_off(now(), pipeline).expect("it is recorded"))
+            }
+        }
+    }
+}
+
+/// A model that reads its answers from a list, each on its cue.
+struct Scripted {
+    replies: Mutex<VecDeque<Reply>>,
+    cue: Arc<Semaphore>,
+    found: Found,
+}
+
+impl Models for Scripted {
+    fn speaker(&self, _model: &str) -> Result<Speaker<'_>, String> {
+        Ok(Speaker {
+            backend: self,
+            counter: ChatCounter::for_model(&self.found),
+            plan: PlanOptions::for_model(&self.found.model),
+            continuation: ContinuationOptions::default(),
+        })
+    }
+}
+
+impl Backend for Scripted {
+    fn call(&self, _call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+        async {
+            mem::forget(self.cue.acquire().await.expect("it is never closed"));
+            let reply = self.replies.lock().expect("no panic").pop_front();
+            match reply.expect("there is an answer for every call") {
+                Reply::Refuses(message) => Err(BackendError::Status {
+                    host: "127.0.0.1".to_owned(),
+                    status: 401,
+                    message: message.to_owned(),
+                    retry_after: None,
+                }),
+                Reply::Says(text) => Ok(said(text)),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn said(text: &str) -> Events {
+    let (text, finish) = match text.strip_suffix('✂') {
+        Some(cut) => (cut, "length"),
+        None => (text, "stop"),
+    };
+    let usage = Usage {
+        input: 400,
+        output: text.split_whitespace().count() as u64,
+        cached: 0,
+    };
+    let events = [
+        Event::Text(text.to_owned()),
+        Event::Finish(finish.to_owned()),
+        Event::Usage(usage),
+    ];
+    stream::iter(events.map(Ok)).boxed()
+}
+
+/// Nobody measures what is known to be right.
+struct Unmeasured;
+
+impl Measures for Unmeasured {
+    fn measure(&self, _model: &str, _text: &str) -> Option<Measure> {
+        None
+    }
+
+    fn is_counter(&self, _name: &str) -> bool {
+        true
+    }
+}
+
+/// The folder of examples of this repository.
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    u64::try_from(since.expect("it is later").as_millis()).expect("not that late")
+}
+
+const SHOP: [(&str, &str); 3] = [
+    (
+        "Orders.cs",
+        "namespace Shop;\n\n/// <summary>Keeps orders.</summary>\nclass Orders(Log log)\n{\n    \
+         // An order that is closed stays closed, whatever else happens to it later on.\n    \
+         public void Close(int id)\n    {\n        log.Note(id);\n        \
+         Run(\"UPDATE dbo.Orders SET Closed = 1\");\n    }\n}\n",
+    ),
+    (
+        "Log.cs",
+        "namespace Shop;\nclass Log\n{\n    public void Note(int id) { }\n}\n",
+    ),
+    (
+        "orders.sql",
+        "-- All orders that there ever were, closed or not.\nCREATE TABLE dbo.Orders (\n    \
+         Id int PRIMARY KEY, -- its number\n    Closed bit NOT NULL -- whether it is closed\n)\nGO\n\
+         CREATE PROCEDURE dbo.CloseOrder @Id int AS\nBEGIN\n    -- Closing is for ever.\n    \
+         UPDATE dbo.Orders SET Closed = 1 WHERE Id = @Id\nEND\nGO\n",
+    ),
+];
