@@ -14,7 +14,7 @@ use crate::json::chosen;
 use crate::request;
 use crate::result::{self, make};
 use crate::text::Text;
-use crate::value::Builder;
+use crate::whole;
 
 /// A long answer in the making: the state machine behind `complete`.
 ///
@@ -259,7 +259,7 @@ impl Continuation {
     /// The same as a Python object.
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let json = self.run.last_valid_complete_part();
-        let value = json.map(|json| Builder::default().whole(py, &[&json]));
+        let value = json.map(|json| whole::valid(py, &[&json]));
         value.transpose()
     }
 

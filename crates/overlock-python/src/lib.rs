@@ -19,7 +19,10 @@ mod text;
 // JSON becomes Python objects.
 mod decode;
 mod grow;
+mod scalar;
+mod strings;
 mod value;
+mod whole;
 
 // What can be asked.
 mod budget;

@@ -6,7 +6,7 @@ use pyo3::pybacked::PyBackedStr;
 use serde::Serialize;
 
 use crate::error::Raise;
-use crate::value::Builder;
+use crate::whole;
 
 /// Reads a request in the form of OpenAI's chat completions.
 ///
@@ -27,5 +27,5 @@ pub(crate) fn bad_request(py: Python<'_>, error: &RequestError) -> PyErr {
 pub(crate) fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     let json = serde_json::to_string(value)
         .map_err(|error| Raise::bad_request("not-json", error.to_string()).into_error(py))?;
-    Builder::default().whole(py, &[&json])
+    whole::valid(py, &[&json])
 }

@@ -60,6 +60,99 @@ def test_loads_is_json_loads_for_every_whole_document(text: str) -> None:
     assert same(overlock.loads(data), json.loads(text))
 
 
+def numbers() -> Iterator[str]:
+    """Numbers of every length, in every way of writing them, and those around what is special."""
+    chosen = random.Random(2)
+    for digits in range(1, 26):
+        for _ in range(30):
+            whole = str(chosen.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits))
+            sign = chosen.choice(["", "-"])
+            fraction = "".join(chosen.choice("0123456789") for _ in range(chosen.randrange(1, 24)))
+            exponent = f"{chosen.choice('eE')}{chosen.choice(['', '+', '-'])}{chosen.randrange(400)}"
+            yield sign + whole
+            yield f"{sign}{whole}.{fraction}"
+            yield f"{sign}0.{fraction}"
+            yield f"{sign}{whole}{exponent}"
+            yield f"{sign}{whole}.{fraction}{exponent}"
+    for power in (31, 32, 53, 63, 64):
+        for near in range(-3, 4):
+            yield str(2**power + near)
+            yield str(-(2**power) + near)
+            yield f"{2**power + near}.5"
+    yield from ["0", "-0", "-0.0", "0.1", "9007199254740993.0", "5e-324", "1e400", "1.7976931348623157e308"]
+
+
+def test_every_number_is_the_one_that_python_reads() -> None:
+    written = list(numbers())
+    for number in written:
+        assert same(overlock.loads(number), json.loads(number)), number
+        assert same(overlock.loads(f"[{number}]"), [json.loads(number)]), number
+    text = "[" + ", ".join(written) + "]"
+    assert same(overlock.loads(text), json.loads(text))
+    hooked = json.loads(text, parse_int=str, parse_float=repr)
+    assert overlock.loads(text, parse_int=str, parse_float=repr) == hooked
+
+
+def test_a_number_that_python_refuses_is_refused() -> None:
+    for text in ("1" * 5000, "[" + "1" * 5000, '{"a": ' + "1" * 5000 + "}"):
+        with pytest.raises(ValueError, match="4300"):
+            overlock.loads(text + " ]" * text.startswith("["))
+
+
+def test_strings_that_are_kept_are_never_mixed_up() -> None:
+    chosen = random.Random(3)
+    alphabet = ["a", "b", "\u0061", "é", "\\n", "😀", "ab"]
+    for _ in range(300):
+        names = ["".join(chosen.choice(alphabet) for _ in range(chosen.randrange(45))) for _ in range(60)]
+        text = "[" + ", ".join(f'{{"{name}": "{name}"}}' for name in names) + "]"
+        assert same(overlock.loads(text), json.loads(text))
+        scanner = overlock.Scanner()
+        scanner.feed(text)
+        assert same(scanner.value(), json.loads(text))
+
+
+def test_loads_inside_of_loads_reads_right() -> None:
+    inner = '{"name": "inner", "other": ["name"]}'
+    read: list[Any] = []
+
+    def hook(members: dict[str, Any]) -> dict[str, Any]:
+        read.append(overlock.loads(inner))
+        return members
+
+    text = '[{"name": "a"}, {"other": {"name": "b"}}]'
+    assert overlock.loads(text, object_hook=hook) == json.loads(text)
+    assert read == [json.loads(inner)] * 3
+
+
+def test_a_hook_hears_of_no_value_twice() -> None:
+    heard: list[str] = []
+    assert overlock.loads("[1, 2, {'a': 3}", parse_int=heard.append) == [None, None, {"a": None}]
+    assert heard == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("text", list(documents()))
+def test_hooks_that_change_nothing_change_nothing(text: str) -> None:
+    for end in range(1, len(text) + 1):
+        try:
+            value = overlock.loads(text[:end])
+        except overlock.NoJson:
+            continue
+        assert same(overlock.loads(text[:end], parse_int=int, object_hook=lambda members: members), value)
+
+
+def test_bytes_that_are_no_text_are_left_out_wherever_they_are() -> None:
+    for data, value, kinds in (
+        (b'["caf\xc3"]', ["caf"], {"encoding"}),
+        (b'{"\xffa": "\\ud800\xed\xa0\x80"}', {"a": "\ud800"}, {"encoding"}),
+        (b'["caf\xc3', ["caf"], set()),
+    ):
+        loaded = overlock.loads(data, report=True)
+        assert loaded.value == value and {fix.kind for fix in loaded.fixes} == kinds
+        scanner = overlock.Scanner()
+        scanner.feed(data)
+        assert scanner.value() == value
+
+
 @pytest.mark.parametrize("text", list(documents()))
 def test_loads_of_every_beginning_is_what_close_makes_of_it(text: str) -> None:
     for end in range(1, len(text)):
