@@ -6,9 +6,11 @@
 """
 
 from overlock._completion import (
+    AsyncCompletionStream,
     Completion,
     CompletionStream,
     acomplete,
+    astream_complete,
     complete,
     stream_complete,
 )
@@ -76,6 +78,7 @@ from overlock._results import (
 
 __all__ = [
     "Ask",
+    "AsyncCompletionStream",
     "BadPipeline",
     "BadRequest",
     "Call",
@@ -116,6 +119,7 @@ __all__ = [
     "TokenCount",
     "acomplete",
     "adjusted_max_tokens",
+    "astream_complete",
     "classify",
     "close",
     "compact",

@@ -124,6 +124,25 @@ def test_the_async_openai_client_gives_whole_documents(address: str) -> None:
     assert asyncio.run(ask()).json == DOCUMENT
 
 
+def test_the_async_openai_client_streams_whole_documents(address: str) -> None:
+    async def ask() -> Any:
+        async with openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="none") as client:
+            call = openai_chat(client, stream=True)
+            return [value async for value in overlock.astream_complete(call, "Bees.", model="gpt-4o")]
+
+    assert asyncio.run(ask())[-1] == json.loads(DOCUMENT)
+
+
+def test_the_async_anthropic_client_streams_whole_documents(address: str) -> None:
+    async def ask() -> Any:
+        async with anthropic.AsyncAnthropic(base_url=address, api_key="none") as client:
+            call = anthropic_messages(client, stream=True)
+            stream = overlock.astream_complete(call, "Bees.", model="claude-3-haiku-20240307")
+            return [value async for value in stream]
+
+    assert asyncio.run(ask())[-1] == json.loads(DOCUMENT)
+
+
 @pytest.mark.parametrize("prefill", [False, True])
 def test_the_anthropic_client_gives_whole_documents(address: str, prefill: bool) -> None:
     client = anthropic.Anthropic(base_url=address, api_key="none")
