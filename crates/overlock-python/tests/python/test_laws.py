@@ -200,6 +200,78 @@ def test_a_scanner_ends_the_same_however_the_text_was_split(text: str) -> None:
         assert same(scanner.value(), json.loads(data))
 
 
+OBJECT = '{"naïve": ["😀", 1.5, true], "b": {}}'
+AMONG_TALK = [
+    (before, document, after)
+    for before, after in [
+        ("", ""),
+        ("\ufeff \n", "\n\n"),
+        ("```json\n", "\n```"),
+        ("Here you are, é [1]:\n\n```\n", '\n```\nAnything else? {"a": 1}'),
+        ("<think>\n{no} 😀\n</think>\n", " That is all."),
+    ]
+    for document in (OBJECT, "[]", '[{"a": "\\ud83d\\ude00"}]')
+] + [("As asked in [1]:\n", OBJECT, "")]
+
+
+@pytest.mark.parametrize("before, document, after", AMONG_TALK)
+def test_a_document_among_talk_is_read_however_the_answer_was_split(
+    before: str, document: str, after: str
+) -> None:
+    text = before + document + after
+    value = json.loads(document)
+    start, end = len(before), len(before) + len(document)
+    for pieces in ([text[:at], text[at:]] for at in range(len(text))):
+        scanner = overlock.Scanner(extract=True)
+        for piece in pieces:
+            scanner.feed(piece)
+        assert same(scanner.value(), value) and scanner.is_complete
+        assert scanner.offence is None and scanner.cut() is None and scanner.place is None
+        assert scanner.start == start
+    bare, among = overlock.Scanner(), overlock.Scanner(extract=True)
+    for at, character in enumerate(text):
+        among.feed(character)
+        if at < start:
+            assert among.start is None and not among.has_value and among.offset == at + 1
+            with pytest.raises(overlock.NoJson):
+                among.value()
+            continue
+        if at < end:
+            bare.feed(character)
+        assert same(among.value(), bare.value())
+        assert (among.path, among.depth, among.is_complete) == (bare.path, bare.depth, bare.is_complete)
+        assert among.losses() == bare.losses()
+        if at < end:
+            assert among.offset == start + bare.offset
+    data = text.encode()
+    for at in range(len(data)):
+        scanner = overlock.Scanner(extract=True)
+        scanner.feed(data[:at])
+        scanner.feed(data[at:])
+        assert same(scanner.value(), value) and scanner.start == len(before.encode())
+
+
+def test_what_is_no_json_inside_of_a_document_stops_it_wherever_it_is() -> None:
+    scanner = overlock.Scanner(extract=True)
+    scanner.feed("Sure:\n{'a': 1}")
+    assert scanner.offence is not None and scanner.offence.offset == 7
+    assert not scanner.has_value and not scanner.is_complete
+    with pytest.raises(overlock.Offence) as caught:
+        scanner.value()
+    assert caught.value.offset == 7
+    scanner = overlock.Scanner()
+    scanner.feed("Sure:\n[1]")
+    assert scanner.offence is not None and scanner.offence.offset == 0
+
+
+def test_megabytes_of_talk_are_read_once() -> None:
+    scanner = overlock.Scanner(extract=True)
+    for _ in range(100_000):
+        scanner.feed("a line of talk\n `tick` {x} [1]\n")
+    scanner.feed('{"a": 1}')
+    assert scanner.value() == {"a": 1}
+
+
 def test_what_is_finished_is_shared_and_only_the_cut_is_touched() -> None:
     scanner = overlock.Scanner()
     scanner.feed('{"rows": [{"id": 1}, {"id": 2, "text": "be')
