@@ -326,6 +326,15 @@ impl Continuation {
         })
     }
 
+    fn __repr__(&self) -> String {
+        let stands = match self.run.outcome() {
+            Some(outcome) => outcome.name(),
+            None => "under way",
+        };
+        let (asked, written) = (self.run.iterations(), self.run.text().len());
+        format!("<overlock.Continuation, {stands}, {asked} answers, {written} bytes>")
+    }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         let class = py.get_type::<Self>();
         Ok((class.getattr("from_json")?, (self.to_json(py)?,)))

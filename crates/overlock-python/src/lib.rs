@@ -11,9 +11,12 @@
 )]
 
 // What Python hands over, and what goes wrong.
+mod embedder;
 mod error;
+mod raised;
 mod request;
 mod result;
+mod store;
 mod text;
 
 // JSON becomes Python objects.
@@ -28,6 +31,7 @@ mod whole;
 mod budget;
 mod code;
 mod continuation;
+mod index;
 mod json;
 mod pipeline;
 mod scanner;
@@ -43,6 +47,8 @@ mod _overlock {
     use crate::code::{classify, compact};
     #[pymodule_export]
     use crate::continuation::Continuation;
+    #[pymodule_export]
+    use crate::index::index;
     #[pymodule_export]
     use crate::json::{close, contexts, cut, delivered, extract, loads, render, repair, stitch};
     #[pymodule_export]
