@@ -4,7 +4,7 @@ use overlock_model::{
     Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, MeasuredKpi,
     Outcome, PromptError, Reason, Wants, Way,
 };
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -344,7 +344,10 @@ impl Continuation {
 impl Continuation {
     /// What is to be asked now, if that is what was told.
     fn asked(&self, py: Python<'_>, told: &Bound<'_, PyAny>) -> PyResult<Ask> {
-        let iteration: u32 = told.getattr("iteration")?.extract()?;
+        let iteration = told.getattr("iteration");
+        let iteration = iteration.and_then(|iteration| iteration.extract::<u32>());
+        let iteration =
+            iteration.map_err(|_| PyTypeError::new_err("`ask` must be what `next` gave back"))?;
         let Some(ask) = self.run.next() else {
             return Err(answer_error(py, AnswerError::Ended));
         };

@@ -7,7 +7,7 @@ use overlock_pipeline::Embed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::raised::Raised;
+use crate::raised::{Raised, callable};
 
 /// The callable takes a list of texts and gives back a list of vectors.
 pub(crate) struct Embedder<'a> {
@@ -33,6 +33,7 @@ impl<'a> Embedder<'a> {
                 None => Ok(None),
             };
         };
+        callable("embed", call.bind(py))?;
         let of_adapter = || call.bind(py).getattr("model").ok()?.extract().ok();
         let model = model.or_else(of_adapter).ok_or_else(|| {
             PyValueError::new_err("say in `embed_model` which model `embed` makes vectors with")

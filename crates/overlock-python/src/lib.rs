@@ -42,6 +42,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _overlock {
     #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python calls it so")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
     use crate::budget::{adjusted_max_tokens, plan, safe_message_count};
     #[pymodule_export]
     use crate::code::{classify, compact};

@@ -18,12 +18,12 @@ use overlock_pipeline::{
 };
 use overlock_store::{Access, RunId, RunIdError, Store};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value};
 
 use crate::embedder::Embedder;
 use crate::error::Raise;
-use crate::raised::Raised;
+use crate::raised::{Raised, callable};
 use crate::request;
 use crate::result::make;
 use crate::store;
@@ -158,6 +158,7 @@ impl Pipeline {
         embed: Option<Py<PyAny>>,
         embed_model: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        callable("call", call.bind(py))?;
         let mut state = match state {
             Some(state) => read_state(py, state)?,
             None => State::default(),
@@ -196,6 +197,7 @@ impl Pipeline {
         embed: Option<Py<PyAny>>,
         embed_model: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        callable("call", call.bind(py))?;
         let id: RunId = run.parse().map_err(|error: RunIdError| {
             Raise::bad_request("no-run", error.to_string()).into_error(py)
         })?;
@@ -233,6 +235,14 @@ impl Pipeline {
         });
         drop((voice, embedder));
         told(py, &id, ended, raised)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&str,), Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        options.set_item("file", &self.file)?;
+        options.set_item("settings", request::object(py, &self.settings)?)?;
+        options.set_item("prompts", &self.prompts)?;
+        Ok(((&self.text,), options))
     }
 
     fn __repr__(&self) -> String {

@@ -3,8 +3,18 @@
 use std::sync::{Mutex, PoisonError};
 
 use overlock_model::BackendError;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
+
+/// What is to be called must be callable, which is told before anything is done.
+pub(crate) fn callable(name: &str, given: &Bound<'_, PyAny>) -> PyResult<()> {
+    if given.is_callable() {
+        return Ok(());
+    }
+    let kind = given.get_type().name()?;
+    let told = format!("`{name}` must be callable, and `{kind}` is not");
+    Err(PyTypeError::new_err(told))
+}
 
 /// The last exception of a callable: the crates are told what it says, the caller gets it.
 #[derive(Default)]

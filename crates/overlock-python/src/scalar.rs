@@ -10,39 +10,18 @@ use crate::decode::{Decoded, Until, decode};
 /// A number of more digits may be larger than what is made without asking Python.
 const MOST_PLAIN_DIGITS: usize = 18;
 
-/// The powers of ten that a `f64` holds exactly.
-const EXACT_POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+/// The powers of ten up to the number of digits that a `f64` always holds exactly.
+const EXACT_POWERS: [f64; 16] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 ];
-
-/// Integers up to this one are all exact as `f64`.
-const LARGEST_EXACT: u64 = 1 << 53;
 
 /// The number that is written so, which must be one of JSON's.
 #[inline]
 pub(crate) fn number<'py>(py: Python<'py>, written: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let (is_negative, rest) = match written {
-        [b'-', rest @ ..] => (true, rest),
-        rest => (false, rest),
-    };
-    let (integer, digits) = leading_digits(rest);
-    if digits == rest.len() && digits <= MOST_PLAIN_DIGITS {
-        let integer = integer.cast_signed();
-        let signed = if is_negative { -integer } else { integer };
-        return Ok(PyInt::new(py, signed).into_any());
+    match short_integer(written) {
+        Some(integer) => Ok(PyInt::new(py, integer).into_any()),
+        None => other_number(py, written),
     }
-    if let Some(float) = plain_fraction(integer, digits, rest) {
-        let signed = if is_negative { -float } else { float };
-        return Ok(PyFloat::new(py, signed).into_any());
-    }
-    let is_float = is_float(written);
-    let written = std::str::from_utf8(written).expect("numbers are ASCII");
-    if is_float {
-        return Ok(PyFloat::new(py, written.parse()?).into_any());
-    }
-    // Exact, however large; Python has a limit of its own against numbers made to be slow.
-    py.get_type::<PyInt>().call1((written,))
 }
 
 pub(crate) fn is_float(written: &[u8]) -> bool {
@@ -51,68 +30,84 @@ pub(crate) fn is_float(written: &[u8]) -> bool {
         .any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
-/// A short fraction: both parts of the quotient are exact, so that it is rounded once, as it must.
+/// An integer of no more than eight digits, without a look at each of them.
 #[inline]
-fn plain_fraction(integer: u64, digits: usize, rest: &[u8]) -> Option<f64> {
-    let after = rest.get(digits..)?.strip_prefix(b".")?;
-    if digits + after.len() > MOST_PLAIN_DIGITS {
-        return None;
-    }
-    let mut mantissa = integer;
-    for byte in after {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        mantissa = mantissa * 10 + u64::from(byte - b'0');
-    }
-    #[expect(clippy::cast_precision_loss, reason = "it is small enough to be exact")]
-    (mantissa <= LARGEST_EXACT).then(|| mantissa as f64 / EXACT_POWERS[after.len()])
-}
-
-/// The digits at the front, as a number that wraps if there are too many, and how many they are.
-#[inline]
-fn leading_digits(written: &[u8]) -> (u64, usize) {
-    if let Some(eight) = eight_digits(written) {
-        return eight;
-    }
-    let mut integer: u64 = 0;
-    for (at, byte) in written.iter().enumerate() {
-        if !byte.is_ascii_digit() {
-            return (integer, at);
-        }
-        integer = integer
-            .wrapping_mul(10)
-            .wrapping_add(u64::from(byte - b'0'));
-    }
-    (integer, written.len())
-}
-
-/// The same of four to eight characters that are all digits, at once.
-#[inline]
-fn eight_digits(written: &[u8]) -> Option<(u64, usize)> {
+fn short_integer(written: &[u8]) -> Option<u32> {
     let len = written.len();
-    if len > 8 {
-        return None;
-    }
-    let half = |four: &[u8; 4]| u64::from(u32::from_le_bytes(*four));
-    let first = half(written.first_chunk()?);
-    let last = half(written.last_chunk()?);
+    let characters = match len {
+        4..=8 => {
+            let half = |four: &[u8; 4]| u64::from(u32::from_le_bytes(*four));
+            half(written.first_chunk()?) | half(written.last_chunk()?) << (8 * (len - 4))
+        }
+        1..4 => {
+            let at = |place: usize| u64::from(written[place]);
+            at(0) | at(len / 2) << (8 * (len / 2)) | at(len - 1) << (8 * (len - 1))
+        }
+        _ => return None,
+    };
     // The first character is the lowest byte; what is missing of eight becomes leading zeros.
     let shift = 8 * (8 - len);
-    let characters = (first | last << (8 * (len - 4))) << shift;
+    let characters = characters << shift;
     // Of what a number is written with only digits have this bit.
     let each = u64::from_le_bytes([0x10; 8]) >> shift << shift;
     if characters & each != each {
         return None;
     }
     let ones = characters & u64::from_le_bytes([0x0F; 8]);
-    let tens = (ones * 10 + (ones >> 8)) & u64::from_le_bytes([0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0]);
-    let hundreds =
-        (tens * 100 + (tens >> 16)) & u64::from_le_bytes([0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 0, 0]);
-    Some((
-        (hundreds * 10_000 + (hundreds >> 32)) & u64::from(u32::MAX),
-        len,
-    ))
+    let pairs =
+        (ones * 10 + (ones >> 8)) & u64::from_le_bytes([0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0]);
+    let fours =
+        (pairs * 100 + (pairs >> 16)) & u64::from_le_bytes([0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 0, 0]);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "eight digits are in the lower half"
+    )]
+    Some((fours * 10_000 + (fours >> 32)) as u32)
+}
+
+/// A number that is negative, a fraction, or large.
+#[inline(never)]
+fn other_number<'py>(py: Python<'py>, written: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let (sign, rest) = match written {
+        [b'-', rest @ ..] => (-1, rest),
+        rest => (1, rest),
+    };
+    let is_float = is_float(rest);
+    if is_float
+        && rest.len() < EXACT_POWERS.len()
+        && let Some((digits, places)) = plain_fraction(rest)
+    {
+        // Both parts of the quotient are exact, so that it is rounded once, as it must be.
+        #[expect(clippy::cast_precision_loss, reason = "fifteen digits are exact")]
+        let quotient = digits as f64 / EXACT_POWERS[places];
+        return Ok(PyFloat::new(py, quotient * f64::from(sign)).into_any());
+    }
+    if !is_float && rest.len() <= MOST_PLAIN_DIGITS {
+        let integer = rest.iter().fold(0, |integer, digit| {
+            integer * 10 + i64::from(digit.wrapping_sub(b'0'))
+        });
+        return Ok(PyInt::new(py, integer * i64::from(sign)).into_any());
+    }
+    let written = std::str::from_utf8(written).expect("numbers are ASCII");
+    if is_float {
+        return Ok(PyFloat::new(py, written.parse()?).into_any());
+    }
+    // Exact, however large; Python has a limit of its own against numbers made to be slow.
+    py.get_type::<PyInt>().call1((written,))
+}
+
+/// All digits of a fraction, and how many of them are after its point; nothing if it has an
+/// exponent.
+fn plain_fraction(written: &[u8]) -> Option<(i64, usize)> {
+    let (mut digits, mut places) = (0, 0);
+    for (at, byte) in written.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => digits = digits * 10 + i64::from(byte - b'0'),
+            b'.' => places = written.len() - at - 1,
+            _ => return None,
+        }
+    }
+    Some((digits, places))
 }
 
 /// The literal that begins like this: its first letter decides.

@@ -7,6 +7,7 @@ use overlock_budget::{
     Approximate, CountTokens, Encoding, Found, How, Keep, Models, Provenance, Sharing,
     TokenizerFile,
 };
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -99,7 +100,11 @@ impl Counter {
     }
 
     fn from_file(py: Python<'_>, path: &Path) -> PyResult<Self> {
-        let bytes = std::fs::read(path)?;
+        let bytes = std::fs::read(path).map_err(|error| {
+            // By the number Python finds the class, and with the path it says which file it was.
+            let (number, reason) = (error.raw_os_error(), error.kind().to_string());
+            PyOSError::new_err((number, reason, path.to_owned()))
+        })?;
         let read = py.detach(|| TokenizerFile::new(&bytes));
         let tokenizer = read.map_err(|error| {
             let told = format!("`{}` cannot be counted with: {error}", path.display());

@@ -20,12 +20,13 @@ from collections.abc import (
 from typing import Any, NamedTuple, Union
 
 from overlock._errors import Incomplete, OverlockError, PlanError
+from overlock._messages import as_openai
 from overlock._overlock import Continuation, Scanner, count_tokens
 from overlock._replies import Reply, apieces_of, pieces_of, reply_of
 from overlock._results import Ask, Cut
 
 Request = dict[str, Any]
-Prompt = Union[str, Sequence[Mapping[str, Any]], Mapping[str, Any]]
+Prompt = Union[str, Sequence[Any], Mapping[str, Any]]
 
 
 class Completion(NamedTuple):
@@ -91,7 +92,7 @@ def complete(
     ``call`` is any callable that takes a request, a ``dict`` in the form of OpenAI's chat
     completions, and gives back the text of the answer (or a :class:`overlock.Reply`, or what the
     clients of OpenAI, Anthropic and LangChain give back). ``prompt`` is a text, a list of
-    messages, or a request.
+    messages, also of LangChain's, or a request.
 
     >>> def model(request):
     ...     asked = request["messages"][-1]["content"]
@@ -517,10 +518,16 @@ def _request(
         request: Request = {"messages": [{"role": "user", "content": prompt}]}
     elif isinstance(prompt, Mapping):
         request = dict(prompt)
+    elif isinstance(prompt, Sequence):
+        request = {"messages": [as_openai(message) for message in prompt]}
     else:
-        request = {"messages": [dict(message) for message in prompt]}
+        raise TypeError(
+            "the prompt must be a text, a list of messages or a request, "
+            f"not `{type(prompt).__name__}`"
+        )
     if system is not None:
-        request["messages"] = [{"role": "system", "content": system}, *request["messages"]]
+        messages = request.get("messages", [])
+        request["messages"] = [{"role": "system", "content": system}, *messages]
     if model is not None:
         request["model"] = model
     if max_tokens is not None:

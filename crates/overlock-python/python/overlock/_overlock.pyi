@@ -53,6 +53,8 @@ __all__ = [
     "truncate_to_tokens",
 ]
 
+__version__: str
+
 _Text = Union[str, bytes, bytearray, memoryview]
 _Path = Union[str, PathLike[str]]
 _Embed = Callable[[list[str]], Sequence[Sequence[float]]]
@@ -308,6 +310,7 @@ class Pipeline:
         embed: _Embed | None = None,
         embed_model: str | None = None,
     ) -> PipelineRun: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]: ...
     @staticmethod
     def resume(
         call: Callable[[dict[str, Any]], Any],

@@ -35,8 +35,19 @@ def reply_of(answer: Any) -> Reply:
         return Reply(_text(answer.content), getattr(usage, "output_tokens", None))
     raise TypeError(
         "the callable must give back the text of the answer, a `Reply`, or what the clients of "
-        f"OpenAI, Anthropic or LangChain do, not `{type(answer).__name__}`"
+        f"OpenAI, Anthropic or LangChain do, not `{type(answer).__name__}`{_hint(answer)}"
     )
+
+
+def _hint(answer: Any) -> str:
+    if inspect.iscoroutine(answer):
+        answer.close()  # or Python would warn that nobody waited for it
+        return "; `acomplete` and `astream_complete` are for `async` callables"
+    if isinstance(answer, AsyncIterable):
+        return "; `astream_complete` is for callables that stream"
+    if isinstance(answer, Iterable):
+        return "; `stream_complete` is for callables that stream"
+    return ""
 
 
 def pieces_of(answer: Any) -> Generator[str, None, None]:
