@@ -127,11 +127,11 @@ pub(crate) fn whole_string<'py>(
     raw: &[u8],
     decoded: &mut Vec<u8>,
 ) -> PyResult<Bound<'py, PyString>> {
-    // Python looks at every character to see how wide it is, and tells if it is none.
-    if memchr::memchr(b'\\', raw).is_none() {
+    let Some(plain) = memchr::memchr(b'\\', raw) else {
+        // Python looks at every character to see how wide it is, and tells if it is none.
         return PyString::from_bytes(py, raw);
-    }
-    Ok(string(py, raw, Until::End, decoded)?.0)
+    };
+    Ok(string_from(py, raw, plain, Until::End, decoded)?.0)
 }
 
 /// The string that is written so, and how much of it was read; an error if it is no UTF-8.
@@ -141,11 +141,24 @@ pub(crate) fn string<'py>(
     until: Until,
     decoded: &mut Vec<u8>,
 ) -> PyResult<(Bound<'py, PyString>, usize)> {
+    string_from(py, raw, 0, until, decoded)
+}
+
+/// The same of one that is known to have no escape in its first `plain` bytes.
+fn string_from<'py>(
+    py: Python<'py>,
+    raw: &[u8],
+    plain: usize,
+    until: Until,
+    decoded: &mut Vec<u8>,
+) -> PyResult<(Bound<'py, PyString>, usize)> {
     decoded.clear();
+    decoded.extend_from_slice(&raw[..plain]);
     let Decoded {
         read,
         has_surrogates,
-    } = decode(raw, until, decoded);
+    } = decode(&raw[plain..], until, decoded);
+    let read = plain + read;
     if !has_surrogates {
         return Ok((PyString::from_bytes(py, decoded)?, read));
     }

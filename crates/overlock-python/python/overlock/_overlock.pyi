@@ -33,6 +33,7 @@ __all__ = [
     "Continuation",
     "Pipeline",
     "Scanner",
+    "__version__",
     "adjusted_max_tokens",
     "classify",
     "close",
