@@ -42,6 +42,7 @@ QUICK = "--quick" in sys.argv
 PATIENCE = 2 if QUICK else 8
 
 PLACES = "ours notes after every element where it stands, so that a cut is known to its place"
+SHORT = "0.2 µs are the call, which takes hooks and any kind of text; the rest is noted for the cut"
 NUMBERS = "ours notes of every number where it stands, and reads its digits once more for the value"
 
 
@@ -319,7 +320,7 @@ def reading() -> Iterator[Row]:
         ("integers", json.dumps([chosen.randrange(10**6) for _ in range(8000)]), fast, NUMBERS),
         ("sections cut at 90 %", document[: len(document) * 9 // 10], READERS, PLACES),
         ("sections with keys unquoted", document.replace('"id":', "id:"), READERS[4:], ""),
-        ("500 characters, cut", document[:500], READERS, PLACES),
+        ("500 characters, cut", document[:500], READERS, SHORT),
     ]
     for task, text, readers, why in texts:
         size = f"{len(text.encode()) / 1000:.0f} KB" if len(text) > 1000 else ""

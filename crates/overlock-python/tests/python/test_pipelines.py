@@ -153,7 +153,7 @@ def embed(texts: list[str]) -> list[list[float]]:
 def test_what_a_folder_defines_is_found_by_meaning(tmp_path: Path) -> None:
     sources = tmp_path / "shop"
     sources.mkdir()
-    (sources / "Cart.cs").write_text("class Cart { int Total() { return 1; } }")
+    (sources / "Cart.cs").write_text("class Cart { int CartTotal() { return 1; } }")
     (sources / "Bird.cs").write_text("class Bird { void Sing() { } }")
     store = tmp_path / "code.db"
     indexed = overlock.index(sources, store=store, embed=embed, embed_model="meanings")
