@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::budget::{self, Planner, Settings};
+use crate::count::count;
 use crate::error::Raise;
 use crate::json::chosen;
 use crate::request;
@@ -53,11 +54,16 @@ impl Continuation {
     fn new(
         py: Python<'_>,
         ways: Option<Vec<String>>,
+        #[pyo3(from_py_with = count)]
         max_failures: u32,
+        #[pyo3(from_py_with = count)]
         max_iterations: u32,
+        #[pyo3(from_py_with = count)]
         max_output_tokens: Option<u64>,
+        #[pyo3(from_py_with = count)]
         answer_chars: Option<usize>,
         kpi: Option<Progress<'_>>,
+        #[pyo3(from_py_with = count)]
         kpi_patience: u32,
     ) -> PyResult<Self> {
         let names = [Way::Prefill, Way::Overlap, Way::Remainder].map(|way| (way.name(), way));
@@ -104,9 +110,12 @@ impl Continuation {
         ask: &Bound<'py, PyAny>,
         request: &Bound<'py, PyAny>,
         model: Option<String>,
+        #[pyo3(from_py_with = count)]
         window: Option<u64>,
+        #[pyo3(from_py_with = count)]
         max_tokens: Option<u64>,
         trim: &str,
+        #[pyo3(from_py_with = count)]
         margin: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ask = self.asked(py, ask)?;
@@ -172,6 +181,7 @@ impl Continuation {
         py: Python<'py>,
         ask: &Bound<'py, PyAny>,
         text: Text,
+        #[pyo3(from_py_with = count)]
         tokens: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ask = self.asked(py, ask)?;

@@ -10,6 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::count::count;
 use crate::error::{Raise, no_json};
 use crate::result::{self, make};
 use crate::text::Text;
@@ -281,9 +282,12 @@ pub(crate) fn cut(py: Python<'_>, text: Text) -> PyResult<Option<Bound<'_, PyAny
 pub(crate) fn contexts<'py>(
     py: Python<'py>,
     text: Text,
+    #[pyo3(from_py_with = count)]
     budget: usize,
     cut_value: &str,
+    #[pyo3(from_py_with = count)]
     limit: Option<usize>,
+    #[pyo3(from_py_with = count)]
     answer_chars: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = ContextOptions {
@@ -318,8 +322,10 @@ pub(crate) fn contexts<'py>(
 pub(crate) fn render(
     py: Python<'_>,
     text: Text,
+    #[pyo3(from_py_with = count)]
     budget: usize,
     cut_value: &str,
+    #[pyo3(from_py_with = count)]
     limit: Option<usize>,
 ) -> PyResult<String> {
     let options = render_options(budget, cut_value, limit)?;

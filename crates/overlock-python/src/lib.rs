@@ -11,6 +11,7 @@
 )]
 
 // What Python hands over, and what goes wrong.
+mod count;
 mod embedder;
 mod error;
 mod raised;

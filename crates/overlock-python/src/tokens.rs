@@ -11,6 +11,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::count::count;
 use crate::error::Raise;
 use crate::json::chosen;
 use crate::result::make;
@@ -163,6 +164,7 @@ pub(crate) fn count_tokens<'py>(
 pub(crate) fn truncate_to_tokens<'py>(
     py: Python<'py>,
     text: Text,
+    #[pyo3(from_py_with = count)]
     tokens: u64,
     keep: &str,
     model: Option<&str>,
