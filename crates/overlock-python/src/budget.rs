@@ -59,20 +59,13 @@ impl Planner {
 pub(crate) fn adjusted_max_tokens<'py>(
     py: Python<'py>,
     model: Option<&str>,
-    #[pyo3(from_py_with = count)]
-    window: Option<u64>,
-    #[pyo3(from_py_with = count)]
-    messages: Option<u64>,
-    #[pyo3(from_py_with = count)]
-    tokens: Option<u64>,
-    #[pyo3(from_py_with = count)]
-    requested: u64,
-    #[pyo3(from_py_with = count)]
-    system: u64,
-    #[pyo3(from_py_with = count)]
-    margin: u64,
-    #[pyo3(from_py_with = count)]
-    answer_cap: Option<u64>,
+    #[pyo3(from_py_with = count)] window: Option<u64>,
+    #[pyo3(from_py_with = count)] messages: Option<u64>,
+    #[pyo3(from_py_with = count)] tokens: Option<u64>,
+    #[pyo3(from_py_with = count)] requested: u64,
+    #[pyo3(from_py_with = count)] system: u64,
+    #[pyo3(from_py_with = count)] margin: u64,
+    #[pyo3(from_py_with = count)] answer_cap: Option<u64>,
     grow: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let history = match (messages, tokens) {
@@ -114,14 +107,10 @@ pub(crate) fn adjusted_max_tokens<'py>(
                     system = 500))]
 pub(crate) fn safe_message_count(
     model: Option<&str>,
-    #[pyo3(from_py_with = count)]
-    window: Option<u64>,
-    #[pyo3(from_py_with = count)]
-    max_messages: Option<u64>,
-    #[pyo3(from_py_with = count)]
-    requested: u64,
-    #[pyo3(from_py_with = count)]
-    system: u64,
+    #[pyo3(from_py_with = count)] window: Option<u64>,
+    #[pyo3(from_py_with = count)] max_messages: Option<u64>,
+    #[pyo3(from_py_with = count)] requested: u64,
+    #[pyo3(from_py_with = count)] system: u64,
 ) -> u64 {
     overlock_budget::safe_message_count(&MessageCountOptions {
         max_messages,
@@ -162,18 +151,13 @@ pub(crate) fn plan<'py>(
     py: Python<'py>,
     request: &Bound<'py, PyAny>,
     model: Option<String>,
-    #[pyo3(from_py_with = count)]
-    window: Option<u64>,
-    #[pyo3(from_py_with = count)]
-    max_tokens: Option<u64>,
+    #[pyo3(from_py_with = count)] window: Option<u64>,
+    #[pyo3(from_py_with = count)] max_tokens: Option<u64>,
     trim: &str,
-    #[pyo3(from_py_with = count)]
-    margin: Option<u64>,
+    #[pyo3(from_py_with = count)] margin: Option<u64>,
     grow: bool,
-    #[pyo3(from_py_with = count)]
-    answer_floor: Option<u64>,
-    #[pyo3(from_py_with = count)]
-    drop_step: usize,
+    #[pyo3(from_py_with = count)] answer_floor: Option<u64>,
+    #[pyo3(from_py_with = count)] drop_step: usize,
     memories: Vec<Remembered>,
     context: Vec<(String, String)>,
     tool_importance: Vec<f64>,

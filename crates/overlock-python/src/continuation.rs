@@ -15,6 +15,7 @@ use crate::json::chosen;
 use crate::request;
 use crate::result::{self, make};
 use crate::text::Text;
+use crate::utf8::Utf8;
 use crate::whole;
 
 /// A long answer in the making: the state machine behind `complete`.
@@ -54,17 +55,12 @@ impl Continuation {
     fn new(
         py: Python<'_>,
         ways: Option<Vec<String>>,
-        #[pyo3(from_py_with = count)]
-        max_failures: u32,
-        #[pyo3(from_py_with = count)]
-        max_iterations: u32,
-        #[pyo3(from_py_with = count)]
-        max_output_tokens: Option<u64>,
-        #[pyo3(from_py_with = count)]
-        answer_chars: Option<usize>,
+        #[pyo3(from_py_with = count)] max_failures: u32,
+        #[pyo3(from_py_with = count)] max_iterations: u32,
+        #[pyo3(from_py_with = count)] max_output_tokens: Option<u64>,
+        #[pyo3(from_py_with = count)] answer_chars: Option<usize>,
         kpi: Option<Progress<'_>>,
-        #[pyo3(from_py_with = count)]
-        kpi_patience: u32,
+        #[pyo3(from_py_with = count)] kpi_patience: u32,
     ) -> PyResult<Self> {
         let names = [Way::Prefill, Way::Overlap, Way::Remainder].map(|way| (way.name(), way));
         let usual = ContinuationOptions::default();
@@ -110,13 +106,10 @@ impl Continuation {
         ask: &Bound<'py, PyAny>,
         request: &Bound<'py, PyAny>,
         model: Option<String>,
-        #[pyo3(from_py_with = count)]
-        window: Option<u64>,
-        #[pyo3(from_py_with = count)]
-        max_tokens: Option<u64>,
+        #[pyo3(from_py_with = count)] window: Option<u64>,
+        #[pyo3(from_py_with = count)] max_tokens: Option<u64>,
         trim: &str,
-        #[pyo3(from_py_with = count)]
-        margin: Option<u64>,
+        #[pyo3(from_py_with = count)] margin: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ask = self.asked(py, ask)?;
         let request = request::read(py, request)?;
@@ -158,12 +151,12 @@ impl Continuation {
     }
 
     /// Takes the next piece of it and gives back what of the document has become certain.
-    fn hear(&mut self, piece: &str) -> PyResult<String> {
+    fn hear(&mut self, piece: Utf8) -> PyResult<String> {
         let listening = self.listening.as_mut();
         let listening = listening.ok_or_else(|| {
             PyValueError::new_err("call `listen` before the first piece of an answer")
         })?;
-        Ok(listening.feed(piece))
+        Ok(listening.feed(&piece))
     }
 
     /// Whether nothing that is still to come can belong to the document.
@@ -181,8 +174,7 @@ impl Continuation {
         py: Python<'py>,
         ask: &Bound<'py, PyAny>,
         text: Text,
-        #[pyo3(from_py_with = count)]
-        tokens: u64,
+        #[pyo3(from_py_with = count)] tokens: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ask = self.asked(py, ask)?;
         let listened;
@@ -324,8 +316,8 @@ impl Continuation {
 
     /// The run that was stored.
     #[staticmethod]
-    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
-        let run = py.detach(|| serde_json::from_str(text));
+    fn from_json(py: Python<'_>, text: Utf8) -> PyResult<Self> {
+        let run = py.detach(|| serde_json::from_str(&text));
         let run = run.map_err(|error: serde_json::Error| {
             let told = format!("this is no stored run: {error}");
             Raise::bad_request("bad-run", told).into_error(py)
@@ -385,7 +377,7 @@ impl Progress<'_> {
             }
             Self::Counted(kpis) => {
                 let written = py.import("json")?.call_method1("dumps", (kpis,))?;
-                let written: String = written.extract()?;
+                let written: Utf8 = written.extract()?;
                 let kpis: Vec<MeasuredKpi> = serde_json::from_str(&written).map_err(|error| {
                     let told = format!("`kpi` cannot be counted: {error}");
                     Raise::bad_request("bad-kpi", told).into_error(py)

@@ -282,13 +282,10 @@ pub(crate) fn cut(py: Python<'_>, text: Text) -> PyResult<Option<Bound<'_, PyAny
 pub(crate) fn contexts<'py>(
     py: Python<'py>,
     text: Text,
-    #[pyo3(from_py_with = count)]
-    budget: usize,
+    #[pyo3(from_py_with = count)] budget: usize,
     cut_value: &str,
-    #[pyo3(from_py_with = count)]
-    limit: Option<usize>,
-    #[pyo3(from_py_with = count)]
-    answer_chars: Option<usize>,
+    #[pyo3(from_py_with = count)] limit: Option<usize>,
+    #[pyo3(from_py_with = count)] answer_chars: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = ContextOptions {
         render: render_options(budget, cut_value, limit)?,
@@ -322,11 +319,9 @@ pub(crate) fn contexts<'py>(
 pub(crate) fn render(
     py: Python<'_>,
     text: Text,
-    #[pyo3(from_py_with = count)]
-    budget: usize,
+    #[pyo3(from_py_with = count)] budget: usize,
     cut_value: &str,
-    #[pyo3(from_py_with = count)]
-    limit: Option<usize>,
+    #[pyo3(from_py_with = count)] limit: Option<usize>,
 ) -> PyResult<String> {
     let options = render_options(budget, cut_value, limit)?;
     py.detach(|| overlock_json::render(text.bytes(), &options))

@@ -19,6 +19,7 @@ mod request;
 mod result;
 mod store;
 mod text;
+mod utf8;
 
 // JSON becomes Python objects.
 mod decode;

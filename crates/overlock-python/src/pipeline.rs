@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value};
 
+use crate::count::count;
 use crate::embedder::Embedder;
 use crate::error::Raise;
 use crate::raised::{Raised, callable};
@@ -28,6 +29,7 @@ use crate::request;
 use crate::result::make;
 use crate::store;
 use crate::tokens::Counter;
+use crate::utf8::Utf8;
 
 /// A pipeline that can be run: a YAML file of steps.
 ///
@@ -97,14 +99,14 @@ impl Pipeline {
                         folder = None))]
     fn check<'py>(
         py: Python<'py>,
-        text: &str,
+        text: Utf8,
         file: &str,
         settings: Option<&Bound<'py, PyAny>>,
         prompts: Option<BTreeMap<String, String>>,
         folder: Option<PathBuf>,
     ) -> PyResult<Bound<'py, PyList>> {
         let settings = members(py, settings)?;
-        let checked = py.detach(|| checked(file, text, &settings, prompts, folder.as_deref()));
+        let checked = py.detach(|| checked(file, &text, &settings, prompts, folder.as_deref()));
         let told = PyList::empty(py);
         for problem in &checked.problems {
             let severity = match problem.severity {
@@ -117,7 +119,7 @@ impl Pipeline {
                 problem.column,
                 problem.message.as_str(),
                 problem.help.as_deref(),
-                problem.render(file, text),
+                problem.render(file, &text),
             );
             told.append(make(py, "Problem", fields)?)?;
         }
@@ -498,9 +500,10 @@ impl Voice<'_> {
         let reply = py
             .import("overlock._replies")?
             .call_method1("reply_of", (answer,))?;
-        let (text, tokens): (String, Option<u64>) = reply.extract()?;
+        let text: Utf8 = reply.getattr("text")?.extract()?;
+        let tokens: Option<u64> = count(&reply.getattr("tokens")?)?;
         let usage = tokens.map(|output| Event::Usage(Usage { input: 0, output }));
-        Ok([Some(Event::Text(text)), usage]
+        Ok([Some(Event::Text(text.to_owned())), usage]
             .into_iter()
             .flatten()
             .collect())
@@ -524,7 +527,7 @@ fn read_json<T: serde::de::DeserializeOwned>(
     given: &Bound<'_, PyAny>,
     what: &str,
 ) -> PyResult<T> {
-    let written: String = py
+    let written: Utf8 = py
         .import("json")?
         .call_method1("dumps", (given,))?
         .extract()?;

@@ -164,8 +164,7 @@ pub(crate) fn count_tokens<'py>(
 pub(crate) fn truncate_to_tokens<'py>(
     py: Python<'py>,
     text: Text,
-    #[pyo3(from_py_with = count)]
-    tokens: u64,
+    #[pyo3(from_py_with = count)] tokens: u64,
     keep: &str,
     model: Option<&str>,
     encoding: Option<&str>,

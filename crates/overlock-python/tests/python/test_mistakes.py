@@ -1,10 +1,12 @@
 """Whoever uses the package wrongly is told what would be right, and loses nothing."""
 
+import ast
 import copy
 import pickle
 import re
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
+from functools import partial
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,49 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 ]
 
 
+REQUEST = {"messages": [{"role": "user", "content": "Hi"}]}
+
+#: Everything that takes a count, with the names of what it counts.
+COUNTED: list[tuple[Callable[..., Any], list[str]]] = [
+    (partial(overlock.truncate_to_tokens, "a"), ["tokens"]),
+    (partial(overlock.contexts, "[1"), ["budget", "limit", "answer_chars"]),
+    (partial(overlock.render, "[1"), ["budget", "limit"]),
+    (overlock.safe_message_count, ["window", "max_messages", "requested", "system"]),
+    (
+        overlock.adjusted_max_tokens,
+        ["window", "messages", "tokens", "requested", "system", "margin", "answer_cap"],
+    ),
+    (
+        partial(overlock.plan, REQUEST),
+        ["window", "max_tokens", "margin", "answer_floor", "drop_step"],
+    ),
+    (partial(overlock.fit_messages, REQUEST["messages"]), ["window", "max_tokens"]),
+    (
+        overlock.Continuation,
+        ["max_failures", "max_iterations", "max_output_tokens", "answer_chars", "kpi_patience"],
+    ),
+    (
+        lambda **count: overlock.Continuation().next_call(first_ask(), REQUEST, **count),
+        ["window", "max_tokens", "margin"],
+    ),
+    (lambda **count: overlock.Continuation().answered(first_ask(), "[1]", **count), ["tokens"]),
+    (
+        partial(overlock.complete, lambda request: "[1]", "Bees."),
+        ["window", "max_failures", "max_iterations", "max_output_tokens"],
+    ),
+    (
+        lambda tokens: overlock.complete(lambda request: overlock.Reply("[1]", tokens), "Bees."),
+        ["tokens"],
+    ),
+]
+
+
+def first_ask() -> overlock.Ask:
+    ask = overlock.Continuation().next()
+    assert ask is not None
+    return ask
+
+
 def pipeline() -> overlock.Pipeline:
     settings = {"model": "gpt-4o-mini"}
     return overlock.Pipeline(PIPELINE, settings=settings, prompts={"answer": "Answer."})
@@ -68,6 +113,28 @@ def test_a_mistake_is_told_with_what_would_be_right(
 ) -> None:
     with pytest.raises(kind, match=re.escape(told)):
         mistake()
+
+
+@pytest.mark.parametrize(
+    "call, name", [(call, name) for call, names in COUNTED for name in names]
+)
+def test_what_counts_something_is_nothing_or_more(call: Callable[..., Any], name: str) -> None:
+    for count, told in (
+        (-1, "must be 0 or more, and `-1` is less"),
+        (2**64, "`18446744073709551616` is too large"),
+        (-(10**5000), "must be 0 or more, and this number is less"),
+    ):
+        with pytest.raises(overlock.BadRequest, match=told) as raised:
+            call(**{name: count})
+        assert raised.value.code == "bad-count"
+    for wrong_kind in (1.5, "1"):
+        with pytest.raises(TypeError):
+            call(**{name: wrong_kind})
+
+
+def test_a_request_that_asks_for_less_than_nothing_is_refused() -> None:
+    with pytest.raises(overlock.BadRequest, match="max_tokens"):
+        overlock.complete(lambda request: "[1]", "Bees.", max_tokens=-1)
 
 
 @pytest.mark.filterwarnings("error")
@@ -113,6 +180,14 @@ def test_what_is_printed_says_where_it_stands(tmp_path: Path) -> None:
 
 def test_the_package_knows_its_version() -> None:
     assert overlock.__version__ == version("overlock")
+
+
+def test_one_wheel_is_for_every_python_from_3_9_on() -> None:
+    wheel = distribution("overlock")
+    assert wheel.metadata["Requires-Python"] == ">=3.9"
+    assert "Tag: cp39-abi3-" in (wheel.read_text("WHEEL") or "")
+    for module in Path(overlock.__file__).parent.glob("*.py"):
+        ast.parse(module.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
