@@ -17,7 +17,11 @@ use crate::value::Builder;
 /// `offence`.
 ///
 /// With `extract` the text is an answer as models write it: a fence, talk and thoughts before the
-/// document, an object or array on a line of its own, are left out, and so is what follows it.
+/// document are left out, and so is what follows it. Who reads along cannot wait, as `loads` does,
+/// to see which brackets have the most JSON in them: the document is what stands first in the text
+/// or after a fence, an object on a line of its own, or an object or array in the talk with a string
+/// after its brackets. So `use {name}` and `[1]` are talk, but JSON that is quoted in the talk without
+/// backticks is taken for the document.
 ///
 ///     >>> import overlock
 ///     >>> scanner = overlock.Scanner()
@@ -32,6 +36,11 @@ use crate::value::Builder;
 ///     ...     scanner.feed(piece)
 ///     >>> scanner.value(), scanner.start
 ///     ([1, 2, 3], 22)
+///     >>> scanner = overlock.Scanner(extract=True)
+///     >>> for piece in ['For {name}: {', '"name": "Ad']:
+///     ...     scanner.feed(piece)
+///     >>> scanner.value(), scanner.start
+///     ({'name': 'Ad'}, 12)
 #[pyclass(module = "overlock")]
 #[derive(Default)]
 pub(crate) struct Scanner {
@@ -63,6 +72,7 @@ impl Scanner {
     fn new(extract: bool) -> Self {
         Self {
             extracts: extract,
+            opening: Opening::within_lines(),
             start: (!extract).then_some(0),
             ..Self::default()
         }
@@ -88,17 +98,17 @@ impl Scanner {
                 Unit::Characters => characters(before),
                 Unit::Bytes => before.len(),
             };
-            self.start = found.map(|_| self.before);
+            if found.is_none() {
+                return Ok(());
+            }
+            // What the document begins with may have come with earlier pieces.
+            let held = std::mem::take(&mut self.opening);
+            self.before -= held.held().len();
+            self.start = Some(self.before);
+            self.read(py, held.held())?;
             bytes = document;
         }
-        if self.start.is_none() {
-            return Ok(());
-        }
-        let before = self.reading.offset();
-        self.builder.feed(py, &mut self.reading, bytes)?;
-        let read = self.reading.offset() - before;
-        self.characters += characters(&bytes[..read]);
-        Ok(())
+        self.read(py, bytes)
     }
 
     /// The document so far, as `loads` would read it. Raises `NoJson` before it has begun, and
@@ -200,6 +210,15 @@ impl Scanner {
 }
 
 impl Scanner {
+    /// Reads the next piece of the document.
+    fn read(&mut self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        let before = self.reading.offset();
+        self.builder.feed(py, &mut self.reading, bytes)?;
+        let read = self.reading.offset() - before;
+        self.characters += characters(&bytes[..read]);
+        Ok(())
+    }
+
     /// The offence of the document itself.
     fn offends(&self) -> Option<&Offence> {
         self.reading.offence().filter(|_| !self.has_followers())

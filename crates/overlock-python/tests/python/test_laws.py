@@ -251,6 +251,44 @@ def test_a_document_among_talk_is_read_however_the_answer_was_split(
         assert same(scanner.value(), value) and scanner.start == len(before.encode())
 
 
+WITHIN_A_LINE = [
+    (before, document)
+    for before in ("Sure! ", "For {name} é in [1]: ", "如下：", "```json ", "Sure:\n1. ")
+    for document in (OBJECT, '[\n  {\n    "a": 1\n  }\n]', '["é", 1]')
+]
+
+
+@pytest.mark.parametrize("before, document", WITHIN_A_LINE)
+def test_a_document_within_a_line_is_read_however_the_answer_was_split(
+    before: str, document: str
+) -> None:
+    text = before + document + " {so} it is."
+    assert same(overlock.loads(text), json.loads(document))
+    for whole in (text, text.encode()):
+        start = len(before if isinstance(whole, str) else before.encode())
+        for at in range(len(whole)):
+            scanner = overlock.Scanner(extract=True)
+            scanner.feed(whole[:at])
+            assert scanner.offset <= at
+            scanner.feed(whole[at:])
+            assert same(scanner.value(), json.loads(document)) and scanner.is_complete
+            assert scanner.start == start and scanner.offence is None
+    scanner = overlock.Scanner(extract=True)
+    for character in text:
+        scanner.feed(character)
+    assert same(scanner.value(), json.loads(document)) and scanner.start == len(before)
+
+
+@pytest.mark.parametrize("talk", ["use {name} ", "as in [1] ", 'say `{"a": 1}` ', 'f({"a": 1}) ', "{} [] "])
+def test_brackets_of_talk_are_no_document_that_streams_in(talk: str) -> None:
+    scanner = overlock.Scanner(extract=True)
+    for character in "Please " + talk:
+        scanner.feed(character)
+    assert scanner.start is None and not scanner.has_value
+    scanner.feed('{"b": 2}')
+    assert scanner.value() == {"b": 2} and scanner.start == len("Please " + talk)
+
+
 def test_what_is_no_json_inside_of_a_document_stops_it_wherever_it_is() -> None:
     scanner = overlock.Scanner(extract=True)
     scanner.feed("Sure:\n{'a': 1}")
