@@ -11,6 +11,7 @@
 
 use crate::base::Base;
 use crate::cut::Place;
+use crate::opening::Opening;
 use crate::scan::{OffenceKind, Scanner};
 
 /// An answer as it arrives.
@@ -283,38 +284,9 @@ fn bare_start(text: &str) -> Start {
     }
 }
 
-/// A document begins at the beginning, or on a line of its own after a fence, or with an object on
-/// a line of its own after talk: a bracket there may be a footnote. Thoughts are no documents.
+/// A document with at most so many characters before it: see [`Opening`].
 fn wrapped_start(text: &str, most: usize) -> Start {
-    if let Start::At(from) = bare_start(text) {
-        return Start::At(from);
-    }
-    let visible = text.trim_start_matches('\u{feff}').trim_start();
-    let from = match visible.strip_prefix("<think>") {
-        Some(thoughts) => thoughts
-            .split_once("</think>")
-            .map(|(_, rest)| text.len() - rest.len()),
-        None => Some(0),
-    };
-    let start = from.and_then(|from| {
-        if from > 0
-            && let Start::At(start) = bare_start(&text[from..])
-        {
-            return Some(from + start);
-        }
-        let mut at = from;
-        let mut is_fenced = false;
-        for line in text[from..].split_inclusive('\n') {
-            let inner = line.trim_start();
-            if inner.starts_with('{') || is_fenced && inner.starts_with('[') {
-                return Some(at + line.len() - inner.len());
-            }
-            is_fenced = inner.starts_with("```") || is_fenced && inner.is_empty();
-            at += line.len();
-        }
-        None
-    });
-    match start {
+    match Opening::default().feed(text.as_bytes()) {
         Some(start) => Start::At(start),
         None if text.chars().nth(most).is_some() => Start::Nowhere,
         None => Start::Later,

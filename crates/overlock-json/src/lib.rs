@@ -40,6 +40,7 @@ mod structure;
 mod base;
 mod delivered;
 mod extract;
+mod opening;
 
 // What can be made of it.
 mod arriving;
@@ -64,6 +65,7 @@ pub use contexts::{ContextOptions, Contexts, CutElements, contexts};
 pub use cut::{Cut, Place};
 pub use delivered::{Delivered, delivered};
 pub use extract::{Cleaned, Extracted, clean_encoding, extract};
+pub use opening::Opening;
 pub use render::{CutValue, RenderOptions, render, render_with};
 pub use repair::{Fix, FixKind, RepairOptions, Repaired, Several, repair};
 pub use scan::{Container, Offence, OffenceKind, Scalar, Scanner, Visitor};

@@ -44,6 +44,25 @@ pub(crate) fn white_space_stop(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// The next byte from `at` on that is no digit, or the end.
+#[inline]
+pub(crate) fn digits_end(bytes: &[u8], mut at: usize) -> usize {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        // Less what all digits have in common, a digit is below ten and nothing else is.
+        let rest = u64::from_le_bytes(*eight) ^ (EACH * 0x30);
+        let above = (((rest & (EACH * 0x7F)) + EACH * 0x76) | rest) & (EACH * 0x80);
+        if above != 0 {
+            return at + (above.trailing_zeros() / u8::BITS) as usize;
+        }
+        at += eight.len();
+    }
+    while let Some(b'0'..=b'9') = bytes.get(at) {
+        at += 1;
+    }
+    at
+}
+
 /// A bit for each byte that is white space of JSON's.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -304,6 +323,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn digits_end_where_something_else_stands(
+            digits in "[0-9]{0,20}",
+            bytes in prop::collection::vec(any::<u8>(), 0..12),
+        ) {
+            let text = [digits.as_bytes(), &bytes].concat();
+            for from in 0..=text.len() {
+                let end = text[from..].iter().position(|byte| !byte.is_ascii_digit());
+                let end = end.map_or(text.len(), |end| from + end);
+                prop_assert_eq!(digits_end(&text, from), end);
+            }
+        }
+
         #[test]
         fn vector_instructions_see_what_plain_code_sees(block in any::<[u8; 16]>(), at in 0..16_usize, byte in prop::sample::select(&b"\"\\ \n\r\t{}[]\x1f\x20\x7f\x80\xff"[..])) {
             let mut block = block;

@@ -10,6 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::count::count;
 use crate::error::Raise;
 use crate::json::chosen;
 use crate::request;
@@ -58,13 +59,13 @@ impl Planner {
 pub(crate) fn adjusted_max_tokens<'py>(
     py: Python<'py>,
     model: Option<&str>,
-    window: Option<u64>,
-    messages: Option<u64>,
-    tokens: Option<u64>,
-    requested: u64,
-    system: u64,
-    margin: u64,
-    answer_cap: Option<u64>,
+    #[pyo3(from_py_with = count)] window: Option<u64>,
+    #[pyo3(from_py_with = count)] messages: Option<u64>,
+    #[pyo3(from_py_with = count)] tokens: Option<u64>,
+    #[pyo3(from_py_with = count)] requested: u64,
+    #[pyo3(from_py_with = count)] system: u64,
+    #[pyo3(from_py_with = count)] margin: u64,
+    #[pyo3(from_py_with = count)] answer_cap: Option<u64>,
     grow: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let history = match (messages, tokens) {
@@ -106,10 +107,10 @@ pub(crate) fn adjusted_max_tokens<'py>(
                     system = 500))]
 pub(crate) fn safe_message_count(
     model: Option<&str>,
-    window: Option<u64>,
-    max_messages: Option<u64>,
-    requested: u64,
-    system: u64,
+    #[pyo3(from_py_with = count)] window: Option<u64>,
+    #[pyo3(from_py_with = count)] max_messages: Option<u64>,
+    #[pyo3(from_py_with = count)] requested: u64,
+    #[pyo3(from_py_with = count)] system: u64,
 ) -> u64 {
     overlock_budget::safe_message_count(&MessageCountOptions {
         max_messages,
@@ -150,13 +151,13 @@ pub(crate) fn plan<'py>(
     py: Python<'py>,
     request: &Bound<'py, PyAny>,
     model: Option<String>,
-    window: Option<u64>,
-    max_tokens: Option<u64>,
+    #[pyo3(from_py_with = count)] window: Option<u64>,
+    #[pyo3(from_py_with = count)] max_tokens: Option<u64>,
     trim: &str,
-    margin: Option<u64>,
+    #[pyo3(from_py_with = count)] margin: Option<u64>,
     grow: bool,
-    answer_floor: Option<u64>,
-    drop_step: usize,
+    #[pyo3(from_py_with = count)] answer_floor: Option<u64>,
+    #[pyo3(from_py_with = count)] drop_step: usize,
     memories: Vec<Remembered>,
     context: Vec<(String, String)>,
     tool_importance: Vec<f64>,

@@ -4,17 +4,19 @@ use overlock_model::{
     Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, MeasuredKpi,
     Outcome, PromptError, Reason, Wants, Way,
 };
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::budget::{self, Planner, Settings};
+use crate::count::count;
 use crate::error::Raise;
 use crate::json::chosen;
 use crate::request;
 use crate::result::{self, make};
 use crate::text::Text;
-use crate::value::Builder;
+use crate::utf8::Utf8;
+use crate::whole;
 
 /// A long answer in the making: the state machine behind `complete`.
 ///
@@ -53,12 +55,12 @@ impl Continuation {
     fn new(
         py: Python<'_>,
         ways: Option<Vec<String>>,
-        max_failures: u32,
-        max_iterations: u32,
-        max_output_tokens: Option<u64>,
-        answer_chars: Option<usize>,
+        #[pyo3(from_py_with = count)] max_failures: u32,
+        #[pyo3(from_py_with = count)] max_iterations: u32,
+        #[pyo3(from_py_with = count)] max_output_tokens: Option<u64>,
+        #[pyo3(from_py_with = count)] answer_chars: Option<usize>,
         kpi: Option<Progress<'_>>,
-        kpi_patience: u32,
+        #[pyo3(from_py_with = count)] kpi_patience: u32,
     ) -> PyResult<Self> {
         let names = [Way::Prefill, Way::Overlap, Way::Remainder].map(|way| (way.name(), way));
         let usual = ContinuationOptions::default();
@@ -104,10 +106,10 @@ impl Continuation {
         ask: &Bound<'py, PyAny>,
         request: &Bound<'py, PyAny>,
         model: Option<String>,
-        window: Option<u64>,
-        max_tokens: Option<u64>,
+        #[pyo3(from_py_with = count)] window: Option<u64>,
+        #[pyo3(from_py_with = count)] max_tokens: Option<u64>,
         trim: &str,
-        margin: Option<u64>,
+        #[pyo3(from_py_with = count)] margin: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ask = self.asked(py, ask)?;
         let request = request::read(py, request)?;
@@ -149,12 +151,12 @@ impl Continuation {
     }
 
     /// Takes the next piece of it and gives back what of the document has become certain.
-    fn hear(&mut self, piece: &str) -> PyResult<String> {
+    fn hear(&mut self, piece: Utf8) -> PyResult<String> {
         let listening = self.listening.as_mut();
         let listening = listening.ok_or_else(|| {
             PyValueError::new_err("call `listen` before the first piece of an answer")
         })?;
-        Ok(listening.feed(piece))
+        Ok(listening.feed(&piece))
     }
 
     /// Whether nothing that is still to come can belong to the document.
@@ -172,7 +174,7 @@ impl Continuation {
         py: Python<'py>,
         ask: &Bound<'py, PyAny>,
         text: Text,
-        tokens: u64,
+        #[pyo3(from_py_with = count)] tokens: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ask = self.asked(py, ask)?;
         let listened;
@@ -259,7 +261,7 @@ impl Continuation {
     /// The same as a Python object.
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let json = self.run.last_valid_complete_part();
-        let value = json.map(|json| Builder::default().whole(py, &[&json]));
+        let value = json.map(|json| whole::valid(py, &[&json]));
         value.transpose()
     }
 
@@ -314,8 +316,8 @@ impl Continuation {
 
     /// The run that was stored.
     #[staticmethod]
-    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
-        let run = py.detach(|| serde_json::from_str(text));
+    fn from_json(py: Python<'_>, text: Utf8) -> PyResult<Self> {
+        let run = py.detach(|| serde_json::from_str(&text));
         let run = run.map_err(|error: serde_json::Error| {
             let told = format!("this is no stored run: {error}");
             Raise::bad_request("bad-run", told).into_error(py)
@@ -324,6 +326,15 @@ impl Continuation {
             run,
             listening: None,
         })
+    }
+
+    fn __repr__(&self) -> String {
+        let stands = match self.run.outcome() {
+            Some(outcome) => outcome.name(),
+            None => "under way",
+        };
+        let (asked, written) = (self.run.iterations(), self.run.text().len());
+        format!("<overlock.Continuation, {stands}, {asked} answers, {written} bytes>")
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
@@ -335,7 +346,10 @@ impl Continuation {
 impl Continuation {
     /// What is to be asked now, if that is what was told.
     fn asked(&self, py: Python<'_>, told: &Bound<'_, PyAny>) -> PyResult<Ask> {
-        let iteration: u32 = told.getattr("iteration")?.extract()?;
+        let iteration = told.getattr("iteration");
+        let iteration = iteration.and_then(|iteration| iteration.extract::<u32>());
+        let iteration =
+            iteration.map_err(|_| PyTypeError::new_err("`ask` must be what `next` gave back"))?;
         let Some(ask) = self.run.next() else {
             return Err(answer_error(py, AnswerError::Ended));
         };
@@ -363,7 +377,7 @@ impl Progress<'_> {
             }
             Self::Counted(kpis) => {
                 let written = py.import("json")?.call_method1("dumps", (kpis,))?;
-                let written: String = written.extract()?;
+                let written: Utf8 = written.extract()?;
                 let kpis: Vec<MeasuredKpi> = serde_json::from_str(&written).map_err(|error| {
                     let told = format!("`kpi` cannot be counted: {error}");
                     Raise::bad_request("bad-kpi", told).into_error(py)

@@ -24,7 +24,7 @@ pub(crate) struct Decoded {
 pub(crate) fn decode(raw: &[u8], until: Until, decoded: &mut Vec<u8>) -> Decoded {
     let mut at = 0;
     let mut has_surrogates = false;
-    while let Some(plain) = raw[at..].iter().position(|byte| *byte == b'\\') {
+    while let Some(plain) = memchr::memchr(b'\\', &raw[at..]) {
         decoded.extend_from_slice(&raw[at..at + plain]);
         at += plain;
         let Some((code_point, len)) = escape(&raw[at..], until) else {
@@ -84,8 +84,11 @@ fn escape(raw: &[u8], until: Until) -> Option<(u32, usize)> {
 }
 
 fn code_unit(raw: &[u8]) -> Option<u32> {
-    let digits = raw.strip_prefix(b"\\u")?.get(..4)?;
-    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    let digits: &[u8; 4] = raw.strip_prefix(b"\\u")?.first_chunk()?;
+    let digits = digits.map(|digit| char::from(digit).to_digit(16));
+    digits
+        .into_iter()
+        .try_fold(0, |value, digit| Some(value << 4 | digit?))
 }
 
 /// Encodes any code point below 0x110000 as UTF-8 does, halves of surrogate pairs too.

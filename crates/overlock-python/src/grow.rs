@@ -1,7 +1,7 @@
 //! Lets a Python string grow in place, as `text += piece` does in Python.
 //!
 //! A string in a document that streams in would otherwise be copied whole for every piece. There
-//! is no safe door to this in `PyO3`, so it is the one place of the package with `unsafe` in it.
+//! is no safe door to this in `PyO3`: here and in `utf8` is all the `unsafe` of the package.
 
 use pyo3::ffi;
 use pyo3::prelude::*;

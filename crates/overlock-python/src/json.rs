@@ -3,17 +3,19 @@
 use std::borrow::Cow;
 
 use overlock_json::{
-    Base, Closing, ContextOptions, CutValue, Losses, Mismatch, NoJson, Outcome, Protocol,
-    RenderOptions, RepairOptions, Several, StitchOptions,
+    Base, Closing, ContextOptions, Cut, CutValue, Fix, Losses, Mismatch, NoJson, Outcome, Protocol,
+    RenderOptions, RepairOptions, Scanner, Several, StitchOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::count::count;
 use crate::error::{Raise, no_json};
 use crate::result::{self, make};
 use crate::text::Text;
 use crate::value::{Builder, Hooks};
+use crate::whole;
 
 /// A text that was read, and how it is closed: it is not copied.
 struct Read<'a> {
@@ -82,35 +84,105 @@ pub(crate) fn loads(
     object_hook: Option<Py<PyAny>>,
     object_pairs_hook: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let read = py
-        .detach(|| Read::new(&text, strict))
-        .map_err(|reason| no_json(py, reason))?;
-    let cut = read.base.cut();
-    if let (false, Some(cut)) = (partial, &cut) {
+    let hooks = Hooks {
+        parse_int,
+        parse_float,
+        object_hook,
+        object_pairs_hook,
+    };
+    // Most texts are JSON and nothing else. A hook must not hear of what is then thrown away.
+    let plain = if hooks.are_none() && !strict {
+        plain(py, &text)?
+    } else {
+        None
+    };
+    let found = match plain {
+        Some((value, _)) if partial && !report => return Ok(value),
+        Some((value, scanner)) => Found::plain(value, &scanner, &text),
+        None => Found::any(py, &text, strict, partial, hooks)?,
+    };
+    if let (false, Some(cut)) = (partial, &found.cut) {
         let message = format!("the text stops before its JSON is whole, at `{}`", cut.path);
         let raise = Raise::new("StillCut", "cut", message);
         let raise = raise.at(Some(cut.path.clone()), text.offset(cut.offset));
         return Err(raise.into_error(py));
     }
-    let mut builder = Builder::with_hooks(Hooks {
-        parse_int,
-        parse_float,
-        object_hook,
-        object_pairs_hook,
-    });
-    let value = builder.whole(py, &[read.kept(), &read.closing.closers])?;
+    let value = found.value;
     if !report {
         return Ok(value);
     }
-    let fixes = result::fixes(py, &text, read.base.fixes())?;
-    let cut = result::cut(py, cut, |byte| text.offset(byte))?;
-    let complete = read.base.is_complete();
-    let Losses { truncated, dropped } = read.losses;
+    let complete = found.cut.is_none();
+    let fixes = result::fixes(py, &text, &found.fixes)?;
+    let cut = result::cut(py, found.cut, |byte| text.offset(byte))?;
+    let Losses { truncated, dropped } = found.losses;
     make(
         py,
         "Loaded",
         (value, complete, cut, truncated, dropped, fixes),
     )
+}
+
+/// The value of a text that is JSON and nothing else, whole or cut: one pass finds out, and makes
+/// it.
+fn plain<'py>(py: Python<'py>, text: &Text) -> PyResult<Option<(Bound<'py, PyAny>, Scanner)>> {
+    let json = text.bytes();
+    whole::read(py, json.strip_prefix("\u{feff}".as_bytes()).unwrap_or(json))
+}
+
+/// What there is in a text.
+struct Found<'py> {
+    value: Bound<'py, PyAny>,
+    cut: Option<Cut>,
+    losses: Losses,
+    fixes: Vec<Fix>,
+}
+
+impl<'py> Found<'py> {
+    fn plain(value: Bound<'py, PyAny>, scanner: &Scanner, text: &Text) -> Self {
+        let cut = scanner.cut().map(|cut| Cut {
+            offset: text.bytes().len(),
+            ..cut
+        });
+        Self {
+            value,
+            cut,
+            losses: scanner.losses(false),
+            fixes: Vec::new(),
+        }
+    }
+
+    /// The value of the document in any text, which is repaired if it has to be. Unless it may be
+    /// `partial` there is none of a document that is cut.
+    fn any(
+        py: Python<'py>,
+        text: &Text,
+        strict: bool,
+        partial: bool,
+        hooks: Hooks,
+    ) -> PyResult<Self> {
+        let Read {
+            base,
+            closing,
+            losses,
+        } = py
+            .detach(|| Read::new(text, strict))
+            .map_err(|reason| no_json(py, reason))?;
+        let cut = base.cut();
+        let pieces = [&base.text()[..closing.kept_len], &closing.closers];
+        let value = if cut.is_some() && !partial {
+            py.None().into_bound(py)
+        } else if hooks.are_none() {
+            whole::valid(py, &pieces)?
+        } else {
+            Builder::with_hooks(hooks).whole(py, &pieces)?
+        };
+        Ok(Self {
+            value,
+            cut,
+            losses,
+            fixes: base.fixes().to_vec(),
+        })
+    }
 }
 
 /// Turns cut JSON into valid JSON without inventing data.
@@ -210,10 +282,10 @@ pub(crate) fn cut(py: Python<'_>, text: Text) -> PyResult<Option<Bound<'_, PyAny
 pub(crate) fn contexts<'py>(
     py: Python<'py>,
     text: Text,
-    budget: usize,
+    #[pyo3(from_py_with = count)] budget: usize,
     cut_value: &str,
-    limit: Option<usize>,
-    answer_chars: Option<usize>,
+    #[pyo3(from_py_with = count)] limit: Option<usize>,
+    #[pyo3(from_py_with = count)] answer_chars: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = ContextOptions {
         render: render_options(budget, cut_value, limit)?,
@@ -247,9 +319,9 @@ pub(crate) fn contexts<'py>(
 pub(crate) fn render(
     py: Python<'_>,
     text: Text,
-    budget: usize,
+    #[pyo3(from_py_with = count)] budget: usize,
     cut_value: &str,
-    limit: Option<usize>,
+    #[pyo3(from_py_with = count)] limit: Option<usize>,
 ) -> PyResult<String> {
     let options = render_options(budget, cut_value, limit)?;
     py.detach(|| overlock_json::render(text.bytes(), &options))

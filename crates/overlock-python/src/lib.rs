@@ -11,20 +11,29 @@
 )]
 
 // What Python hands over, and what goes wrong.
+mod count;
+mod embedder;
 mod error;
+mod raised;
 mod request;
 mod result;
+mod store;
 mod text;
+mod utf8;
 
 // JSON becomes Python objects.
 mod decode;
 mod grow;
+mod scalar;
+mod strings;
 mod value;
+mod whole;
 
 // What can be asked.
 mod budget;
 mod code;
 mod continuation;
+mod index;
 mod json;
 mod pipeline;
 mod scanner;
@@ -35,11 +44,16 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _overlock {
     #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python calls it so")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
     use crate::budget::{adjusted_max_tokens, plan, safe_message_count};
     #[pymodule_export]
     use crate::code::{classify, compact};
     #[pymodule_export]
     use crate::continuation::Continuation;
+    #[pymodule_export]
+    use crate::index::index;
     #[pymodule_export]
     use crate::json::{close, contexts, cut, delivered, extract, loads, render, repair, stitch};
     #[pymodule_export]

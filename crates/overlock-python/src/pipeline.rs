@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
@@ -13,19 +13,23 @@ use overlock_budget::{
 };
 use overlock_model::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
 use overlock_pipeline::{
-    Begun, Checked, Conditions, Ended, Measure, Measures, Outcome, ReadOptions, Severity, Speaker,
-    State, Taken, World,
+    Begun, Checked, Conditions, Embed, Ended, Measure, Measures, Outcome, ReadError, ReadOptions,
+    Recording, Severity, Speaker, State, Taken, World,
 };
-use overlock_store::{Access, RunId, Store, StoreAddress};
-use pyo3::exceptions::PyException;
+use overlock_store::{Access, RunId, RunIdError, Store};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value};
 
+use crate::count::count;
+use crate::embedder::Embedder;
 use crate::error::Raise;
+use crate::raised::{Raised, callable};
 use crate::request;
 use crate::result::make;
+use crate::store;
 use crate::tokens::Counter;
+use crate::utf8::Utf8;
 
 /// A pipeline that can be run: a YAML file of steps.
 ///
@@ -51,6 +55,18 @@ use crate::tokens::Counter;
 ///     >>> run = pipeline.run(lambda request: "Forty-two.", "What is it?")
 ///     >>> run.outcome, run.answer
 ///     ('complete', 'Forty-two.')
+///
+/// A run that is recorded goes on where it was, whatever ended it:
+///
+///     >>> import pathlib, tempfile
+///     >>> store = pathlib.Path(tempfile.mkdtemp()) / "runs.db"
+///     >>> def unreachable(request):
+///     ...     raise ConnectionError("gone")
+///     >>> run = pipeline.run(unreachable, "What is it?", store=store)
+///     >>> run.outcome, run.exception
+///     ('failed', ConnectionError('gone'))
+///     >>> overlock.Pipeline.resume(lambda request: "Forty-two.", run.run, store=store).answer
+///     'Forty-two.'
 #[pyclass(module = "overlock", frozen)]
 pub(crate) struct Pipeline {
     file: String,
@@ -74,21 +90,7 @@ impl Pipeline {
         folder: Option<PathBuf>,
     ) -> PyResult<Self> {
         let settings = members(py, settings)?;
-        let checked = py.detach(|| checked(file, &text, &settings, prompts, folder.as_deref()));
-        let Some(read) = checked.pipeline else {
-            let errors = checked.problems.iter();
-            let errors = errors.filter(|problem| problem.severity == Severity::Error);
-            let told: Vec<_> = errors.map(|problem| problem.render(file, &text)).collect();
-            let raise = Raise::new("BadPipeline", "bad-pipeline", told.join("\n"));
-            return Err(raise.into_error(py));
-        };
-        Ok(Self {
-            file: file.to_owned(),
-            text,
-            settings,
-            prompts: checked.prompts,
-            read,
-        })
+        Self::read(py, text, file, settings, prompts, folder.as_deref())
     }
 
     /// Everything that is wrong with a pipeline, and what is doubtful, in the order of the file.
@@ -97,14 +99,14 @@ impl Pipeline {
                         folder = None))]
     fn check<'py>(
         py: Python<'py>,
-        text: &str,
+        text: Utf8,
         file: &str,
         settings: Option<&Bound<'py, PyAny>>,
         prompts: Option<BTreeMap<String, String>>,
         folder: Option<PathBuf>,
     ) -> PyResult<Bound<'py, PyList>> {
         let settings = members(py, settings)?;
-        let checked = py.detach(|| checked(file, text, &settings, prompts, folder.as_deref()));
+        let checked = py.detach(|| checked(file, &text, &settings, prompts, folder.as_deref()));
         let told = PyList::empty(py);
         for problem in &checked.problems {
             let severity = match problem.severity {
@@ -117,7 +119,7 @@ impl Pipeline {
                 problem.column,
                 problem.message.as_str(),
                 problem.help.as_deref(),
-                problem.render(file, text),
+                problem.render(file, &text),
             );
             told.append(make(py, "Problem", fields)?)?;
         }
@@ -143,18 +145,22 @@ impl Pipeline {
 
     /// Runs it with a callable as the model. `store` is a file, `sqlite://FILE` or
     /// `postgres://…`; without one nothing is kept. `state` is what the run knows at its beginning.
+    /// `embed` makes vectors of texts for searches by meaning, as for `index`.
     #[pyo3(signature = (call, question = "", *, store = None, state = None, session_id = None,
-                        repository = None))]
+                        repository = None, embed = None, embed_model = None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
         call: Py<PyAny>,
         question: &str,
-        store: Option<&str>,
+        store: Option<PathBuf>,
         state: Option<&Bound<'py, PyAny>>,
         session_id: Option<String>,
         repository: Option<String>,
+        embed: Option<Py<PyAny>>,
+        embed_model: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        callable("call", call.bind(py))?;
         let mut state = match state {
             Some(state) => read_state(py, state)?,
             None => State::default(),
@@ -164,62 +170,138 @@ impl Pipeline {
         }
         state.session_id = session_id.or(state.session_id);
         state.repository = repository.or(state.repository);
+        let raised = Raised::default();
+        let embedder = Embedder::new(py, embed, embed_model, &raised)?;
         let voice = Voice {
             call,
-            raised: Mutex::new(None),
+            raised: &raised,
         };
         let id = RunId::new(now(), RandomState::new().build_hasher().finish());
-        let ended = py.detach(|| self.go(&voice, &id, state, store));
-        let raised = voice.raised.into_inner();
-        let raised = raised.unwrap_or_else(PoisonError::into_inner);
-        // Whoever pressed Ctrl-C means the program, and not the model.
-        if let Some(error) = &raised
-            && !error.is_instance_of::<PyException>(py)
-        {
-            return Err(error.clone_ref(py));
-        }
-        let ended = ended.map_err(|told| Raise::bad_request("store", told).into_error(py))?;
-        let (step_id, error, hint) = match &ended.outcome {
-            Outcome::Complete => (None, None, None),
-            Outcome::Failed {
-                step_id,
-                error,
-                hint,
-            } => (Some(step_id), Some(error), hint.as_ref()),
-            Outcome::Cancelled { step_id } => (Some(step_id), None, None),
+        let ended = py.detach(|| {
+            let task = self.begun(&id, state, store.as_deref(), embedder.as_ref())?;
+            self.go(task, &voice, embedder.as_ref())
+        });
+        drop((voice, embedder));
+        told(py, &id, ended, raised)
+    }
+
+    /// Goes on with a recorded run that failed, was interrupted or killed: no step that was done is
+    /// done again, and no answer that was recorded is asked for again. It goes on with the pipeline
+    /// that it began with, or with another one, in which something was mended.
+    #[staticmethod]
+    #[pyo3(signature = (call, run, *, store, pipeline = None, embed = None, embed_model = None))]
+    fn resume<'py>(
+        py: Python<'py>,
+        call: Py<PyAny>,
+        run: &str,
+        store: PathBuf,
+        pipeline: Option<PyRef<'py, Self>>,
+        embed: Option<Py<PyAny>>,
+        embed_model: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        callable("call", call.bind(py))?;
+        let id: RunId = run.parse().map_err(|error: RunIdError| {
+            Raise::bad_request("no-run", error.to_string()).into_error(py)
+        })?;
+        let recorded = py.detach(|| recorded(&id, &store));
+        let (store, taken) = recorded.map_err(|raise| raise.into_error(py))?;
+        let begun = &taken.begun;
+        let as_begun;
+        let pipeline = if let Some(given) = &pipeline {
+            &**given
+        } else {
+            let (text, settings) = (begun.text.clone(), begun.settings.clone());
+            let prompts = Some(begun.prompts.clone());
+            as_begun = Self::read(py, text, &begun.file, settings, prompts, None)?;
+            &as_begun
         };
-        let fields = (
-            id.as_str(),
-            ended.outcome.name(),
-            ended.state.answer.as_deref(),
-            step_id,
-            error,
-            hint,
-            request::object(py, &ended.state)?,
-            request::object(py, &ended.trace)?,
-            raised.map(|error| error.into_value(py)),
-        );
-        make(py, "PipelineRun", fields)
+        let raised = Raised::default();
+        let embed_model = embed_model.or_else(|| {
+            let of_run = taken.conditions.embed.clone();
+            of_run.filter(|_| embed.is_some())
+        });
+        let embedder = Embedder::new(py, embed, embed_model, &raised)?;
+        let voice = Voice {
+            call,
+            raised: &raised,
+        };
+        let ended = py.detach(|| {
+            let recording = taken.take_up(&store, &id);
+            let recording = recording.map_err(|error| unreadable(&error))?;
+            let task = Task {
+                store,
+                taken,
+                recording,
+            };
+            pipeline.go(task, &voice, embedder.as_ref())
+        });
+        drop((voice, embedder));
+        told(py, &id, ended, raised)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&str,), Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        options.set_item("file", &self.file)?;
+        options.set_item("settings", request::object(py, &self.settings)?)?;
+        options.set_item("prompts", &self.prompts)?;
+        Ok(((&self.text,), options))
+    }
+
+    fn __repr__(&self) -> String {
+        let (name, steps) = (&self.read.name, self.read.steps.len());
+        format!("<overlock.Pipeline {name:?}, {steps} steps>")
     }
 }
 
+/// A run that is about to begin, or to go on.
+struct Task {
+    store: Arc<dyn Store>,
+    taken: Taken,
+    recording: Recording,
+}
+
 impl Pipeline {
-    /// Runs it; the error says what is wrong with the store.
-    fn go(
+    fn read(
+        py: Python<'_>,
+        text: String,
+        file: &str,
+        settings: Map<String, Value>,
+        prompts: Option<BTreeMap<String, String>>,
+        folder: Option<&Path>,
+    ) -> PyResult<Self> {
+        let checked = py.detach(|| checked(file, &text, &settings, prompts, folder));
+        let Some(read) = checked.pipeline else {
+            let errors = checked.problems.iter();
+            let errors = errors.filter(|problem| problem.severity == Severity::Error);
+            let told: Vec<_> = errors.map(|problem| problem.render(file, &text)).collect();
+            let raise = Raise::new("BadPipeline", "bad-pipeline", told.join("\n"));
+            return Err(raise.into_error(py));
+        };
+        Ok(Self {
+            file: file.to_owned(),
+            text,
+            settings,
+            prompts: checked.prompts,
+            read,
+        })
+    }
+
+    fn model(&self) -> &str {
+        self.read.settings.model.as_deref().unwrap_or_default()
+    }
+
+    /// A run that begins.
+    fn begun(
         &self,
-        voice: &Voice,
         id: &RunId,
         state: State,
-        store: Option<&str>,
-    ) -> Result<Ended, String> {
-        let store = open(store)?;
-        let settings = &self.read.settings;
-        let model = settings.model.as_deref().unwrap_or_default();
-        let named = settings
-            .token_counter
-            .as_deref()
-            .and_then(Counter::built_in);
-        let counter = named.unwrap_or_else(|| Counter::for_model(&Models::default().find(model)));
+        store: Option<&Path>,
+        embedder: Option<&Embedder<'_>>,
+    ) -> Result<Task, Raise> {
+        let store = match store {
+            Some(address) => store::open(&address.to_string_lossy(), Access::Make)?,
+            None => overlock_store::in_memory().map_err(|error| store::failed(&error))?,
+        };
         let taken = Taken::new(
             Begun {
                 name: self.read.name.clone(),
@@ -229,15 +311,40 @@ impl Pipeline {
                 settings: self.settings.clone(),
                 state,
             },
-            Conditions::default(),
+            Conditions {
+                upstream: None,
+                embed: embedder.map(|embedder| embedder.model().to_owned()),
+            },
             now(),
         );
-        let told = |error: overlock_store::StoreError| error.to_string();
-        let mut recording = taken.begin(&store, id, model).map_err(told)?;
+        let recording = taken.begin(&store, id, self.model());
+        Ok(Task {
+            recording: recording.map_err(|error| store::failed(&error))?,
+            store,
+            taken,
+        })
+    }
+
+    /// Runs it from where it is to its end.
+    fn go(
+        &self,
+        task: Task,
+        voice: &Voice<'_>,
+        embedder: Option<&Embedder<'_>>,
+    ) -> Result<Ended, Raise> {
+        let Task {
+            store,
+            taken,
+            mut recording,
+        } = task;
+        let named = self.read.settings.token_counter.as_deref();
+        let counter = named
+            .and_then(Counter::built_in)
+            .unwrap_or_else(|| Counter::for_model(&Models::default().find(self.model())));
         let world = World {
             store: &*store,
             models: voice,
-            embedder: None,
+            embedder: embedder.map(|embedder| embedder as _),
             prompts: &self.prompts,
             counter: counter.tokens.as_ref(),
             counter_name: counter.tokens.name(),
@@ -248,25 +355,68 @@ impl Pipeline {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Raise::bad_request("runtime", error.to_string()))?;
         let mut unwatched = ();
         let run = overlock_pipeline::run(&self.read, taken, &world, &mut recording, &mut unwatched);
-        runtime.block_on(run).map_err(told)
+        let ended = runtime.block_on(run);
+        ended.map_err(|error| store::failed(&error))
     }
 }
 
-fn open(store: Option<&str>) -> Result<Arc<dyn Store>, String> {
-    let Some(address) = store else {
-        return overlock_store::in_memory().map_err(|error| error.to_string());
+/// A recorded run, as far as it has come, and the store that it is in.
+fn recorded(id: &RunId, store: &Path) -> Result<(Arc<dyn Store>, Taken), Raise> {
+    let store = store::open(&store.to_string_lossy(), Access::Write)?;
+    let Some(run) = store.run(id).map_err(|error| store::failed(&error))? else {
+        let told = format!("there is no run `{id}` in this store");
+        return Err(Raise::bad_request("no-run", told));
     };
-    let address = if address.contains("://") {
-        address
-            .parse()
-            .map_err(|error: overlock_store::AddressError| error.to_string())?
-    } else {
-        StoreAddress::Sqlite(address.into())
+    let taken = Taken::read(&run).map_err(|error| unreadable(&error))?;
+    Ok((store, taken))
+}
+
+fn unreadable(error: &ReadError) -> Raise {
+    let code = match error {
+        ReadError::Store(_) => "store",
+        ReadError::Busy { .. } => "busy",
+        ReadError::Other { .. } | ReadError::Damaged { .. } => "bad-run",
     };
-    overlock_store::open(&address, Access::Make).map_err(|error| error.to_string())
+    Raise::bad_request(code, error.to_string())
+}
+
+/// What became of a run, as Python reads it.
+fn told<'py>(
+    py: Python<'py>,
+    id: &RunId,
+    ended: Result<Ended, Raise>,
+    raised: Raised,
+) -> PyResult<Bound<'py, PyAny>> {
+    let raised = raised.into_last(py).inspect_err(|error| {
+        // Whoever interrupts a run may want to go on with it. Older versions have no notes.
+        let note = format!("the run of the pipeline is `{id}`");
+        let _ = error.value(py).call_method1("add_note", (note,));
+    })?;
+    let ended = ended.map_err(|raise| raise.into_error(py))?;
+    let (step_id, error, hint) = match &ended.outcome {
+        Outcome::Complete => (None, None, None),
+        Outcome::Failed {
+            step_id,
+            error,
+            hint,
+        } => (Some(step_id), Some(error), hint.as_ref()),
+        Outcome::Cancelled { step_id } => (Some(step_id), None, None),
+    };
+    let fields = (
+        id.as_str(),
+        ended.outcome.name(),
+        ended.state.answer.as_deref(),
+        step_id,
+        error,
+        hint,
+        request::object(py, &ended.state)?,
+        request::object(py, &ended.trace)?,
+        raised.map(|error| error.into_value(py)),
+    );
+    make(py, "PipelineRun", fields)
 }
 
 fn checked(
@@ -316,13 +466,12 @@ impl Measures for Known {
 }
 
 /// A Python callable that speaks for every model.
-struct Voice {
+struct Voice<'a> {
     call: Py<PyAny>,
-    /// What it raised last.
-    raised: Mutex<Option<PyErr>>,
+    raised: &'a Raised,
 }
 
-impl overlock_pipeline::Models for Voice {
+impl overlock_pipeline::Models for Voice<'_> {
     fn speaker(&self, model: &str) -> Result<Speaker<'_>, String> {
         let found = Models::default().find(model);
         Ok(Speaker {
@@ -334,28 +483,25 @@ impl overlock_pipeline::Models for Voice {
     }
 }
 
-impl Backend for Voice {
+impl Backend for Voice<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
-        let answered = Python::attach(|py| self.ask(py, call.request)).map_err(|error| {
-            let reason = error.to_string();
-            *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            let host = "the callable".to_owned();
-            BackendError::Unreachable { host, reason }
-        });
+        let answered = Python::attach(|py| self.ask(py, call.request));
+        let answered = answered.map_err(|error| self.raised.keep("the callable", error));
         let events =
             answered.map(|events| -> Events { Box::pin(stream::iter(events.into_iter().map(Ok))) });
         future::ready(events).boxed()
     }
 }
 
-impl Voice {
+impl Voice<'_> {
     fn ask(&self, py: Python<'_>, request: Map<String, Value>) -> PyResult<Vec<Event>> {
         let request = request::object(py, &Value::Object(request))?;
         let answer = self.call.bind(py).call1((request,))?;
         let reply = py
             .import("overlock._replies")?
             .call_method1("reply_of", (answer,))?;
-        let (text, tokens): (String, Option<u64>) = reply.extract()?;
+        let text: Utf8 = reply.getattr("text")?.extract()?;
+        let tokens: Option<u64> = count(&reply.getattr("tokens")?)?;
         let usage = tokens.map(|output| {
             Event::Usage(Usage {
                 input: 0,
@@ -363,7 +509,7 @@ impl Voice {
                 cached: 0,
             })
         });
-        Ok([Some(Event::Text(text)), usage]
+        Ok([Some(Event::Text(text.to_owned())), usage]
             .into_iter()
             .flatten()
             .collect())
@@ -387,7 +533,7 @@ fn read_json<T: serde::de::DeserializeOwned>(
     given: &Bound<'_, PyAny>,
     what: &str,
 ) -> PyResult<T> {
-    let written: String = py
+    let written: Utf8 = py
         .import("json")?
         .call_method1("dumps", (given,))?
         .extract()?;

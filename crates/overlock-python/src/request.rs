@@ -2,11 +2,11 @@
 
 use overlock_budget::{ChatRequest, RequestError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
 use serde::Serialize;
 
 use crate::error::Raise;
-use crate::value::Builder;
+use crate::utf8::Utf8;
+use crate::whole;
 
 /// Reads a request in the form of OpenAI's chat completions.
 ///
@@ -14,7 +14,7 @@ use crate::value::Builder;
 /// names what it cannot write.
 pub(crate) fn read(py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<ChatRequest> {
     let written = py.import("json")?.call_method1("dumps", (request,))?;
-    let written: PyBackedStr = written.extract()?;
+    let written: Utf8 = written.extract()?;
     py.detach(|| ChatRequest::from_json(&written))
         .map_err(|error| bad_request(py, &error))
 }
@@ -27,5 +27,5 @@ pub(crate) fn bad_request(py: Python<'_>, error: &RequestError) -> PyErr {
 pub(crate) fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     let json = serde_json::to_string(value)
         .map_err(|error| Raise::bad_request("not-json", error.to_string()).into_error(py))?;
-    Builder::default().whole(py, &[&json])
+    whole::valid(py, &[&json])
 }

@@ -1,5 +1,6 @@
 //! A document that streams in, and its value at any time.
 
+use overlock_json::{Offence, OffenceKind, Opening};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -15,6 +16,13 @@ use crate::value::Builder;
 /// pieces. Copy it to keep it as it is. A text that breaks the grammar of JSON stops it: see
 /// `offence`.
 ///
+/// With `extract` the text is an answer as models write it: a fence, talk and thoughts before the
+/// document are left out, and so is what follows it. Who reads along cannot wait, as `loads` does,
+/// to see which brackets have the most JSON in them: the document is what stands first in the text
+/// or after a fence, an object on a line of its own, or an object or array in the talk with a string
+/// after its brackets. So `use {name}` and `[1]` are talk, but JSON that is quoted in the talk without
+/// backticks is taken for the document.
+///
 ///     >>> import overlock
 ///     >>> scanner = overlock.Scanner()
 ///     >>> scanner.feed('{"name": "Ad')
@@ -23,14 +31,31 @@ use crate::value::Builder;
 ///     >>> scanner.feed('a", "born": 1815}')
 ///     >>> scanner.value(), scanner.is_complete
 ///     ({'name': 'Ada', 'born': 1815}, True)
+///     >>> scanner = overlock.Scanner(extract=True)
+///     >>> for piece in ["Here you", " are:\n``", "`json\n[1, 2, 3", "]\n```\nAnything else?"]:
+///     ...     scanner.feed(piece)
+///     >>> scanner.value(), scanner.start
+///     ([1, 2, 3], 22)
+///     >>> scanner = overlock.Scanner(extract=True)
+///     >>> for piece in ['For {name}: {', '"name": "Ad']:
+///     ...     scanner.feed(piece)
+///     >>> scanner.value(), scanner.start
+///     ({'name': 'Ad'}, 12)
 #[pyclass(module = "overlock")]
 #[derive(Default)]
 pub(crate) struct Scanner {
+    extracts: bool,
+    /// Looks for the document in what comes before it.
+    opening: Opening,
+    /// Where the document begins, once it has.
+    start: Option<usize>,
     reading: overlock_json::Scanner,
     builder: Builder,
     /// In what offsets are told: in what was fed first.
     unit: Option<Unit>,
-    /// How many characters have been read, up to the first offence.
+    /// How much of the text stands before the document.
+    before: usize,
+    /// How many characters of the document have been read, up to the first offence.
     characters: usize,
 }
 
@@ -43,8 +68,14 @@ enum Unit {
 #[pymethods]
 impl Scanner {
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (*, extract = false))]
+    fn new(extract: bool) -> Self {
+        Self {
+            extracts: extract,
+            opening: Opening::within_lines(),
+            start: (!extract).then_some(0),
+            ..Self::default()
+        }
     }
 
     /// Reads the next piece of the text. It costs what the piece is long.
@@ -59,17 +90,31 @@ impl Scanner {
                 "a scanner is fed either `str` or bytes, not both",
             ));
         }
-        let before = self.reading.offset();
-        self.builder.feed(py, &mut self.reading, piece.bytes())?;
-        let read = self.reading.offset() - before;
-        self.characters += characters(&piece.bytes()[..read]);
-        Ok(())
+        let mut bytes = piece.bytes();
+        if self.start.is_none() {
+            let found = self.opening.feed(bytes);
+            let (before, document) = bytes.split_at(found.unwrap_or(bytes.len()));
+            self.before += match unit {
+                Unit::Characters => characters(before),
+                Unit::Bytes => before.len(),
+            };
+            if found.is_none() {
+                return Ok(());
+            }
+            // What the document begins with may have come with earlier pieces.
+            let held = std::mem::take(&mut self.opening);
+            self.before -= held.held().len();
+            self.start = Some(self.before);
+            self.read(py, held.held())?;
+            bytes = document;
+        }
+        self.read(py, bytes)
     }
 
     /// The document so far, as `loads` would read it. Raises `NoJson` before it has begun, and
     /// `Offence` if the text is not JSON.
     fn value<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(offence) = self.reading.offence() {
+        if let Some(offence) = self.offends() {
             let raise = Raise::new("Offence", "offence", offence.kind.to_string());
             return Err(raise.at(None, self.offset()).into_error(py));
         }
@@ -85,7 +130,7 @@ impl Scanner {
     /// What the text is in the middle of; `None` if it is whole or no JSON.
     #[getter]
     fn place(&self) -> Option<&'static str> {
-        let place = self.reading.place().filter(|_| !self.reading.is_complete());
+        let place = self.reading.place().filter(|_| !self.is_complete());
         place.map(overlock_json::Place::name)
     }
 
@@ -104,31 +149,38 @@ impl Scanner {
     /// How much was read, in characters of `str` or bytes of `bytes`.
     #[getter]
     fn offset(&self) -> usize {
-        match self.unit {
+        let read = match self.unit {
             Some(Unit::Characters) => self.characters,
             _ => self.reading.offset(),
-        }
+        };
+        self.before + read
+    }
+
+    /// Where the document begins in the text; `None` as long as it has not, with `extract`.
+    #[getter]
+    fn start(&self) -> Option<usize> {
+        self.start
     }
 
     /// Whether there is a value to ask for.
     #[getter]
     fn has_value(&self) -> bool {
         // An open container has a value; what closes nothing else costs nothing to close.
-        self.reading.offence().is_none()
-            && (self.reading.depth() > 0 || self.reading.closing(false).is_some())
+        self.is_complete()
+            || self.offends().is_none()
+                && (self.reading.depth() > 0 || self.reading.closing(false).is_some())
     }
 
     /// Whether the document is whole.
     #[getter]
     fn is_complete(&self) -> bool {
-        self.reading.is_complete()
+        self.reading.is_complete() || self.has_followers()
     }
 
     /// The first thing in the text that the grammar of JSON forbids.
     #[getter]
     fn offence<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let offence = self.reading.offence();
-        let told = offence.map(|offence| {
+        let told = self.offends().map(|offence| {
             let fields = (
                 result::name_of(&offence.kind),
                 self.offset(),
@@ -144,5 +196,37 @@ impl Scanner {
     fn losses<'py>(&self, py: Python<'py>, strict: bool) -> PyResult<Bound<'py, PyAny>> {
         let losses = self.reading.losses(strict);
         make(py, "Losses", (losses.truncated, losses.dropped))
+    }
+
+    fn __repr__(&self) -> String {
+        let read = self.offset();
+        let stands = match (self.offends(), self.place()) {
+            (Some(offence), _) => format!("stopped: {}", offence.kind),
+            (None, Some(place)) => format!("in {place} at {:?}", self.path()),
+            (None, None) => "complete".to_owned(),
+        };
+        format!("<overlock.Scanner, {read} read, {stands}>")
+    }
+}
+
+impl Scanner {
+    /// Reads the next piece of the document.
+    fn read(&mut self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        let before = self.reading.offset();
+        self.builder.feed(py, &mut self.reading, bytes)?;
+        let read = self.reading.offset() - before;
+        self.characters += characters(&bytes[..read]);
+        Ok(())
+    }
+
+    /// The offence of the document itself.
+    fn offends(&self) -> Option<&Offence> {
+        self.reading.offence().filter(|_| !self.has_followers())
+    }
+
+    /// Whether something follows the document that is to be left out.
+    fn has_followers(&self) -> bool {
+        let offence = self.reading.offence();
+        self.extracts && offence.is_some_and(|offence| offence.kind == OffenceKind::TrailingText)
     }
 }

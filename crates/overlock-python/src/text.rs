@@ -5,15 +5,16 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
 
 use crate::error::Raise;
+use crate::utf8::Utf8;
 
 /// A text that can be read while the interpreter is set free.
 pub(crate) enum Text {
     /// A `str`.
-    Characters(PyBackedStr),
+    Characters(Utf8),
     /// A `str` with lone surrogates, which no UTF-8 has: their bytes are dropped by whoever reads
     /// them, as any others that are no UTF-8.
     Surrogates(PyBackedBytes),
@@ -86,7 +87,7 @@ impl FromPyObject<'_, '_> for Text {
 
     fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if let Ok(text) = given.cast::<PyString>() {
-            if let Ok(text) = text.extract::<PyBackedStr>() {
+            if let Ok(text) = text.extract::<Utf8>() {
                 return Ok(Self::Characters(text));
             }
             let bytes = text.call_method1("encode", ("utf-8", "surrogatepass"))?;

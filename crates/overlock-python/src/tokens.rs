@@ -7,9 +7,11 @@ use overlock_budget::{
     Approximate, CountTokens, Encoding, Found, How, Keep, Models, Provenance, Sharing,
     TokenizerFile,
 };
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::count::count;
 use crate::error::Raise;
 use crate::json::chosen;
 use crate::result::make;
@@ -99,7 +101,11 @@ impl Counter {
     }
 
     fn from_file(py: Python<'_>, path: &Path) -> PyResult<Self> {
-        let bytes = std::fs::read(path)?;
+        let bytes = std::fs::read(path).map_err(|error| {
+            // By the number Python finds the class, and with the path it says which file it was.
+            let (number, reason) = (error.raw_os_error(), error.kind().to_string());
+            PyOSError::new_err((number, reason, path.to_owned()))
+        })?;
         let read = py.detach(|| TokenizerFile::new(&bytes));
         let tokenizer = read.map_err(|error| {
             let told = format!("`{}` cannot be counted with: {error}", path.display());
@@ -158,7 +164,7 @@ pub(crate) fn count_tokens<'py>(
 pub(crate) fn truncate_to_tokens<'py>(
     py: Python<'py>,
     text: Text,
-    tokens: u64,
+    #[pyo3(from_py_with = count)] tokens: u64,
     keep: &str,
     model: Option<&str>,
     encoding: Option<&str>,

@@ -4,22 +4,15 @@
 //! the document so far: all that is finished is shared, and only the value at the cut is ever
 //! touched again. Nothing recurses, so a document may be as deep as it likes.
 
-use std::collections::HashMap;
-
-use overlock_json::{Container, Place, Scalar, Scanner, Visitor, clean_encoding};
+use overlock_json::{Container, Place, Scalar, Scanner, Visitor};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::decode::{Until, decode};
+use crate::decode::Until;
 use crate::grow;
-
-/// Names are kept for the next object that has them, if they are short and not too many.
-const LONGEST_KEPT_NAME: usize = 64;
-const MOST_KEPT_NAMES: usize = 1024;
-
-/// Numbers with no more digits than this are made without asking Python.
-const LONGEST_PLAIN_INTEGER: usize = 18;
+use crate::scalar::{cleaned_string, is_float, literal, number};
+use crate::strings::{LONGEST_KEPT_VALUE, Strings};
 
 /// What a caller wants made of some values, as in Python's `json.loads`.
 #[derive(Default)]
@@ -28,6 +21,21 @@ pub(crate) struct Hooks {
     pub(crate) parse_float: Option<Py<PyAny>>,
     pub(crate) object_hook: Option<Py<PyAny>>,
     pub(crate) object_pairs_hook: Option<Py<PyAny>>,
+}
+
+impl Hooks {
+    /// Whether everything is to be made as usual.
+    pub(crate) fn are_none(&self) -> bool {
+        let Self {
+            parse_int,
+            parse_float,
+            object_hook,
+            object_pairs_hook,
+        } = self;
+        [parse_int, parse_float, object_hook, object_pairs_hook]
+            .iter()
+            .all(|hook| hook.is_none())
+    }
 }
 
 /// A document in the making.
@@ -42,7 +50,8 @@ pub(crate) struct Builder {
     text: Vec<u8>,
     /// The number or literal being read, as written.
     bare: Vec<u8>,
-    names: HashMap<Box<[u8]>, Py<PyString>>,
+    /// Room to decode strings in.
+    decoded: Vec<u8>,
     error: Option<PyErr>,
 }
 
@@ -83,7 +92,13 @@ impl Builder {
         scanner: &mut Scanner,
         piece: &[u8],
     ) -> PyResult<()> {
-        scanner.feed_with(piece, &mut Building { py, builder: self });
+        let mut building = Building {
+            py,
+            builder: self,
+            strings: Strings::borrow(),
+        };
+        scanner.feed_with(piece, &mut building);
+        drop(building);
         self.error.take().map_or(Ok(()), Err)
     }
 
@@ -115,7 +130,7 @@ impl Builder {
         if self.placed && self.text.is_empty() {
             return Ok(());
         }
-        let (more, read) = string(py, &self.text, until)?;
+        let (more, read) = cleaned_string(py, &self.text, until, &mut self.decoded)?;
         self.text.drain(..read);
         let text = if self.placed {
             grow::append(self.take_shown(py)?, &more)?
@@ -159,7 +174,11 @@ impl Builder {
         match self.open.last() {
             None => self.root = Some(value.unbind()),
             Some(Open::Array(items)) => put(items.bind(py), placed, &value)?,
-            Some(Open::Object(members, name)) => members.bind(py).set_item(name, value)?,
+            Some(Open::Object(members, name)) => {
+                if let Some(name) = name {
+                    members.bind(py).set_item(name.bind(py), value)?;
+                }
+            }
             Some(Open::Pairs(pairs, name)) => {
                 let pair = (name, value).into_pyobject(py)?;
                 put(pairs.bind(py), placed, &pair)?;
@@ -217,18 +236,11 @@ impl Builder {
         Ok(())
     }
 
-    fn name(&mut self, py: Python<'_>, raw: &[u8]) -> PyResult<()> {
-        let name = if let Some(name) = self.names.get(raw) {
-            name.clone_ref(py)
-        } else {
-            let name = string(py, raw, Until::End)?.0.unbind();
-            if raw.len() <= LONGEST_KEPT_NAME && self.names.len() < MOST_KEPT_NAMES {
-                self.names.insert(raw.into(), name.clone_ref(py));
-            }
-            name
-        };
+    fn name(&mut self, py: Python<'_>, raw: &[u8], strings: &mut Strings) -> PyResult<()> {
+        let made = || Ok(cleaned_string(py, raw, Until::End, &mut self.decoded)?.0);
+        let name = strings.get(py, raw, made)?;
         if let Some(Open::Object(_, current) | Open::Pairs(_, current)) = self.open.last_mut() {
-            *current = Some(name);
+            *current = Some(name.unbind());
         }
         Ok(())
     }
@@ -250,25 +262,50 @@ impl Builder {
         Ok(())
     }
 
+    /// A value that is new and whole.
+    fn whole_scalar(
+        &mut self,
+        py: Python<'_>,
+        kind: Scalar,
+        raw: &[u8],
+        strings: &mut Strings,
+    ) -> PyResult<()> {
+        let value = match kind {
+            Scalar::String if raw.len() <= LONGEST_KEPT_VALUE => {
+                let made = || Ok(cleaned_string(py, raw, Until::End, &mut self.decoded)?.0);
+                strings.get(py, raw, made)?.into_any()
+            }
+            Scalar::String => {
+                let (text, _) = cleaned_string(py, raw, Until::End, &mut self.decoded)?;
+                text.into_any()
+            }
+            Scalar::Number => {
+                self.bare.extend_from_slice(raw);
+                let number = self.number(py);
+                self.bare.clear();
+                number?
+            }
+            Scalar::Bool | Scalar::Null => literal(py, raw),
+        };
+        self.place(py, value)?;
+        self.placed = false;
+        Ok(())
+    }
+
     fn number<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let written = std::str::from_utf8(&self.bare).unwrap_or_default();
-        let is_float = written.contains(['.', 'e', 'E']);
-        let hook = if is_float {
+        if let (None, None) = (&self.hooks.parse_int, &self.hooks.parse_float) {
+            return number(py, &self.bare);
+        }
+        let written = std::str::from_utf8(&self.bare).expect("numbers are ASCII");
+        let hook = if is_float(&self.bare) {
             &self.hooks.parse_float
         } else {
             &self.hooks.parse_int
         };
-        if let Some(hook) = hook {
-            return hook.bind(py).call1((written,));
+        match hook {
+            Some(hook) => hook.bind(py).call1((written,)),
+            None => number(py, &self.bare),
         }
-        if is_float {
-            return Ok(PyFloat::new(py, written.parse()?).into_any());
-        }
-        if written.len() <= LONGEST_PLAIN_INTEGER {
-            return Ok(PyInt::new(py, written.parse::<i64>()?).into_any());
-        }
-        // Exact, however large; Python has a limit of its own against numbers made to be slow.
-        py.get_type::<PyInt>().call1((written,))
     }
 }
 
@@ -283,42 +320,11 @@ fn put<'py>(
     }
 }
 
-/// The literal that begins like this: its first letter decides.
-fn literal<'py>(py: Python<'py>, written: &[u8]) -> Bound<'py, PyAny> {
-    match written.first() {
-        Some(b't') => PyBool::new(py, true).to_owned().into_any(),
-        Some(b'f') => PyBool::new(py, false).to_owned().into_any(),
-        _ => py.None().into_bound(py),
-    }
-}
-
-/// The string that is written so, and how much of it was read.
-fn string<'py>(
-    py: Python<'py>,
-    raw: &[u8],
-    until: Until,
-) -> PyResult<(Bound<'py, PyString>, usize)> {
-    if until == Until::End
-        && !raw.contains(&b'\\')
-        && let Ok(plain) = std::str::from_utf8(raw)
-    {
-        return Ok((PyString::new(py, plain), raw.len()));
-    }
-    let mut decoded = Vec::with_capacity(raw.len());
-    let read = decode(raw, until, &mut decoded);
-    let text = if read.has_surrogates {
-        let bytes = PyBytes::new(py, &decoded);
-        PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?
-    } else {
-        PyString::new(py, &clean_encoding(&decoded).text)
-    };
-    Ok((text, read.read))
-}
-
 /// A builder that listens to a scanner.
 struct Building<'a, 'py> {
     py: Python<'py>,
     builder: &'a mut Builder,
+    strings: Strings,
 }
 
 impl Building<'_, '_> {
@@ -340,7 +346,25 @@ impl Visitor for Building<'_, '_> {
     }
 
     fn key(&mut self, raw: &[u8]) {
-        self.make(|builder, py| builder.name(py, raw));
+        let Self {
+            py,
+            builder,
+            strings,
+        } = self;
+        if builder.error.is_none() {
+            builder.error = builder.name(*py, raw, strings).err();
+        }
+    }
+
+    fn whole_scalar(&mut self, kind: Scalar, raw: &[u8]) {
+        let Self {
+            py,
+            builder,
+            strings,
+        } = self;
+        if builder.error.is_none() {
+            builder.error = builder.whole_scalar(*py, kind, raw, strings).err();
+        }
     }
 
     fn text(&mut self, raw: &[u8]) {

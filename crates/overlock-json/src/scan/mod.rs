@@ -88,6 +88,17 @@ pub trait Visitor {
     fn scalar(&mut self, kind: Scalar) {
         let _ = kind;
     }
+    /// A value that is no container and lies whole in one piece, as written, a string without its
+    /// quotes. Unless somebody wants it at once it is told like one in several pieces.
+    #[inline]
+    fn whole_scalar(&mut self, kind: Scalar, raw: &[u8]) {
+        match kind {
+            Scalar::String if raw.is_empty() => {}
+            Scalar::String => self.text(raw),
+            Scalar::Number | Scalar::Bool | Scalar::Null => self.bare(raw),
+        }
+        self.scalar(kind);
+    }
 }
 
 impl Visitor for () {}

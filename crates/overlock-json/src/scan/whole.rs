@@ -83,12 +83,9 @@ impl<V: Visitor> Reader<'_, V> {
                 at = found.end;
                 match found.kind {
                     ElementKind::Scalar(scalar) => {
-                        if scalar != Scalar::String {
-                            self.visitor.bare(&piece[found.value..at]);
-                        } else if found.value + 2 < at {
-                            self.visitor.text(&piece[found.value + 1..at - 1]);
-                        }
-                        self.visitor.scalar(scalar);
+                        let quotes = usize::from(scalar == Scalar::String);
+                        let raw = &piece[found.value + quotes..at - quotes];
+                        self.visitor.whole_scalar(scalar, raw);
                         expect = Expect::After;
                         start = plain::skip_white_space(piece, at);
                     }
@@ -218,7 +215,11 @@ enum ElementKind {
     Opens(Container),
 }
 
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "it is called in one place, for every element, and what it returns is large"
+)]
+#[inline(always)]
 fn whole_element(piece: &[u8], start: usize, container: Container) -> Option<Element> {
     let (key, value) = match container {
         Container::Array => ((start, start), start),
@@ -295,10 +296,7 @@ fn literal_end(piece: &[u8], start: usize) -> Option<(ElementKind, usize)> {
 #[inline]
 fn number_end(piece: &[u8], start: usize) -> Option<usize> {
     let digits = |from: usize| {
-        let mut at = from;
-        while let Some(b'0'..=b'9') = piece.get(at) {
-            at += 1;
-        }
+        let at = vector::digits_end(piece, from);
         (at > from).then_some(at)
     };
     let mut at = start + usize::from(piece[start] == b'-');

@@ -1,21 +1,32 @@
 """Whole documents from models that stop too early: asks, joins, asks for the rest.
 
-What is decided is decided by :class:`overlock.Continuation`; this only carries requests to a
-callable and answers back, once for ordinary callables and once for ``async`` ones.
+What is decided is decided by :class:`overlock.Continuation`. How a run goes is written once, in
+``_exchange``, which waits for nothing: it says what it wants and is sent what came of it. The four
+functions only carry that to a callable and back, ordinary or ``async``, at once or in pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any, NamedTuple, Union
 
 from overlock._errors import Incomplete, OverlockError, PlanError
+from overlock._messages import as_openai
 from overlock._overlock import Continuation, Scanner, count_tokens
-from overlock._replies import Reply, pieces_of, reply_of
+from overlock._replies import Reply, apieces_of, pieces_of, reply_of
 from overlock._results import Ask, Cut
 
 Request = dict[str, Any]
-Prompt = Union[str, Sequence[Mapping[str, Any]], Mapping[str, Any]]
+Prompt = Union[str, Sequence[Any], Mapping[str, Any]]
 
 
 class Completion(NamedTuple):
@@ -81,7 +92,7 @@ def complete(
     ``call`` is any callable that takes a request, a ``dict`` in the form of OpenAI's chat
     completions, and gives back the text of the answer (or a :class:`overlock.Reply`, or what the
     clients of OpenAI, Anthropic and LangChain give back). ``prompt`` is a text, a list of
-    messages, or a request.
+    messages, also of LangChain's, or a request.
 
     >>> def model(request):
     ...     asked = request["messages"][-1]["content"]
@@ -97,19 +108,20 @@ def complete(
 
     A run that was stored with ``run.to_json()`` goes on if it is passed as ``run``.
     """
-    drive = _Drive(call, prompt, **_options(locals()))
-    while (request := drive.next()) is not None:
+    exchange = _Exchange(_Drive(call, prompt, **_options(locals())))
+    wanted = exchange.begin()
+    while isinstance(wanted, _Call):
         try:
-            answer = call(request)
+            answer = call(wanted.request)
         except Exception as error:
-            drive.fail(error)
+            wanted = exchange.send(error)
         else:
-            drive.take(reply_of(answer))
-    return drive.completion()
+            wanted = exchange.send(reply_of(answer))
+    return exchange.completion()
 
 
 async def acomplete(
-    call: Callable[[Request], Awaitable[Any]],
+    call: Callable[[Request], Any],
     prompt: Prompt,
     *,
     model: str | None = None,
@@ -132,15 +144,16 @@ async def acomplete(
     >>> asyncio.run(acomplete(model, "What is it?")).value
     {'answer': 42}
     """
-    drive = _Drive(call, prompt, **_options(locals()))
-    while (request := drive.next()) is not None:
+    exchange = _Exchange(_Drive(call, prompt, **_options(locals())))
+    wanted = exchange.begin()
+    while isinstance(wanted, _Call):
         try:
-            answer = await call(request)
+            answer = await _awaited(call(wanted.request))
         except Exception as error:
-            drive.fail(error)
+            wanted = exchange.send(error)
         else:
-            drive.take(reply_of(answer))
-    return drive.completion()
+            wanted = exchange.send(reply_of(answer))
+    return exchange.completion()
 
 
 def stream_complete(
@@ -178,7 +191,44 @@ def stream_complete(
     >>> stream.completion.outcome
     'complete'
     """
-    return CompletionStream(call, _Drive(call, prompt, **_options(locals())))
+    return CompletionStream(call, _Exchange(_Drive(call, prompt, **_options(locals()))))
+
+
+def astream_complete(
+    call: Callable[[Request], Any],
+    prompt: Prompt,
+    *,
+    model: str | None = None,
+    max_tokens: int | None = None,
+    system: str | None = None,
+    window: int | None = None,
+    trim: str = "oldest",
+    ways: Sequence[str] | None = None,
+    max_failures: int = 3,
+    max_iterations: int = 50,
+    max_output_tokens: int | None = None,
+    kpi: str | Sequence[Mapping[str, Any]] = "ask",
+    run: Continuation | None = None,
+) -> AsyncCompletionStream:
+    """The same as :func:`overlock.stream_complete` with an ``async`` callable.
+
+    ``call`` gives back an ``async`` iterator of pieces, or something to await that does.
+
+    >>> import asyncio
+    >>> async def model(request):
+    ...     yield '{"title": "Be'
+    ...     yield 'es"}'
+    >>> async def show():
+    ...     stream = astream_complete(model, "Bees, as JSON.")
+    ...     async for value in stream:
+    ...         print(value)
+    ...     return stream.completion.outcome
+    >>> asyncio.run(show())
+    {'title': 'Be'}
+    {'title': 'Bees'}
+    'complete'
+    """
+    return AsyncCompletionStream(call, _Exchange(_Drive(call, prompt, **_options(locals()))))
 
 
 class CompletionStream(Iterator[Any]):
@@ -187,47 +237,164 @@ class CompletionStream(Iterator[Any]):
     #: What became of the request, once the stream has ended.
     completion: Completion | None
 
-    def __init__(self, call: Callable[[Request], Any], drive: _Drive) -> None:
+    def __init__(self, call: Callable[[Request], Any], exchange: _Exchange) -> None:
         self.completion = None
-        self._values = self._grow(call, drive)
+        self._values = self._grow(call, exchange)
 
     def __next__(self) -> Any:
         return next(self._values)
 
-    def _grow(self, call: Callable[[Request], Any], drive: _Drive) -> Iterator[Any]:
-        scanner = Scanner()
-        told = len(drive.run.settled_text)
-        scanner.feed(drive.run.settled_text)
-        while (request := drive.next()) is not None:
-            drive.listen()
-            pieces: list[str] = []
-            broken: Exception | None = None
-            try:
-                for piece in pieces_of(call(request)):
-                    pieces.append(piece)
-                    certain = drive.run.hear(piece)
-                    if certain:
-                        told += len(certain)
-                        scanner.feed(certain)
-                        if scanner.has_value:
-                            yield scanner.value()
-                    if drive.run.is_spoilt:
-                        break
-            except Exception as error:
-                broken = error
-            if broken is not None and not pieces:
-                drive.fail(broken)
-                continue
+    def close(self) -> None:
+        """Lets the model go, for whoever has seen enough."""
+        self._values.close()
+
+    def _grow(self, call: Callable[[Request], Any], exchange: _Exchange) -> Generator[Any, None, None]:
+        pieces = pieces_of("")
+        try:
+            wanted = exchange.begin()
+            while wanted is not None:
+                came: Any = None
+                if isinstance(wanted, _Show):
+                    yield wanted.value
+                else:
+                    try:
+                        if isinstance(wanted, _Call):
+                            pieces.close()
+                            pieces = pieces_of(call(wanted.request))
+                        else:
+                            came = next(pieces, None)
+                    except Exception as error:
+                        came = error
+                wanted = exchange.send(came)
+        finally:
+            pieces.close()
+        self.completion = exchange.completion()
+
+
+class AsyncCompletionStream(AsyncIterator[Any]):
+    """A document as it grows; :attr:`completion` tells what became of it."""
+
+    #: What became of the request, once the stream has ended.
+    completion: Completion | None
+
+    def __init__(self, call: Callable[[Request], Any], exchange: _Exchange) -> None:
+        self.completion = None
+        self._values = self._grow(call, exchange)
+
+    async def __anext__(self) -> Any:
+        return await self._values.__anext__()
+
+    async def aclose(self) -> None:
+        """Lets the model go, for whoever has seen enough."""
+        await self._values.aclose()
+
+    async def _grow(
+        self, call: Callable[[Request], Any], exchange: _Exchange
+    ) -> AsyncGenerator[Any, None]:
+        pieces = apieces_of("")
+        try:
+            wanted = exchange.begin()
+            while wanted is not None:
+                came: Any = None
+                if isinstance(wanted, _Show):
+                    yield wanted.value
+                else:
+                    try:
+                        if isinstance(wanted, _Call):
+                            await pieces.aclose()
+                            pieces = apieces_of(await _awaited(call(wanted.request)))
+                        else:
+                            came = await _next(pieces)
+                    except Exception as error:
+                        came = error
+                wanted = exchange.send(came)
+        finally:
+            await pieces.aclose()
+        self.completion = exchange.completion()
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def _next(pieces: AsyncIterator[str]) -> str | None:
+    async for piece in pieces:
+        return piece
+    return None
+
+
+class _Call(NamedTuple):
+    """The model is to be asked. Sent back: the reply, what was raised, or ``None`` if the answer
+    comes in pieces."""
+
+    request: Request
+
+
+class _Listen(NamedTuple):
+    """The next piece is wanted. Sent back: the piece, what was raised, or ``None`` at the end."""
+
+
+class _Show(NamedTuple):
+    """The document has grown."""
+
+    value: Any
+
+
+_Wanted = Union[_Call, _Listen, _Show]
+
+
+def _exchange(drive: _Drive) -> Generator[_Wanted, Any, None]:
+    """How a run goes, whoever carries its requests."""
+    while (request := drive.next()) is not None:
+        reply = yield _Call(request)
+        if reply is None:
+            reply = yield from _heard(drive)
+        if isinstance(reply, Exception):
+            drive.fail(reply)
+            continue
+        drive.take(reply)
+        if drive.show_settled():
+            yield _Show(drive.shown.value())
+
+
+def _heard(drive: _Drive) -> Generator[_Wanted, Any, Reply | Exception]:
+    """Listens to an answer that comes in pieces."""
+    drive.listen()
+    pieces: list[str] = []
+    while (piece := (yield _Listen())) is not None:
+        if isinstance(piece, Exception):
+            if not pieces:
+                return piece
             # What arrived before a stream broke off is an answer that was cut, like any other.
-            drive.error = broken
-            drive.take(Reply("".join(pieces)))
-            settled = drive.run.settled_text
-            if told < len(settled):
-                scanner.feed(settled[told:])
-                told = len(settled)
-                if scanner.has_value:
-                    yield scanner.value()
-        self.completion = drive.completion()
+            drive.error = piece
+            break
+        pieces.append(piece)
+        if drive.hear(piece):
+            yield _Show(drive.shown.value())
+        if drive.run.is_spoilt:
+            break
+    return Reply("".join(pieces))
+
+
+class _Exchange:
+    """An exchange that is under way."""
+
+    def __init__(self, drive: _Drive) -> None:
+        self._drive = drive
+        self._steps = _exchange(drive)
+
+    def begin(self) -> _Wanted | None:
+        return next(self._steps, None)
+
+    def send(self, came: Any) -> _Wanted | None:
+        """What is wanted next; ``None`` once the run has ended."""
+        try:
+            return self._steps.send(came)
+        except StopIteration:
+            return None
+
+    def completion(self) -> Completion:
+        return self._drive.completion()
 
 
 class _Drive:
@@ -256,6 +423,10 @@ class _Drive:
         self.ask: Ask | None = None
         self.steps: list[dict[str, Any]] = []
         self.error: Exception | None = None
+        #: The part of the document that is shown while it grows, once somebody listens.
+        self.shown = Scanner()
+        self.told = 0
+        self.is_heard = False
 
     def next(self) -> Request | None:
         self.ask = self.run.next()
@@ -269,6 +440,7 @@ class _Drive:
             self.run.stop("window")
             self.error = error
             return None
+        self.error = None
         if call.prefill is None:
             return call.request
         begun = {"role": "assistant", "content": call.prefill}
@@ -277,6 +449,24 @@ class _Drive:
     def listen(self) -> None:
         assert self.ask is not None
         self.run.listen(self.ask)
+        if not self.is_heard:
+            self.is_heard = True
+            self.show(self.run.settled_text)
+
+    def hear(self, piece: str) -> bool:
+        """Takes a piece of an answer; whether the document that is shown has grown."""
+        return self.show(self.run.hear(piece))
+
+    def show_settled(self) -> bool:
+        """Shows what only the whole answer made certain."""
+        return self.is_heard and self.show(self.run.settled_text[self.told :])
+
+    def show(self, certain: str) -> bool:
+        if not certain:
+            return False
+        self.told += len(certain)
+        self.shown.feed(certain)
+        return self.shown.has_value
 
     def take(self, reply: Reply) -> None:
         assert self.ask is not None
@@ -328,10 +518,16 @@ def _request(
         request: Request = {"messages": [{"role": "user", "content": prompt}]}
     elif isinstance(prompt, Mapping):
         request = dict(prompt)
+    elif isinstance(prompt, Sequence):
+        request = {"messages": [as_openai(message) for message in prompt]}
     else:
-        request = {"messages": [dict(message) for message in prompt]}
+        raise TypeError(
+            "the prompt must be a text, a list of messages or a request, "
+            f"not `{type(prompt).__name__}`"
+        )
     if system is not None:
-        request["messages"] = [{"role": "system", "content": system}, *request["messages"]]
+        messages = request.get("messages", [])
+        request["messages"] = [{"role": "system", "content": system}, *messages]
     if model is not None:
         request["model"] = model
     if max_tokens is not None:

@@ -14,6 +14,7 @@ from overlock._results import (
     Cut,
     Delivered,
     Extracted,
+    Indexed,
     Loaded,
     Losses,
     ModelInfo,
@@ -32,6 +33,7 @@ __all__ = [
     "Continuation",
     "Pipeline",
     "Scanner",
+    "__version__",
     "adjusted_max_tokens",
     "classify",
     "close",
@@ -41,6 +43,7 @@ __all__ = [
     "cut",
     "delivered",
     "extract",
+    "index",
     "loads",
     "model_info",
     "plan",
@@ -51,8 +54,11 @@ __all__ = [
     "truncate_to_tokens",
 ]
 
+__version__: str
+
 _Text = Union[str, bytes, bytearray, memoryview]
 _Path = Union[str, PathLike[str]]
+_Embed = Callable[[list[str]], Sequence[Sequence[float]]]
 
 @overload
 def loads(
@@ -176,9 +182,18 @@ def compact(
     level: Literal["lossless", "outline"] = "lossless",
     docs: Literal["keep", "drop"] = "drop",
 ) -> Compacted: ...
+def index(
+    folder: _Path,
+    *,
+    store: _Path,
+    repository: str | None = None,
+    replace: bool = False,
+    embed: _Embed | None = None,
+    embed_model: str | None = None,
+) -> Indexed: ...
 @final
 class Scanner:
-    def __new__(cls) -> Scanner: ...
+    def __new__(cls, *, extract: bool = False) -> Scanner: ...
     def feed(self, piece: _Text) -> None: ...
     def value(self) -> Any: ...
     def cut(self) -> Cut | None: ...
@@ -191,6 +206,8 @@ class Scanner:
     def depth(self) -> int: ...
     @property
     def offset(self) -> int: ...
+    @property
+    def start(self) -> int | None: ...
     @property
     def has_value(self) -> bool: ...
     @property
@@ -287,8 +304,21 @@ class Pipeline:
         call: Callable[[dict[str, Any]], Any],
         question: str = "",
         *,
-        store: str | None = None,
+        store: _Path | None = None,
         state: Mapping[str, Any] | None = None,
         session_id: str | None = None,
         repository: str | None = None,
+        embed: _Embed | None = None,
+        embed_model: str | None = None,
+    ) -> PipelineRun: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]: ...
+    @staticmethod
+    def resume(
+        call: Callable[[dict[str, Any]], Any],
+        run: str,
+        *,
+        store: _Path,
+        pipeline: Pipeline | None = None,
+        embed: _Embed | None = None,
+        embed_model: str | None = None,
     ) -> PipelineRun: ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
 from typing import Any, NamedTuple
 
 
@@ -12,6 +13,10 @@ class Reply(NamedTuple):
     text: str
     #: How many tokens that was, if the provider says so.
     tokens: int | None = None
+
+
+#: Answers that are whole, although one could go through some of them piece by piece.
+_WHOLE = (str, bytes, Reply)
 
 
 def reply_of(answer: Any) -> Reply:
@@ -30,19 +35,51 @@ def reply_of(answer: Any) -> Reply:
         return Reply(_text(answer.content), getattr(usage, "output_tokens", None))
     raise TypeError(
         "the callable must give back the text of the answer, a `Reply`, or what the clients of "
-        f"OpenAI, Anthropic or LangChain do, not `{type(answer).__name__}`"
+        f"OpenAI, Anthropic or LangChain do, not `{type(answer).__name__}`{_hint(answer)}"
     )
 
 
-def pieces_of(answer: Any) -> Iterator[str]:
-    """The pieces of an answer that may stream."""
-    if isinstance(answer, (str, bytes, Reply)) or not isinstance(answer, Iterable):
+def _hint(answer: Any) -> str:
+    if inspect.iscoroutine(answer):
+        answer.close()  # or Python would warn that nobody waited for it
+        return "; `acomplete` and `astream_complete` are for `async` callables"
+    if isinstance(answer, AsyncIterable):
+        return "; `astream_complete` is for callables that stream"
+    if isinstance(answer, Iterable):
+        return "; `stream_complete` is for callables that stream"
+    return ""
+
+
+def pieces_of(answer: Any) -> Generator[str, None, None]:
+    """The pieces of an answer that may stream; whoever stops early closes it."""
+    if isinstance(answer, _WHOLE) or not isinstance(answer, Iterable):
         yield reply_of(answer).text
         return
-    for piece in answer:
-        text = _piece(piece)
-        if text:
-            yield text
+    try:
+        for piece in answer:
+            if text := _piece(piece):
+                yield text
+    finally:
+        close = getattr(answer, "close", None)
+        if callable(close):
+            close()
+
+
+async def apieces_of(answer: Any) -> AsyncGenerator[str, None]:
+    """The same of an answer whose pieces are waited for, or not."""
+    if not isinstance(answer, AsyncIterable):
+        for piece in pieces_of(answer):
+            yield piece
+        return
+    try:
+        async for piece in answer:
+            if text := _piece(piece):
+                yield text
+    finally:
+        close = getattr(answer, "aclose", None) or getattr(answer, "close", None)
+        closing = close() if callable(close) else None
+        if inspect.isawaitable(closing):
+            await closing
 
 
 def _piece(piece: Any) -> str:

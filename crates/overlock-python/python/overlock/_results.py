@@ -348,3 +348,34 @@ class PipelineRun(NamedTuple):
     trace: list[dict[str, Any]]
     #: What the callable raised last.
     exception: BaseException | None
+
+
+class SkippedFile(NamedTuple):
+    """A file that was not indexed as it is."""
+
+    path: str
+    reason: str
+    #: Whether it was indexed all the same.
+    indexed: bool
+
+
+class Indexed(NamedTuple):
+    """What came of indexing a folder."""
+
+    #: What the folder is called in the store.
+    repository: str
+    #: How many files were looked at: those that had changed, those that had not, and those that
+    #: were left out.
+    files: int
+    changed: int
+    unchanged: int
+    #: How many files that were kept are gone.
+    removed: int
+    #: How many nodes were written.
+    nodes: int
+    #: How many edges came of names.
+    edges: int
+    #: How many vectors were made.
+    vectors: int
+    #: What was not indexed as it is.
+    skipped: list[SkippedFile]

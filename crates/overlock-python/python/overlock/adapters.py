@@ -1,4 +1,4 @@
-"""Callables for :func:`overlock.complete` from the clients of providers.
+"""Callables for :func:`overlock.complete` and its kin from the clients of providers.
 
 None of these packages is required: an adapter takes the client that there is.
 
@@ -17,7 +17,7 @@ class openai_chat:
     """Asks through the ``openai`` package, or whatever speaks like it.
 
     The client may be an ``AsyncOpenAI``, for :func:`overlock.acomplete`. With ``stream=True`` it
-    is for :func:`overlock.stream_complete`. Other options go with every call.
+    is for :func:`overlock.stream_complete`, or :func:`overlock.astream_complete`. Other options go with every call.
     """
 
     #: How it can be asked to go on, the best way first.
@@ -35,7 +35,7 @@ class anthropic_messages:
     """Asks through the ``anthropic`` package.
 
     The client may be an ``AsyncAnthropic``, for :func:`overlock.acomplete`. With ``stream=True``
-    it is for :func:`overlock.stream_complete`. Other options go with every call. With
+    it is for :func:`overlock.stream_complete`, or :func:`overlock.astream_complete`. Other options go with every call. With
     ``prefill=True`` the model goes on right where it was cut, which older models can.
     """
 
@@ -57,3 +57,21 @@ class anthropic_messages:
         # Anthropic has no such parameter; the prompt says what is wanted.
         request.pop("response_format", None)
         return self._create(**{**request, **self._options})
+
+
+class openai_embeddings:
+    """Makes vectors through the ``openai`` package, or whatever speaks like it.
+
+    It is the ``embed`` of :func:`overlock.index` and of :class:`overlock.Pipeline`, which know the
+    model by it. Other options go with every call.
+    """
+
+    def __init__(self, client: Any, model: str, **options: Any) -> None:
+        self._create = client.embeddings.create
+        self._options = options
+        #: The model whose vectors they are.
+        self.model = model
+
+    def __call__(self, texts: list[str]) -> list[list[float]]:
+        made = self._create(model=self.model, input=texts, **self._options).data
+        return [one.embedding for one in sorted(made, key=lambda one: one.index)]

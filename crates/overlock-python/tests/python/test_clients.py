@@ -19,7 +19,7 @@ from langchain_core.messages import (
 )
 
 import overlock
-from overlock.adapters import anthropic_messages, openai_chat
+from overlock.adapters import anthropic_messages, openai_chat, openai_embeddings
 from test_completion import DOCUMENT, Model
 
 
@@ -28,6 +28,11 @@ class Provider(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if "embeddings" in self.path:
+            vectors = [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(request["input"])]
+            # Whoever reads them must go by their index.
+            self.answer("application/json", json.dumps({"object": "list", "data": vectors[::-1]}))
+            return
         text = Model(DOCUMENT, 300)(request)
         is_openai = "completions" in self.path
         if request.get("stream"):
@@ -124,6 +129,25 @@ def test_the_async_openai_client_gives_whole_documents(address: str) -> None:
     assert asyncio.run(ask()).json == DOCUMENT
 
 
+def test_the_async_openai_client_streams_whole_documents(address: str) -> None:
+    async def ask() -> Any:
+        async with openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="none") as client:
+            call = openai_chat(client, stream=True)
+            return [value async for value in overlock.astream_complete(call, "Bees.", model="gpt-4o")]
+
+    assert asyncio.run(ask())[-1] == json.loads(DOCUMENT)
+
+
+def test_the_async_anthropic_client_streams_whole_documents(address: str) -> None:
+    async def ask() -> Any:
+        async with anthropic.AsyncAnthropic(base_url=address, api_key="none") as client:
+            call = anthropic_messages(client, stream=True)
+            stream = overlock.astream_complete(call, "Bees.", model="claude-3-haiku-20240307")
+            return [value async for value in stream]
+
+    assert asyncio.run(ask())[-1] == json.loads(DOCUMENT)
+
+
 @pytest.mark.parametrize("prefill", [False, True])
 def test_the_anthropic_client_gives_whole_documents(address: str, prefill: bool) -> None:
     client = anthropic.Anthropic(base_url=address, api_key="none")
@@ -139,6 +163,12 @@ def test_the_anthropic_client_streams_whole_documents(address: str) -> None:
     call = anthropic_messages(client, stream=True)
     stream = overlock.stream_complete(call, "Bees.", model="claude-3-haiku-20240307")
     assert list(stream)[-1] == json.loads(DOCUMENT)
+
+
+def test_the_openai_client_makes_vectors(address: str) -> None:
+    client = openai.OpenAI(base_url=f"{address}/v1", api_key="none")
+    embed = openai_embeddings(client, "small", encoding_format="float")
+    assert embed(["a", "four"]) == [[1.0, 1.0], [4.0, 1.0]]
 
 
 def test_messages_of_langchain_are_trimmed_and_come_back_as_they_are() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -90,6 +90,120 @@ def test_a_stream_grows_and_ends_as_the_document(size: int, piece: int) -> None:
     assert value == json.loads(DOCUMENT)
 
 
+def shown(stream: overlock.AsyncCompletionStream) -> list[str]:
+    """The document each time that it has grown."""
+
+    async def collect() -> list[str]:
+        return [json.dumps(value) async for value in stream]
+
+    return asyncio.run(collect())
+
+
+@pytest.mark.parametrize("size", [60, 333, 5000])
+@pytest.mark.parametrize("piece", [1, 7, 100])
+def test_an_async_stream_shows_what_an_ordinary_one_shows(size: int, piece: int) -> None:
+    def pieces(text: str) -> list[str]:
+        return [text[at : at + piece] for at in range(0, len(text), piece)]
+
+    ordinary, waiting = Model(DOCUMENT, size), Model(DOCUMENT, size)
+
+    async def call(request: dict[str, Any]) -> AsyncIterator[str]:
+        for text in pieces(waiting(request)):
+            await asyncio.sleep(0)
+            yield text
+
+    wanted = overlock.stream_complete(lambda request: pieces(ordinary(request)), "Bees.")
+    stream = overlock.astream_complete(call, "Bees.")
+    assert shown(stream) == [json.dumps(value) for value in wanted]
+    assert stream.completion is not None and stream.completion == wanted.completion
+    assert waiting.requests == ordinary.requests
+
+
+def test_an_async_callable_may_answer_in_any_way() -> None:
+    async def iterator(request: dict[str, Any]) -> AsyncIterator[str]:
+        yield DOCUMENT
+
+    async def awaited(request: dict[str, Any]) -> AsyncIterator[str]:
+        return iterator(request)
+
+    async def whole(request: dict[str, Any]) -> str:
+        return DOCUMENT
+
+    async def listed(request: dict[str, Any]) -> list[str]:
+        return [DOCUMENT[:50], DOCUMENT[50:]]
+
+    for call in (iterator, awaited, whole, listed, lambda request: DOCUMENT):
+        stream = overlock.astream_complete(call, "Bees.")
+        assert json.loads(shown(stream)[-1]) == json.loads(DOCUMENT)
+
+
+def test_whoever_has_seen_enough_lets_the_model_go() -> None:
+    closed: list[str] = []
+
+    def call(request: dict[str, Any]) -> Iterator[str]:
+        try:
+            yield from DOCUMENT
+        finally:
+            closed.append("ordinary")
+
+    async def acall(request: dict[str, Any]) -> AsyncIterator[str]:
+        try:
+            for character in DOCUMENT:
+                yield character
+        finally:
+            closed.append("async")
+
+    stream = overlock.stream_complete(call, "Bees.")
+    next(stream)
+    stream.close()
+    assert closed == ["ordinary"] and stream.completion is None
+
+    async def look() -> None:
+        stream = overlock.astream_complete(acall, "Bees.")
+        await stream.__anext__()
+        await stream.aclose()
+
+    asyncio.run(look())
+    assert closed == ["ordinary", "async"]
+
+
+def test_a_stream_that_is_spoilt_is_let_go_before_the_model_is_asked_again() -> None:
+    events: list[str] = []
+    model = Model(DOCUMENT, 400)
+
+    def call(request: dict[str, Any]) -> Iterator[str]:
+        events.append("asked")
+        try:
+            yield model(request)
+            if len(model.requests) == 1:
+                yield "\x00"
+                yield "more"
+        finally:
+            events.append("closed")
+
+    stream = overlock.stream_complete(call, "Bees.")
+    assert list(stream)[-1] == json.loads(DOCUMENT)
+    assert events[:3] == ["asked", "closed", "asked"]
+
+
+def test_a_cancelled_task_is_cancelled_and_nothing_is_swallowed() -> None:
+    async def call(request: dict[str, Any]) -> AsyncIterator[str]:
+        yield '{"a": 1'
+        await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        stream = overlock.astream_complete(call, "Bees.")
+        await asyncio.wait_for(_drained(stream), 0.05)
+
+    with pytest.raises(asyncio.TimeoutError):
+        asyncio.run(cancelled())
+
+
+async def _drained(stream: overlock.AsyncCompletionStream) -> None:
+    async for _ in stream:
+        pass
+
+
 def test_what_was_delivered_is_not_lost_when_the_callable_raises() -> None:
     calls = []
 
@@ -130,6 +244,10 @@ def test_the_first_exception_of_a_callable_is_the_callers() -> None:
         overlock.complete(call, "Bees.")
     with pytest.raises(ConnectionError):
         list(overlock.stream_complete(call, "Bees."))
+    with pytest.raises(ConnectionError):
+        shown(overlock.astream_complete(call, "Bees."))
+    with pytest.raises(ConnectionError):
+        asyncio.run(overlock.acomplete(call, "Bees."))
 
 
 def test_an_answer_that_is_no_json_is_told() -> None:

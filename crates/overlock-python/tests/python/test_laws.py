@@ -60,6 +60,99 @@ def test_loads_is_json_loads_for_every_whole_document(text: str) -> None:
     assert same(overlock.loads(data), json.loads(text))
 
 
+def numbers() -> Iterator[str]:
+    """Numbers of every length, in every way of writing them, and those around what is special."""
+    chosen = random.Random(2)
+    for digits in range(1, 26):
+        for _ in range(30):
+            whole = str(chosen.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits))
+            sign = chosen.choice(["", "-"])
+            fraction = "".join(chosen.choice("0123456789") for _ in range(chosen.randrange(1, 24)))
+            exponent = f"{chosen.choice('eE')}{chosen.choice(['', '+', '-'])}{chosen.randrange(400)}"
+            yield sign + whole
+            yield f"{sign}{whole}.{fraction}"
+            yield f"{sign}0.{fraction}"
+            yield f"{sign}{whole}{exponent}"
+            yield f"{sign}{whole}.{fraction}{exponent}"
+    for power in (31, 32, 53, 63, 64):
+        for near in range(-3, 4):
+            yield str(2**power + near)
+            yield str(-(2**power) + near)
+            yield f"{2**power + near}.5"
+    yield from ["0", "-0", "-0.0", "0.1", "9007199254740993.0", "5e-324", "1e400", "1.7976931348623157e308"]
+
+
+def test_every_number_is_the_one_that_python_reads() -> None:
+    written = list(numbers())
+    for number in written:
+        assert same(overlock.loads(number), json.loads(number)), number
+        assert same(overlock.loads(f"[{number}]"), [json.loads(number)]), number
+    text = "[" + ", ".join(written) + "]"
+    assert same(overlock.loads(text), json.loads(text))
+    hooked = json.loads(text, parse_int=str, parse_float=repr)
+    assert overlock.loads(text, parse_int=str, parse_float=repr) == hooked
+
+
+def test_a_number_that_python_refuses_is_refused() -> None:
+    for text in ("1" * 5000, "[" + "1" * 5000, '{"a": ' + "1" * 5000 + "}"):
+        with pytest.raises(ValueError, match="4300"):
+            overlock.loads(text + " ]" * text.startswith("["))
+
+
+def test_strings_that_are_kept_are_never_mixed_up() -> None:
+    chosen = random.Random(3)
+    alphabet = ["a", "b", "\u0061", "é", "\\n", "😀", "ab"]
+    for _ in range(300):
+        names = ["".join(chosen.choice(alphabet) for _ in range(chosen.randrange(45))) for _ in range(60)]
+        text = "[" + ", ".join(f'{{"{name}": "{name}"}}' for name in names) + "]"
+        assert same(overlock.loads(text), json.loads(text))
+        scanner = overlock.Scanner()
+        scanner.feed(text)
+        assert same(scanner.value(), json.loads(text))
+
+
+def test_loads_inside_of_loads_reads_right() -> None:
+    inner = '{"name": "inner", "other": ["name"]}'
+    read: list[Any] = []
+
+    def hook(members: dict[str, Any]) -> dict[str, Any]:
+        read.append(overlock.loads(inner))
+        return members
+
+    text = '[{"name": "a"}, {"other": {"name": "b"}}]'
+    assert overlock.loads(text, object_hook=hook) == json.loads(text)
+    assert read == [json.loads(inner)] * 3
+
+
+def test_a_hook_hears_of_no_value_twice() -> None:
+    heard: list[str] = []
+    assert overlock.loads("[1, 2, {'a': 3}", parse_int=heard.append) == [None, None, {"a": None}]
+    assert heard == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("text", list(documents()))
+def test_hooks_that_change_nothing_change_nothing(text: str) -> None:
+    for end in range(1, len(text) + 1):
+        try:
+            value = overlock.loads(text[:end])
+        except overlock.NoJson:
+            continue
+        assert same(overlock.loads(text[:end], parse_int=int, object_hook=lambda members: members), value)
+
+
+def test_bytes_that_are_no_text_are_left_out_wherever_they_are() -> None:
+    for data, value, kinds in (
+        (b'["caf\xc3"]', ["caf"], {"encoding"}),
+        (b'{"\xffa": "\\ud800\xed\xa0\x80"}', {"a": "\ud800"}, {"encoding"}),
+        (b'["caf\xc3', ["caf"], set()),
+    ):
+        loaded = overlock.loads(data, report=True)
+        assert loaded.value == value and {fix.kind for fix in loaded.fixes} == kinds
+        scanner = overlock.Scanner()
+        scanner.feed(data)
+        assert scanner.value() == value
+
+
 @pytest.mark.parametrize("text", list(documents()))
 def test_loads_of_every_beginning_is_what_close_makes_of_it(text: str) -> None:
     for end in range(1, len(text)):
@@ -105,6 +198,116 @@ def test_a_scanner_ends_the_same_however_the_text_was_split(text: str) -> None:
             if scanner.has_value and chosen.random() < 0.5:
                 scanner.value()
         assert same(scanner.value(), json.loads(data))
+
+
+OBJECT = '{"naïve": ["😀", 1.5, true], "b": {}}'
+AMONG_TALK = [
+    (before, document, after)
+    for before, after in [
+        ("", ""),
+        ("\ufeff \n", "\n\n"),
+        ("```json\n", "\n```"),
+        ("Here you are, é [1]:\n\n```\n", '\n```\nAnything else? {"a": 1}'),
+        ("<think>\n{no} 😀\n</think>\n", " That is all."),
+    ]
+    for document in (OBJECT, "[]", '[{"a": "\\ud83d\\ude00"}]')
+] + [("As asked in [1]:\n", OBJECT, "")]
+
+
+@pytest.mark.parametrize("before, document, after", AMONG_TALK)
+def test_a_document_among_talk_is_read_however_the_answer_was_split(
+    before: str, document: str, after: str
+) -> None:
+    text = before + document + after
+    value = json.loads(document)
+    start, end = len(before), len(before) + len(document)
+    for pieces in ([text[:at], text[at:]] for at in range(len(text))):
+        scanner = overlock.Scanner(extract=True)
+        for piece in pieces:
+            scanner.feed(piece)
+        assert same(scanner.value(), value) and scanner.is_complete
+        assert scanner.offence is None and scanner.cut() is None and scanner.place is None
+        assert scanner.start == start
+    bare, among = overlock.Scanner(), overlock.Scanner(extract=True)
+    for at, character in enumerate(text):
+        among.feed(character)
+        if at < start:
+            assert among.start is None and not among.has_value and among.offset == at + 1
+            with pytest.raises(overlock.NoJson):
+                among.value()
+            continue
+        if at < end:
+            bare.feed(character)
+        assert same(among.value(), bare.value())
+        assert (among.path, among.depth, among.is_complete) == (bare.path, bare.depth, bare.is_complete)
+        assert among.losses() == bare.losses()
+        if at < end:
+            assert among.offset == start + bare.offset
+    data = text.encode()
+    for at in range(len(data)):
+        scanner = overlock.Scanner(extract=True)
+        scanner.feed(data[:at])
+        scanner.feed(data[at:])
+        assert same(scanner.value(), value) and scanner.start == len(before.encode())
+
+
+WITHIN_A_LINE = [
+    (before, document)
+    for before in ("Sure! ", "For {name} é in [1]: ", "如下：", "```json ", "Sure:\n1. ")
+    for document in (OBJECT, '[\n  {\n    "a": 1\n  }\n]', '["é", 1]')
+]
+
+
+@pytest.mark.parametrize("before, document", WITHIN_A_LINE)
+def test_a_document_within_a_line_is_read_however_the_answer_was_split(
+    before: str, document: str
+) -> None:
+    text = before + document + " {so} it is."
+    assert same(overlock.loads(text), json.loads(document))
+    for whole in (text, text.encode()):
+        start = len(before if isinstance(whole, str) else before.encode())
+        for at in range(len(whole)):
+            scanner = overlock.Scanner(extract=True)
+            scanner.feed(whole[:at])
+            assert scanner.offset <= at
+            scanner.feed(whole[at:])
+            assert same(scanner.value(), json.loads(document)) and scanner.is_complete
+            assert scanner.start == start and scanner.offence is None
+    scanner = overlock.Scanner(extract=True)
+    for character in text:
+        scanner.feed(character)
+    assert same(scanner.value(), json.loads(document)) and scanner.start == len(before)
+
+
+@pytest.mark.parametrize("talk", ["use {name} ", "as in [1] ", 'say `{"a": 1}` ', 'f({"a": 1}) ', "{} [] "])
+def test_brackets_of_talk_are_no_document_that_streams_in(talk: str) -> None:
+    scanner = overlock.Scanner(extract=True)
+    for character in "Please " + talk:
+        scanner.feed(character)
+    assert scanner.start is None and not scanner.has_value
+    scanner.feed('{"b": 2}')
+    assert scanner.value() == {"b": 2} and scanner.start == len("Please " + talk)
+
+
+def test_what_is_no_json_inside_of_a_document_stops_it_wherever_it_is() -> None:
+    scanner = overlock.Scanner(extract=True)
+    scanner.feed("Sure:\n{'a': 1}")
+    assert scanner.offence is not None and scanner.offence.offset == 7
+    assert not scanner.has_value and not scanner.is_complete
+    with pytest.raises(overlock.Offence) as caught:
+        scanner.value()
+    assert caught.value.offset == 7
+    scanner = overlock.Scanner()
+    scanner.feed("Sure:\n[1]")
+    assert scanner.offence is not None and scanner.offence.offset == 0
+
+
+def test_megabytes_of_talk_are_read_once() -> None:
+    scanner = overlock.Scanner(extract=True)
+    for _ in range(100_000):
+        scanner.feed("a line of talk\n `tick` {x} [1]\n")
+    scanner.feed('{"a": 1}')
+    assert scanner.value() == {"a": 1}
 
 
 def test_what_is_finished_is_shared_and_only_the_cut_is_touched() -> None:

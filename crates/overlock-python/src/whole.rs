@@ -1,0 +1,202 @@
+//! Builds Python objects from a document that is there as a whole, in one pass.
+//!
+//! Nobody sees the document before it is done, so that lists are made once their items are known,
+//! exactly as large as they have to be. A document that shows itself while it grows is in `value`,
+//! which is what this one is held against in the tests. Nothing recurses here either.
+
+use overlock_json::{Container, Place, Scalar, Scanner, Visitor};
+use pyo3::exceptions::{PyRuntimeError, PyUnicodeDecodeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::decode::Until;
+use crate::scalar::{literal, number, string, whole_string};
+use crate::strings::{LONGEST_KEPT_VALUE, Strings};
+
+/// The value of a text that is JSON, whole or cut, with the scanner at its end; nothing if it is
+/// malformed, no UTF-8, or has no value.
+pub(crate) fn read<'py>(
+    py: Python<'py>,
+    text: &[u8],
+) -> PyResult<Option<(Bound<'py, PyAny>, Scanner)>> {
+    let mut scanner = Scanner::new();
+    let mut assembly = Assembly::new(py);
+    scanner.feed_with(text, &mut assembly);
+    if scanner.offence().is_some() {
+        return Ok(None);
+    }
+    match assembly.finish(&scanner) {
+        Err(error) if error.is_instance_of::<PyUnicodeDecodeError>(py) => Ok(None),
+        value => Ok(value?.map(|value| (value, scanner))),
+    }
+}
+
+/// The value of a document that is known to be valid, and may lie in several pieces.
+pub(crate) fn valid<'py>(py: Python<'py>, pieces: &[&str]) -> PyResult<Bound<'py, PyAny>> {
+    let mut scanner = Scanner::new();
+    let mut assembly = Assembly::new(py);
+    for piece in pieces {
+        scanner.feed_with(piece.as_bytes(), &mut assembly);
+    }
+    let value = assembly.finish(&scanner)?;
+    value.ok_or_else(|| PyRuntimeError::new_err("the document has no value"))
+}
+
+/// A document in the making.
+struct Assembly<'py> {
+    py: Python<'py>,
+    /// The items of all arrays that are open, and the root once it is there.
+    items: Vec<Bound<'py, PyAny>>,
+    open: Vec<Open<'py>>,
+    strings: Strings,
+    /// What came of a string, a number or a literal that does not lie whole in a piece.
+    text: Vec<u8>,
+    bare: Vec<u8>,
+    /// Room to decode strings in.
+    decoded: Vec<u8>,
+    error: Option<PyErr>,
+}
+
+/// A container that is open.
+enum Open<'py> {
+    /// Its items are those from a place on.
+    Array(usize),
+    /// Its members, with the name of the current one.
+    Object(Bound<'py, PyDict>, Option<Bound<'py, PyString>>),
+}
+
+impl<'py> Assembly<'py> {
+    fn new(py: Python<'py>) -> Self {
+        Self {
+            py,
+            items: Vec::with_capacity(32),
+            open: Vec::with_capacity(16),
+            strings: Strings::borrow(),
+            text: Vec::new(),
+            bare: Vec::new(),
+            decoded: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// The document as far as it came, as closing it would have it.
+    fn finish(mut self, scanner: &Scanner) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match scanner.place() {
+            Some(Place::String | Place::Escape) => {
+                let (text, _) = string(self.py, &self.text, Until::Now, &mut self.decoded)?;
+                self.place(text.into_any());
+            }
+            Some(Place::Literal) => self.place(literal(self.py, &self.bare)),
+            // A root number is whole as soon as it is valid.
+            Some(Place::Number) if scanner.is_complete() => {
+                self.place(number(self.py, &self.bare)?);
+            }
+            _ => {}
+        }
+        while !self.open.is_empty() {
+            self.end();
+        }
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.items.pop()),
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, value: Bound<'py, PyAny>) {
+        let Some(Open::Object(members, name)) = self.open.last_mut() else {
+            self.items.push(value);
+            return;
+        };
+        if let Some(name) = name.take()
+            && let Err(error) = members.set_item(name, value)
+        {
+            self.fail(error);
+        }
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        match self.open.pop() {
+            None => {}
+            Some(Open::Object(members, _)) => self.place(members.into_any()),
+            Some(Open::Array(from)) => match PyList::new(self.py, self.items.drain(from..)) {
+                Ok(list) => self.place(list.into_any()),
+                Err(error) => self.fail(error),
+            },
+        }
+    }
+
+    /// The first error is told; what comes after it is in vain.
+    #[cold]
+    fn fail(&mut self, error: PyErr) {
+        self.error.get_or_insert(error);
+    }
+}
+
+impl Visitor for Assembly<'_> {
+    #[inline]
+    fn open(&mut self, container: Container) {
+        self.open.push(match container {
+            Container::Array => Open::Array(self.items.len()),
+            Container::Object => Open::Object(PyDict::new(self.py), None),
+        });
+    }
+
+    #[inline]
+    fn close(&mut self, _: Container) {
+        self.end();
+    }
+
+    #[inline]
+    fn key(&mut self, raw: &[u8]) {
+        let (py, decoded) = (self.py, &mut self.decoded);
+        let made = || whole_string(py, raw, decoded);
+        match self.strings.get(py, raw, made) {
+            Err(error) => self.fail(error),
+            Ok(known) => {
+                if let Some(Open::Object(_, name)) = self.open.last_mut() {
+                    *name = Some(known);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn whole_scalar(&mut self, kind: Scalar, raw: &[u8]) {
+        let (py, decoded) = (self.py, &mut self.decoded);
+        let made = match kind {
+            Scalar::String => {
+                let mut made = || whole_string(py, raw, decoded);
+                let text = if raw.len() <= LONGEST_KEPT_VALUE {
+                    self.strings.get(py, raw, made)
+                } else {
+                    made()
+                };
+                text.map(Bound::into_any)
+            }
+            Scalar::Number => number(py, raw),
+            Scalar::Bool | Scalar::Null => Ok(literal(py, raw)),
+        };
+        match made {
+            Ok(value) => self.place(value),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn text(&mut self, raw: &[u8]) {
+        self.text.extend_from_slice(raw);
+    }
+
+    fn bare(&mut self, raw: &[u8]) {
+        self.bare.extend_from_slice(raw);
+    }
+
+    fn scalar(&mut self, kind: Scalar) {
+        let raw = match kind {
+            Scalar::String => std::mem::take(&mut self.text),
+            Scalar::Number | Scalar::Bool | Scalar::Null => std::mem::take(&mut self.bare),
+        };
+        self.whole_scalar(kind, &raw);
+    }
+}
