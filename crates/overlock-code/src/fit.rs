@@ -2,8 +2,8 @@
 //!
 //! The forms are tried from the richest on: as it is, without comments and layout, with the bodies
 //! of the least relevant members left out, as an outline, and at last what matters most of that
-//! (`choice`), with a note of how much is missing. Who counts is passed in. Counts do not add up, so every form is counted as
-//! the whole it would be sent as.
+//! (`choice`), with a note of how much is missing. Who counts is passed in. Counts do not add up,
+//! so every form is counted as the whole it would be sent as.
 
 mod choice;
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::layout::{Docs, Style, lay_out};
 use crate::lex::csharp::CSharp;
 use crate::lex::dialect::Dialect;
-use crate::lex::sql::{Sql, with_executed};
+use crate::lex::sql::{Sql, run};
 use crate::lex::visual_basic::VisualBasic;
 use crate::lex::{Ambiguous, Lexer};
 use crate::outline::sql::outline_speaking;
@@ -195,15 +195,8 @@ fn code<'a>(lexer: &mut impl Lexer<'a>) -> Result<Vec<String>, Ambiguous> {
 }
 
 /// What a database would read, in the comments that are run too.
-fn run(text: &str, dialect: Option<Dialect>) -> Result<Vec<&str>, Ambiguous> {
-    let mut lexer = Sql::speaking(text, dialect);
-    let mut tokens = Vec::new();
-    while let Some(token) = lexer.next()? {
-        if token.kind.is_code() {
-            tokens.push(token);
-        }
-    }
-    let tokens = with_executed(text, dialect, tokens);
+fn pieces_run(text: &str, dialect: Option<Dialect>) -> Result<Vec<&str>, Ambiguous> {
+    let tokens = run(text, dialect)?;
     Ok(tokens.iter().map(|token| token.text(text)).collect())
 }
 
@@ -249,8 +242,8 @@ proptest! {
             let Ok(outline) = outline_speaking(&text, dialect) else {
                 continue;
             };
-            let before = run(&text, dialect).expect("what was outlined can be read");
-            let after = run(&outline.text, dialect).expect("an outline can be read");
+            let before = pieces_run(&text, dialect).expect("what was outlined can be read");
+            let after = pieces_run(&outline.text, dialect).expect("an outline can be read");
             let mut left = before.iter();
             for token in without_marks(without_bodies(&after)) {
                 prop_assert!(

@@ -440,6 +440,18 @@ impl<'a> Lexer<'a> for Sql<'a> {
     }
 }
 
+/// What a database reads of a text, which is all but comments, and those that it runs.
+pub(crate) fn run(text: &str, dialect: Option<Dialect>) -> Result<Vec<Token>, Ambiguous> {
+    let mut lexer = Sql::speaking(text, dialect);
+    let mut tokens = Vec::new();
+    while let Some(token) = lexer.next()? {
+        if token.kind.is_code() {
+            tokens.push(token);
+        }
+    }
+    Ok(with_executed(text, dialect, tokens))
+}
+
 /// The tokens of a text, with those that stand in a comment which only `MySQL` runs, such as
 /// `/*!50706 SELECT 1 */`. What opens and what closes it are hints.
 pub(crate) fn with_executed(

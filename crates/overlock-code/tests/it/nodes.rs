@@ -1,6 +1,7 @@
 //! What a file is taken apart into, and what its parts speak of.
 
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 use overlock_code::{MentionKind, Nodes, Owner, Reading, nodes};
 
@@ -648,6 +649,20 @@ trigger ins 9-10",
         Reading::Sql,
         "ins",
         &["names film", "writes film_text"],
+    );
+}
+
+#[test]
+fn hints_in_a_row_cost_no_more_than_once() {
+    let hints = "/*+ x */ ".repeat(400_000);
+    let parts = nodes(
+        &format!("CREATE PROCEDURE p AS BEGIN\n{hints}\nDELETE FROM t; END\n"),
+        Reading::Sql,
+    );
+    assert_eq!(
+        said(&parts, "p"),
+        ["writes t"],
+        "in a moment, not in minutes"
     );
 }
 

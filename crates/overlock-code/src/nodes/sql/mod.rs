@@ -280,6 +280,11 @@ impl Finder<'_> {
             if self.ends_batch(index) {
                 return index;
             }
+            if token.kind == Kind::Hint {
+                // What it stands before looks back at it, once for all hints in a row.
+                index += 1;
+                continue;
+            }
             let first = with_hints_before(tokens, index);
             let begins = tokens[first..=index].iter().any(|it| it.gap == Gap::Line)
                 || self.words.is_mark(first - 1, b';');

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::{Elision, lines_mark, without};
 use crate::compact::layout::{Docs, LaidOut, Style, lay_out};
 use crate::lex::dialect::Dialect;
-use crate::lex::sql::{Sql, with_executed};
+use crate::lex::sql::{Sql, run};
 use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token};
 
 /// The outline of a text, already without comments and layout.
@@ -39,14 +39,7 @@ fn laid_out(text: &str, dialect: Option<Dialect>) -> Result<LaidOut, Ambiguous> 
 
 /// The text without what is not part of the outline.
 fn skeleton(text: &str, dialect: Option<Dialect>, depth: usize) -> Result<String, Ambiguous> {
-    let mut lexer = Sql::speaking(text, dialect);
-    let mut tokens = Vec::new();
-    while let Some(token) = lexer.next()? {
-        if token.kind.is_code() {
-            tokens.push(token);
-        }
-    }
-    let tokens = with_executed(text, dialect, tokens);
+    let tokens = run(text, dialect)?;
     let mut kept = reader::kept(text, &tokens);
     keep_around_kept(text, &tokens, &mut kept);
     let elisions = elisions(text, &tokens, &kept, |inside| {
