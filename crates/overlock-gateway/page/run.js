@@ -18,6 +18,7 @@ import {
   path,
   place,
   REASONS,
+  unfitWhy,
 } from './words.js';
 
 /** Longer documents are not sent back to be looked at unless somebody asks. */
@@ -210,7 +211,7 @@ function runView(frame) {
     put('no text', () => (run.has_text ? null : noText(run)));
     put('missing', () => {
       if (run.outcome === 'partial' || run.outcome === 'failed') return missing(run, whole);
-      return run.left && run.upstream_fault ? fault(run.upstream_fault) : null;
+      return run.left && run.upstream_fault ? fault(run) : null;
     });
     put('window', () => windowSection(run), true);
     if (list && !isEnd && drawn > 0) addAttempts(list, run, drawn);
@@ -295,6 +296,7 @@ function verdict(run) {
   const [why] = REASONS[run.reason] ?? [''];
   if (run.outcome === 'partial')
     return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the document are there` : 'A part of the answer is there'}${but}.`;
+  if (run.unfit) return unfitWhy(run.unfit);
   if (run.outcome === 'failed' && run.upstream_fault?.status)
     return `The upstream answered ${run.upstream_fault.status}. There is no document.`;
   if (run.outcome === 'failed') return `${why} There is no document.`;
@@ -345,7 +347,9 @@ function noText(run) {
 
 /** Why it is not whole, and what there is nevertheless. */
 function missing(run, whole) {
-  const [why, help] = REASONS[run.reason] ?? ['Nobody knows why.', ''];
+  const [why, help] = run.unfit
+    ? [unfitWhy(run.unfit), '']
+    : (REASONS[run.reason] ?? ['Nobody knows why.', '']);
   const cut = run.cut && run.cut.offset > 0 ? run.cut : null;
   const delivered = h('pre', { class: 'delivered' });
   const box = h('div', { hidden: true }, h('h3', {}, 'What is there'), delivered);
@@ -367,7 +371,8 @@ function missing(run, whole) {
       run.outcome === 'partial' ? 'What is missing' : 'Why there is nothing',
     ),
     h('p', {}, h('strong', {}, why), ' ', run.upstream_fault ? faultHelp(run.upstream_fault) : help),
-    run.upstream_fault && fault(run.upstream_fault),
+    run.upstream_fault && fault(run),
+    run.unfit && unfit(run.unfit),
     cut &&
       h(
         'p',
@@ -398,12 +403,26 @@ function missing(run, whole) {
 }
 
 /** What the upstream said, or what happened on the way to it. */
-function fault({ status, message }) {
+function fault({ upstream, upstream_fault: { status, message } }) {
+  const where = upstream ? [' at ', h('code', {}, upstream)] : '';
   return h(
     'div',
     { class: 'fault' },
-    h('p', {}, status ? `The upstream answered ${status}:` : 'On the way to the upstream:'),
+    status
+      ? h('p', {}, 'The upstream', where, ` answered ${status}:`)
+      : h('p', {}, 'On the way to the upstream', where, ':'),
     h('pre', { class: 'code' }, message || 'nothing'),
+  );
+}
+
+/** What whoever asked for too much was told, and the window that it was too much for. */
+function unfit({ message, overflow, budget }) {
+  return h(
+    'div',
+    { class: 'fault' },
+    h('p', {}, 'Whoever asked was told:'),
+    h('pre', { class: 'code' }, message),
+    windowView({ ...budget, over: overflow }),
   );
 }
 

@@ -128,6 +128,10 @@ export const REASONS = {
   ],
 };
 
+/** Why a request was never sent. */
+export const unfitWhy = ({ overflow, budget }) =>
+  `The request was not sent: what must stay needs ${counted(overflow, 'token')} more than the window of ${number(budget.window)} has.`;
+
 /** What helps against what an upstream said. */
 export function faultHelp({ status }) {
   if (status === 401 || status === 403)

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::api::{
-    CallBudget, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, UpstreamFault,
+    CallBudget, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, Unfit, UpstreamFault,
 };
 use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
@@ -185,6 +185,8 @@ pub(crate) struct Recording {
     earlier: Option<Box<Earlier>>,
     /// Why the upstream did not answer.
     fault: Option<Box<UpstreamFault>>,
+    /// Why the request was never sent.
+    unfit: Option<Box<Unfit>>,
 }
 
 /// What was kept of a run for an earlier request.
@@ -282,6 +284,7 @@ impl Recording {
             first: None,
             earlier: None,
             fault: None,
+            unfit: None,
         };
         let events = &recording.recorder.events;
         events.tell(|| recording.event(EventKind::Began, None));
@@ -305,6 +308,7 @@ impl Recording {
             pipeline: None,
             left: kind == EventKind::Left,
             upstream_fault: self.fault.as_deref().cloned(),
+            unfit: self.unfit.as_deref().cloned(),
             tally: outcome.map(|_| self.tally),
             used: None,
             cost: None,
@@ -323,6 +327,11 @@ impl Recording {
     /// Keeps with its end why the upstream did not answer.
     pub(crate) fn note_fault(&mut self, fault: UpstreamFault) {
         self.fault = Some(Box::new(fault));
+    }
+
+    /// Keeps with its end why the request is not sent.
+    pub(crate) fn note_unfit(&mut self, unfit: Unfit) {
+        self.unfit = Some(Box::new(unfit));
     }
 
     /// When it began, in milliseconds since 1970.
@@ -465,6 +474,7 @@ impl Recording {
             outcome,
             tally: Some(self.tally),
             upstream_fault: self.fault.as_deref().cloned(),
+            unfit: self.unfit.as_deref().cloned(),
         })
     }
 

@@ -165,13 +165,16 @@ impl Client {
         let until = deadline.map_or(patience, |deadline| deadline.min(patience));
         let response: Response<Incoming> = match timeout_at(until, sent).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) if error.is_connect() => {
-                self.errors.add(UpstreamError::Unreachable);
-                return Err(ApiError::upstream("the upstream could not be reached"));
-            }
-            Ok(Err(_)) => {
-                self.errors.add(UpstreamError::Broken);
-                return Err(ApiError::upstream("the upstream broke off"));
+            Ok(Err(error)) => {
+                self.errors.add(if error.is_connect() {
+                    UpstreamError::Unreachable
+                } else {
+                    UpstreamError::Broken
+                });
+                // Where it is concerns whoever runs the gateway, and not its clients.
+                let host = "the upstream".to_owned();
+                let why = BackendError::unanswered(host, &self.timeouts, &error);
+                return Err(ApiError::upstream(why.to_string()));
             }
             Err(_) if until < patience => return Err(late()),
             Err(_) => {

@@ -130,6 +130,7 @@ pub(crate) fn end(
             Some(Obstacle::Backend(error)) => Some(UpstreamFault::of(error)),
             Some(Obstacle::Window(_)) | None => None,
         },
+        unfit: None,
     };
     let ending = serde_json::to_string(&ending).expect("an end is plain data");
     store.end(claim, now(), &ending)

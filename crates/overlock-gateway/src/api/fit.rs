@@ -88,7 +88,7 @@ impl<'a> Asked<'a> {
         Ok(Err(Box::new(Refused {
             trimming_helps: options.trim == Trim::Off && planned(&trimmed).is_ok(),
             overflow: *over,
-            least: Least::of(&self, &options, *gap),
+            least: Least::of(self.request, self.extras, self.counter, &options, *gap),
             asked: self,
             options,
             error,
@@ -240,11 +240,6 @@ impl Refused<'_> {
     /// The answer to machines.
     pub fn told(&self, help: Vec<String>) -> RefusedText<'_> {
         let least = &self.least;
-        let kept = |part: Part| {
-            let parts = least.parts.iter();
-            let parts = parts.filter(|planned| planned.part == part);
-            parts.map(|planned| planned.kept).sum::<usize>()
-        };
         let provenance = self.asked.counter.provenance(self.asked.request);
         RefusedText {
             model: self.asked.model,
@@ -257,8 +252,8 @@ impl Refused<'_> {
             available: least.available,
             input_token_count: least.input,
             margin: least.margin,
-            message_count: kept(Part::Question) + kept(Part::History),
-            memory_count: kept(Part::Memories),
+            message_count: least.message_count(),
+            memory_count: least.memory_count(),
             counter: self.asked.counter.name(),
             provenance: provenance.name(),
             exact: provenance == Provenance::Exact,
@@ -273,8 +268,15 @@ impl Refused<'_> {
 }
 
 impl Least {
-    fn of(asked: &Asked<'_>, options: &PlanOptions, margin: u64) -> Self {
-        let parts = least_parts(asked.request, asked.extras, asked.counter, options);
+    /// What is left of a request, with so many tokens left free.
+    pub(crate) fn of(
+        request: &ChatRequest,
+        extras: &Extras<'_>,
+        counter: &ChatCounter<'_>,
+        options: &PlanOptions,
+        margin: u64,
+    ) -> Self {
+        let parts = least_parts(request, extras, counter, options);
         let (mut input, mut answer, mut requested) = (0u64, 0, 0);
         for part in &parts {
             if part.part == Part::Completion {
@@ -292,5 +294,20 @@ impl Least {
             requested,
             answer,
         }
+    }
+
+    /// How many messages must stay.
+    pub(crate) fn message_count(&self) -> usize {
+        self.kept(Part::Question) + self.kept(Part::History)
+    }
+
+    /// How many memories must stay.
+    pub(crate) fn memory_count(&self) -> usize {
+        self.kept(Part::Memories)
+    }
+
+    fn kept(&self, part: Part) -> usize {
+        let parts = self.parts.iter().filter(|planned| planned.part == part);
+        parts.map(|planned| planned.kept).sum()
     }
 }

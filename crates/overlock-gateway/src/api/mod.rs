@@ -29,6 +29,6 @@ pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
     CallBudget, Conditions, Ending, ListedRun, Part, PartBudget, RecordedRun, RecordedStep,
-    RunsError, ShownRun, Tally, Text, UpstreamFault,
+    RunsError, ShownRun, Tally, Text, Unfit, UpstreamFault,
 };
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::cost::RunCost;
+use super::fit::Least;
 use crate::record::now;
 use crate::secrets::Secrets;
 
@@ -45,6 +46,9 @@ pub struct ListedRun<'a> {
     /// Why the upstream did not answer, if that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_fault: Option<UpstreamFault>,
+    /// Why the request was never sent, if it did not fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<Unfit>,
     /// Whether it has not ended and nobody works on it, as far as anybody can know.
     #[serde(skip_serializing_if = "Not::not")]
     pub left: bool,
@@ -138,6 +142,17 @@ impl UpstreamFault {
     }
 }
 
+/// A request that could not be made to fit the window of its model, and was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfit {
+    /// What whoever asked was told: by how much it is too much, and what would help.
+    pub message: String,
+    /// By how many tokens what must stay is too much.
+    pub overflow: u64,
+    /// The window with what must stay.
+    pub budget: CallBudget,
+}
+
 /// How a run ended and what it took, as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ending {
@@ -150,6 +165,9 @@ pub struct Ending {
     /// Why the upstream did not answer, if that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream_fault: Option<UpstreamFault>,
+    /// Why the request was never sent, if it did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<Unfit>,
 }
 
 impl<'a> From<&'a RunSummary> for ListedRun<'a> {
@@ -161,19 +179,19 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
         }
         // A run that was damaged has not ended in a way that anybody knows.
         let ending: Option<Ending> = kept.and_then(|ending| serde_json::from_str(ending).ok());
-        let (outcome, tally, upstream_fault) = match ending {
-            Some(ending) => (Some(ending.outcome), ending.tally, ending.upstream_fault),
-            None => (None, None, None),
+        let Some(ending) = ending else {
+            return Self::begun(summary);
         };
         Self {
-            upstream_fault,
-            outcome: outcome.as_ref().map(Outcome::name),
-            reason: outcome.as_ref().and_then(Outcome::reason),
-            cut: match outcome {
-                Some(Outcome::Partial { cut, .. }) => Some(cut),
+            outcome: Some(ending.outcome.name()),
+            reason: ending.outcome.reason(),
+            cut: match ending.outcome {
+                Outcome::Partial { cut, .. } => Some(cut),
                 _ => None,
             },
-            tally,
+            upstream_fault: ending.upstream_fault,
+            unfit: ending.unfit,
+            tally: ending.tally,
             ..Self::begun(summary)
         }
     }
@@ -194,6 +212,7 @@ impl<'a> ListedRun<'a> {
             pipeline: Taken::pipeline_name(&summary.options),
             left: false,
             upstream_fault: None,
+            unfit: None,
             tally: None,
             used: None,
             cost: None,
@@ -340,12 +359,22 @@ impl From<&Plan> for CallBudget {
             memory_count: plan.memory_count,
             window: plan.window,
             margin: plan.margin.tokens,
-            parts: plan
-                .parts
-                .iter()
-                .filter(|part| part.asked > 0)
-                .map(PartBudget::from)
-                .collect(),
+            parts: PartBudget::of(&plan.parts),
+        }
+    }
+}
+
+impl CallBudget {
+    /// A window with what must stay, which is too much for it.
+    pub(crate) fn least(window: u64, least: &Least) -> Self {
+        Self {
+            adjusted_max_tokens: least.answer,
+            input_token_count: least.input,
+            message_count: least.message_count(),
+            memory_count: least.memory_count(),
+            window,
+            margin: least.margin,
+            parts: PartBudget::of(&least.parts),
         }
     }
 }
@@ -357,6 +386,14 @@ impl From<&PlannedPart> for PartBudget {
             asked: part.asked,
             given: part.given,
         }
+    }
+}
+
+impl PartBudget {
+    /// Those that wanted anything.
+    fn of(parts: &[PlannedPart]) -> Vec<Self> {
+        let wanted = parts.iter().filter(|part| part.asked > 0);
+        wanted.map(Self::from).collect()
     }
 }
 

@@ -32,7 +32,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::api::{CallBudget, Conditions, UpstreamFault};
+use crate::api::{CallBudget, Conditions, Unfit, UpstreamFault};
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -46,7 +46,7 @@ use joining::Joiner;
 use keyed::{Answered, Keyed};
 use reading::{Kind, Reading};
 use whole::WholeAnswer;
-use wish::{Continues, Wish};
+use wish::{Continues, Fitted, Wish};
 
 /// A chat request on its way.
 pub(crate) struct Job {
@@ -63,6 +63,8 @@ pub(crate) struct Job {
     pub(crate) budget: CallBudget,
     /// How many messages were left out.
     dropped: usize,
+    /// Why the request cannot be sent, if it cannot.
+    unfit: Option<Box<Unfit>>,
     /// The request as it goes to the upstream, until it does.
     body: Bytes,
     /// What it is known by if it is asked again.
@@ -124,8 +126,18 @@ impl Asked {
         let fitted = fitted?;
         let (base, shown) = if wish.model == demo::MODEL {
             (String::new(), None)
+        } else if fitted.is_err() {
+            // It goes nowhere, wherever it was to go.
+            (upstream.base.clone().unwrap_or_default(), None)
         } else {
             (upstream.address()?.to_owned(), Some(self.headers))
+        };
+        let (budget, dropped, body, unfit) = match fitted {
+            Ok(Fitted { plan, body }) => {
+                let dropped = plan.dropped_messages.len();
+                (CallBudget::from(&plan), dropped, body, None)
+            }
+            Err(unfit) => (unfit.budget.clone(), 0, Bytes::new(), Some(unfit.into())),
         };
         // Boxed, as it goes from hand to hand.
         Ok(Box::new(Job {
@@ -136,9 +148,10 @@ impl Asked {
             base,
             query: self.query,
             shown,
-            budget: CallBudget::from(&fitted.plan),
-            dropped: fitted.plan.dropped_messages.len(),
-            body: fitted.body,
+            budget,
+            dropped,
+            unfit,
+            body,
             key,
             recording: None,
         }))
@@ -149,17 +162,16 @@ impl Asked {
 ///
 /// What few requests need is boxed here and below, or every request would carry the space for it.
 pub(crate) async fn answer(mut job: Box<Job>) -> Result<Reply, ApiError> {
+    if let Some(unfit) = job.unfit.take() {
+        return Ok(Box::pin(job.turned_away(*unfit)).await);
+    }
     if job.shown.is_none() {
         job.base = Box::pin(job.gateway.demo.base()).await?;
     }
     if let Some(key) = job.key.take() {
         return Box::pin(job.keyed(key)).await;
     }
-    job.recording = match job.gateway.settings.record {
-        Record::Off => None,
-        Record::Metadata => job.story(),
-        Record::Full => Box::pin(job.recorded()).await,
-    };
+    job.begin_recording().await;
     Ok(job.first().await)
 }
 
@@ -232,6 +244,22 @@ impl Job {
                 Ok(told.with(self.resumed(first).await))
             }
         }
+    }
+
+    /// The reply to a request that does not fit. Whoever has a key may ask for less with it.
+    async fn turned_away(mut self: Box<Self>, unfit: Unfit) -> Reply {
+        self.begin_recording().await;
+        let told = self.told();
+        let error = ApiError::invalid(unfit.message.clone())
+            .with_code("context_length_exceeded")
+            .with_param("messages");
+        if let Some(mut recording) = self.recording.take() {
+            recording.note_unfit(unfit);
+            let reason = Reason::Window;
+            // The client is told all the same.
+            let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
+        }
+        told.with(Err(error))
     }
 
     fn told(&self) -> Told {
@@ -348,6 +376,15 @@ impl Job {
         }
     }
 
+    /// Begins to keep what is to be kept of a request without a key.
+    async fn begin_recording(&mut self) {
+        self.recording = match self.gateway.settings.record {
+            Record::Off => None,
+            Record::Metadata => self.story(),
+            Record::Full => Box::pin(self.recorded()).await,
+        };
+    }
+
     /// A recording of all there is. An answer does not depend on whether it can be kept.
     async fn recorded(&self) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
@@ -434,7 +471,8 @@ impl Job {
         error
     }
 
-    /// Keeps that there is no answer, and why. One with a key may be asked for again.
+    /// Keeps that there is no answer, and why. One with a key may be asked for again all the same:
+    /// what it is known by is an answer, and not an end.
     async fn failed(&mut self, status: Option<u16>, message: &str) {
         let reason = Reason::ModelError;
         let secrets = self.secrets();
@@ -443,9 +481,6 @@ impl Job {
                 status,
                 message: secrets.scrub(message),
             });
-            if recording.is_keyed() {
-                return;
-            }
             let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
         }
     }

@@ -10,6 +10,7 @@ use overlock_budget::{
 };
 use serde_json::{Value, json};
 
+use crate::api::{CallBudget, Least, Unfit};
 use crate::body::text_of;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
@@ -109,17 +110,35 @@ impl Wish {
         read(&self.text)
     }
 
-    /// Makes the request fit the window of its model.
-    pub(crate) fn fit(&self, request: ChatRequest) -> Result<Fitted, ApiError> {
+    /// Makes the request fit the window of its model, or says why it cannot be. An error is told
+    /// as it is where the settings contradict themselves.
+    pub(crate) fn fit(&self, request: ChatRequest) -> Result<Result<Fitted, Unfit>, ApiError> {
         let KnownModel {
             plan: options,
             counter,
             ..
         } = &*self.known;
-        let plan = plan(&request, &Extras::default(), counter, options)
-            .map_err(|error| does_not_fit(options, &error))?;
-        let body = self.body(&plan, request);
-        Ok(Fitted { plan, body })
+        let extras = Extras::default();
+        let error = match plan(&request, &extras, counter, options) {
+            Ok(plan) => {
+                let body = self.body(&plan, request);
+                return Ok(Ok(Fitted { plan, body }));
+            }
+            Err(error) => error,
+        };
+        let PlanError::Refused(FlexError::TooLarge { over, gap, .. }) = &error else {
+            return Err(ApiError::new(
+                hyper::StatusCode::INTERNAL_SERVER_ERROR,
+                "server_error",
+                error.to_string(),
+            ));
+        };
+        let least = Least::of(&request, &extras, counter, options, *gap);
+        Ok(Err(Unfit {
+            message: does_not_fit(options, &error, *over),
+            overflow: *over,
+            budget: CallBudget::least(options.window, &least),
+        }))
     }
 
     /// The request as it goes to the upstream: as it came, where nothing has to change.
@@ -154,18 +173,10 @@ fn read(text: &[u8]) -> Result<ChatRequest, ApiError> {
     ChatRequest::from_json(text_of(text)?).map_err(|error| malformed(&error))
 }
 
-/// What a request is told that does not fit, in the words that clients know.
-fn does_not_fit(options: &PlanOptions, error: &PlanError) -> ApiError {
-    let PlanError::Refused(reason) = error;
-    let FlexError::TooLarge { over, .. } = reason else {
-        return ApiError::new(
-            hyper::StatusCode::INTERNAL_SERVER_ERROR,
-            "server_error",
-            error.to_string(),
-        );
-    };
+/// What whoever asks for what does not fit is told, in the words that clients know.
+fn does_not_fit(options: &PlanOptions, error: &PlanError, over: u64) -> String {
     let window = options.window;
-    let needed = window.saturating_add(*over);
+    let needed = window.saturating_add(over);
     let mut message = format!(
         "This model's maximum context length is {window} tokens. However, your messages, the \
          least useful answer and the margin need {needed} tokens, {over} more than there are."
@@ -177,9 +188,7 @@ fn does_not_fit(options: &PlanOptions, error: &PlanError) -> ApiError {
     if options.trim == Trim::Off {
         message.push_str(" The gateway is set not to drop older messages (`trim: off`).");
     }
-    ApiError::invalid(message)
-        .with_code("context_length_exceeded")
-        .with_param("messages")
+    message
 }
 
 fn continues(headers: &HeaderMap) -> Result<Continues, ApiError> {

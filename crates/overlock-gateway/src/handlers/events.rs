@@ -270,6 +270,8 @@ impl OneRun {
             left: false,
             iterations: 0,
             tally: None,
+            upstream_fault: None,
+            unfit: None,
             ..listed.clone()
         };
         let goes_on = is_worked_on && self.steps > 0;

@@ -397,8 +397,82 @@ async fn an_upstream_that_is_not_there_is_told_as_that() {
     let fault = door.get("/api/runs").await.json()[0]["upstream_fault"].clone();
     assert_eq!(
         fault,
-        json!({ "message": "the upstream could not be reached" })
+        json!({ "message": "could not reach the upstream: Connection refused (os error 111)" })
     );
+}
+
+#[tokio::test]
+async fn why_a_request_with_a_key_failed_is_kept_and_it_may_be_asked_again() {
+    let busy = json!({ "error": { "message": "too busy" } });
+    let answers = vec![Said::json(400, &busy), Said::content("{}", "stop")];
+    let upstream = Fake::start(answers).await;
+    let store = overlock_store::in_memory().expect("a store");
+    let address = serve_with(&upstream.base, Some(store), |_| {}).await;
+    let door = Door { address, upstream };
+    let key = [("idempotency-key", "one")];
+    let run = async || door.get("/api/runs").await.json()[0].clone();
+    door.chat(&ask(false), &key).await;
+    let failed = run().await;
+    assert_eq!(failed["outcome"], "failed", "{failed}");
+    let fault = json!({ "status": 400, "message": "too busy" });
+    assert_eq!(failed["upstream_fault"], fault);
+    let got = door.chat(&ask(false), &key).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    let answered = run().await;
+    assert_eq!(answered["id"], failed["id"]);
+    assert_eq!(answered["outcome"], "complete", "{answered}");
+    assert_eq!(answered["upstream_fault"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_fit_is_kept_with_why_it_does_not() {
+    let long = "a word or two ".repeat(4000);
+    let message = json!({ "role": "user", "content": long });
+    let asked = json!({ "model": "gpt-4", "messages": [message] });
+    for (record, is_kept) in [
+        (Record::Full, true),
+        (Record::Metadata, true),
+        (Record::Off, false),
+    ] {
+        let upstream = Fake::start(vec![Said::content("hello", "stop")]).await;
+        let store = overlock_store::in_memory().expect("a store");
+        let set = |settings: &mut Settings| settings.record = record;
+        let address = serve_with(&upstream.base, Some(store), set).await;
+        let door = Door { address, upstream };
+        let key = [("idempotency-key", "one")];
+        let got = door.chat(&asked, &key).await;
+        assert_eq!(got.status, StatusCode::BAD_REQUEST);
+        let message = got.json()["error"]["message"].clone();
+        let listed = door.get("/api/runs").await.json();
+        if !is_kept {
+            assert_eq!(listed, json!([]));
+            continue;
+        }
+        let id = got.header("x-overlock-run");
+        let listed = &listed[0];
+        assert_eq!(listed["id"], id);
+        assert_eq!(
+            (&listed["outcome"], &listed["reason"]),
+            (&json!("failed"), &json!("window"))
+        );
+        let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
+        let unfit = &shown["unfit"];
+        assert_eq!(unfit, &listed["unfit"]);
+        assert_eq!(unfit["message"], message);
+        assert_eq!(unfit["budget"]["window"], 8192);
+        let parts = unfit["budget"]["parts"].as_array().expect("parts");
+        let given = parts
+            .iter()
+            .map(|part| part["given"].as_u64().expect("tokens"));
+        let margin = unfit["budget"]["margin"].as_u64().expect("tokens");
+        let needed = given.sum::<u64>() + margin;
+        assert_eq!(unfit["overflow"], needed - 8192, "{unfit}");
+        let is_there = shown["request"]["messages"][0]["content"] == json!(long);
+        assert_eq!(is_there, record == Record::Full);
+        // The key is still free.
+        let got = door.chat(&ask(false), &key).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    }
 }
 
 #[tokio::test]

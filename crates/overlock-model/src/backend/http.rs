@@ -141,7 +141,7 @@ impl Http {
         let begun = Instant::now();
         let response = match timeout(wait, self.client.request(request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.failed_request(host, &error)),
+            Ok(Err(error)) => return Err(BackendError::unanswered(host, &self.timeouts, &error)),
             Err(_) => {
                 return Err(BackendError::TimedOut {
                     host,
@@ -167,19 +167,23 @@ impl Http {
         let body = answer.read_error().await;
         Err(answer.refusal(parts.status, &body))
     }
+}
 
-    fn failed_request(
-        &self,
+impl BackendError {
+    /// Why a request was not answered that an [`HttpsClient`] with these limits made.
+    #[must_use]
+    pub fn unanswered(
         host: String,
+        timeouts: &Timeouts,
         error: &hyper_util::client::legacy::Error,
-    ) -> BackendError {
+    ) -> Self {
         let reason = causes(error);
         if !error.is_connect() {
-            return BackendError::Broken { host, reason };
+            return Self::Broken { host, reason };
         }
         if reason.contains("timed out") {
-            let (phase, after) = (Phase::Connect, self.timeouts.connect);
-            return BackendError::TimedOut { host, phase, after };
+            let (phase, after) = (Phase::Connect, timeouts.connect);
+            return Self::TimedOut { host, phase, after };
         }
         if let Some(reason) = reason.strip_prefix("invalid peer certificate: ") {
             let reason = match reason {
@@ -187,9 +191,9 @@ impl Http {
                 other => other,
             };
             let reason = reason.to_owned();
-            return BackendError::Certificate { host, reason };
+            return Self::Certificate { host, reason };
         }
-        BackendError::Unreachable { host, reason }
+        Self::Unreachable { host, reason }
     }
 }
 

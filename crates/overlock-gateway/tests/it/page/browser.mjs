@@ -136,7 +136,7 @@ const sees = (page, text) => page.getByText(text).first().waitFor();
 const contents = new Map();
 
 /** Asks for a document; the run that came of it. */
-async function ask(gateway, { signal, model = 'gpt-4', key, retry } = {}) {
+async function ask(gateway, { signal, model = 'gpt-4', key, retry, question } = {}) {
   const rows = Array.from(
     { length: 150 },
     (_, row) => `${row}:00 ${400 + ((row * 37) % 90)} cm`,
@@ -161,7 +161,7 @@ async function ask(gateway, { signal, model = 'gpt-4', key, retry } = {}) {
         },
         { role: 'user', content: 'What were the levels?' },
         { role: 'assistant', content: rows },
-        { role: 'user', content: 'Write the report as JSON.' },
+        { role: 'user', content: question ?? 'Write the report as JSON.' },
       ],
     }),
   });
@@ -185,6 +185,7 @@ const models = {
 for (const [name, model] of Object.entries(models))
   runs[name] = await ask(gateways[name], { model });
 runs.metadata = await ask(gateways.metadata);
+runs.unfit = await ask(gateways.metadata, { question: 'Write a word or two. '.repeat(3000) });
 runs.demo = await ask(gateways.whole, { model: 'overlock-demo' });
 const { whole } = gateways;
 
@@ -323,7 +324,7 @@ await everywhere(
 );
 await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await page.getByRole('heading', { name: 'Why there is nothing' }).waitFor();
-  await sees(page, 'The upstream answered 429:');
+  await sees(page, /The upstream at http:.* answered 429:/);
   await sees(page, 'You exceeded your current quota.');
 });
 
@@ -388,6 +389,15 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   );
   await view.page.getByRole('heading', { name: 'The window' }).waitFor();
   await clean('a run without text', view);
+  await view.context.close();
+}
+
+{
+  const view = await open(gateways.metadata, `#/runs/${runs.unfit}`);
+  await sees(view.page, /The request was not sent: what must stay needs .* tokens more than/);
+  await sees(view.page, 'Whoever asked was told:');
+  await view.page.locator('.bar.over').waitFor();
+  await clean('a request that does not fit', view);
   await view.context.close();
 }
 
