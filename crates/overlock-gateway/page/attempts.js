@@ -2,7 +2,7 @@
 
 import { fill, h } from './dom.js';
 import { isSamePart, mark, textView } from './document.js';
-import { counted, duration, failure, number, path, place, seam } from './words.js';
+import { counted, duration, failure, isUnknownEnd, number, path, place, seam } from './words.js';
 
 /** More than these are folded; those that failed are always shown. */
 const SHOWN_FIRST = 12;
@@ -108,12 +108,13 @@ function attempt(run, step, index) {
       'div',
       { class: 'attempt-head' },
       mark(number_),
-      h('h3', { tabindex: -1 }, grown ? headline(result) : `Refused: ${failure(result.failure)}`),
+      h('h3', { tabindex: -1 }, grown ? headline(result) : failed(result.failure)),
       h('p', { class: 'facts' }, facts.join(' · ')),
     ),
     warnings(step),
+    mended(step),
     grown && result.added ? excerpt(run, step, index) : null,
-    grown ? stop(step) : null,
+    grown ? stop(run, step) : null,
     !grown && result.raw ? wrote(result.raw) : null,
     grown && result.added
       ? full(`All of its ${counted(result.added_bytes, 'byte')}`, { text: result.added })
@@ -136,6 +137,67 @@ function wrote(raw) {
   ];
 }
 
+/** What became of an answer that brought nothing. */
+function failed(why) {
+  if (why.failure === 'declined') return `Declined: ${failure(why)}`;
+  if (why.failure === 'cancelled') return `Not joined: ${failure(why)}`;
+  if (why.failure === 'no-json') return `No document: ${failure(why)}`;
+  return `Refused: ${failure(why)}`;
+}
+
+/** So many changes are listed. */
+const LISTED_FIXES = 12;
+
+/** What had to be put right in an answer, and the answer before it was. */
+function mended({ mended: told, result }) {
+  if (!told) return null;
+  const { fixes, count, original } = told;
+  const more = count - Math.min(fixes.length, LISTED_FIXES);
+  return h(
+    'div',
+    { class: 'mended' },
+    h(
+      'p',
+      { class: 'excerpt' },
+      h('span', { class: 'label' }, 'mended'),
+      h('span', {}, `${counted(count, 'thing')} in the answer as it came:`),
+    ),
+    h(
+      'ul',
+      { class: 'fixes' },
+      fixes
+        .slice(0, LISTED_FIXES)
+        .map((fix) => h('li', {}, h('code', {}, fix.kind), ` at byte ${number(fix.offset)}`)),
+      more > 0 && h('li', {}, `and ${number(more)} more`),
+    ),
+    original &&
+      h(
+        'div',
+        { class: 'beside' },
+        side('As it came', original),
+        result.added && side('As it was joined', result.added),
+      ),
+  );
+}
+
+/** So much of a text stands beside another. */
+const BESIDE = 4000;
+
+function side(label, text) {
+  const shown = text.slice(0, BESIDE);
+  return h(
+    'figure',
+    {},
+    h('figcaption', {}, label),
+    h(
+      'pre',
+      { class: 'code', tabindex: 0, role: 'group', 'aria-label': label },
+      shown,
+      shown.length < text.length && `… ${number(text.length - shown.length)} characters more`,
+    ),
+  );
+}
+
 function headline(result) {
   if (result.seam === 'first') return `First: ${counted(result.added_bytes, 'byte')}`;
   const repeated = result.overlap > 0 ? `, ${counted(result.overlap, 'character')} repeated` : '';
@@ -146,6 +208,8 @@ function warnings(step) {
   const told = [
     step.refusal && `The model declines: ${step.refusal}`,
     step.finish === 'content_filter' && 'The provider ended the answer: content_filter',
+    isUnknownEnd(step.finish) &&
+      `The provider ended the answer with “${step.finish}”, which does not tell whether it is whole.`,
     step.broken && `The answer broke off: ${step.broken}`,
     step.progress === 'slipped' && 'The share that the model says it has delivered fell.',
   ].filter(Boolean);
@@ -216,7 +280,7 @@ function baseBefore(run, index) {
   for (let place = index - 1; place >= 0 && text.length < 4000; place -= 1) {
     const step = run.steps[place];
     const { result } = step;
-    if (result.result !== 'grown' || !result.added || !isSamePart(step, run.steps[index])) continue;
+    if (result.result !== 'grown' || !result.added || !isSamePart(run.steps, step, run.steps[index])) continue;
     const bytes = new TextEncoder().encode(result.added);
     // What lies beyond the place where a later attempt joins was replaced by it.
     const kept = Math.min(bytes.length, end - result.offset);
@@ -227,37 +291,45 @@ function baseBefore(run, index) {
   return text;
 }
 
-function stop(step) {
+function stop(run, step) {
   const { result, cut } = step;
-  if (!cut)
+  const isLast = step === run.steps.at(-1);
+  const isLeft = isLast && run.reason === 'cancelled';
+  if (!cut && !step.plain_text)
     return h(
       'p',
       { class: 'excerpt whole-end' },
       h('span', { class: 'label' }, 'ends'),
       h('span', {}, 'the document is whole'),
     );
+  const isCut = cut || isLeft || step.broken || !step.finish || CUTS.includes(step.finish);
   const end = result.added
     ? h(
         'code',
         // Its end is what matters, and is shown where there is room for a part of it only.
         { class: 'end' },
         h('span', { class: 'new' }, '…', visible(result.added.slice(-AROUND))),
-        h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂'),
+        isCut && h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂'),
       )
     : null;
+  const where = cut
+    ? [`${place(cut.place)} at `, h('code', { class: 'path' }, path(cut.path))]
+    : isLeft
+      ? 'when whoever asked went away'
+      : isCut
+        ? 'before it was done'
+        : `by itself: the provider says “${step.finish}”`;
   return h(
     'p',
     { class: 'excerpt' },
-    h('span', { class: 'label' }, 'stops'),
+    h('span', { class: 'label' }, isCut ? 'stops' : 'ends'),
     end,
-    h(
-      'span',
-      { class: 'where' },
-      `${place(cut.place)} at `,
-      h('code', { class: 'path' }, path(cut.path)),
-    ),
+    h('span', { class: 'where' }, where),
   );
 }
+
+/** What providers say of an answer that is not whole. */
+const CUTS = ['length', 'content_filter'];
 
 /** Line breaks would tear an excerpt apart. */
 const visible = (text) => text.replace(/\s*\n\s*/g, '↵');

@@ -16,7 +16,7 @@ export function assembled(steps) {
   let bytes = 0;
   for (const [place, step] of steps.entries()) {
     const { result } = step;
-    if (result.result !== 'grown' || !isSamePart(step, steps[0])) continue;
+    if (result.result !== 'grown' || !isSamePart(steps, step, steps[0])) continue;
     // The end of what was there may have been taken back.
     while (pieces.length > 0 && bytes > result.offset) {
       const last = pieces.pop();
@@ -44,10 +44,10 @@ export function assembled(steps) {
 }
 
 /** Whether two steps are of the same document: an answer may have several, such as tool calls. */
-export function isSamePart({ part: one }, { part: other }) {
+export function isSamePart(steps, one, other) {
   // Who goes on with one document says of no step which it is of.
-  if (!one || !other) return true;
-  return one.choice === other.choice && one.tool_call === other.tool_call;
+  const [first, second] = [one, other].map(({ part }) => part ?? steps[0].part ?? { choice: 0 });
+  return first.choice === second.choice && first.tool_call === second.tool_call;
 }
 
 /** The attempts that wrote a stretch of the text. */

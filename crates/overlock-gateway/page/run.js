@@ -12,6 +12,7 @@ import {
   counted,
   duration,
   faultHelp,
+  isUnknownEnd,
   money,
   number,
   outcome,
@@ -279,26 +280,36 @@ function head(run) {
 /** What happened, in a sentence. */
 function verdict(run) {
   const steps = run.steps ?? [];
-  const joined = steps.filter((step) => step.result?.result === 'grown').length;
-  const refused = steps.length - joined;
+  const grown = steps.filter((step) => step.result?.result === 'grown');
+  const refused = steps.length - grown.length;
   const but =
     refused > 0
       ? `; ${counted(refused, 'answer was', 'answers were')} refused and changed nothing`
       : '';
-  const seams = Math.max(0, joined - 1);
+  const seams = grown.filter(({ result }) => !['first', 'kpis'].includes(result.seam)).length;
+  const what = isText(run) ? 'text' : 'document';
   if (run.trace) return pipelineVerdict(run);
   if (run.outcome === 'complete' && steps.length === 0)
-    return 'One answer that ended by itself: nothing had to be joined.';
+    return `One answer${run.output_tokens > 0 ? ` of ${counted(run.output_tokens, 'token')}` : ''} that ended by itself: nothing had to be joined, and its text was not kept.`;
+  const end = steps.at(-1)?.finish;
+  if (run.outcome === 'complete' && isText(run) && isUnknownEnd(end))
+    return `The provider ended the answer with “${end}”, after ${counted(run.bytes, 'byte')}: nobody here can tell whether it is whole.`;
+  if (run.outcome === 'complete' && isText(run) && seams === 0)
+    return `One answer of ${counted(run.bytes, 'byte')} that ended by itself: nothing had to be joined.`;
+  const mended = steps.reduce((sum, step) => sum + (step.mended?.count ?? 0), 0);
+  const put = mended > 0 ? `, ${counted(mended, 'thing')} in it mended` : '';
   if (run.outcome === 'complete' && seams === 0)
-    return `The document came whole in one answer of ${counted(run.bytes, 'byte')}${but}.`;
+    return `The document came ${mended > 0 ? '' : 'whole '}in one answer of ${counted(run.bytes, 'byte')}${put}${but}.`;
   if (run.outcome === 'complete')
-    return `Cut ${seams === 1 ? 'once' : `${number(seams)} times`} and joined at ${counted(seams, 'seam')}: one whole document of ${counted(run.bytes, 'byte')}${but}.`;
+    return `Cut ${seams === 1 ? 'once' : `${number(seams)} times`} and joined at ${counted(seams, 'seam')}: one whole ${what} of ${counted(run.bytes, 'byte')}${put}${but}.`;
   const [why] = REASONS[run.reason] ?? [''];
   if (run.outcome === 'partial')
-    return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the document are there` : 'A part of the answer is there'}${but}.`;
+    return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the ${what} are there` : 'A part of the answer is there'}${but}.`;
   if (run.unfit) return unfitWhy(run.unfit);
   if (run.outcome === 'failed' && run.upstream_fault?.status)
     return `The upstream answered ${run.upstream_fault.status}. There is no document.`;
+  if (run.reason === 'cancelled') return `${why} Nothing had come by then.`;
+  if (run.outcome === 'failed' && ['refusal', 'no-json'].includes(run.reason)) return why;
   if (run.outcome === 'failed') return `${why} There is no document.`;
   if (run.left)
     return 'Whoever asked went away, or whoever worked on it did; a request with the same key goes on from here.';
@@ -307,8 +318,12 @@ function verdict(run) {
     : 'It has begun.';
 }
 
+/** Whether what was answered is a text and no document. */
+const isText = (run) => Boolean(run.steps?.[0]?.plain_text);
+
 /** Whether a model was asked, though nothing is kept of an attempt. */
-const isAsked = (run) => run.outcome === 'complete' || run.upstream_fault;
+const isAsked = (run) =>
+  run.outcome === 'complete' || run.upstream_fault || (run.ended_at && run.input_tokens > 0);
 
 function figures(run) {
   const figure = (label, ...value) => h('div', {}, h('dt', {}, label), h('dd', {}, value));
@@ -323,7 +338,8 @@ function figures(run) {
     figure('Tokens out', number(run.output_tokens)),
     run.cached_tokens > 0 && figure('From a cache', number(run.cached_tokens)),
     run.cost && figure('Cost', money(run.cost)),
-    run.bytes !== undefined && figure('Document', counted(run.bytes, 'byte')),
+    run.bytes !== undefined &&
+      figure(isText(run) ? 'Text' : 'Document', counted(run.bytes, 'byte')),
     figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window)),
     figure(
       'Took',
@@ -353,7 +369,8 @@ function missing(run, whole) {
   const cut = run.cut && run.cut.offset > 0 ? run.cut : null;
   const delivered = h('pre', { class: 'delivered' });
   const box = h('div', { hidden: true }, h('h3', {}, 'What is there'), delivered);
-  if (whole.text && whole.text.length < LONG) {
+  const isDocument = whole.text && !isText(run);
+  if (isDocument && whole.text.length < LONG) {
     ask('/api/cut', { body: { text: whole.text } })
       .then((told) => {
         delivered.textContent = told.delivered;
@@ -368,7 +385,11 @@ function missing(run, whole) {
     h(
       'h2',
       { id: 'missing-title' },
-      run.outcome === 'partial' ? 'What is missing' : 'Why there is nothing',
+      run.outcome === 'partial'
+        ? 'What is missing'
+        : run.reason === 'no-json'
+          ? 'Why there is no document'
+          : 'Why there is nothing',
     ),
     h('p', {}, h('strong', {}, why), ' ', run.upstream_fault ? faultHelp(run.upstream_fault) : help),
     run.upstream_fault && fault(run),
@@ -392,7 +413,7 @@ function missing(run, whole) {
         ]),
       ),
     box,
-    whole.text &&
+    isDocument &&
       h(
         'p',
         { class: 'actions' },
@@ -490,10 +511,12 @@ function attemptsSection(run, list) {
 function documentSection(run, whole, choose) {
   if (!whole.text) return null;
   const holder = h('div', { class: 'document' });
+  const name = isText(run) ? 'text' : 'document';
+  const label = isText(run) ? 'Text' : 'Document';
   const views = [
-    ['Tree', () => tree(whole)],
-    ['Text', () => textView(whole, { label: 'Document' })],
-  ];
+    !isText(run) && ['Tree', () => tree(whole)],
+    ['Text', () => textView(whole, { label })],
+  ].filter(Boolean);
   const buttons = views.map(([label, view], at) =>
     h(
       'button',
@@ -517,13 +540,14 @@ function documentSection(run, whole, choose) {
     h(
       'div',
       { class: 'section-head' },
-      h('h2', { id: 'document-title' }, 'The document'),
+      h('h2', { id: 'document-title' }, `The ${name}`),
       h(
         'div',
         { class: 'actions' },
-        h('div', { class: 'segmented', role: 'group', 'aria-label': 'Show as' }, buttons),
-        copyButton('Copy', async () => whole.text, 'document'),
-        saveButton('Save', `${run.id}.json`, async () => whole.text),
+        views.length > 1 &&
+          h('div', { class: 'segmented', role: 'group', 'aria-label': 'Show as' }, buttons),
+        copyButton('Copy', async () => whole.text, name),
+        saveButton('Save', `${run.id}.${isText(run) ? 'txt' : 'json'}`, async () => whole.text),
       ),
     ),
     h(

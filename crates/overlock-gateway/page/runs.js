@@ -324,7 +324,8 @@ function line(run) {
   const cut =
     run.cut && run.cut.offset > 0 ? `stops ${place(run.cut.place)} at ${path(run.cut.path)}` : '';
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
-  const attempts = run.upstream_fault ? Math.max(run.iterations, 1) : run.iterations;
+  const isAsked = run.upstream_fault || (run.ended_at && run.input_tokens > 0);
+  const attempts = isAsked ? Math.max(run.iterations, 1) : run.iterations;
   return h(
     'tr',
     {},

@@ -65,6 +65,8 @@ const day = (at) =>
 
 /** What became of a run: a word, a sign that needs no colour, and a class. */
 export function outcome(run) {
+  // Whatever had come by then: nobody wanted more.
+  if (run.reason === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
   if (run.outcome === 'complete') return { word: 'whole', sign: '●', name: 'whole' };
   if (run.outcome === 'partial') return { word: 'partial', sign: '◐', name: 'partial' };
   if (run.outcome === 'failed') return { word: 'failed', sign: '✕', name: 'failed' };
@@ -126,7 +128,33 @@ export const REASONS = {
     'The model could not be reached or gave an error.',
     "The client's error says which. Nothing that had come was lost.",
   ],
+  'content-filter': [
+    "The provider's content filter ended the answer.",
+    'What a filter holds back is not asked for again. Other words in the prompt, another model, or the filter settings of the provider help; limits of Overlock do not.',
+  ],
+  refusal: [
+    'The model declined to answer.',
+    'What it said instead went to the client. Another prompt or another model may help.',
+  ],
+  'no-json': [
+    'A JSON document was asked for, and the answer is none.',
+    'The client got what the model wrote. Say in the prompt that only JSON is wanted, ask with a schema, or take a model that keeps to one.',
+  ],
+  'not-continued': [
+    'The answer was cut off at the limit of its call, and was not to be continued.',
+    'Raise the max_tokens of the request. Plain text is continued with x-overlock-continue: text; JSON is, unless that header says off.',
+  ],
+  'no-finish': [
+    'The provider did not say that the answer had ended.',
+    'Nobody can tell whether it is whole. Look at the log of the upstream, or ask again.',
+  ],
 };
+
+/** What providers say of an answer of which no more was to come. */
+const ENDS = ['stop', 'length', 'tool_calls', 'function_call', 'content_filter'];
+
+/** Whether a provider's word tells nothing about whether an answer is whole. */
+export const isUnknownEnd = (finish) => Boolean(finish) && !ENDS.includes(finish);
 
 /** Why a request was never sent. */
 export const unfitWhy = ({ overflow, budget }) =>
@@ -151,6 +179,7 @@ const SEAMS = {
   resumed: 'begun again, joined where it goes on',
   remainder: 'the rest as a document of its own, joined',
   kpis: 'says what can be counted',
+  'end-to-end': 'repeats nothing, put after the end',
 };
 
 export const seam = (name) => SEAMS[name] ?? name;
@@ -161,6 +190,8 @@ const FAILURES = {
   unclear: 'the answer holds JSON that is not clearly the document',
   repeat: 'the answer repeats what was there already',
   ambiguous: 'the answer could be joined in two ways',
+  declined: 'the model would not answer',
+  cancelled: 'whoever asked went away while it came',
   refused: 'the server does not take this way of asking',
   'no-kpis': 'nothing will be counted',
   'no-match': 'the answer could not be joined',

@@ -20,6 +20,7 @@ use tokio::task::spawn_blocking;
 
 use crate::api::{
     CallBudget, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, Unfit, UpstreamFault,
+    cut_of, unfinished,
 };
 use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
@@ -174,10 +175,14 @@ pub(crate) struct Recording {
     kept: Kept,
     steps: u32,
     cut: Option<Cut>,
+    /// Whether anything of an answer was kept.
+    has_come: bool,
     tally: Tally,
-    /// The tokens of the prompt that is being answered.
-    asking: u64,
+    /// The tokens of the prompt that is being answered, if one is.
+    asking: Option<u64>,
     is_ended: bool,
+    /// Steps that are written with the end.
+    last: Vec<(u32, String)>,
     /// The part of the answer that the next steps are of.
     part: Part,
     /// What the first call answered, until it is written with the first step.
@@ -274,9 +279,11 @@ impl Recording {
             kept,
             steps,
             cut: None,
+            has_come: false,
             tally: Tally::default(),
-            asking: 0,
+            asking: None,
             is_ended: false,
+            last: Vec::new(),
             part: Part {
                 choice: 0,
                 tool_call: None,
@@ -300,10 +307,7 @@ impl Recording {
             model: &self.about.model,
             outcome: outcome.map(Outcome::name),
             reason: outcome.and_then(Outcome::reason),
-            cut: match outcome {
-                Some(Outcome::Partial { cut, .. }) => Some(cut.clone()),
-                _ => None,
-            },
+            cut: outcome.and_then(cut_of),
             iterations: self.steps.into(),
             pipeline: None,
             left: kind == EventKind::Left,
@@ -318,7 +322,8 @@ impl Recording {
 
     /// Tells that the model is asked for the next step.
     pub(crate) fn asking(&mut self, way: Option<&'static str>, budget: &CallBudget) {
-        (self.tally.window, self.asking) = (budget.window, budget.input_token_count);
+        self.tally.window = budget.window;
+        self.asking = Some(budget.input_token_count);
         let number = self.steps.saturating_add(1);
         let asking = || Event::asking(&self.id, number, way, budget);
         self.recorder.events.tell(asking);
@@ -339,35 +344,51 @@ impl Recording {
         self.began_at
     }
 
-    /// Whether anything was kept of it yet.
-    pub(crate) fn has_steps(&self) -> bool {
-        self.steps > 0
-    }
-
     /// Whether somebody may ask the same again and wants the same answer.
     pub(crate) fn is_keyed(&self) -> bool {
         matches!(self.kept, Kept::All { key: Some(_), .. })
     }
 
-    /// Turns to a part of the answer; nothing if that is not kept. Whoever asks the same again
-    /// needs all that was answered, and everybody else sees the first document.
-    pub(crate) fn turn_to(&mut self, part: Part) -> Option<&mut Self> {
-        let is_kept = self.is_keyed() || (part.tool_call.is_none() && !self.has_steps());
+    /// Whether the text is kept too.
+    pub(crate) fn keeps_text(&self) -> bool {
+        matches!(self.kept, Kept::All { .. })
+    }
+
+    /// Turns to a part of the answer.
+    pub(crate) fn turn_to(&mut self, part: Part) -> &mut Self {
         self.part = part;
-        is_kept.then_some(self)
+        self
     }
 
-    /// The part that the next step is of, if several are kept.
+    /// Turns to a part of the answer, unless it was kept for an earlier request.
+    pub(crate) fn turn_to_new(&mut self, part: Part) -> Option<&mut Self> {
+        let recording = self.turn_to(part);
+        let is_new = recording.earlier_steps().next().is_none();
+        is_new.then_some(recording)
+    }
+
+    /// The part that the next step is of, if it may be one of several.
     pub(crate) fn part(&self) -> Option<Part> {
-        self.is_keyed().then_some(self.part)
+        let is_first = self.part.choice == 0 && self.part.tool_call.is_none();
+        (self.is_keyed() || !is_first).then_some(self.part)
     }
 
-    /// The steps of this part that were kept for an earlier request, and what their run may do.
+    /// The steps of this part that were kept for an earlier request.
+    fn earlier_steps(&self) -> impl Iterator<Item = &RecordedStep> {
+        let earlier = self.earlier.iter().flat_map(|earlier| &earlier.steps);
+        earlier.filter(|step| step.part == Some(self.part))
+    }
+
+    /// Those of a document, and what their run may do.
     pub(crate) fn earlier(&self) -> Option<(&ContinuationOptions, Vec<&RecordedStep>)> {
-        let Earlier { options, steps } = self.earlier.as_deref()?;
-        let of_part = |step: &&RecordedStep| step.part == Some(self.part);
-        let steps: Vec<&RecordedStep> = steps.iter().filter(of_part).collect();
+        let options = &self.earlier.as_deref()?.options;
+        let steps: Vec<_> = self.earlier_steps().filter(|it| !it.plain_text).collect();
         (!steps.is_empty()).then_some((options, steps))
+    }
+
+    /// Those of a text.
+    pub(crate) fn earlier_text(&self) -> Vec<&RecordedStep> {
+        self.earlier_steps().filter(|it| it.plain_text).collect()
     }
 
     /// What the first call answered, to be written before anything that follows from it.
@@ -377,21 +398,39 @@ impl Recording {
         }
     }
 
-    /// Writes what the first call answered, if that is owed.
-    pub(crate) async fn keep_first(&mut self) -> Result<(), RecordError> {
-        let (Some(first), Kept::All { claim, .. }) = (self.first.take(), &self.kept) else {
-            return Ok(());
-        };
-        let claim = claim.clone();
-        let keep = move |writes: &mut dyn Writes| writes.keep_answer(&claim, &first);
-        self.recorder.write(keep).await
+    /// Counts a step in.
+    fn count(&mut self, step: &RecordedStep) {
+        self.steps += 1;
+        if let Some(bytes) = step.step.end_len() {
+            self.cut.clone_from(&step.cut);
+            self.has_come |= bytes > 0;
+        }
+        self.asking = None;
+        self.tally.add(step);
+    }
+
+    /// Keeps what has come of an answer that nobody waits for any more. It is written with the end.
+    pub(crate) fn leave(&mut self, mut step: RecordedStep) {
+        // Whoever asks the same again is answered anew.
+        if self.is_keyed() || self.is_ended {
+            return;
+        }
+        step.part = self.part();
+        self.count(&step);
+        match &mut self.kept {
+            Kept::Story { steps } => steps.push(plain(&step.without_text())),
+            Kept::All { .. } => self.last.push((self.steps, plain(&step))),
+        }
+    }
+
+    /// How it ends if no more comes, for this reason.
+    pub(crate) fn unfinished(&self, reason: Reason) -> Outcome {
+        unfinished(reason, self.has_come, self.cut.clone())
     }
 
     /// Keeps a step.
     pub(crate) async fn step(&mut self, step: &RecordedStep) -> Result<(), RecordError> {
-        self.steps += 1;
-        self.cut.clone_from(&step.cut);
-        self.tally.add(step);
+        self.count(step);
         let kept = match &mut self.kept {
             Kept::Story { steps } => {
                 steps.push(plain(&step.without_text()));
@@ -442,9 +481,13 @@ impl Recording {
         };
         let (claim, at, ending) = (claim.clone(), now(), ended.ending(outcome.clone()));
         let answer = answer.filter(|_| key.is_some());
+        let last = mem::take(&mut ended.last);
         let end = move |writes: &mut dyn Writes| {
             if let Some(answer) = answer {
                 writes.keep_answer(&claim, &answer)?;
+            }
+            for (number, step) in last {
+                writes.add_step(&claim, number, &step)?;
             }
             writes.end(&claim, at, &ending)
         };
@@ -458,7 +501,8 @@ impl Recording {
         self.is_ended = true;
         if let Some(usage) = usage {
             if self.steps == 0 {
-                self.tally.call(self.asking, usage.output);
+                self.tally
+                    .call(self.asking.unwrap_or_default(), usage.output);
             }
             self.tally.input_tokens = usage.input;
             self.tally.output_tokens = usage.output;
@@ -511,18 +555,23 @@ impl Drop for Recording {
             events.tell(|| self.event(EventKind::Left, None));
             return;
         }
-        let reason = Reason::Cancelled;
-        let outcome = match self.cut.take() {
-            Some(cut) => Outcome::Partial { reason, cut },
-            None => Outcome::Failed { reason },
-        };
+        let outcome = self.unfinished(Reason::Cancelled);
+        if let Some(input) = self.asking.take() {
+            // The prompt has been sent, whatever comes back.
+            self.tally.call(input, 0);
+        }
         let told = events.tell_later(|| self.event(EventKind::Ended, Some(&outcome)));
         match &self.kept {
             Kept::Story { .. } => self.tell(outcome, told),
             Kept::All { claim, .. } => {
                 let (claim, at, ending) = (claim.clone(), now(), self.ending(outcome));
-                self.recorder
-                    .note(told, move |writes| writes.end(&claim, at, &ending));
+                let last = mem::take(&mut self.last);
+                self.recorder.note(told, move |writes| {
+                    for (number, step) in last {
+                        writes.add_step(&claim, number, &step)?;
+                    }
+                    writes.end(&claim, at, &ending)
+                });
             }
         }
     }

@@ -202,7 +202,7 @@ async fn note_refusal(
 
 impl Collected {
     /// What a step keeps of how its answer ended.
-    fn step_end(&self) -> StepEnd {
+    pub(crate) fn step_end(&self) -> StepEnd {
         StepEnd {
             finish: self.end.finish.clone(),
             refusal: (!self.refusal.is_empty()).then(|| self.refusal.clone()),

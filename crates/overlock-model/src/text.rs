@@ -4,12 +4,18 @@
 //! Nor does anything prove a seam: what comes back is joined where it repeats enough of the end,
 //! and else put after it.
 
-use overlock_budget::{Extras, plan};
+use std::error::Error;
+
+use futures_util::FutureExt;
+use futures_util::future::{self, BoxFuture};
+use overlock_budget::{Extras, Plan, plan};
 
 use crate::arriving::ArrivingAnswer;
 use crate::backend::Usage;
-use crate::complete::{CallEnd, Drive, DriveError, Observe, Obstacle};
+use crate::complete::{CallEnd, Collected, Drive, DriveError, Observe, Obstacle};
+use crate::continuation::{Failure, Progress, Reason, Step, StepEnd, StepResult};
 use crate::prompt::{FittedCall, PromptError, first_call, text_call};
+use crate::way::Way;
 
 /// How many characters of the end the model is asked to repeat.
 const ASKED: usize = 200;
@@ -28,6 +34,8 @@ pub struct TextContinuation {
     iterations: u32,
     usage: Usage,
     options: TextOptions,
+    /// Why nobody went on with it, if that is not one of its limits.
+    stopped: Option<Reason>,
 }
 
 /// How long a text is gone on with.
@@ -52,7 +60,35 @@ impl TextContinuation {
                 cached: 0,
             },
             options,
+            stopped: None,
         }
+    }
+
+    /// A text as far as these steps brought it, from its [first](Self::first_step) on; nothing if
+    /// they do not go together.
+    pub fn resume<'a>(
+        steps: impl IntoIterator<Item = &'a Step>,
+        options: TextOptions,
+    ) -> Option<Self> {
+        let mut run = Self::new(String::new(), 0, options);
+        run.iterations = 0;
+        for step in steps {
+            run.iterations += 1;
+            run.usage.output = run.usage.output.saturating_add(step.tokens);
+            run.is_cut = is_cut(step.end.finish.as_deref(), step.end.broken.is_some());
+            if let StepResult::Grown { offset, added, .. } = &step.result {
+                if *offset != run.text.len() {
+                    return None;
+                }
+                run.text.push_str(added);
+            }
+        }
+        Some(run)
+    }
+
+    /// What became of an answer of so many tokens that is the beginning of a text.
+    pub fn first_step(text: &str, tokens: u64, end: StepEnd) -> Step {
+        step(1, None, tokens, grown("first", 0, 0, text), end)
     }
 
     /// The text so far.
@@ -63,6 +99,18 @@ impl TextContinuation {
     /// Whether the provider says that there is more of it.
     pub fn is_cut(&self) -> bool {
         self.is_cut
+    }
+
+    /// Why there is no more of it; nothing if the provider calls it whole.
+    pub fn reason(&self) -> Option<Reason> {
+        let at_limit = || {
+            if self.usage.output >= self.options.max_output_tokens {
+                Reason::TokenLimit
+            } else {
+                Reason::IterationLimit
+            }
+        };
+        self.stopped.or_else(|| self.is_cut.then(at_limit))
     }
 
     /// How often the model has been asked.
@@ -87,6 +135,62 @@ impl TextContinuation {
             max_output_tokens,
         } = self.options;
         self.is_cut && self.iterations < max_iterations && self.usage.output < max_output_tokens
+    }
+
+    /// Takes what came back for the rest; what became of it.
+    fn take(&mut self, collected: &Collected, tokens: u64, is_stopped: bool) -> Step {
+        self.iterations += 1;
+        self.usage.output = self.usage.output.saturating_add(tokens);
+        let end = collected.step_end();
+        self.is_cut = is_cut(end.finish.as_deref(), is_stopped);
+        let (repeated, news) = collected
+            .text
+            .split_at(repeated_len(&self.text, &collected.text));
+        let fail = |failure| StepResult::Failed {
+            failure,
+            raw: (!repeated.is_empty()).then(|| repeated.to_owned()),
+        };
+        let result = match (repeated.is_empty(), news.is_empty()) {
+            (true, true) if end.refusal.is_some() => fail(Failure::Declined),
+            (true, true) => fail(Failure::Empty),
+            (false, true) => fail(Failure::Repeat),
+            (is_appended, false) => {
+                let seam = if is_appended { "end-to-end" } else { "overlap" };
+                grown(seam, repeated.chars().count(), self.text.len(), news)
+            }
+        };
+        self.text.push_str(news);
+        if end.finish.as_deref() == Some("content_filter") {
+            self.stopped = Some(Reason::ContentFilter);
+        } else if news.is_empty() && self.is_cut {
+            self.stopped = Some(Reason::NoProgress);
+        }
+        step(self.iterations, Some(Way::Overlap), tokens, result, end)
+    }
+}
+
+fn step(iteration: u32, way: Option<Way>, tokens: u64, result: StepResult, end: StepEnd) -> Step {
+    Step {
+        iteration,
+        way,
+        tokens,
+        kpi: None,
+        kpis: None,
+        progress: Progress::Unknown,
+        result,
+        end,
+    }
+}
+
+fn grown(seam: &str, overlap: usize, offset: usize, added: &str) -> StepResult {
+    StepResult::Grown {
+        seam: seam.to_owned(),
+        overlap,
+        offset,
+        added_bytes: added.len(),
+        added: added.to_owned(),
+        half_character: Vec::new(),
+        scanned: 0,
     }
 }
 
@@ -128,33 +232,45 @@ pub async fn complete_text(
     drive: &Drive<'_>,
     observer: &mut dyn ObserveText,
 ) -> Result<Option<Obstacle>, DriveError> {
-    while run.may_go_on() && !drive.is_late() {
+    while run.may_go_on() {
+        if drive.is_late() {
+            run.stopped = Some(Reason::Deadline);
+            break;
+        }
         let FittedCall { call, plan } = match text_call(run, drive.request, |request| {
             plan(request, &Extras::default(), drive.counter, drive.plan)
         }) {
             Ok(fitted) => fitted,
-            Err(error @ PromptError::Window(_)) => return Ok(Some(Obstacle::Window(error))),
+            Err(error @ PromptError::Window(_)) => {
+                run.stopped = Some(Reason::Window);
+                return Ok(Some(Obstacle::Window(error)));
+            }
             Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
         };
-        observer.calling();
+        observer.calling(run.iterations + 1, &plan);
         let arriving = drive.live.then(|| ArrivingAnswer::of_text(&run.text));
         let most_bytes = drive.most_bytes(&plan);
         let (collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
         // What stopped before its end was cut, whatever the provider had said by then.
         let is_stopped = collected.broken.is_some() || drive.is_late();
-        if let Some(error) = collected.broken.filter(|_| collected.text.is_empty()) {
+        let is_silent = collected.text.is_empty();
+        if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
+            run.stopped = Some(Reason::ModelError);
             return Ok(Some(Obstacle::Backend(error)));
         }
-        let news = &collected.text[repeated_len(&run.text, &collected.text)..];
+        if is_silent && drive.is_late() {
+            continue;
+        }
         let usage = collected.end.usage.unwrap_or_else(|| Usage {
             input: plan.input_token_count,
             output: drive.counter.tokens().count(&collected.text),
             cached: 0,
         });
-        run.iterations += 1;
-        run.usage.output = run.usage.output.saturating_add(usage.output);
-        run.is_cut = is_cut(collected.end.finish.as_deref(), is_stopped);
-        observer.called(usage, &collected.end);
+        let before = run.text.len();
+        let step = run.take(&collected, usage.output, is_stopped);
+        let kept = observer.called(&step, usage, &collected.end).await;
+        kept.map_err(DriveError::Observe)?;
+        let news = &run.text[before..];
         if let Some(rest) = news
             .get(told..)
             .filter(|rest| drive.live && !rest.is_empty())
@@ -164,19 +280,27 @@ pub async fn complete_text(
         if news.is_empty() {
             break;
         }
-        run.text.push_str(news);
     }
     Ok(None)
 }
 
 /// Hears what happens while a text is gone on with.
 pub trait ObserveText: Observe {
-    /// A call is about to be made.
-    fn calling(&mut self) {}
+    /// A call is about to be made, which is so many with the first.
+    fn calling(&mut self, iteration: u32, plan: &Plan) {
+        let _ = (iteration, plan);
+    }
 
-    /// A call has ended, and took this.
-    fn called(&mut self, usage: Usage, end: &CallEnd) {
-        let _ = (usage, end);
+    /// A call has ended: what became of its answer, and what it took. An error ends the run: what
+    /// cannot be kept must not be paid for.
+    fn called<'a>(
+        &'a mut self,
+        step: &'a Step,
+        usage: Usage,
+        end: &'a CallEnd,
+    ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
+        let _ = (step, usage, end);
+        future::ready(Ok(())).boxed()
     }
 }
 

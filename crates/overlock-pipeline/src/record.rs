@@ -595,7 +595,13 @@ impl Observe for Answers<'_> {
 }
 
 impl ObserveText for Answers<'_> {
-    fn called(&mut self, usage: Usage, _end: &CallEnd) {
+    fn called<'a>(
+        &'a mut self,
+        _step: &'a Step,
+        usage: Usage,
+        _end: &'a CallEnd,
+    ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
         self.last = usage;
+        future::ready(Ok(())).boxed()
     }
 }

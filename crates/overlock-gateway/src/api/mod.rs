@@ -28,7 +28,8 @@ pub use pipelines::{Definition, Graph, GraphStep, GraphTarget, ShownPipelineRun}
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
-    CallBudget, Conditions, Ending, ListedRun, Part, PartBudget, RecordedRun, RecordedStep,
+    CallBudget, Conditions, Ending, ListedRun, Mended, Part, PartBudget, RecordedRun, RecordedStep,
     RunsError, ShownRun, Tally, Text, Unfit, UpstreamFault,
 };
+pub(crate) use runs::{cut_of, unfinished};
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};

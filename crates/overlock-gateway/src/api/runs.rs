@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Not;
 
 use overlock_budget::{Plan, PlannedPart};
-use overlock_json::{Base, Cut};
+use overlock_json::{Base, Cut, Fix, Place};
 use overlock_model::{
     BackendError, Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage,
 };
@@ -185,10 +185,7 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
         Self {
             outcome: Some(ending.outcome.name()),
             reason: ending.outcome.reason(),
-            cut: match ending.outcome {
-                Outcome::Partial { cut, .. } => Some(cut),
-                _ => None,
-            },
+            cut: cut_of(&ending.outcome),
             upstream_fault: ending.upstream_fault,
             unfit: ending.unfit,
             tally: ending.tally,
@@ -240,6 +237,29 @@ impl<'a> ListedRun<'a> {
     }
 }
 
+/// How an answer ended that is not whole: nothing of it came, or a part, up to a cut if it is a
+/// document.
+pub(crate) fn unfinished(reason: Reason, has_come: bool, cut: Option<Cut>) -> Outcome {
+    if !has_come {
+        return Outcome::Failed { reason };
+    }
+    // A text has no places.
+    let cut = cut.unwrap_or_else(|| Cut {
+        offset: 0,
+        path: String::new(),
+        place: Place::Root,
+    });
+    Outcome::Partial { reason, cut }
+}
+
+/// Where a document stopped. No document stops before it begins: then it is a text.
+pub(crate) fn cut_of(outcome: &Outcome) -> Option<Cut> {
+    match outcome {
+        Outcome::Partial { cut, .. } if cut.offset > 0 => Some(cut.clone()),
+        _ => None,
+    }
+}
+
 /// A run as it was recorded.
 #[derive(Debug)]
 pub struct RecordedRun {
@@ -283,6 +303,24 @@ pub struct RecordedStep {
     /// When it was done, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+    /// Whether it is of a text that is no document.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub plain_text: bool,
+    /// What had to be mended in the answer, if anything had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mended: Option<Mended>,
+}
+
+/// What was not JSON in an answer and was put right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mended {
+    /// The first of the changes, in the order of the answer; offsets are bytes of it.
+    pub fixes: Vec<Fix>,
+    /// How many changes there were.
+    pub count: usize,
+    /// The answer as it came; left out where only the story is told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub original: String,
 }
 
 /// A part of an answer that is a document of its own.
@@ -337,16 +375,41 @@ impl RecordedStep {
             budget,
             cut: run.base().and_then(Base::cut),
             at: Some(now()),
+            plain_text: false,
+            mended: None,
+        }
+    }
+
+    /// A step of a text that is no document.
+    pub(crate) fn of_text(step: Step, budget: Option<CallBudget>) -> Self {
+        Self {
+            part: None,
+            step,
+            budget,
+            cut: None,
+            at: Some(now()),
+            plain_text: true,
+            mended: None,
         }
     }
 
     /// The same step without the text that it brought, to be shown.
     #[must_use]
     pub fn without_text(&self) -> Self {
-        Self {
+        let mut recorded = Self {
             step: self.step.without_text(),
             ..self.clone()
+        };
+        recorded.step.end.refusal = None;
+        if let Some(mended) = &mut recorded.mended {
+            mended.original.clear();
         }
+        recorded
+    }
+
+    /// Whether it holds any text.
+    fn has_text(&self) -> bool {
+        self.step != self.step.without_text() || self.step.end.refusal.is_some()
     }
 }
 
@@ -471,20 +534,31 @@ impl RecordedRun {
         })
     }
 
-    /// The steps of the document that was begun first.
-    fn document(&self) -> impl Iterator<Item = &Step> {
+    /// The steps of what was begun first.
+    fn first_part(&self) -> impl Iterator<Item = &RecordedStep> {
         let part = self.steps.first().and_then(|recorded| recorded.part);
         let steps = self.steps.iter();
         // Who goes on with one document says of no step which it is of.
-        steps
-            .filter(move |recorded| recorded.part.or(part) == part)
+        steps.filter(move |recorded| recorded.part.or(part) == part)
+    }
+
+    /// Those of them that are of a document.
+    fn document(&self) -> impl Iterator<Item = &Step> {
+        self.first_part()
+            .filter(|recorded| !recorded.plain_text)
             .map(|recorded| &recorded.step)
+    }
+
+    /// How many bytes there are of what was begun first, if any are known of.
+    pub fn bytes(&self) -> Option<usize> {
+        self.first_part()
+            .filter_map(|recorded| recorded.step.end_len())
+            .last()
     }
 
     /// The answer to machines. Of some runs only the story is kept, and none of the text.
     pub fn shown(&self, text: Text) -> Result<ShownRun<'_>, RunsError> {
-        let has_text = |recorded: &RecordedStep| recorded.step != recorded.step.without_text();
-        let has_text = self.steps.iter().any(has_text);
+        let has_text = self.steps.iter().any(RecordedStep::has_text);
         if has_text {
             self.resumed()?;
         }
@@ -497,11 +571,7 @@ impl RecordedRun {
             request: &self.request,
             upstream: self.conditions.upstream.as_deref(),
             schema: self.conditions.schema.as_ref(),
-            bytes: self
-                .document()
-                .filter_map(Step::end_len)
-                .last()
-                .unwrap_or_default(),
+            bytes: self.bytes(),
             has_text,
             steps: match text {
                 Text::Shown => Cow::Borrowed(&self.steps),
@@ -522,7 +592,9 @@ pub struct ShownRun<'a> {
     upstream: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<&'a Value>,
-    bytes: usize,
+    /// Of an answer of which nothing is kept nobody knows how long it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
     /// Whether the text of the answers is kept, shown or not.
     has_text: bool,
     steps: Cow<'a, [RecordedStep]>,

@@ -59,6 +59,11 @@ impl Ending {
         }
     }
 
+    /// The provider's filter ended what was asked for later.
+    pub(crate) fn withheld(&mut self) {
+        (self.said, self.parts) = (Some("content_filter".to_owned()), Parts::Nothing);
+    }
+
     fn find(&mut self, parts: Parts) {
         self.parts = self.parts.max(parts);
     }

@@ -9,19 +9,20 @@ use hyper::{HeaderMap, StatusCode};
 use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
 use overlock_json::Base;
 use overlock_model::{
-    Answer, Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events,
-    Failure, Observe, ObserveText, Obstacle, OpenAi, Outcome, Retrying, Step, StepResult,
-    TextContinuation, TextOptions, Usage, Way, below, complete, complete_text,
+    Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events, Failure,
+    Observe, ObserveText, Obstacle, OpenAi, Outcome, Progress, Reason, Retrying, Step, StepEnd,
+    StepResult, TextContinuation, TextOptions, Usage, Way, below, complete, complete_text,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::first::First;
 use super::reading::Found;
 use super::taken::Taken;
 use super::wish::Wish;
 use super::{headers_of, keyed};
 use crate::account::Account;
-use crate::api::{CallBudget, RecordedStep, UpstreamFault};
+use crate::api::{CallBudget, RecordedStep, UpstreamFault, unfinished};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::metrics::UpstreamError;
@@ -75,6 +76,21 @@ pub(crate) struct Hearing<'a> {
 pub(crate) struct Joined {
     pub(crate) run: Continuation,
     pub(crate) taken: Taken,
+    /// Whether the provider's filter ended the last answer.
+    pub(crate) is_withheld: bool,
+}
+
+impl Joined {
+    /// How the document ended.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        match self.run.outcome()?.clone() {
+            Outcome::Partial { cut, .. } if self.is_withheld => Some(Outcome::Partial {
+                reason: Reason::ContentFilter,
+                cut,
+            }),
+            outcome => Some(outcome),
+        }
+    }
 }
 
 /// A text that was gone on with.
@@ -92,61 +108,88 @@ impl JoinedText {
             Found::Whole
         }
     }
+
+    /// Whether the provider's filter ended it.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.run.reason() == Some(Reason::ContentFilter)
+    }
+
+    /// How it ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self.run.reason() {
+            Some(reason) => unfinished(reason, true, None),
+            None => Outcome::Complete,
+        }
+    }
 }
 
 impl Joiner<'_> {
     /// Goes on with a text that was cut off at its limit.
     pub(crate) async fn join_text(
         &self,
-        first: &str,
-        hear: Option<&mut dyn Hear>,
-        recording: Option<&mut Recording>,
+        first: &First<'_>,
+        mut hear: Option<&mut dyn Hear>,
+        mut recording: Option<&mut Recording>,
     ) -> Result<JoinedText, ApiError> {
-        let mut recording = recording;
-        if let Some(recording) = recording.as_deref_mut() {
-            let kept = recording.keep_first().await;
-            kept.map_err(|error| keyed::unkept(&error))?;
-        }
         let options = TextOptions {
             max_iterations: self.gateway.settings.continuation.max_iterations,
             max_output_tokens: self.wish.max_total_tokens,
         };
-        let tokens = self.counter.tokens().count(first);
-        let mut run = TextContinuation::new(first.to_owned(), tokens, options);
-        let mut taken = Taken::default();
+        let earlier = recording.as_deref().map(Recording::earlier_text);
+        let (mut run, mut taken) = match earlier.filter(|steps| !steps.is_empty()) {
+            Some(steps) => keyed::resumed_text(options, &steps)?,
+            None => {
+                if let Some(recording) = recording.as_deref_mut() {
+                    self.keep(recording, self.text_step(first)).await?;
+                }
+                let tokens = self.counter.tokens().count(first.came);
+                let run = TextContinuation::new(first.came.to_owned(), tokens, options);
+                (run, Taken::default())
+            }
+        };
+        if let (Some(hear), Some(owed)) = (&mut hear, run.text().get(first.came.len()..))
+            && !owed.is_empty()
+        {
+            hear.hear(owed).await;
+        }
         let request = self.request(Cut::Content)?;
         let backend = self.backend();
         let plan = self.plan();
         let drive = self.drive(&backend, &request, &plan, hear.is_some());
-        let mut observer = Observer {
-            hear,
-            account: self.account,
-            taken: &mut taken,
-            recording: None,
-            budget: None,
-        };
+        let mut observer = Observer::new(self, hear, &mut taken, recording);
         // Boxed, or every request would carry the space for calls that few need.
         let driven = Box::pin(complete_text(&mut run, &drive, &mut observer)).await;
-        let obstacle = driven.map_err(|error| ApiError::upstream(error.to_string()))?;
-        self.note_fault(obstacle.as_ref(), recording);
+        let obstacle = driven.map_err(undriven)?;
+        self.note_fault(obstacle.as_ref(), observer.recording.take());
         self.stopped_by(obstacle.as_ref());
+        drop(observer);
         Ok(JoinedText { run, taken })
     }
 
-    /// Continues a document that a first answer began.
+    /// Continues a document that a first answer began. Nothing is kept of one that began none.
     pub(crate) async fn join(
         &self,
         cut: Cut<'_>,
-        first: &str,
+        first: &First<'_>,
         hear: Option<Hearing<'_>>,
         mut recording: Option<&mut Recording>,
     ) -> Result<Joined, ApiError> {
         let joined = match recording.as_deref().and_then(Recording::earlier) {
             Some((options, steps)) => keyed::resumed(options, &steps)?,
-            None => Joined {
-                run: self.begun(first, recording.as_deref_mut()).await?,
-                taken: Taken::default(),
-            },
+            None => {
+                let (run, step) = self.read_first(first);
+                if let (Some(recording), Some(step), Some(_)) =
+                    (recording.as_deref_mut(), step, run.base())
+                {
+                    let step = self.document_step(&run, &step, first);
+                    self.keep(recording, step).await?;
+                }
+                Joined {
+                    run,
+                    taken: Taken::default(),
+                    is_withheld: false,
+                }
+            }
         };
         self.go_on(joined, cut, hear, recording).await
     }
@@ -159,7 +202,9 @@ impl Joiner<'_> {
         hear: Option<Hearing<'_>>,
         recording: Option<&mut Recording>,
     ) -> Result<Joined, ApiError> {
-        let Joined { mut run, mut taken } = joined;
+        let Joined {
+            mut run, mut taken, ..
+        } = joined;
         let hear = match hear {
             None => None,
             Some(Hearing { hear, given }) => {
@@ -171,36 +216,30 @@ impl Joiner<'_> {
             }
         };
         if run.outcome().is_some() || run.base().is_none() {
-            return Ok(Joined { run, taken });
+            let is_withheld = false;
+            return Ok(Joined {
+                run,
+                taken,
+                is_withheld,
+            });
         }
         let request = self.request(cut)?;
         let backend = self.backend();
         let plan = self.plan();
         let drive = self.drive(&backend, &request, &plan, hear.is_some());
-        let mut observer = Observer {
-            hear,
-            account: self.account,
-            taken: &mut taken,
-            recording,
-            budget: None,
-        };
+        let mut observer = Observer::new(self, hear, &mut taken, recording);
         // Boxed, or every request would carry the space for calls that few need.
-        match Box::pin(complete(&mut run, &drive, &mut observer)).await {
-            Ok(obstacle) => {
-                self.note_fault(obstacle.as_ref(), observer.recording);
-                self.stopped_by(obstacle.as_ref());
-            }
-            Err(DriveError::Observe(error)) => {
-                let unkept = error
-                    .downcast::<RecordError>()
-                    .map_or(RecordError::Closed, |it| *it);
-                return Err(keyed::unkept(&unkept));
-            }
-            Err(error @ (DriveError::Prompt(_) | DriveError::Answer(_))) => {
-                return Err(ApiError::upstream(error.to_string()));
-            }
-        }
-        Ok(Joined { run, taken })
+        let driven = Box::pin(complete(&mut run, &drive, &mut observer)).await;
+        let obstacle = driven.map_err(undriven)?;
+        self.note_fault(obstacle.as_ref(), observer.recording.take());
+        self.stopped_by(obstacle.as_ref());
+        let is_withheld = observer.is_withheld;
+        drop(observer);
+        Ok(Joined {
+            run,
+            taken,
+            is_withheld,
+        })
     }
 
     /// Who is asked for the rest.
@@ -248,29 +287,14 @@ impl Joiner<'_> {
         }
     }
 
-    /// A run that has its first answer, which is kept.
-    pub(crate) async fn begun(
+    /// Keeps a step. An answer depends on whether it can be kept only where there is a key.
+    pub(crate) async fn keep(
         &self,
-        first: &str,
-        recording: Option<&mut Recording>,
-    ) -> Result<Continuation, ApiError> {
-        let settings = &self.gateway.settings;
-        let options =
-            settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
-        let mut run = Continuation::new(options);
-        let Some(ask) = run.next() else {
-            return Ok(run);
-        };
-        let (text, tokens) = (first.as_bytes(), self.counter.tokens().count(first));
-        let step = run.answered(&ask, &Answer { text, tokens });
-        // What is to be asked can be answered.
-        if let (Some(recording), Ok(step)) = (recording, step) {
-            let step = RecordedStep::new(&run, &step, Some(self.budget.clone()));
-            kept(recording, step)
-                .await
-                .map_err(|error| keyed::unkept(&error))?;
-        }
-        Ok(run)
+        recording: &mut Recording,
+        step: RecordedStep,
+    ) -> Result<(), ApiError> {
+        let kept = kept(recording, step).await;
+        kept.map_err(|error| keyed::unkept(&error))
     }
 
     fn plan(&self) -> PlanOptions {
@@ -311,7 +335,6 @@ impl Joiner<'_> {
     }
 }
 
-/// Keeps a step. An answer depends on whether it can be kept only where there is a key.
 async fn kept(recording: &mut Recording, mut step: RecordedStep) -> Result<(), RecordError> {
     step.part = recording.part();
     match recording.step(&step).await {
@@ -411,26 +434,136 @@ fn called(step: &Step, usage: Option<Usage>) -> Called {
     }
 }
 
+/// Why a run could not be driven, to the client.
+fn undriven(error: DriveError) -> ApiError {
+    match error {
+        DriveError::Observe(error) => {
+            let unkept = error.downcast::<RecordError>();
+            keyed::unkept(&unkept.map_or(RecordError::Closed, |it| *it))
+        }
+        error @ (DriveError::Prompt(_) | DriveError::Answer(_)) => {
+            ApiError::upstream(error.to_string())
+        }
+    }
+}
+
 /// Tells what happens in a run to those who want to know.
 struct Observer<'a, 'h> {
     hear: Option<&'a mut (dyn Hear + 'h)>,
     account: &'a Account,
+    counter: &'a ChatCounter<'a>,
     taken: &'a mut Taken,
     recording: Option<&'a mut Recording>,
-    /// That of the call that is being made.
-    budget: Option<CallBudget>,
+    /// The call that is being made.
+    calling: Option<Calling>,
+    /// Whether the provider's filter ended the last answer.
+    is_withheld: bool,
+}
+
+/// A call that is being made.
+struct Calling {
+    iteration: u32,
+    way: Option<Way>,
+    budget: CallBudget,
+    /// Whether it is for a text that is no document.
+    plain_text: bool,
+    /// What has come of its answer, where that is kept.
+    coming: String,
+}
+
+impl<'a, 'h> Observer<'a, 'h> {
+    fn new(
+        joiner: &'a Joiner<'_>,
+        hear: Option<&'a mut (dyn Hear + 'h)>,
+        taken: &'a mut Taken,
+        recording: Option<&'a mut Recording>,
+    ) -> Self {
+        Self {
+            hear,
+            account: joiner.account,
+            counter: joiner.counter,
+            taken,
+            recording,
+            calling: None,
+            is_withheld: false,
+        }
+    }
+
+    fn call(&mut self, calling: Calling, name: Option<&'static str>) {
+        self.account.calling(name);
+        if let Some(recording) = &mut self.recording {
+            recording.asking(calling.way.map(Way::name), &calling.budget);
+        }
+        self.calling = Some(calling);
+        if let Some(hear) = &mut self.hear {
+            hear.call();
+        }
+    }
+
+    /// The call that is being made has ended; how its window was divided.
+    fn ended(&mut self, step: &Step, usage: Usage) -> Option<CallBudget> {
+        self.taken.add(usage);
+        self.account.called(|| called(step, Some(usage)));
+        self.is_withheld = step.end.finish.as_deref() == Some("content_filter");
+        self.calling.take().map(|calling| calling.budget)
+    }
+
+    fn keep(
+        &mut self,
+        step: impl FnOnce() -> RecordedStep,
+    ) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        let Some(recording) = self.recording.as_deref_mut() else {
+            return future::ready(Ok(())).boxed();
+        };
+        let step = step();
+        async move { Ok(kept(recording, step).await?) }.boxed()
+    }
+}
+
+impl Drop for Observer<'_, '_> {
+    /// Whoever goes away in the middle of a call leaves what has come of it.
+    fn drop(&mut self) {
+        let (Some(calling), Some(recording)) = (self.calling.take(), &mut self.recording) else {
+            return;
+        };
+        if calling.coming.is_empty() {
+            return;
+        }
+        let step = Step {
+            iteration: calling.iteration,
+            way: calling.way,
+            tokens: self.counter.tokens().count(&calling.coming),
+            kpi: None,
+            kpis: None,
+            progress: Progress::Unknown,
+            result: StepResult::Failed {
+                failure: Failure::Cancelled,
+                raw: Some(calling.coming),
+            },
+            end: StepEnd::default(),
+        };
+        recording.leave(RecordedStep {
+            plain_text: calling.plain_text,
+            ..RecordedStep::of_text(step, Some(calling.budget))
+        });
+    }
 }
 
 impl Observe for Observer<'_, '_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
-        let (way, budget) = (ask.way.map(Way::name), CallBudget::from(plan));
-        self.account.calling(way);
-        if let Some(recording) = &mut self.recording {
-            recording.asking(way, &budget);
-        }
-        self.budget = Some(budget);
-        if let Some(hear) = &mut self.hear {
-            hear.call();
+        let calling = Calling {
+            iteration: ask.iteration,
+            way: ask.way,
+            budget: CallBudget::from(plan),
+            plain_text: false,
+            coming: String::new(),
+        };
+        self.call(calling, ask.way.map(Way::name));
+    }
+
+    fn heard(&mut self, piece: &str) {
+        if let (Some(calling), Some(_)) = (&mut self.calling, &self.recording) {
+            calling.coming.push_str(piece);
         }
     }
 
@@ -447,38 +580,37 @@ impl Observe for Observer<'_, '_> {
         step: &'a Step,
         end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        let budget = self.budget.take();
+        let calling = self.calling.as_ref();
         let counted = Usage {
-            input: budget.as_ref().map_or(0, |budget| budget.input_token_count),
+            input: calling.map_or(0, |calling| calling.budget.input_token_count),
             output: step.tokens,
             cached: 0,
         };
-        let usage = end.usage.unwrap_or(counted);
-        self.taken.add(usage);
-        self.account.called(|| called(step, Some(usage)));
-        let Some(recording) = self.recording.as_deref_mut() else {
-            return future::ready(Ok(())).boxed();
-        };
-        let step = RecordedStep::new(run, step, budget);
-        async move { Ok(kept(recording, step).await?) }.boxed()
+        let budget = self.ended(step, end.usage.unwrap_or(counted));
+        self.keep(|| RecordedStep::new(run, step, budget))
     }
 }
 
 impl ObserveText for Observer<'_, '_> {
-    fn calling(&mut self) {
-        self.account.calling(Some("text"));
-        if let Some(hear) = &mut self.hear {
-            hear.call();
-        }
+    fn calling(&mut self, iteration: u32, plan: &Plan) {
+        let calling = Calling {
+            iteration,
+            way: Some(Way::Overlap),
+            budget: CallBudget::from(plan),
+            plain_text: true,
+            coming: String::new(),
+        };
+        self.call(calling, Some("text"));
     }
 
-    fn called(&mut self, usage: Usage, end: &CallEnd) {
-        self.taken.add(usage);
-        self.account.called(|| Called {
-            answered: Answered::new(None, end.finish.as_deref().into_iter()),
-            usage: Some(usage),
-            ..Called::default()
-        });
+    fn called<'a>(
+        &'a mut self,
+        step: &'a Step,
+        usage: Usage,
+        _end: &'a CallEnd,
+    ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
+        let budget = self.ended(step, usage);
+        self.keep(|| RecordedStep::of_text(step.clone(), budget))
     }
 }
 

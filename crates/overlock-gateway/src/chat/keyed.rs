@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
-use overlock_model::{Continuation, ContinuationOptions, Usage};
+use overlock_model::{Continuation, ContinuationOptions, TextContinuation, TextOptions, Usage};
 use overlock_store::{Begun, Run, RunId, StoreError, Writes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -198,6 +198,23 @@ pub(crate) fn resumed(
     let run = Continuation::resume(options.clone(), steps.iter().map(|step| &step.step));
     let mut run = run.map_err(|_| damaged())?;
     run.try_again();
+    Ok(Joined {
+        run,
+        taken: taken_after_first(steps),
+        is_withheld: false,
+    })
+}
+
+/// The same of a text.
+pub(crate) fn resumed_text(
+    options: TextOptions,
+    steps: &[&RecordedStep],
+) -> Result<(TextContinuation, Taken), ApiError> {
+    let run = TextContinuation::resume(steps.iter().map(|step| &step.step), options);
+    Ok((run.ok_or_else(damaged)?, taken_after_first(steps)))
+}
+
+fn taken_after_first(steps: &[&RecordedStep]) -> Taken {
     let mut taken = Taken::default();
     for step in steps.iter().skip(1) {
         taken.add(Usage {
@@ -209,7 +226,7 @@ pub(crate) fn resumed(
             cached: 0,
         });
     }
-    Ok(Joined { run, taken })
+    taken
 }
 
 /// What is said if what happens cannot be kept, and had to be.

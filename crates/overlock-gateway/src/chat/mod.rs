@@ -5,8 +5,10 @@
 //! by the same rules.
 
 mod ending;
+mod first;
 mod joining;
 mod keyed;
+mod mended;
 mod merged;
 mod plain_text;
 mod reading;
@@ -24,7 +26,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
-use overlock_json::{Cut, Place};
 use overlock_model::{Outcome, Reason, Usage};
 use overlock_store::RunId;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::api::{CallBudget, Conditions, Unfit, UpstreamFault};
+use crate::api::{CallBudget, Conditions, Unfit, UpstreamFault, unfinished};
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -87,14 +88,7 @@ impl Ended {
     pub(crate) fn outcome(self) -> Outcome {
         match self {
             Self::Complete => Outcome::Complete,
-            Self::Partial => Outcome::Partial {
-                reason: Reason::TokenLimit,
-                cut: Cut {
-                    offset: 0,
-                    path: String::new(),
-                    place: Place::Root,
-                },
-            },
+            Self::Partial => unfinished(Reason::NotContinued, true, None),
         }
     }
 
@@ -481,7 +475,16 @@ impl Job {
                 status,
                 message: secrets.scrub(message),
             });
-            let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
+            let outcome = recording.unfinished(reason);
+            let _ = recording.end(&outcome, None, None).await;
+        }
+    }
+
+    /// Keeps that nobody knows whether the answer ended. One with a key may be asked for again.
+    async fn does_not_end(&mut self) {
+        if let Some(recording) = self.recording.take_if(|it| !it.is_keyed()) {
+            let outcome = recording.unfinished(Reason::NoFinish);
+            let _ = recording.end(&outcome, None, None).await;
         }
     }
 

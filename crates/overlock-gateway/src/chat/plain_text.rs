@@ -37,6 +37,8 @@ struct Message<'a> {
     content: Cow<'a, str>,
     #[serde(default)]
     tool_calls: Option<IgnoredAny>,
+    #[serde(default)]
+    refusal: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
@@ -59,7 +61,7 @@ pub(crate) fn usage_of(job: &Job, answer: &[u8]) -> Option<Usage> {
         && !job.wish.is_json
         && job.wish.continues != Continues::Nothing
         && job.account.trace().is_none()
-        && !job.recording.as_ref().is_some_and(Recording::is_keyed);
+        && !job.recording.as_ref().is_some_and(Recording::keeps_text);
     if is_plain { glance(answer) } else { None }
 }
 
@@ -85,10 +87,13 @@ fn read(answer: &str) -> Option<Usage> {
 }
 
 fn is_plain(choice: &Choice<'_>) -> bool {
-    if choice.finish_reason != "stop" || choice.message.tool_calls.is_some() {
-        return false;
-    }
-    looks_like_text(&choice.message.content)
+    let Message {
+        content,
+        tool_calls,
+        refusal,
+    } = &choice.message;
+    let says_more = tool_calls.is_some() || refusal.is_some();
+    choice.finish_reason == "stop" && !says_more && looks_like_text(content)
 }
 
 /// Whether a content cannot be a document, whole or cut.
@@ -159,6 +164,10 @@ mod tests {
         );
         check_plain(
             |answer| answer["choices"][0]["message"]["tool_calls"] = json!([]),
+            false,
+        );
+        check_plain(
+            |answer| answer["choices"][0]["message"]["refusal"] = json!("No."),
             false,
         );
         check_plain(|answer| answer["choices"] = Value::Null, false);

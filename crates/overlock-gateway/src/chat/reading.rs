@@ -1,7 +1,9 @@
 //! What is a first answer while it arrives, what of it can be passed on, and is it whole?
 
 use overlock_json::{Arrival, Arriving, Base, Scanner};
-use overlock_model::HELD_BACK;
+use overlock_model::{HELD_BACK, StepEnd};
+
+use super::first::First;
 
 /// A text of a first answer: its content, or the arguments of a tool call.
 pub(crate) struct Reading {
@@ -173,6 +175,20 @@ impl Reading {
     /// Whether there is nothing but the document.
     pub(crate) fn is_alone(&self) -> bool {
         self.document().trim() == self.text.trim()
+    }
+
+    /// The text as a first answer of which the document is kept, with what was left out around it
+    /// where one was asked for.
+    pub(crate) fn first<'a>(&'a self, end: &'a StepEnd) -> First<'a> {
+        let document = self.document();
+        match self.kind {
+            Kind::Document => First {
+                came: &self.text,
+                document,
+                end,
+            },
+            Kind::Looks | Kind::Arguments => First::all(document, end),
+        }
     }
 
     /// All that came.

@@ -52,10 +52,11 @@ impl<'a> Skim<'a> {
     }
 
     fn message(&mut self) -> Option<()> {
-        let (mut content, mut calls) = (None, None);
+        let (mut content, mut calls, mut refusal) = (None, None, None);
         self.object(|skim, name| match name {
             "content" => once(&mut content, skim.string().filter(|text| is_text(text))),
             "tool_calls" => once(&mut calls, skim.null()),
+            "refusal" => once(&mut refusal, skim.null()),
             _ => skim.value(DEEPEST),
         })?;
         content.map(|_| ())

@@ -2,18 +2,20 @@
 
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
-use overlock_model::{Continuation, Halves, Outcome, Usage};
+use overlock_json::Cut as DocumentCut;
+use overlock_model::{Continuation, Halves, Outcome, Reason, StepEnd, Usage};
 use serde_json::{Value, json};
 
 use super::ending::Ending;
-use super::joining::{Cut, Joined, JoinedText, Joiner, found, is_whole};
+use super::first::First;
+use super::joining::{Cut, JoinedText, Joiner, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::plain_text;
-use super::reading::{Found, Kind};
+use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told};
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema, tell};
-use crate::api::Part;
+use crate::api::{Part, unfinished};
 use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
 use crate::record::Recording;
@@ -117,6 +119,7 @@ async fn made_whole(
         job,
         recording: recording.as_mut(),
         outcome: None,
+        cut: None,
         taken: Taken::default(),
         ended: Ended::Complete,
         changed: false,
@@ -124,8 +127,12 @@ async fn made_whole(
         output_tokens: 0,
     };
     let choices = value.get_mut("choices").and_then(Value::as_array_mut);
+    let mut made = Ok(());
     for (number, choice) in (0..).zip(choices.into_iter().flatten()) {
-        making.choice(number, choice).await?;
+        made = making.choice(number, choice).await;
+        if made.is_err() {
+            break;
+        }
     }
     let Making {
         outcome,
@@ -136,6 +143,11 @@ async fn made_whole(
         output_tokens,
         ..
     } = making;
+    job.recording = recording;
+    if let Err(error) = made {
+        job.failed(None, &error.message).await;
+        return Err(error);
+    }
     if taken.calls > 0 {
         let own = told(Usage {
             input: job.budget.input_token_count,
@@ -145,7 +157,6 @@ async fn made_whole(
         let first = value.get("usage").filter(|usage| usage.is_object());
         value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
-    job.recording = recording;
     let outcome = outcome.unwrap_or_else(|| ended.outcome());
     let refusal = violation
         .as_ref()
@@ -164,7 +175,7 @@ async fn made_whole(
     if let Some(refusal) = refusal {
         return Err(violated(refusal));
     }
-    job.account.answered(&value, ended.name(), taken.calls);
+    job.account.answered(&value, outcome.name(), taken.calls);
     Ok(WholeAnswer {
         value,
         bytes: bytes.filter(|_| !changed),
@@ -212,9 +223,11 @@ fn content_of(job: &Job, run: &Continuation) -> String {
 struct Making<'a> {
     job: &'a Job,
     joiner: Joiner<'a>,
-    /// Keeps the first document there is.
     recording: Option<&'a mut Recording>,
+    /// How the first part ended that is not whole, or that is.
     outcome: Option<Outcome>,
+    /// Where a document stops that nobody goes on with.
+    cut: Option<DocumentCut>,
     taken: Taken,
     ended: Ended,
     changed: bool,
@@ -232,44 +245,76 @@ impl Making<'_> {
         };
         let said = choice.get("finish_reason").and_then(Value::as_str);
         let said = said.map(str::to_owned);
+        let text = |pointer| {
+            let text = choice.pointer(pointer).and_then(Value::as_str);
+            text.map(str::to_owned)
+        };
+        let content = text("/message/content");
+        let end = StepEnd {
+            finish: said.clone(),
+            refusal: text("/message/refusal").filter(|refusal| !refusal.is_empty()),
+            broken: None,
+        };
         // What a provider does not want to be said is not asked for again.
-        let is_withheld = said.as_deref() == Some("content_filter");
+        if said.as_deref() == Some("content_filter") {
+            self.ended = Ended::Partial;
+            let first = First::all(content.as_deref().unwrap_or_default(), &end);
+            let recording = new(&mut self.recording, part);
+            let kind = self.job.content_kind();
+            let outcome = self.joiner.keep_withheld(kind, &first, recording).await?;
+            self.note(outcome);
+            return Ok(());
+        }
         let mut ending = Ending::said(said.clone());
-        let content = choice.pointer("/message/content").and_then(Value::as_str);
-        let content = content.map(str::to_owned);
-        if let Some(content) = content.filter(|_| !is_withheld) {
-            let (text, found) = self.content(part, &content).await?;
+        let has_calls = calls_something(choice);
+        let mut is_unclear = true;
+        if let Some(content) = &content {
+            let (text, found) = self.content(part, content, &end).await?;
             ending.content(found);
-            if text != content {
+            if text != *content {
                 self.replace(choice, "/message/content", text);
             }
-            if found == Found::Unclear
+            is_unclear = found == Found::Unclear;
+            if is_unclear
                 && ending.word() == Some("length")
-                && let Some(text) = Box::pin(self.longer_text(choice)).await?
+                && let Some(text) = Box::pin(self.longer_text(part, choice, &end)).await?
             {
+                is_unclear = false;
                 ending.content(text.found());
+                if text.is_withheld() {
+                    ending.withheld();
+                }
                 self.replace(choice, "/message/content", text.run.text().to_owned());
+                self.note(text.outcome());
                 self.taken.join(text.taken);
+            }
+        }
+        if is_unclear {
+            let first = First::all(content.as_deref().unwrap_or_default(), &end);
+            let recording = new(&mut self.recording, part);
+            let kept = self.joiner.keep_unclear(&first, has_calls, recording);
+            if let Some(outcome) = Box::pin(kept).await? {
+                self.note(outcome);
             }
         }
         let calls = choice.pointer_mut("/message/tool_calls");
         let calls = calls.and_then(Value::as_array_mut);
         let calls = (0..).zip(calls.into_iter().flatten());
-        for (number, call) in calls.filter(|_| !is_withheld) {
+        for (number, call) in calls {
             part.tool_call = Some(number);
             let text = |pointer| call.pointer(pointer).and_then(Value::as_str);
             let name = text("/function/name").unwrap_or_default().to_owned();
             let Some(arguments) = text("/function/arguments").map(str::to_owned) else {
                 continue;
             };
-            let (text, found) = self.arguments(part, &name, &arguments).await?;
+            let (text, found) = self.arguments(part, &name, &arguments, &end).await?;
             ending.call(found);
             if text != arguments {
                 self.replace(call, "/function/arguments", text);
             }
         }
         let older = choice.pointer("/message/function_call/arguments");
-        if let Some(arguments) = older.and_then(Value::as_str).filter(|_| !is_withheld) {
+        if let Some(arguments) = older.and_then(Value::as_str) {
             let mut reading = self.job.arguments_reading();
             reading.feed(arguments);
             ending.older_call(reading.found());
@@ -282,24 +327,40 @@ impl Making<'_> {
             self.changed = true;
         }
         // What nobody calls whole is not called so here.
-        if matches!(finish, None | Some("length" | "content_filter")) {
-            self.ended = Ended::Partial;
-        }
+        let reason = match finish {
+            None => Reason::NoFinish,
+            Some("length") => Reason::NotContinued,
+            Some("content_filter") => Reason::ContentFilter,
+            Some(_) => return Ok(()),
+        };
+        self.ended = Ended::Partial;
+        let cut = self.cut.take();
+        let has_come = has_calls || content.is_some_and(|content| !content.is_empty());
+        self.note(unfinished(reason, has_come, cut));
         Ok(())
     }
 
+    /// Takes note of how a part ended. The first that is not whole tells how all of it did.
+    fn note(&mut self, outcome: Outcome) {
+        if matches!(self.outcome, None | Some(Outcome::Complete)) {
+            self.outcome = Some(outcome);
+        }
+    }
+
     /// More of a text that was cut off and is no document, if that is wanted.
-    async fn longer_text(&mut self, choice: &Value) -> Result<Option<JoinedText>, ApiError> {
+    async fn longer_text(
+        &mut self,
+        part: Part,
+        choice: &Value,
+        end: &StepEnd,
+    ) -> Result<Option<JoinedText>, ApiError> {
         let content = choice.pointer("/message/content").and_then(Value::as_str);
-        let calls = choice.pointer("/message/tool_calls");
-        let has_calls = calls
-            .and_then(Value::as_array)
-            .is_some_and(|it| !it.is_empty());
-        let is_wanted = self.job.wish.continues == Continues::Text && !has_calls;
+        let is_wanted = self.job.wish.continues == Continues::Text && !has_tool_calls(choice);
         match content.filter(|content| is_wanted && !content.is_empty()) {
             Some(content) => {
-                let recording = self.recording.as_deref_mut();
-                let continued = self.joiner.join_text(content, None, recording);
+                let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
+                let first = First::all(content, end);
+                let continued = self.joiner.join_text(&first, None, recording);
                 continued.await.map(Some)
             }
             None => Ok(None),
@@ -314,43 +375,73 @@ impl Making<'_> {
     }
 
     /// The content as it should be, and what it is then.
-    async fn content(&mut self, part: Part, content: &str) -> Result<(String, Found), ApiError> {
+    async fn content(
+        &mut self,
+        part: Part,
+        content: &str,
+        end: &StepEnd,
+    ) -> Result<(String, Found), ApiError> {
         let mut reading = self.job.content_reading();
         reading.feed(content);
         let as_it_came = |found| (content.to_owned(), found);
         if self.job.wish.continues == Continues::Nothing {
-            return Ok(as_it_came(reading.found()));
+            let found = reading.found();
+            self.keep_as_it_is(part, &reading, end).await?;
+            return Ok(as_it_came(found));
         }
         let looks = self.job.content_kind() == Kind::Looks;
         if reading.found() == Found::Whole && (looks || reading.is_alone()) {
-            if let Some(recording) = kept(&mut self.recording, part).filter(|it| !it.has_steps()) {
-                Box::pin(self.joiner.begun(content, Some(recording))).await?;
-            }
+            let recording = new(&mut self.recording, part);
+            let first = First::all(reading.document(), end);
+            Box::pin(self.joiner.keep_document(&first, recording)).await?;
             self.check_schema(content);
             return Ok(as_it_came(Found::Whole));
         }
         if looks && !reading.is_open() {
             return Ok(as_it_came(Found::Unclear));
         }
+        let first = First::all(content, end);
         if reading.has_whole_document() {
-            let read = Box::pin(self.joiner.begun(content, None)).await?;
+            let (read, _) = self.joiner.read_first(&first);
             if reading.is_one_of_several(read.base()) {
                 return Ok(as_it_came(Found::Unclear));
             }
         }
         self.output_tokens += self.joiner.counter.tokens().count(content);
-        let recording = kept(&mut self.recording, part);
-        let continued = self.joiner.join(Cut::Content, content, None, recording);
-        let Joined { run, taken } = Box::pin(continued).await?;
-        self.taken.join(taken);
-        if run.base().is_none() {
+        let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
+        let continued = self.joiner.join(Cut::Content, &first, None, recording);
+        let joined = Box::pin(continued).await?;
+        self.taken.join(joined.taken);
+        if joined.run.base().is_none() {
             return Ok(as_it_came(Found::Unclear));
         }
-        if is_whole(&run) {
+        if let Some(outcome) = joined.outcome() {
+            self.note(outcome);
+        }
+        let run = &joined.run;
+        if is_whole(run) {
             self.check_schema(run.text());
         }
-        self.outcome = self.outcome.take().or_else(|| run.outcome().cloned());
-        Ok((content_of(self.job, &run), found(&run)))
+        Ok((content_of(self.job, run), found(run)))
+    }
+
+    /// Keeps a document that nobody goes on with, unless it is whole and no text is kept.
+    async fn keep_as_it_is(
+        &mut self,
+        part: Part,
+        reading: &Reading,
+        end: &StepEnd,
+    ) -> Result<(), ApiError> {
+        let found = reading.found();
+        let recording = new(&mut self.recording, part);
+        let recording = recording.filter(|it| found == Found::Cut || it.keeps_text());
+        let Some(recording) = recording.filter(|_| found != Found::Unclear) else {
+            return Ok(());
+        };
+        let first = First::all(reading.document(), end);
+        let step = self.joiner.step_of(Kind::Document, &first);
+        self.cut = self.cut.take().or_else(|| step.cut.clone());
+        Box::pin(self.joiner.keep(recording, step)).await
     }
 
     /// The arguments of a tool call as they should be, and what they are then. Those that are not
@@ -360,6 +451,7 @@ impl Making<'_> {
         part: Part,
         tool: &str,
         arguments: &str,
+        end: &StepEnd,
     ) -> Result<(String, Found), ApiError> {
         let mut reading = self.job.arguments_reading();
         reading.feed(arguments);
@@ -368,11 +460,15 @@ impl Making<'_> {
         }
         self.output_tokens += self.joiner.counter.tokens().count(arguments);
         let cut = Cut::Arguments(tool);
-        let recording = kept(&mut self.recording, part);
-        let continued = self.joiner.join(cut, arguments, None, recording);
-        let Joined { run, taken } = Box::pin(continued).await?;
-        self.taken.join(taken);
-        Ok((run.text().to_owned(), found(&run)))
+        let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
+        let first = First::all(arguments, end);
+        let continued = self.joiner.join(cut, &first, None, recording);
+        let joined = Box::pin(continued).await?;
+        self.taken.join(joined.taken);
+        if let Some(outcome) = joined.outcome() {
+            self.note(outcome);
+        }
+        Ok((joined.run.text().to_owned(), found(&joined.run)))
     }
 
     fn check_schema(&mut self, document: &str) {
@@ -384,7 +480,21 @@ impl Making<'_> {
     }
 }
 
-/// The recording, if this part of the answer is kept.
-fn kept<'r>(recording: &'r mut Option<&mut Recording>, part: Part) -> Option<&'r mut Recording> {
-    recording.as_deref_mut()?.turn_to(part)
+/// Whether a choice holds calls of tools.
+fn has_tool_calls(choice: &Value) -> bool {
+    let calls = choice.pointer("/message/tool_calls");
+    calls
+        .and_then(Value::as_array)
+        .is_some_and(|it| !it.is_empty())
+}
+
+/// Whether a choice calls anything, in whatever form.
+fn calls_something(choice: &Value) -> bool {
+    let older = choice.pointer("/message/function_call");
+    has_tool_calls(choice) || older.is_some_and(Value::is_object)
+}
+
+/// The recording, unless this part of the answer was kept for an earlier request.
+fn new<'r>(recording: &'r mut Option<&mut Recording>, part: Part) -> Option<&'r mut Recording> {
+    recording.as_deref_mut()?.turn_to_new(part)
 }

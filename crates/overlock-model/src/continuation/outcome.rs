@@ -73,6 +73,21 @@ pub enum Reason {
     /// The model, or the way to it, failed.
     #[error("the model could not be reached or gave an error")]
     ModelError,
+    /// The provider's filter ended the answer.
+    #[error("the provider's content filter ended the answer")]
+    ContentFilter,
+    /// The model declined to answer.
+    #[error("the model declined to answer")]
+    Refusal,
+    /// A document was asked for, and the answer is none.
+    #[error("a JSON document was asked for, and the answer is none")]
+    NoJson,
+    /// The answer was cut off at the limit of its call, and nobody was to ask for the rest.
+    #[error("the answer was cut off at the limit of its call, and was not to be continued")]
+    NotContinued,
+    /// The provider did not say that the answer had ended.
+    #[error("the provider did not say that the answer had ended")]
+    NoFinish,
 }
 
 impl Reason {
@@ -88,6 +103,11 @@ impl Reason {
             Self::Window => "window",
             Self::Cancelled => "cancelled",
             Self::ModelError => "model-error",
+            Self::ContentFilter => "content-filter",
+            Self::Refusal => "refusal",
+            Self::NoJson => "no-json",
+            Self::NotContinued => "not-continued",
+            Self::NoFinish => "no-finish",
         }
     }
 }
@@ -117,6 +137,12 @@ pub enum Failure {
         /// Why not.
         message: String,
     },
+    /// The model declined to answer.
+    #[error("the model declined to answer")]
+    Declined,
+    /// Whoever asked went away while it came, and nobody joined it.
+    #[error("whoever asked went away while it came")]
+    Cancelled,
     /// There is none: the upstream will have none of this way to ask.
     #[error("the server does not take this way of asking: {message}")]
     Refused {
@@ -141,6 +167,8 @@ impl Failure {
             Self::Repeat => "repeat",
             Self::Ambiguous => "ambiguous",
             Self::NoMatch { .. } => "no-match",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
             Self::Refused { .. } => "refused",
             Self::NoKpis { .. } => "no-kpis",
         }

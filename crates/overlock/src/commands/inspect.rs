@@ -157,9 +157,19 @@ impl Inspect {
             results.line(&format!("upstream: {}", draw::plain(upstream)))?;
         }
         results.line(&format!("outcome: {}", ended(&listed)))?;
-        results.line(&format!("tokens: {}", grouped_tokens(run.output_tokens())))?;
+        let is_text = |recorded: &RecordedStep| recorded.plain_text;
+        let is_text = recorded.steps.iter().all(is_text);
+        let tokens = match listed.tally.filter(|_| is_text) {
+            Some(tally) => tally.output_tokens,
+            None => run.output_tokens(),
+        };
+        results.line(&format!("tokens: {}", grouped_tokens(tokens)))?;
         tell_cost(&mut results, &listed)?;
-        results.line(&format!("document: {} bytes", grouped(run.text().len())))?;
+        match recorded.bytes().filter(|_| is_text) {
+            Some(bytes) => results.line(&format!("text: {} bytes", grouped(bytes)))?,
+            None if is_text => {}
+            None => results.line(&format!("document: {} bytes", grouped(run.text().len())))?,
+        }
         if let Some(cut) = run.base().and_then(Base::cut) {
             results.line(&format!("cut: {}", where_cut(&cut)))?;
         }

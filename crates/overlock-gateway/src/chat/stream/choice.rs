@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use overlock_model::StepEnd;
 use serde_json::{Map, Value, json};
 
 use super::super::merged::merge;
@@ -70,6 +71,17 @@ impl Choice {
             content.is_open() || content.is_to_be_read_again() || content.found() == Found::Whole;
         let calls_nothing = self.calls.is_empty() && self.older_call.is_none();
         self.finish.is_some() || calls_nothing && is_document
+    }
+
+    /// How it ended, as far as the upstream says, or what broke it off.
+    pub(super) fn end(&self, broken: Option<&str>) -> StepEnd {
+        let refusal = self.others.message.get("refusal").and_then(Value::as_str);
+        let refusal = refusal.filter(|text| !text.is_empty());
+        StepEnd {
+            finish: self.finish.clone(),
+            refusal: refusal.map(str::to_owned),
+            broken: broken.map(str::to_owned),
+        }
     }
 
     /// Which of the calls a piece is of; nothing if it begins another one. Some upstreams give all

@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use overlock_model::{Continuation, Halves, Outcome, SseReader, Usage};
+use overlock_json::Cut as DocumentCut;
+use overlock_model::{Continuation, Halves, Outcome, Reason, SseReader, StepEnd, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::ending::Ending;
-use super::joining::{Cut, Hear, Hearing, Joined, JoinedText, found, is_whole};
+use super::first::First;
+use super::joining::{Cut, Hear, Hearing, JoinedText, Joiner, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::merged::merge_members;
 use super::reading::{Found, Kind, Reading};
@@ -24,9 +26,10 @@ use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema};
-use crate::api::Part;
+use crate::api::{Part, unfinished};
 use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
+use crate::record::Recording;
 use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
 use choice::{Choice, Others, ToolCall};
@@ -86,10 +89,25 @@ struct Relay {
     output_tokens: u64,
     taken: Taken,
     ended: Ended,
-    /// How the first document ended.
+    /// How the first part ended that is not whole, or that is.
     outcome: Option<Outcome>,
+    /// Why the upstream's stream broke off.
+    broken: Option<String>,
     /// Whether it is not what the schema of the request says.
     violates: bool,
+}
+
+/// What content turned out to be.
+struct Content {
+    found: Found,
+    /// Where it stops, if it is a document that nobody goes on with.
+    cut: Option<DocumentCut>,
+}
+
+impl From<Found> for Content {
+    fn from(found: Found) -> Self {
+        Self { found, cut: None }
+    }
 }
 
 /// How one of the answers ended.
@@ -116,6 +134,7 @@ impl Relay {
             taken: Taken::default(),
             ended: Ended::Complete,
             outcome: None,
+            broken: None,
             violates: false,
         }
     }
@@ -393,13 +412,16 @@ impl Relay {
             recording.answered_first(|| kept_first(&self.first()));
         }
         self.job.recording = recording;
-        let choices = std::mem::take(&mut self.choices);
-        if broken.is_some() && !choices.values().all(Choice::outlives_a_break) {
-            for (index, mut choice) in choices {
+        let broken_by = broken.as_ref();
+        self.broken = broken_by.map(|error| self.job.secrets().scrub(&error.message));
+        if broken.is_some() && !self.choices.values().all(Choice::outlives_a_break) {
+            self.leave();
+            for (index, mut choice) in std::mem::take(&mut self.choices) {
                 self.rests(index, &mut choice).await;
             }
             return broken.map_or(Ok(()), Err);
         }
+        let choices = std::mem::take(&mut self.choices);
         let mut finishes = Vec::new();
         for (index, mut choice) in choices {
             let ending = self.ending_of(index, &mut choice).await?;
@@ -418,6 +440,9 @@ impl Relay {
         }
         // An answer of which nobody knows the end has none.
         if finishes.is_empty() {
+            if broken.is_none() {
+                self.job.does_not_end().await;
+            }
             let nothing = || ApiError::upstream("the upstream's answer does not say that it ended");
             return Err(broken.unwrap_or_else(nothing));
         }
@@ -462,7 +487,7 @@ impl Relay {
         for event in &ends {
             self.event(event).await;
         }
-        let (ended, calls) = (self.ended.name(), self.taken.calls);
+        let (ended, calls) = (outcome.name(), self.taken.calls);
         self.job.account.answered(&answer, ended, calls);
         if self.job.wish.wants_usage {
             let event = with_usage(&self.head, usage);
@@ -506,6 +531,11 @@ impl Relay {
     /// Continues what is cut of one answer; how it ends then.
     async fn ending_of(&mut self, index: u64, choice: &mut Choice) -> Result<Ending, ApiError> {
         self.output_tokens += self.count(choice.content.text());
+        let part = Part {
+            choice: index,
+            tool_call: None,
+        };
+        let end = choice.end(self.broken.as_deref());
         let mut ending = Ending::said(choice.finish.clone());
         // What a provider does not want to be said is not asked for again.
         if choice.finish.as_deref() == Some("content_filter") {
@@ -513,26 +543,50 @@ impl Relay {
                 self.output_tokens += self.count(call.arguments.text());
             }
             self.rests(index, choice).await;
+            let first = First::all(choice.content.text(), &end);
+            let kind = self.job.content_kind();
+            let keep = async |joiner: Joiner<'_>, recording: Option<&mut Recording>| {
+                let recording = recording.and_then(|it| it.turn_to_new(part));
+                joiner.keep_withheld(kind, &first, recording).await
+            };
+            let outcome = self.recorded(keep).await?;
+            self.note(outcome);
             return Ok(ending);
         }
-        let content = self.content_found(index, choice).await?;
-        ending.content(content);
-        if content == Found::Unclear
+        let has_calls = !choice.calls.is_empty() || choice.older_call.is_some();
+        let content = self.content_found(index, choice, &end).await?;
+        ending.content(content.found);
+        if content.found == Found::Unclear
             && ending.word() == Some("length")
             && self.job.wish.continues == Continues::Text
             && choice.calls.is_empty()
+            && !choice.content.text().is_empty()
         {
-            let longer = self.continued_text(index, choice.content.text()).await?;
+            let first = First::all(choice.content.text(), &end);
+            let longer = self.continued_text(part, &first).await?;
             ending.content(longer.found());
+            if longer.is_withheld() {
+                ending.withheld();
+            }
+            self.note(longer.outcome());
             choice.said = Some(longer.run.text().to_owned());
+        } else if content.found == Found::Unclear {
+            let first = First::all(choice.content.text(), &end);
+            let keep = async |joiner: Joiner<'_>, recording: Option<&mut Recording>| {
+                let recording = recording.and_then(|it| it.turn_to_new(part));
+                joiner.keep_unclear(&first, has_calls, recording).await
+            };
+            if let Some(outcome) = self.recorded(keep).await? {
+                self.note(outcome);
+            }
         }
         for (number, call) in (0..).zip(&mut choice.calls) {
             self.output_tokens += self.count(call.arguments.text());
             if call.arguments.is_open() {
                 let reading = &call.arguments;
                 let cut = Cut::Arguments(call.name());
-                let first = reading.document();
-                let run = self.continued(index, Some(number), cut, first, reading.given_len());
+                let first = First::all(reading.document(), &end);
+                let run = self.continued(index, Some(number), cut, &first, reading.given_len());
                 let run = run.await?;
                 ending.call(found(&run));
                 call.said = Some(run.text().to_owned());
@@ -546,63 +600,118 @@ impl Relay {
         if let Some(reading) = &choice.older_call {
             ending.older_call(reading.found());
         }
+        let reason = match ending.word() {
+            Some("length") => Reason::NotContinued,
+            Some("content_filter") => Reason::ContentFilter,
+            _ => return Ok(ending),
+        };
+        let has_come = has_calls || !choice.content.text().is_empty();
+        self.note(unfinished(reason, has_come, content.cut));
         Ok(ending)
+    }
+
+    /// Takes note of how a part ended. The first that is not whole tells how all of it did.
+    fn note(&mut self, outcome: Outcome) {
+        if matches!(self.outcome, None | Some(Outcome::Complete)) {
+            self.outcome = Some(outcome);
+        }
+    }
+
+    /// Does something that is recorded, and keeps the recording whatever comes of it.
+    async fn recorded<T>(
+        &mut self,
+        work: impl AsyncFnOnce(Joiner<'_>, Option<&mut Recording>) -> T,
+    ) -> T {
+        let mut recording = self.job.recording.take();
+        let done = work(self.job.joiner(), recording.as_mut()).await;
+        self.job.recording = recording;
+        done
     }
 
     /// Passes on all that there is of the content, and continues it where it is a document that is
     /// cut; what it is then.
-    async fn content_found(&mut self, index: u64, choice: &mut Choice) -> Result<Found, ApiError> {
+    async fn content_found(
+        &mut self,
+        index: u64,
+        choice: &mut Choice,
+        end: &StepEnd,
+    ) -> Result<Content, ApiError> {
         let reading = &mut choice.content;
         if reading.is_to_be_read_again() {
-            return self.read_again(index, choice).await;
+            return self.read_again(index, choice, end).await;
         }
         if reading.is_open() {
-            let (first, given) = (reading.document(), reading.given_len());
-            let run = self.continued(index, None, Cut::Content, first, given);
+            let first = reading.first(end);
+            let run = self.continued(index, None, Cut::Content, &first, reading.given_len());
             let run = run.await?;
             choice.said = Some(run.text().to_owned());
-            return Ok(found(&run));
+            return Ok(Content::from(found(&run)));
         }
         let rest = reading.rest();
         self.content(index, &rest).await;
         let found = reading.found();
-        if found == Found::Whole && self.job.wish.continues != Continues::Nothing {
-            self.keep_whole(index, reading.document()).await?;
+        let is_continued = self.job.wish.continues != Continues::Nothing;
+        if found == Found::Whole && is_continued {
+            let first = reading.first(end);
+            self.keep_document(index, &first).await?;
+            self.check_schema(first.document);
+        } else if found != Found::Unclear {
+            let keeps_text = self
+                .job
+                .recording
+                .as_ref()
+                .is_some_and(Recording::keeps_text);
+            if found == Found::Cut || keeps_text {
+                let first = First::all(reading.document(), end);
+                let cut = self.keep_document(index, &first).await?;
+                return Ok(Content { found, cut });
+            }
         }
-        Ok(found)
+        Ok(Content::from(found))
     }
 
     /// Reads content as if it had come at once, where a document was asked for and something else
     /// came with it or spoilt it. What was passed on stays.
-    async fn read_again(&mut self, index: u64, choice: &mut Choice) -> Result<Found, ApiError> {
+    async fn read_again(
+        &mut self,
+        index: u64,
+        choice: &mut Choice,
+        end: &StepEnd,
+    ) -> Result<Content, ApiError> {
         let reading = &choice.content;
         let given = reading.given();
-        let read = {
-            let joiner = self.job.joiner();
-            joiner.begun(reading.text(), None).await?
-        };
+        let first = First::all(reading.text(), end);
+        let (read, _) = self.job.joiner().read_first(&first);
         let base = read.base();
         match base.filter(|_| !reading.is_one_of_several(base)) {
             Some(base) if base.text().starts_with(given) => {
-                let run = self.continued(index, None, Cut::Content, reading.text(), given.len());
+                let run = self.continued(index, None, Cut::Content, &first, given.len());
                 let run = run.await?;
                 choice.said = Some(run.text().to_owned());
-                Ok(found(&run))
+                Ok(Content::from(found(&run)))
             }
             Some(_) if reading.has_whole_document() => {
-                self.keep_whole(index, reading.document()).await?;
-                Ok(Found::Whole)
+                let first = reading.first(end);
+                self.keep_document(index, &first).await?;
+                self.check_schema(first.document);
+                Ok(Content::from(Found::Whole))
             }
             Some(_) => {
+                let first = First {
+                    document: given,
+                    ..first
+                };
+                let cut = self.keep_document(index, &first).await?;
                 choice.said = Some(given.to_owned());
-                Ok(Found::Cut)
+                let found = Found::Cut;
+                Ok(Content { found, cut })
             }
             // It is no document, or several: nothing of it is left out.
             None => {
                 let rest = reading.not_given();
                 self.content(index, &rest).await;
                 choice.said = Some([given, &rest].concat());
-                Ok(Found::Unclear)
+                Ok(Content::from(Found::Unclear))
             }
         }
     }
@@ -617,67 +726,96 @@ impl Relay {
         index: u64,
         call: Option<u64>,
         cut: Cut<'_>,
-        first: &str,
+        first: &First<'_>,
         given: usize,
     ) -> Result<Continuation, ApiError> {
         let part = Part {
             choice: index,
             tool_call: call,
         };
-        let mut recording = self.job.recording.take();
-        let kept = recording.as_mut().and_then(|it| it.turn_to(part));
         let mut listener = self.listener(index, call);
-        let hearing = Hearing {
-            hear: &mut listener,
-            given,
+        let keep = async |joiner: Joiner<'_>, recording: Option<&mut Recording>| {
+            let hearing = Hearing {
+                hear: &mut listener,
+                given,
+            };
+            let recording = recording.map(|it| it.turn_to(part));
+            joiner.join(cut, first, Some(hearing), recording).await
         };
-        let joiner = self.job.joiner();
-        let continued = joiner.join(cut, first, Some(hearing), kept);
-        let Joined { run, taken } = continued.await?;
-        self.job.recording = recording;
-        self.taken.join(taken);
-        if call.is_none() {
-            self.outcome = self.outcome.take().or_else(|| run.outcome().cloned());
-            if is_whole(&run) {
-                self.check_schema(run.text());
-            }
+        let joined = self.recorded(keep).await?;
+        self.taken.join(joined.taken);
+        if let Some(outcome) = joined.outcome() {
+            self.note(outcome);
         }
-        Ok(run)
+        if call.is_none() && is_whole(&joined.run) {
+            self.check_schema(joined.run.text());
+        }
+        Ok(joined.run)
     }
 
     /// Has the rest of a text written and passes it on.
-    async fn continued_text(&mut self, index: u64, text: &str) -> Result<JoinedText, ApiError> {
-        let mut recording = self.job.recording.take();
-        let mut listener = self.listener(index, None);
-        let joiner = self.job.joiner();
-        let continued = joiner.join_text(text, Some(&mut listener), recording.as_mut());
-        let longer = continued.await?;
-        self.job.recording = recording;
+    async fn continued_text(
+        &mut self,
+        part: Part,
+        first: &First<'_>,
+    ) -> Result<JoinedText, ApiError> {
+        let mut listener = self.listener(part.choice, None);
+        let keep = async |joiner: Joiner<'_>, recording: Option<&mut Recording>| {
+            let recording = recording.map(|it| it.turn_to(part));
+            let hear: Option<&mut dyn Hear> = Some(&mut listener);
+            joiner.join_text(first, hear, recording).await
+        };
+        let longer = self.recorded(keep).await?;
         self.taken.join(longer.taken);
         Ok(longer)
     }
 
-    /// Keeps a document that was whole at once.
-    async fn keep_whole(&mut self, index: u64, document: &str) -> Result<(), ApiError> {
+    /// Keeps a document that nobody goes on with; where it stops, if it does.
+    async fn keep_document(
+        &mut self,
+        index: u64,
+        first: &First<'_>,
+    ) -> Result<Option<DocumentCut>, ApiError> {
         let part = Part {
             choice: index,
             tool_call: None,
         };
-        let mut recording = self.job.recording.take();
-        let kept = recording.as_mut().and_then(|it| it.turn_to(part));
-        if let Some(recording) = kept.filter(|it| !it.has_steps()) {
-            let joiner = self.job.joiner();
-            joiner.begun(document, Some(recording)).await?;
-        }
-        self.job.recording = recording;
-        self.check_schema(document);
-        Ok(())
+        let keep = async |joiner: Joiner<'_>, recording: Option<&mut Recording>| {
+            let Some(recording) = recording.and_then(|it| it.turn_to_new(part)) else {
+                return Ok(None);
+            };
+            let step = joiner.step_of(Kind::Document, first);
+            let cut = step.cut.clone();
+            joiner.keep(recording, step).await.map(|()| cut)
+        };
+        self.recorded(keep).await
     }
 
-    fn listener(&self, index: u64, call: Option<u64>) -> Listener<'_> {
+    /// Keeps what has come of answers that will not be whole.
+    fn leave(&mut self) {
+        let Some(mut recording) = self.job.recording.take() else {
+            return;
+        };
+        let joiner = self.job.joiner();
+        for (index, choice) in &self.choices {
+            let end = choice.end(self.broken.as_deref());
+            let first = First::all(choice.content.text(), &end);
+            if !first.came.is_empty() {
+                let step = joiner.step_of(self.job.content_kind(), &first);
+                recording.turn_to(Part {
+                    choice: *index,
+                    tool_call: None,
+                });
+                recording.leave(step);
+            }
+        }
+        self.job.recording = Some(recording);
+    }
+
+    fn listener(&self, index: u64, call: Option<u64>) -> Listener {
         Listener {
             out: self.out.clone(),
-            head: &self.head,
+            head: self.head.clone(),
             index,
             call,
         }
@@ -713,20 +851,27 @@ impl Relay {
     }
 }
 
+impl Drop for Relay {
+    /// Whoever goes away leaves what has come by then.
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 /// Passes on the rest of a document.
-struct Listener<'a> {
+struct Listener {
     out: mpsc::Sender<Bytes>,
-    head: &'a Map<String, Value>,
+    head: Map<String, Value>,
     index: u64,
     /// The tool call whose arguments these are; without one it is the content.
     call: Option<u64>,
 }
 
-impl Hear for Listener<'_> {
+impl Hear for Listener {
     fn hear<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
         let event = match self.call {
-            None => content_event(self.head, self.index, text),
-            Some(call) => arguments_event(self.head, self.index, call, text),
+            None => content_event(&self.head, self.index, text),
+            Some(call) => arguments_event(&self.head, self.index, call, text),
         };
         async move {
             // Who has gone away takes this work along.

@@ -63,7 +63,10 @@ impl Observe for Recorder<'_> {
         // It was paid for, kept or not.
         self.show.stepped(run, step);
         // What was added is in the document already.
-        self.steps.push(recorded.without_text());
+        let mut told = recorded.without_text();
+        // Whoever asked may read what the model said to them.
+        told.step.end.refusal = recorded.step.end.refusal;
+        self.steps.push(told);
         future::ready(kept.map_err(Into::into)).boxed()
     }
 }

@@ -1,0 +1,197 @@
+//! What is kept of a first answer, whatever it turned out to be.
+//!
+//! A document is kept as the first step of its run, a text as the first step of a text. An answer
+//! that is neither what was asked for nor what the provider lets through is kept with the reason.
+
+use overlock_model::{
+    Answer, Continuation, Failure, Outcome, Progress, Reason, Step, StepEnd, StepResult,
+    TextContinuation,
+};
+
+use super::joining::Joiner;
+use super::mended::mended;
+use super::reading::{Found, Kind, Reading};
+use crate::api::{RecordedStep, unfinished};
+use crate::error::ApiError;
+use crate::record::Recording;
+
+/// A first answer, or a part of it.
+#[derive(Clone, Copy)]
+pub(crate) struct First<'a> {
+    /// All that came.
+    pub(crate) came: &'a str,
+    /// What of that is read as the document.
+    pub(crate) document: &'a str,
+    /// How it ended.
+    pub(crate) end: &'a StepEnd,
+}
+
+impl<'a> First<'a> {
+    /// One of which nothing is left out before it is read.
+    pub(crate) fn all(came: &'a str, end: &'a StepEnd) -> Self {
+        Self {
+            came,
+            document: came,
+            end,
+        }
+    }
+}
+
+/// Whether an answer with this end is one like most others.
+fn is_usual(finish: Option<&str>) -> bool {
+    matches!(finish, Some("stop" | "tool_calls" | "function_call"))
+}
+
+impl Joiner<'_> {
+    /// Reads a first answer as a document; what became of it then.
+    pub(crate) fn read_first(&self, first: &First<'_>) -> (Continuation, Option<Step>) {
+        let settings = &self.gateway.settings;
+        let options =
+            settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
+        let mut run = Continuation::new(options);
+        let Some(ask) = run.next() else {
+            return (run, None);
+        };
+        let text = first.document.as_bytes();
+        let tokens = self.counter.tokens().count(first.came);
+        // What is to be asked can be answered.
+        let step = run.answered(&ask, &Answer { text, tokens }).ok();
+        (run, step)
+    }
+
+    /// The step of a run that a first answer was.
+    pub(crate) fn document_step(
+        &self,
+        run: &Continuation,
+        step: &Step,
+        first: &First<'_>,
+    ) -> RecordedStep {
+        let mut recorded = RecordedStep::new(run, step, Some(self.budget.clone()));
+        recorded.step.end = first.end.clone();
+        recorded.mended = run.base().and_then(|base| mended(first, base));
+        recorded
+    }
+
+    /// The step that a text is.
+    pub(crate) fn text_step(&self, first: &First<'_>) -> RecordedStep {
+        let tokens = self.counter.tokens().count(first.came);
+        let step = TextContinuation::first_step(first.came, tokens, first.end.clone());
+        RecordedStep::of_text(step, Some(self.budget.clone()))
+    }
+
+    /// The step that an answer without anything in it is.
+    fn blank_step(&self, end: &StepEnd) -> RecordedStep {
+        let refusal = end.refusal.as_deref();
+        let failure = match refusal {
+            Some(_) => Failure::Declined,
+            None => Failure::Empty,
+        };
+        let step = Step {
+            iteration: 1,
+            way: None,
+            tokens: refusal.map_or(0, |text| self.counter.tokens().count(text)),
+            kpi: None,
+            kpis: None,
+            progress: Progress::Unknown,
+            result: StepResult::Failed { failure, raw: None },
+            end: end.clone(),
+        };
+        RecordedStep::of_text(step, Some(self.budget.clone()))
+    }
+
+    /// The step that a content is which nobody goes on with: that of a document if it is one.
+    pub(crate) fn step_of(&self, kind: Kind, first: &First<'_>) -> RecordedStep {
+        if first.came.is_empty() {
+            return self.blank_step(first.end);
+        }
+        let may_be_document = kind != Kind::Looks || {
+            let mut reading = Reading::new(kind);
+            reading.feed(first.document);
+            reading.found() != Found::Unclear
+        };
+        if may_be_document
+            && let (run, Some(step)) = self.read_first(first)
+            && run.base().is_some()
+        {
+            return self.document_step(&run, &step, first);
+        }
+        self.text_step(first)
+    }
+
+    /// Keeps a document that nobody has to go on with.
+    pub(crate) async fn keep_document(
+        &self,
+        first: &First<'_>,
+        recording: Option<&mut Recording>,
+    ) -> Result<(), ApiError> {
+        let Some(recording) = recording else {
+            return Ok(());
+        };
+        match self.read_first(first) {
+            (run, Some(step)) => {
+                let step = self.document_step(&run, &step, first);
+                self.keep(recording, step).await
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Keeps a content that the provider's filter ended; how that ends the answer.
+    pub(crate) async fn keep_withheld(
+        &self,
+        kind: Kind,
+        first: &First<'_>,
+        recording: Option<&mut Recording>,
+    ) -> Result<Outcome, ApiError> {
+        let step = self.step_of(kind, first);
+        let has_come = !first.came.is_empty();
+        let outcome = unfinished(Reason::ContentFilter, has_come, step.cut.clone());
+        if let Some(recording) = recording {
+            self.keep(recording, step).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Keeps a content that is no document; how that ends the answer, if that is not for the
+    /// provider to say. Of a text that ended by itself nothing is kept where no text is.
+    pub(crate) async fn keep_unclear(
+        &self,
+        first: &First<'_>,
+        has_calls: bool,
+        recording: Option<&mut Recording>,
+    ) -> Result<Option<Outcome>, ApiError> {
+        let finish = first.end.finish.as_deref();
+        let is_declined = first.came.is_empty() && first.end.refusal.is_some();
+        // What is cut may have been about to begin one.
+        let is_ended = !matches!(finish, None | Some("length"));
+        let reason = if is_declined {
+            Some(Reason::Refusal)
+        } else if self.wish.is_json && !has_calls && is_ended {
+            Some(Reason::NoJson)
+        } else {
+            None
+        };
+        let outcome = reason.map(|reason| Outcome::Failed { reason });
+        let is_empty = first.came.is_empty();
+        let is_told = outcome.is_some() || !is_usual(finish) && !(is_empty && has_calls);
+        let recording = recording.filter(|it| is_told || !is_empty && it.keeps_text());
+        if let Some(recording) = recording {
+            let step = match reason {
+                _ if is_empty => self.blank_step(first.end),
+                Some(Reason::NoJson) => self.no_document_step(first),
+                _ => self.text_step(first),
+            };
+            self.keep(recording, step).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// The step that an answer is which should be a document and is none.
+    fn no_document_step(&self, first: &First<'_>) -> RecordedStep {
+        match self.read_first(first) {
+            (run, Some(step)) if run.base().is_none() => self.document_step(&run, &step, first),
+            // There are several.
+            _ => self.text_step(first),
+        }
+    }
+}
