@@ -303,6 +303,7 @@ impl Recording {
             },
             iterations: self.steps.into(),
             pipeline: None,
+            stopped_at: None,
             left: kind == EventKind::Left,
             upstream_fault: self.fault.as_deref().cloned(),
             tally: outcome.map(|_| self.tally),

@@ -23,12 +23,14 @@ pub use cost::{Pricing, RunCost};
 pub use cut::{CutContexts, cut_contexts, cut_object};
 pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText};
 pub use object::{Object, Refusal};
-pub(crate) use pipelines::shown_event;
-pub use pipelines::{Definition, Graph, GraphStep, GraphTarget, ShownPipelineRun};
+pub use pipelines::{
+    Definition, Graph, GraphStep, GraphTarget, Piece, PipelineRequest, ShownPipelineRun, ShownStep,
+};
+pub(crate) use pipelines::{price, shown_event};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
     CallBudget, Conditions, Ending, ListedRun, Part, PartBudget, RecordedRun, RecordedStep,
-    RunsError, ShownRun, Tally, Text, UpstreamFault,
+    RunsError, ShownRun, StoppedAt, Tally, Text, UpstreamFault,
 };
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};
