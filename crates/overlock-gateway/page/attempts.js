@@ -11,12 +11,12 @@ const SHOWN_LAST = 6;
 /** So many characters are shown on each side of a seam and before a cut. */
 const AROUND = 80;
 
-/** The list of attempts. */
-export function attemptList(run) {
+/** The list of attempts. `within` tells the attempts of one list from those of another on the page. */
+export function attemptList(run, within = '') {
   const steps = run.steps;
   const items = (from, to) =>
-    steps.slice(from, to).map((step, at) => attempt(run, step, from + at));
-  const list = h('ol', { class: 'attempts', id: 'attempts' });
+    steps.slice(from, to).map((step, at) => attempt(run, step, from + at, within));
+  const list = h('ol', { class: 'attempts', id: `${within}attempts` });
   if (steps.length <= SHOWN_FIRST + SHOWN_LAST + 5) {
     fill(list, items(0, steps.length));
   } else {
@@ -76,7 +76,7 @@ export function goToAttempt(list, attempt) {
   item.querySelector('h3').focus({ preventScroll: true });
 }
 
-function attempt(run, step, index) {
+function attempt(run, step, index, within = '') {
   const number_ = index + 1;
   const { result } = step;
   const grown = result.result === 'grown';
@@ -102,7 +102,7 @@ function attempt(run, step, index) {
     {
       class: grown ? 'attempt' : 'attempt refused',
       'data-attempt': number_,
-      id: `attempt-${number_}`,
+      id: `${within}attempt-${number_}`,
     },
     h(
       'div',

@@ -1,20 +1,29 @@
 // A run of a pipeline: its graph with the path taken, and what each step did.
 //
-// Expects of the run: `pipeline` (its name), `question`, `graph` as
-// `{entry, steps: [{id, action, targets: [{name, step}]}]}`, and `trace`, the events of its steps in
-// order, each with `changed`, the fields of the state that the step wrote, where text is shown.
+// Expects of the run: `pipeline` (its name), `question`, `request` (what it was begun with),
+// `definition` (its file), `graph` as `{entry, steps: [{id, action, targets: [{name, step}]}]}`, and
+// `trace`, the events of its steps in order, each with `changed`, the fields of the state that the
+// step wrote, where text is shown. What a model was asked and answered is read when it is wanted.
 
-import { copyButton, fill, h, svg } from './dom.js';
+import { ask } from './api.js';
+import { attemptList } from './attempts.js';
+import { compared, comparison, told } from './blocks.js';
+import { copyButton, fill, h, saveButton, svg } from './dom.js';
 import { textView } from './document.js';
-import { counted, duration, number, share } from './words.js';
+import { windowBar, windowView } from './window.js';
+import { counted, duration, money, number, part as partName } from './words.js';
+
+/** So many steps are seen at once. */
+const FEW = 5;
 
 /** Draws a run of a pipeline, again and again while it goes on. Steps that are drawn stay. */
 export function pipelineView() {
   const asked = h('p', { class: 'verdict' });
-  const drawing = h('div');
+  const drawing = h('div', { class: 'graph-frame' });
   const list = h('ol', { class: 'attempts' });
   const now = h('p', { class: 'waiting' });
   const answer = h('div');
+  const begun = h('div');
   const view = h(
     'div',
     { class: 'pipeline' },
@@ -37,6 +46,7 @@ export function pipelineView() {
         now,
       ),
     ),
+    begun,
   );
   let drawn = '';
   return (run) => {
@@ -46,22 +56,33 @@ export function pipelineView() {
     const current = going(run);
     // Each change of the drawing would be told again to those who cannot see it.
     const picture = JSON.stringify([trace.length, current, Boolean(run.error)]);
-    if (picture !== drawn) fill(drawing, graph(run.graph ?? drawnFrom(trace), trace, current));
+    if (picture !== drawn) {
+      const known = run.graph ?? drawnFrom(trace);
+      fill(drawing, graph(known, trace, current));
+      // What is higher than a screen has to be reached by the keyboard, too.
+      if (known.steps.length > FEW) {
+        drawing.setAttribute('tabindex', 0);
+        drawing.setAttribute('role', 'group');
+        drawing.setAttribute('aria-label', 'The graph, which can be scrolled');
+      }
+    }
     drawn = picture;
     for (let at = list.children.length; at < trace.length; at += 1)
-      list.append(step(trace[at], before(trace, at)));
+      list.append(step(run, trace[at], before(run, at)));
     now.hidden = !current;
     now.textContent = current
       ? `${current} is being done${run.answering ? `: ${counted(run.answering.answers, 'answer')} so far` : ''}…`
       : '';
-    if (answer.children.length === 0 && run.state?.answer) answer.append(answered(run.state.answer));
+    if (answer.children.length === 0 && run.state?.answer) answer.append(answered(run));
     answer.hidden = answer.children.length === 0;
+    if (begun.children.length === 0 && run.definition) begun.append(beginning(run));
     return view;
   };
 }
 
 /** What came of it. */
-function answered(text) {
+function answered(run) {
+  const text = run.state.answer;
   return h(
     'section',
     { 'aria-labelledby': 'answer-title' },
@@ -69,10 +90,76 @@ function answered(text) {
       'div',
       { class: 'section-head' },
       h('h2', { id: 'answer-title' }, 'The answer'),
-      copyButton('Copy', async () => text, 'answer'),
+      h(
+        'div',
+        { class: 'actions' },
+        copyButton('Copy', async () => text, 'answer'),
+        saveButton('Save', `${run.id}.answer.txt`, async () => text, 'text/plain'),
+      ),
     ),
     h('p', { class: 'answer' }, text),
   );
+}
+
+/** What the run was begun with: the pipeline as it was then, and what it was given. */
+function beginning(run) {
+  const { file, text } = run.definition;
+  const name = file.split(/[\\/]/).at(-1) || 'pipeline.yaml';
+  const given = run.request && JSON.stringify(run.request, null, 2);
+  return h(
+    'section',
+    { 'aria-labelledby': 'begun-title' },
+    h(
+      'div',
+      { class: 'section-head' },
+      h('h2', { id: 'begun-title' }, 'What it was begun with'),
+      h(
+        'div',
+        { class: 'actions' },
+        copyButton('Copy pipeline', async () => text),
+        saveButton('Save pipeline', name, async () => text, 'application/yaml'),
+      ),
+    ),
+    folded(`The pipeline, ${file}`, () => textView({ text }, { label: 'Pipeline' })),
+    given
+      ? folded('The question, settings and prompts', () =>
+          textView({ text: given }, { label: 'Request' }),
+        )
+      : withoutText(),
+  );
+}
+
+const withoutText = () =>
+  h(
+    'p',
+    { class: 'facts' },
+    'What was asked and answered is not shown: the gateway tells metadata only. With ',
+    h('code', {}, 'serve.record = "full"'),
+    ' it is.',
+  );
+
+/** Something that is made when it is opened for the first time. */
+function folded(label, content) {
+  const details = h(
+    'details',
+    {
+      class: 'full',
+      ontoggle: async () => {
+        if (!details.open || details.children.length > 1) return;
+        const waiting = h('p', { class: 'facts', role: 'status' }, 'Reading…');
+        details.append(waiting);
+        try {
+          const made = await content();
+          waiting.remove();
+          fill(details, details.firstChild, made);
+        } catch (error) {
+          fill(waiting, h('span', { class: 'wrong' }, `It cannot be read: ${error.message}`));
+        }
+      },
+    },
+    h('summary', {}, label),
+  );
+  return details;
 }
 
 /** The step that is being done, or would be next; nothing once the run has ended. */
@@ -95,6 +182,7 @@ export function pipelineVerdict(run) {
   if (run.outcome === 'failed')
     return [
       `${which} failed: ${run.error}. `,
+      run.hint && `What would help: ${run.hint}. `,
       'What was done before it is kept; once it is mended, go on with ',
       resume,
     ];
@@ -127,107 +215,108 @@ function drawnFrom(trace) {
   return { entry: trace[0]?.step_id, steps: [...steps.values()] };
 }
 
-const [WIDTH, HEIGHT, GAP] = [200, 44, 34];
+const [WIDTH, HEIGHT, GAP] = [200, 44, 30];
 
-/** Lines beside the boxes are so far apart, and a letter of a label is so wide. */
-const [LANE, LETTER] = [13, 6.5];
+/** Lines beside the boxes are so far apart, a letter of a label is so wide, and a label so high. */
+const [LANE, LETTER, LINE] = [13, 6.2, 14];
 
 /** Steps one below the other; whoever jumps goes around: forward on the right, back on the left. */
 function graph({ entry, steps }, trace, current) {
   const places = new Map(steps.map((step, at) => [step.id, at]));
   const visits = new Map();
-  const taken = new Map();
-  const decisions = new Set(trace.map((event) => `${event.step_id} ${event.decision ?? 'next'}`));
-  for (const event of trace) {
-    visits.set(event.step_id, (visits.get(event.step_id) ?? 0) + 1);
-    if (event.next)
-      taken.set(
-        `${event.step_id} ${event.next}`,
-        (taken.get(`${event.step_id} ${event.next}`) ?? 0) + 1,
-      );
-  }
+  for (const event of trace) visits.set(event.step_id, (visits.get(event.step_id) ?? 0) + 1);
   // One that failed and was done later did not fail.
   const last = trace.at(-1);
   const failed = last?.error ? last.step_id : undefined;
-  // Whoever goes back needs room on the left for the line and its name.
-  const goesBack = steps.flatMap((step, at) =>
-    step.targets.filter((target) => places.get(target.step) <= at),
+  const ways = waysOf(steps, places, trace);
+  const jumps = (at, side) => ways.filter((way) => way.at === at && way.side === side);
+  const heights = steps.map((_, at) =>
+    Math.max(HEIGHT, 8 + LINE * Math.max(jumps(at, 'right').length, jumps(at, 'left').length)),
   );
-  const left =
-    10 +
-    (goesBack.length > 0
-      ? 14 +
-        LANE * goesBack.length +
-        LETTER * Math.max(...goesBack.map((target) => target.name.length + 3))
-      : 0);
-  const top = (at) => 8 + at * (HEIGHT + GAP);
-  const lines = [];
-  const boxes = [];
-  let [right, back, width] = [0, 0, left + WIDTH + 76];
-  for (const [at, one] of steps.entries()) {
-    for (const target of joinedWays(one.targets)) {
-      const to = places.get(target.step);
-      if (to === undefined) continue;
-      const times = taken.get(`${one.id} ${target.step}`) ?? 0;
-      const [from, into] = [top(at) + HEIGHT, top(to)];
-      let [path, x, y] = ['', left + WIDTH / 2 + 6, from + 14];
-      if (to === at + 1) path = `M${left + WIDTH / 2} ${from}V${into - 5}`;
-      else if (to > at) {
-        const side = left + WIDTH + 16 + LANE * right++;
-        path = `M${left + WIDTH} ${from - 12}H${side}V${into + 14}H${left + WIDTH + 5}`;
-        [x, y] = [side + 4, from + 4];
-      } else {
-        const side = left - 14 - LANE * back++;
-        path = `M${left} ${from - 12}H${side}V${into + HEIGHT / 2}H${left - 5}`;
-        [x, y] = [side - 4, into + HEIGHT + 16];
-      }
-      // Of several ways to one step, those that were taken come first.
-      const chosen = target.names.filter((name) => decisions.has(`${one.id} ${name}`));
-      const others = target.names.filter((name) => !chosen.includes(name));
-      const strong = times > 0 && chosen.length > 0 ? chosen : target.names;
-      const weak = strong === chosen ? others : [];
-      const label = `${strong.join(', ')}${times > 1 ? ` ×${times}` : ''}`;
-      const rest = weak.length > 0 ? `, ${weak.join(', ')}` : '';
-      if (to > at) width = Math.max(width, x + LETTER * (label + rest).length + 6);
-      lines.push(
-        svg('path', {
-          d: path,
-          class: times > 0 ? 'edge taken' : 'edge',
-          'marker-end': `url(#${times > 0 ? 'tip-taken' : 'tip'})`,
-        }),
-        (label !== 'next' || rest) &&
-          svg(
-            'text',
-            {
-              x,
-              y,
-              class: times > 0 ? 'edge-name taken' : 'edge-name',
-              'text-anchor': to < at || to === at ? 'end' : 'start',
-            },
-            label,
-            rest && svg('tspan', { class: 'weak' }, rest),
-          ),
+  const tops = [];
+  let height = 10;
+  for (const size of heights) {
+    tops.push(height);
+    height += size + GAP;
+  }
+  const lanes = { right: lanesOf(ways, 'right'), left: lanesOf(ways, 'left') };
+  const room = (side) => {
+    const beside = ways.filter((way) => way.side === side);
+    if (beside.length === 0) return 12;
+    const longest = Math.max(...beside.map((way) => way.text.length));
+    return 20 + Math.max(LANE * (Math.max(...lanes[side].values()) + 1), LETTER * longest);
+  };
+  const left = room('left');
+  const right = left + WIDTH;
+  const down = Math.max(
+    0,
+    ...ways.filter((way) => way.side === 'down').map((way) => way.text.length),
+  );
+  const width = Math.max(right + room('right'), left + WIDTH / 2 + 12 + LETTER * down);
+  const drawn = (way) => {
+    const { at, to, side } = way;
+    const among = jumps(at, side);
+    // Those that leave a box on one side leave it one below the other.
+    const from = tops[at] + heights[at] - 5 - LINE * (among.length - 1 - among.indexOf(way));
+    const lane = 12 + LANE * (lanes[side]?.get(to) ?? 0);
+    if (side === 'down')
+      return {
+        path: `M${left + WIDTH / 2} ${tops[at] + heights[at]}V${tops[to] - 5}`,
+        label: [left + WIDTH / 2 + 6, tops[at] + heights[at] + 18],
+      };
+    return side === 'right'
+      ? {
+          path: `M${right} ${from}H${right + lane}V${tops[to] + 12}H${right + 5}`,
+          label: [right + 5, from - 3],
+        }
+      : {
+          path: `M${left} ${from}H${left - lane}V${tops[to] + 12}H${left - 5}`,
+          label: [left - 5, from - 3],
+        };
+  };
+  // What was taken lies over what was not, and names over all lines.
+  const ordered = [...ways].sort((one, other) => Math.sign(one.times) - Math.sign(other.times));
+  const lines = ordered.map((way) =>
+    svg('path', {
+      d: drawn(way).path,
+      class: way.times > 0 ? 'edge taken' : 'edge',
+      'marker-end': `url(#${way.times > 0 ? 'tip-taken' : 'tip'})`,
+    }),
+  );
+  const names = ordered
+    .filter((way) => way.text !== 'next')
+    .map((way) => {
+      const [x, y] = drawn(way).label;
+      return svg(
+        'text',
+        {
+          x,
+          y,
+          class: way.times > 0 ? 'edge-name taken' : 'edge-name',
+          'text-anchor': way.side === 'left' ? 'end' : 'start',
+        },
+        way.label,
+        way.rest && svg('tspan', { class: 'weak' }, way.rest),
       );
-    }
+    });
+  const boxes = steps.map((one, at) => {
     const times = visits.get(one.id) ?? 0;
     const state = one.id === current ? ' now' : one.id === failed ? ' failed' : '';
-    const name = `box${times > 0 ? ' taken' : ''}${state}`;
-    boxes.push(
-      svg(
-        'g',
-        { class: name },
-        svg('rect', { x: left, y: top(at), width: WIDTH, height: HEIGHT, rx: 5 }),
-        svg('text', { x: left + 10, y: top(at) + 18, class: 'box-id' }, short(one.id, 22)),
-        svg('text', { x: left + 10, y: top(at) + 34, class: 'box-action' }, one.action),
-        times > 1 &&
-          svg(
-            'text',
-            { x: left + WIDTH - 8, y: top(at) + 18, class: 'box-times', 'text-anchor': 'end' },
-            `×${times}`,
-          ),
-      ),
+    return svg(
+      'g',
+      { class: `box${times > 0 ? ' taken' : ''}${state}` },
+      svg('title', {}, one.id),
+      svg('rect', { x: left, y: tops[at], width: WIDTH, height: heights[at], rx: 5 }),
+      svg('text', { x: left + 10, y: tops[at] + 18, class: 'box-id' }, short(one.id, 22)),
+      svg('text', { x: left + 10, y: tops[at] + 34, class: 'box-action' }, one.action),
+      times > 1 &&
+        svg(
+          'text',
+          { x: right - 8, y: tops[at] + 18, class: 'box-times', 'text-anchor': 'end' },
+          `×${times}`,
+        ),
     );
-  }
+  });
   const tip = (id, name) =>
     svg(
       'marker',
@@ -235,7 +324,6 @@ function graph({ entry, steps }, trace, current) {
       svg('path', { d: 'M0 0L8 4L0 8z', class: name }),
     );
   const went = trace.map((event) => event.step_id).join(', ') || 'nothing yet';
-  const height = top(steps.length);
   return svg(
     'svg',
     {
@@ -249,24 +337,73 @@ function graph({ entry, steps }, trace, current) {
     svg('defs', {}, tip('tip', 'tip'), tip('tip-taken', 'tip taken')),
     lines,
     boxes,
+    names,
   );
+}
+
+/** All ways between steps, with how often each was taken and on which side it runs. */
+function waysOf(steps, places, trace) {
+  const taken = new Map();
+  const decisions = new Set(trace.map((event) => `${event.step_id} ${event.decision ?? 'next'}`));
+  for (const { step_id: from, next } of trace)
+    if (next) taken.set(`${from} ${next}`, (taken.get(`${from} ${next}`) ?? 0) + 1);
+  return steps.flatMap((one, at) =>
+    joinedWays(one.targets)
+      .filter((target) => places.has(target.step))
+      .map((target) => {
+        const to = places.get(target.step);
+        const times = taken.get(`${one.id} ${target.step}`) ?? 0;
+        // Of several ways to one step, those that were taken come first.
+        const chosen = target.names.filter((name) => decisions.has(`${one.id} ${name}`));
+        const isChosen = times > 0 && chosen.length > 0;
+        const others = target.names.filter((name) => !chosen.includes(name));
+        const label = `${(isChosen ? chosen : target.names).join(', ')}${times > 1 ? ` ×${times}` : ''}`;
+        const rest = isChosen && others.length > 0 ? `, ${others.join(', ')}` : '';
+        const side = to === at + 1 ? 'down' : to > at ? 'right' : 'left';
+        return { at, to, times, label, rest, text: label + rest, side };
+      }),
+  );
+}
+
+/** The lane for each step that is jumped to: ways to one step share it, the shortest is innermost. */
+function lanesOf(ways, side) {
+  const spans = new Map();
+  for (const { at, to } of ways.filter((way) => way.side === side)) {
+    const [from, until] = spans.get(to) ?? [to, to];
+    spans.set(to, [Math.min(from, at), Math.max(until, at)]);
+  }
+  const lanes = [];
+  const found = new Map();
+  const shortest = [...spans].sort(([, one], [, other]) => one[1] - one[0] - (other[1] - other[0]));
+  for (const [to, [from, until]] of shortest) {
+    const isFree = (lane) => lane.every(([begin, end]) => until < begin || end < from);
+    let lane = lanes.findIndex(isFree);
+    if (lane < 0) lane = lanes.push([]) - 1;
+    lanes[lane].push([from, until]);
+    found.set(to, lane);
+  }
+  return found;
 }
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** The context blocks that a step found. */
-function before(trace, at) {
+function before(run, at) {
   for (let place = at - 1; place >= 0; place -= 1) {
-    if (trace[place].changed?.context_blocks) return trace[place].changed.context_blocks;
+    const { changed } = run.trace[place];
+    if (changed?.context_blocks) return changed.context_blocks;
   }
-  return [];
+  return run.request?.state?.context_blocks ?? [];
 }
 
-function step(event, found) {
+function step(run, event, found) {
+  const isModel = event.action === 'call_model';
   const facts = [
     event.took_ms !== undefined && duration(event.took_ms),
-    event.input_tokens !== undefined && `${number(event.input_tokens)} tokens in`,
-    event.output_tokens !== undefined && `${number(event.output_tokens)} out`,
+    isModel && event.model,
+    isModel && tokens(event),
+    event.calls > 1 && `joined from ${counted(event.calls, 'answer')}`,
+    event.cost && money(event.cost),
     event.hits !== undefined && counted(event.hits, 'hit'),
     event.texts !== undefined && counted(event.texts, 'text'),
     event.used !== undefined &&
@@ -275,19 +412,21 @@ function step(event, found) {
     event.query && `for “${short(event.query, 80)}”`,
     event.why,
   ].filter(Boolean);
+  const after = event.changed?.context_blocks;
   const flow = [
     ['context_blocks', 'context blocks'],
     ['node_texts', 'texts'],
     ['search_hits', 'hits'],
     ['inbox', 'inbox'],
   ]
+    .filter(([field]) => field !== 'context_blocks' || !after)
     .map(([field, name]) => [event.in?.[field], event.out?.[field], name])
     .filter(([from, to]) => from !== to && to !== undefined);
   const sent = [
     ...(event.inbox?.consumed ?? []).map((mail) => `took “${mail.topic}”`),
     ...(event.inbox?.sent ?? []).map((mail) => `sent “${mail.topic}” to ${mail.target_step_id}`),
   ];
-  const after = event.changed?.context_blocks;
+  const fates = after && compared(found, after, event.divider);
   return h(
     'li',
     { class: event.error ? 'attempt refused' : 'attempt', id: `step-${event.number}` },
@@ -304,6 +443,7 @@ function step(event, found) {
       h('p', { class: 'facts' }, [event.action, ...facts].join(' · ')),
     ),
     event.error && h('p', { class: 'wrong' }, event.error),
+    decided(event).map((sentence) => h('p', { class: 'decided' }, sentence)),
     (event.warnings ?? []).length > 0 &&
       h(
         'ul',
@@ -318,15 +458,133 @@ function step(event, found) {
       ),
     sent.length > 0 && h('p', { class: 'facts' }, sent.join(' · ')),
     event.max_context_tokens !== undefined && budget(event),
-    after && blocks(found, after),
+    isModel && event.window && call(run, event),
+    after && blocks(fates, found, after),
   );
+}
+
+/** What the calls of a step took, and who says so. */
+function tokens(event) {
+  const used = event.usage ?? (event.error ? undefined : planned(event));
+  if (!used)
+    return event.window
+      ? `nothing taken: nobody answered the ${number(event.window.input_token_count)} tokens that were to be sent`
+      : undefined;
+  const whose = { provider: 'by the provider’s count', us: 'by our count' }[event.counted_by];
+  const cached = used.cached > 0 ? ` (${number(used.cached)} from a cache)` : '';
+  return [
+    `${number(used.input)} tokens in${cached}, ${number(used.output)} out`,
+    whose,
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
+
+const planned = (event) =>
+  event.input_tokens === undefined
+    ? undefined
+    : { input: event.input_tokens, output: event.output_tokens };
+
+/** Why a step went as it did, with the figures: what was asked for, what there was, what was freed. */
+function decided(event) {
+  if (event.action === 'manage_context_budget') return [weighed(event)].filter(Boolean);
+  if (event.action === 'call_model') return gaveWay(event);
+  if (event.action === 'set_variables' && event.context_tokens_before !== undefined) {
+    const [was, is] = [event.context_tokens_before, event.context_tokens_after];
+    const change = is < was ? `${number(was - is)} freed` : `${number(is - was)} more`;
+    return [`The context went from ${counted(was, 'token')} to ${number(is)}: ${change}.`];
+  }
+  if (event.action === 'fetch_node_texts' && (event.skipped ?? []).length > 0) {
+    const { skipped, texts } = event;
+    return [
+      `${number(skipped.length)} of ${counted(skipped.length + texts, 'text')} ${skipped.length === 1 ? 'was' : 'were'} left out: each asked for more than was left of ${number(event.budget)} ${event.unit}.`,
+    ];
+  }
+  if (event.action === 'loop_guard' && event.decision)
+    return [
+      event.decision === 'on_deny'
+        ? `It had passed ${number(event.passed)} of ${number(event.max_turn_loops)} times, so it did not pass again.`
+        : `It passes for the ${ordinal(event.passed)} of ${number(event.max_turn_loops)} times.`,
+    ];
+  if (event.action === 'route' && event.said) return [`The answer says “${short(event.said, 80)}”.`];
+  return [];
+}
+
+const ordinal = (value) =>
+  `${number(value)}${value % 100 > 10 && value % 100 < 14 ? 'th' : (['th', 'st', 'nd', 'rd'][value % 10] ?? 'th')}`;
+
+/** What of a prompt did not go in as it was. */
+function gaveWay({ window }) {
+  const gave = (window?.parts ?? []).filter((part) => part.given < part.asked);
+  return gave.map(({ part, asked, given }) =>
+    part === 'completion'
+      ? `The answer asked for ${number(asked)} tokens and had ${number(given)}: the window of ${number(window.tokens)} has no more.`
+      : `${partName(part)} asked for ${number(asked)} tokens and had ${number(given)}${part === 'history' && window.dropped_messages > 0 ? `: ${counted(window.dropped_messages, 'message was', 'messages were')} left out` : ''}.`,
+  );
+}
+
+/** The figures of a budget of context. */
+function figures(event) {
+  const nodes = event.nodes ?? [];
+  const [most, there] = [event.max_context_tokens, event.current_context_tokens];
+  const wanted = event.context_tokens ?? there;
+  const smaller = nodes.filter((node) => node.compacted);
+  const comes = Math.max(0, wanted - there);
+  const again = nodes.filter((node) => node.repeats);
+  return {
+    nodes,
+    most,
+    there,
+    wanted,
+    comes,
+    free: Math.max(0, most - there),
+    smaller,
+    freed: smaller.reduce((sum, node) => sum + node.tokens_raw - node.tokens_final, 0),
+    again,
+    repeated: Math.min(
+      comes,
+      again.reduce((sum, node) => sum + node.tokens_final, 0),
+    ),
+  };
+}
+
+/** What a budget of context decided, and why. */
+function weighed(event) {
+  const { nodes, most, there, wanted, comes, free, smaller, freed } = figures(event);
+  if (nodes.length === 0)
+    return `Nothing asked to be let in: ${number(there)} of ${number(most)} tokens are taken.`;
+  const texts = counted(nodes.length, 'text');
+  const asked = `${texts} asked for ${number(comes + freed)} tokens, and ${number(free)} of ${number(most)} were free`;
+  const shrunk =
+    smaller.length > 0
+      ? `${number(smaller.length)} of them ${smaller.length === 1 ? 'was' : 'were'} made smaller (${reasons(smaller)}), which freed ${number(freed)}`
+      : '';
+  if (wanted > most) {
+    const leads = event.error ? '' : `, and ${event.decision} led to ${event.next}`;
+    return `${asked}${shrunk && `; ${shrunk}`}: ${number(wanted - most)} too many, so none was let in${leads}.`;
+  }
+  const without = wanted + freed > most ? ', without which they would not have fitted' : '';
+  return shrunk
+    ? `${asked}; ${shrunk}${without}: ${number(comes)} came in.`
+    : `${asked}: all of them came in.`;
+}
+
+/** Why texts were made smaller. */
+function reasons(nodes) {
+  const why = nodes.map(({ policy, threshold }) =>
+    policy === 'threshold' && threshold
+      ? `above the threshold of ${number(threshold.limit)}`
+      : ({ always: 'always', demand: 'asked for by mail', threshold: 'above the threshold' }[
+          policy
+        ] ?? policy),
+  );
+  return [...new Set(why)].join('; ');
 }
 
 /** What `manage_context_budget` weighed: what was there, what would come, and what there is room for. */
 function budget(event) {
-  const [most, there] = [event.max_context_tokens, event.current_context_tokens];
-  const wanted = event.context_tokens ?? there;
-  const comes = Math.max(0, wanted - there);
+  const { nodes, most, there, wanted, comes, again, repeated } = figures(event);
+  const fresh = comes - repeated;
   const piece = (name, tokens, label) =>
     tokens > 0 &&
     h(
@@ -338,8 +596,63 @@ function budget(event) {
       },
       h('span', { class: 'segment-name' }, label),
     );
-  const table =
-    (event.nodes ?? []).length > 0 &&
+  const parts = [
+    `${number(there)} there`,
+    nodes.length > again.length &&
+      `${number(fresh)} of ${counted(nodes.length - again.length, 'new text')}`,
+    again.length > 0 &&
+      `${number(repeated)} of ${counted(again.length, 'text that is', 'texts that are')} there already`,
+    wanted <= most && `${number(most - wanted)} free`,
+  ].filter(Boolean);
+  return h(
+    'div',
+    { class: 'window' },
+    h(
+      'div',
+      {
+        class: wanted > most ? 'bar small over' : 'bar small',
+        role: 'img',
+        'aria-label': `Of ${number(most)} tokens of context: ${parts.join(', ')}.`,
+      },
+      piece('part-history', there, 'there'),
+      piece('part-context', fresh, 'new'),
+      piece('part-memories', repeated, 'again'),
+      piece('part-free', Math.max(0, most - wanted), 'free'),
+    ),
+    h('p', { class: 'facts' }, `${number(wanted)} of ${number(most)} tokens: ${parts.join(' · ')}`),
+    nodes.length > 0 && folded(`The ${counted(nodes.length, 'text')}, one by one`, () => texts(event)),
+  );
+}
+
+/** What became of each text that was weighed. */
+function texts({ nodes }) {
+  const note = (node) =>
+    [
+      node.compacted ? 'compacted' : 'as it is',
+      node.policy,
+      node.threshold &&
+        `${number(node.threshold.tokens)} with it, threshold ${number(node.threshold.limit)}`,
+      node.reason?.replaceAll('_', ' '),
+      node.repeats &&
+        (node.repeats.same
+          ? `repeats block ${number(node.repeats.block)}`
+          : `block ${number(node.repeats.block)} shows it in another form`),
+    ]
+      .filter(Boolean)
+      .join(', ');
+  const rows = nodes
+    .slice(0, 100)
+    .map((node) =>
+      h(
+        'tr',
+        {},
+        h('th', { scope: 'row' }, h('code', {}, node.path ?? node.id)),
+        h('td', {}, number(node.tokens_raw)),
+        h('td', {}, number(node.tokens_final)),
+        h('td', { class: 'note' }, note(node)),
+      ),
+    );
+  return [
     h(
       'div',
       { class: 'scroller', tabindex: 0, role: 'group', 'aria-label': 'Texts that were weighed' },
@@ -355,75 +668,109 @@ function budget(event) {
             ['Text', 'Raw', 'Final', 'Form'].map((label) => h('th', { scope: 'col' }, label)),
           ),
         ),
-        h(
-          'tbody',
-          {},
-          event.nodes
-            .slice(0, 100)
-            .map((node) =>
-              h(
-                'tr',
-                {},
-                h('th', { scope: 'row' }, h('code', {}, node.path ?? node.id)),
-                h('td', {}, number(node.tokens_raw)),
-                h('td', {}, number(node.tokens_final)),
-                h(
-                  'td',
-                  { class: 'note' },
-                  [node.compacted ? 'compacted' : 'as it is', node.policy, node.reason]
-                    .filter(Boolean)
-                    .join(', '),
-                ),
-              ),
-            ),
-        ),
+        h('tbody', {}, rows),
       ),
-    );
+    ),
+    nodes.length > 100 &&
+      h('p', { class: 'facts' }, `${counted(nodes.length - 100, 'text')} more are in the trace.`),
+  ];
+}
+
+/** The window of a call, and what was asked and answered in it. */
+function call(run, event) {
+  const { window } = event;
+  const parts = window.parts.map(({ part, asked, given }) => ({ name: part, asked, given }));
+  const view = {
+    window: window.tokens,
+    margin: window.margin,
+    parts,
+    used: event.output_tokens,
+  };
   return h(
     'div',
     { class: 'window' },
-    h(
-      'div',
-      {
-        class: wanted > most ? 'bar small over' : 'bar small',
-        role: 'img',
-        'aria-label': `${number(there)} tokens of context were there, ${number(comes)} would come, ${number(most)} are allowed.`,
-      },
-      piece('part-history', there, 'there'),
-      piece('part-context', comes, 'new'),
-      piece('part-free', Math.max(0, most - wanted), 'free'),
-    ),
-    h(
-      'p',
-      { class: 'facts' },
-      `${number(wanted)} of ${number(most)} tokens (${share(wanted, most)}): ${wanted > most ? 'over, so nothing was added' : 'fits'}`,
-    ),
-    table,
+    windowBar(view, 'small'),
+    folded('What was asked and answered', async () => {
+      const address = `/api/runs/${encodeURIComponent(run.id)}/steps/${event.number}`;
+      return exchange(run, event, await ask(`${address}?text=true`), view);
+    }),
   );
 }
 
-function blocks(found, after) {
-  const kept = after.filter((block) => found.includes(block)).length;
-  const label = `Context blocks: ${number(found.length)} before, ${number(after.length)} after (${number(after.length - kept)} new)`;
-  const details = h(
-    'details',
-    {
-      class: 'full',
-      ontoggle: () => {
-        if (!details.open || details.children.length > 1) return;
-        details.append(
-          ...after.map((block, at) =>
+/** What a model was asked and what it answered. */
+function exchange(run, event, shown, view) {
+  const { window } = event;
+  const entry = (title, text, label) =>
+    h('div', { class: 'entry' }, h('h4', {}, title), textView({ text }, { label }));
+  const attempts = shown.attempts ?? [];
+  const pieces = shown.pieces ?? [];
+  return [
+    !shown.asked && withoutText(),
+    (shown.asked ?? []).map(({ role, content }) =>
+      entry(
+        `Asked, ${role}`,
+        typeof content === 'string' ? content : JSON.stringify(content, null, 2),
+        `Asked as ${role} in step ${event.number}`,
+      ),
+    ),
+    shown.answer !== undefined &&
+      entry('Answered', shown.answer, `Answered in step ${event.number}`),
+    attempts.length > 0 &&
+      (attempts.length > 1 || attempts[0].cut || attempts[0].result.result !== 'grown') &&
+      h(
+        'div',
+        { class: 'entry' },
+        h('h4', {}, `The answer came in ${counted(attempts.length, 'attempt')}`),
+        attemptList({ steps: attempts }, `step-${event.number}-`),
+      ),
+    pieces.length > 1 &&
+      h(
+        'div',
+        { class: 'entry' },
+        h('h4', {}, `The answer came in ${counted(pieces.length, 'piece')}`),
+        h(
+          'ol',
+          { class: 'pieces' },
+          pieces.map((one) =>
             h(
-              'div',
-              { class: 'entry' },
-              h('h4', {}, `${at + 1}: ${found.includes(block) ? 'was there' : 'new'}`),
-              textView({ text: block }, { label: `Context block ${at + 1}` }),
+              'li',
+              {},
+              `${counted(one.added_bytes, 'byte')}${one.is_cut ? ', cut off' : ', the end'}`,
+              one.added !== undefined && h('pre', { class: 'code' }, one.added),
             ),
           ),
-        );
-      },
-    },
-    h('summary', {}, label),
+        ),
+      ),
+    h('h4', {}, 'The window'),
+    windowView(view),
+    h(
+      'p',
+      { class: 'facts' },
+      `Planned by ${window.counter} (${window.provenance}); ${counted(window.message_count, 'message')}${window.dropped_messages > 0 ? `, ${number(window.dropped_messages)} left out` : ''}${window.memory_count > 0 ? `, ${counted(window.memory_count, 'memory', 'memories')}` : ''}.`,
+    ),
+  ];
+}
+
+/** The context before and after a step. */
+function blocks(fates, found, after) {
+  return folded(comparison(fates), () =>
+    [
+      ...fates.after.map((fate, at) =>
+        h(
+          'div',
+          { class: `entry fate-${fate.kind}` },
+          h('h4', {}, `${at + 1}: ${told(fate)}`),
+          textView({ text: after[at] }, { label: `Context block ${at + 1}` }),
+        ),
+      ),
+      ...fates.gone.map((at) =>
+        h(
+          'div',
+          { class: 'entry fate-gone' },
+          h('h4', {}, `Left out: block ${at + 1} of those before`),
+          textView({ text: found[at] }, { label: `Context block ${at + 1} before` }),
+        ),
+      ),
+    ],
   );
-  return details;
 }

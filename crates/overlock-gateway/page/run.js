@@ -159,8 +159,10 @@ function stepped(run, event) {
   run.trace.push(event);
   run.answering = null;
   run.left = false;
-  if (event.input_tokens !== undefined)
-    took(run, event.input_tokens, event.output_tokens ?? 0, event.window?.tokens);
+  // Of a step that nobody answered nothing was taken.
+  const used = event.usage ?? (event.error ? undefined : { input: event.input_tokens });
+  if (used?.input !== undefined)
+    took(run, used.input, used.output ?? event.output_tokens ?? 0, event.window?.tokens);
   say(`Step ${event.step_id} ${event.error ? 'failed' : 'is done'}`);
 }
 

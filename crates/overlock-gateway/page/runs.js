@@ -83,7 +83,7 @@ export async function showRuns(frame, { parameters, signal }) {
   const heads = [
     ['Outcome'],
     ['Run and model'],
-    ['Attempts', 'figure'],
+    ['Attempts, steps', 'figure tries'],
     ['Tokens in', 'figure wide'],
     ['Tokens out', 'figure wide'],
     ['Fullest window', 'wide wider'],
@@ -154,6 +154,8 @@ export async function showRuns(frame, { parameters, signal }) {
       run.reason,
       run.cut?.path,
       run.pipeline,
+      run.stopped_at?.step_id,
+      run.stopped_at?.why,
       run.upstream_fault?.status,
       run.upstream_fault?.message,
     ]
@@ -320,7 +322,7 @@ function line(run) {
     ? [run.reason.replaceAll('-', ' '), said(run.upstream_fault)].filter(Boolean).join(': ')
     : run.asking
       ? `asking, attempt ${run.asking}`
-      : '';
+      : stopped(run);
   const cut =
     run.cut && run.cut.offset > 0 ? `stops ${place(run.cut.place)} at ${path(run.cut.path)}` : '';
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
@@ -343,11 +345,13 @@ function line(run) {
     ),
     h(
       'td',
-      { class: 'figure' },
+      { class: 'figure tries' },
       isText
         ? h('abbr', { title: 'an answer that needed no joining' }, '1')
         : run.pipeline
-          ? h('abbr', { title: 'steps of the pipeline' }, run.ended_at ? number(attempts) : '–')
+          ? run.ended_at
+            ? counted(attempts, 'step')
+            : '–'
           : number(attempts),
     ),
     h('td', { class: 'figure wide' }, number(run.input_tokens)),
@@ -365,6 +369,13 @@ function line(run) {
     ),
     h('td', { class: 'figure wide wider' }, run.began_at ? clock(run.began_at) : '–'),
   );
+}
+
+/** Where a pipeline stopped, and why. */
+function stopped({ stopped_at: at }) {
+  if (!at) return '';
+  if (!at.why) return `in ${at.step_id}`;
+  return `in ${at.step_id}: ${at.why.length > 120 ? `${at.why.slice(0, 119)}…` : at.why}`;
 }
 
 /** What an upstream said, in a few words. */

@@ -31,9 +31,7 @@ const shade = (name) => `part-${NAMES[name] ?? name}`;
  * `used` what the answer really took, if it is there.
  */
 export function windowView({ window, margin, parts, used, over = 0 }) {
-  const ordered = [...parts].sort(
-    (one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name),
-  );
+  const ordered = inOrder(parts);
   const taken = ordered.reduce((sum, part) => sum + part.given, margin);
   const free = Math.max(0, window - taken);
   return h(
@@ -43,6 +41,24 @@ export function windowView({ window, margin, parts, used, over = 0 }) {
     table({ ordered, margin, free, used, window }),
   );
 }
+
+/** The bar alone, in words for those who do not see it. */
+export function windowBar({ window, margin, parts, used }, size) {
+  const ordered = inOrder(parts);
+  const taken = ordered.reduce((sum, part) => sum + part.given, margin);
+  const free = Math.max(0, window - taken);
+  const frame = bar({ ordered, margin, free, used, window, taken, over: 0 });
+  const words = ordered.map((part) => `${partName(part.name)} ${number(part.given)}`);
+  frame.firstChild.classList.add(size);
+  frame.firstChild.setAttribute(
+    'aria-label',
+    `Window of ${number(window)} tokens: ${words.join(', ')}, margin ${number(margin)}, free ${number(free)}.`,
+  );
+  return frame;
+}
+
+const inOrder = (parts) =>
+  [...parts].sort((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
 
 function bar({ ordered, margin, free, used, window, taken, over }) {
   const segment = (name, tokens, label, more) =>

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::api::{CallBudget, ListedRun, RecordedStep, Text, shown_event};
+use crate::api::{CallBudget, ListedRun, Pricing, RecordedStep, Text, price, shown_event};
 use crate::record::plain;
 
 /// So many events are kept at most.
@@ -170,7 +170,13 @@ impl Events {
     }
 
     /// What happened in a run of a pipeline, as it is told.
-    pub(crate) fn in_pipeline(&self, run: &RunId, number: u32, happened: Happened) -> Event {
+    pub(crate) fn in_pipeline(
+        &self,
+        run: &RunId,
+        number: u32,
+        happened: Happened,
+        pricing: &Pricing,
+    ) -> Event {
         let (kind, data) = match happened {
             Happened::Answered { step_id, tokens } => {
                 let told = json!({ "run": run, "step_id": step_id, "tokens": tokens });
@@ -179,6 +185,7 @@ impl Events {
             Happened::Stepped { event, changed } => {
                 let told = |text| {
                     let mut told = shown_event(event.clone(), changed.clone(), text);
+                    price(&mut told, pricing);
                     told.insert("run".to_owned(), json!(run));
                     plain(&told)
                 };

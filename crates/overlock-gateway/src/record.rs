@@ -310,6 +310,7 @@ impl Recording {
             cut: outcome.and_then(cut_of),
             iterations: self.steps.into(),
             pipeline: None,
+            stopped_at: None,
             left: kind == EventKind::Left,
             upstream_fault: self.fault.as_deref().cloned(),
             unfit: self.unfit.as_deref().cloned(),

@@ -97,6 +97,7 @@ const ROUTES: &[Route] = routes! {
     Keyed  GET  "/api/runs/events"     => handlers::events::all,
     Queued GET  "/api/runs/{id}"       => handlers::runs::show,
     Keyed  GET  "/api/runs/{id}/events" => handlers::events::one,
+    Queued GET  "/api/runs/{id}/steps/{number}" => handlers::runs::step,
 
     Open   GET  "/"                    => handlers::page::index,
     Open   GET  "/page/{file}"         => handlers::page::file,

@@ -59,6 +59,14 @@ impl Block<'_> {
     }
 }
 
+/// The node that a block shows, if it shows one.
+pub(crate) fn shown_node(block: &str) -> Option<&str> {
+    let mut lines = block.trim_start().lines();
+    let is_marked = lines.next().is_some_and(|line| line.trim() == MARKER);
+    let id = lines.next()?.strip_prefix("id:")?.trim();
+    (is_marked && !id.is_empty()).then_some(id)
+}
+
 /// The older context without the lines that divided it from what was new then.
 pub(crate) fn without_divider(blocks: &[String], divider: Option<&str>) -> Vec<String> {
     let Some(divider) = divider.map(str::trim) else {

@@ -163,15 +163,15 @@ pub async fn run(
     } else {
         Some(next.unwrap_or(entry))
     };
-    let outcome = loop {
+    let (outcome, why) = loop {
         let Some(step_id) = at else {
-            break end_of(pipeline, &state, &trace);
+            break (end_of(pipeline, &state, &trace), None);
         };
         // Between two steps is time for whoever wants the run to stop.
         tokio::task::yield_now().await;
         let done = trace.iter().filter(|event| !event.contains_key("error"));
         if done.count() as u64 >= pipeline.settings.max_steps {
-            break failed(
+            let outcome = failed(
                 step_id,
                 format!(
                     "the run took {} steps, which is the limit",
@@ -182,9 +182,11 @@ pub async fn run(
                         .to_owned(),
                 ),
             );
+            break (outcome, None);
         }
         let Some(step) = pipeline.step(&step_id) else {
-            break failed(step_id, "there is no such step".to_owned(), None);
+            let outcome = failed(step_id, "there is no such step".to_owned(), None);
+            break (outcome, None);
         };
         watch.entered(step, &state);
         let before = state.clone();
@@ -225,7 +227,8 @@ pub async fn run(
                 recording.failed(&event)?;
                 watch.stepped(&event);
                 trace.push(event);
-                break failed(step_id, chain(&error), error.hint());
+                let outcome = failed(step_id, chain(&error), error.hint());
+                break (outcome, Some(brief(&error)));
             }
         };
         event.insert("next".to_owned(), at.as_deref().into());
@@ -234,7 +237,8 @@ pub async fn run(
         watch.stepped(&event);
         trace.push(event);
     };
-    let ending = Ending::of(&outcome, &pipeline.name, &trace);
+    let mut ending = Ending::of(&outcome, &pipeline.name, &trace);
+    ending.why = why;
     recording.end((world.clock)(), &ending)?;
     Ok(Ended {
         outcome,
@@ -285,6 +289,29 @@ fn chain(error: &ActionError) -> String {
     }
     text
 }
+
+/// Why a step could not be done, in a few words, without any that a model said.
+fn brief(error: &ActionError) -> String {
+    let text = match error {
+        ActionError::BudgetMisconfig {
+            incoming_tokens,
+            max,
+        } => format!("the new texts alone take {incoming_tokens} tokens of at most {max}"),
+        ActionError::Model(BackendError::Status {
+            status, message, ..
+        }) => format!("the upstream answered {status}: {message}"),
+        ActionError::Model(error) => error.to_string(),
+        error => chain(error),
+    };
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST_BRIEF) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+/// What a list says of a failure has so many characters at most.
+const MOST_BRIEF: usize = 200;
 
 /// What a step did, seen from outside.
 struct Event<'a> {

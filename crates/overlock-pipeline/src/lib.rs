@@ -36,7 +36,8 @@ pub use file::{
     graph, read, schema,
 };
 pub use record::{
-    Begun, Conditions, Ending, Happened, ReadError, Recording, Taken, TraceEvent, used,
+    Answered, Begun, Conditions, CountedBy, Ending, Happened, ReadError, Recording, StoredAnswer,
+    Taken, TraceEvent,
 };
 pub use settings::{InboxRule, Settings};
 pub use source::UnknownSource;

@@ -17,6 +17,7 @@ use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::actions::Action;
 use crate::engine::{Ended, Outcome, Watch};
 use crate::file::{Measure, Measures, Pipeline, Prompts, ReadOptions, read};
 use crate::state::State;
@@ -70,6 +71,9 @@ pub struct Ending {
     /// How many steps it took; 0 in records that did not tell.
     #[serde(default)]
     pub steps: u64,
+    /// Why it failed, in a few words that no model said; nothing in records that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// What the calls of each model took.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Usage>,
@@ -86,19 +90,26 @@ impl Ending {
             window: 0,
             peak_tokens: 0,
             steps: trace.len() as u64,
+            why: None,
             models: used(trace),
         };
-        for event in trace {
+        for event in counted(trace) {
             let number = |key: &str| event.get(key).and_then(Value::as_u64);
             let (Some(input), output) = (number("input_tokens"), number("output_tokens")) else {
                 continue;
             };
             let output = output.unwrap_or_default();
-            let used = usage_of(event).unwrap_or(Usage {
-                input,
-                output,
-                cached: 0,
-            });
+            let used = match usage_of(event) {
+                Some(used) => used,
+                // Nobody answered, so nothing was taken.
+                None if event.contains_key("error") => continue,
+                // Records of earlier versions tell only what was planned.
+                None => Usage {
+                    input,
+                    output,
+                    cached: 0,
+                },
+            };
             ending.input_tokens = ending.input_tokens.saturating_add(used.input);
             ending.output_tokens = ending.output_tokens.saturating_add(used.output);
             let window = event.get("window").and_then(|window| window.get("tokens"));
@@ -112,15 +123,25 @@ impl Ending {
 }
 
 /// What the calls of each model took, as the events of a run tell.
-pub fn used(trace: &[TraceEvent]) -> BTreeMap<String, Usage> {
+fn used(trace: &[TraceEvent]) -> BTreeMap<String, Usage> {
     let mut used: BTreeMap<String, Usage> = BTreeMap::new();
-    for event in trace {
+    for event in counted(trace) {
         let model = event.get("model").and_then(Value::as_str);
         if let (Some(model), Some(usage)) = (model, usage_of(event)) {
             *used.entry(model.to_owned()).or_default() += usage;
         }
     }
     used
+}
+
+/// The events whose figures count: a step that failed and was taken up again tells in the next event
+/// all that its answers took, those from before included.
+fn counted(trace: &[TraceEvent]) -> impl Iterator<Item = &TraceEvent> {
+    let last = trace.len().saturating_sub(1);
+    let events = trace.iter().enumerate();
+    events
+        .filter(move |(at, event)| *at == last || !event.contains_key("error"))
+        .map(|(_, event)| event)
 }
 
 /// What the calls of a step took.
@@ -139,6 +160,9 @@ enum Entry {
         /// What the call took.
         #[serde(default)]
         usage: Usage,
+        /// Who says so, in records that tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        counted_by: Option<CountedBy>,
     },
     /// A step is done.
     Step {
@@ -196,15 +220,39 @@ impl Happened {
 /// What a model answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum StoredAnswer {
+pub enum StoredAnswer {
     /// A step on the way to a document.
     Document(Step),
     /// A text, as far as it has come.
     Text {
+        /// All of it, with what came before.
         text: String,
+        /// The tokens of all its pieces.
         tokens: u64,
+        /// Whether there is more of it.
         is_cut: bool,
     },
+}
+
+/// Who counted what a call took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedBy {
+    /// Whoever answered.
+    Provider,
+    /// Whoever asked, since the provider did not tell.
+    Us,
+}
+
+/// An answer, with what it took.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// What was answered.
+    pub answer: StoredAnswer,
+    /// What the call took.
+    pub usage: Usage,
+    /// Who says so, in records that tell.
+    pub counted_by: Option<CountedBy>,
 }
 
 impl StoredAnswer {
@@ -236,17 +284,27 @@ pub struct Taken {
     pub trace: Vec<TraceEvent>,
     /// The fields of the state that each of them changed, as they were after it.
     pub changes: Vec<Map<String, Value>>,
+    /// What models answered in each of them.
+    pub answered: Vec<Vec<Answered>>,
     /// How many entries are kept of it.
     pub(crate) entries: u32,
     /// What models have answered in the step that is not done.
     pub(crate) answers: Kept,
 }
 
-/// What models have answered in a step, and what that took.
+/// What models have answered in a step.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kept {
-    answers: Vec<StoredAnswer>,
-    usage: Usage,
+pub(crate) struct Kept(Vec<Answered>);
+
+impl Kept {
+    /// What all of it took.
+    fn usage(&self) -> Usage {
+        let mut all = Usage::default();
+        for answered in &self.0 {
+            all += answered.usage;
+        }
+        all
+    }
 }
 
 /// Why a run cannot be read.
@@ -289,6 +347,7 @@ impl Taken {
             is_over: false,
             trace: Vec::new(),
             changes: Vec::new(),
+            answered: Vec::new(),
             entries: 0,
             answers: Kept::default(),
         }
@@ -318,10 +377,16 @@ impl Taken {
         for entry in &run.steps {
             taken.entries += 1;
             match serde_json::from_str(entry).map_err(damaged)? {
-                Entry::Answer { answer, usage, .. } => {
-                    taken.answers.answers.push(answer);
-                    taken.answers.usage += usage;
-                }
+                Entry::Answer {
+                    answer,
+                    usage,
+                    counted_by,
+                    ..
+                } => taken.answers.0.push(Answered {
+                    answer,
+                    usage,
+                    counted_by,
+                }),
                 Entry::Step {
                     next,
                     changed,
@@ -332,10 +397,12 @@ impl Taken {
                     taken.is_over = next.is_none();
                     taken.next = next;
                     taken.trace.push(event);
-                    taken.answers = Kept::default();
+                    let Kept(answers) = std::mem::take(&mut taken.answers);
+                    taken.answered.push(answers);
                 }
                 Entry::Failed { event } => {
                     taken.changes.push(Map::new());
+                    taken.answered.push(taken.answers.0.clone());
                     taken.trace.push(event);
                 }
             }
@@ -354,6 +421,59 @@ impl Taken {
             measures: &Unmeasured,
         };
         read(&begun.file, &begun.text, &options).pipeline
+    }
+
+    /// What the calls of each model took, with those of the step that is not done.
+    pub fn used(&self) -> BTreeMap<String, Usage> {
+        let mut used = used(&self.trace);
+        // A step that failed has told of its answers.
+        let is_told = self.trace.last().is_some_and(|it| it.contains_key("error"));
+        if let Some(model) = self.asked_model().filter(|_| !is_told) {
+            *used.entry(model).or_default() += self.answers.usage();
+        }
+        used
+    }
+
+    /// The model of the step that is not done, if it has answered.
+    fn asked_model(&self) -> Option<String> {
+        if self.answers.0.is_empty() {
+            return None;
+        }
+        let pipeline = self.pipeline()?;
+        let step = self
+            .next
+            .as_ref()
+            .unwrap_or(&pipeline.settings.entry_step_id);
+        let Action::CallModel(call) = &pipeline.step(step)?.action else {
+            return None;
+        };
+        let model = call.model.as_ref().or(pipeline.settings.model.as_ref());
+        model.cloned()
+    }
+
+    /// The messages that the model was asked with in the n-th step, counted from 1; nothing if it
+    /// was not asked in it.
+    ///
+    /// What was sent as it was planned is not kept: it follows from what the run knew then.
+    pub fn asked(&self, number: usize) -> Option<Value> {
+        let event = self.trace.get(number.checked_sub(1)?)?;
+        if let Some(asked) = event.get(ASKED) {
+            return Some(asked.clone());
+        }
+        // Without a window nothing was sent.
+        event.get("window")?;
+        let mut state = fields(&self.begun.state);
+        for changed in self.changes.get(..number - 1)? {
+            state.extend(changed.clone());
+        }
+        let mut state: State = serde_json::from_value(Value::Object(state)).ok()?;
+        let step_id = event.get("step_id")?.as_str()?;
+        state.take_mail(step_id);
+        let pipeline = self.pipeline()?;
+        let Action::CallModel(call) = &pipeline.step(step_id)?.action else {
+            return None;
+        };
+        Some(call.messages(&self.begun.prompts, &state).ok()?.list)
     }
 
     /// Records that the run begins.
@@ -411,6 +531,10 @@ impl Measures for Unmeasured {
         true
     }
 }
+
+/// The member of an event with the messages that were sent, where they are others than those that
+/// follow from the state.
+pub(crate) const ASKED: &str = "asked";
 
 /// The member of a run's options that only pipelines have.
 const KIND: &str = "pipeline";
@@ -470,12 +594,22 @@ impl Recording {
                 id: self.id().clone(),
             });
         };
+        let taken = Taken::read(&run)?;
+        let (used, told) = (taken.used(), used(&taken.trace));
         let Taken {
             state, next, trace, ..
-        } = Taken::read(&run)?;
+        } = taken;
         let step_id = next.unwrap_or_else(|| pipeline.settings.entry_step_id.clone());
         let outcome = Outcome::Cancelled { step_id };
-        self.end(at, &Ending::of(&outcome, &pipeline.name, &trace))?;
+        let mut ending = Ending::of(&outcome, &pipeline.name, &trace);
+        // What was answered in the step that is not done was paid for, too.
+        for (model, usage) in &used {
+            let told = told.get(model).copied().unwrap_or_default();
+            ending.input_tokens += usage.input.saturating_sub(told.input);
+            ending.output_tokens += usage.output.saturating_sub(told.output);
+        }
+        ending.models = used;
+        self.end(at, &ending)?;
         Ok(Ended {
             outcome,
             state,
@@ -503,8 +637,8 @@ pub(crate) struct Answers<'a> {
     kept: Kept,
     /// The tokens of the prompt that is being answered.
     pub(crate) asking: u64,
-    /// What the last call took that went on with a text.
-    pub(crate) last: Usage,
+    /// What the last call took that went on with a text, and who says so.
+    pub(crate) last: (Usage, CountedBy),
     recording: &'a mut Recording,
     watch: &'a mut dyn Watch,
 }
@@ -521,7 +655,7 @@ impl<'a> Answers<'a> {
             step_id,
             kept,
             asking: 0,
-            last: Usage::default(),
+            last: (Usage::default(), CountedBy::Us),
             recording,
             watch,
         }
@@ -529,14 +663,30 @@ impl<'a> Answers<'a> {
 
     /// What all of them took.
     pub(crate) fn usage(&self) -> Usage {
-        self.kept.usage
+        self.kept.usage()
+    }
+
+    /// Who says so; nothing if that is not known of all of them. Of several those who told less.
+    pub(crate) fn counted_by(&self) -> Option<CountedBy> {
+        let by: Option<Vec<CountedBy>> = self.kept.0.iter().map(|it| it.counted_by).collect();
+        let by = by?;
+        Some(if by.contains(&CountedBy::Us) {
+            CountedBy::Us
+        } else {
+            CountedBy::Provider
+        })
+    }
+
+    /// Whether any was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.0.is_empty()
     }
 
     /// The steps on the way to a document.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        let stored = self.kept.answers.iter();
+        let stored = self.kept.0.iter();
         stored
-            .filter_map(|answer| match answer {
+            .filter_map(|answered| match &answered.answer {
                 StoredAnswer::Document(step) => Some(step.clone()),
                 StoredAnswer::Text { .. } => None,
             })
@@ -545,8 +695,8 @@ impl<'a> Answers<'a> {
 
     /// A text, its tokens, and whether there is more of it.
     pub(crate) fn text(&self) -> Option<(String, u64, bool)> {
-        let mut stored = self.kept.answers.iter().rev();
-        stored.find_map(|answer| match answer {
+        let mut stored = self.kept.0.iter().rev();
+        stored.find_map(|answered| match &answered.answer {
             StoredAnswer::Text {
                 text,
                 tokens,
@@ -556,14 +706,39 @@ impl<'a> Answers<'a> {
         })
     }
 
+    /// What a call took by its provider, or by our own count of its answer.
+    pub(crate) fn took(&self, end: &CallEnd, output: u64) -> (Usage, CountedBy) {
+        match end.usage {
+            Some(usage) => (usage, CountedBy::Provider),
+            None => {
+                let counted = Usage {
+                    input: self.asking,
+                    output,
+                    cached: 0,
+                };
+                (counted, CountedBy::Us)
+            }
+        }
+    }
+
     /// Keeps an answer, and what its call took.
-    pub(crate) fn keep(&mut self, answer: &StoredAnswer, usage: Usage) -> Result<(), StoreError> {
-        self.kept.usage += usage;
+    pub(crate) fn keep(
+        &mut self,
+        answer: StoredAnswer,
+        (usage, by): (Usage, CountedBy),
+    ) -> Result<(), StoreError> {
         self.recording.add(&Entry::Answer {
             step_id: self.step_id.to_owned(),
             answer: answer.clone(),
             usage,
-        })
+            counted_by: Some(by),
+        })?;
+        self.kept.0.push(Answered {
+            answer,
+            usage,
+            counted_by: Some(by),
+        });
+        Ok(())
     }
 }
 
@@ -583,13 +758,8 @@ impl Observe for Answers<'_> {
         step: &'a Step,
         end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        let counted = Usage {
-            input: self.asking,
-            output: step.tokens,
-            cached: 0,
-        };
-        let usage = end.usage.unwrap_or(counted);
-        let kept = self.keep(&StoredAnswer::Document(step.clone()), usage);
+        let usage = self.took(end, step.tokens);
+        let kept = self.keep(StoredAnswer::Document(step.clone()), usage);
         future::ready(kept.map_err(Into::into)).boxed()
     }
 }
@@ -599,9 +769,10 @@ impl ObserveText for Answers<'_> {
         &'a mut self,
         _step: &'a Step,
         usage: Usage,
-        _end: &'a CallEnd,
+        end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        self.last = usage;
+        let by = end.usage.map_or(CountedBy::Us, |_| CountedBy::Provider);
+        self.last = (usage, by);
         future::ready(Ok(())).boxed()
     }
 }

@@ -23,13 +23,15 @@ pub use cost::{Pricing, RunCost};
 pub use cut::{CutContexts, cut_contexts, cut_object};
 pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText};
 pub use object::{Object, Refusal};
-pub(crate) use pipelines::shown_event;
-pub use pipelines::{Definition, Graph, GraphStep, GraphTarget, ShownPipelineRun};
+pub use pipelines::{
+    Definition, Graph, GraphStep, GraphTarget, Piece, PipelineRequest, ShownPipelineRun, ShownStep,
+};
+pub(crate) use pipelines::{price, shown_event};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
     CallBudget, Conditions, Ending, ListedRun, Mended, Part, PartBudget, RecordedRun, RecordedStep,
-    RunsError, ShownRun, Tally, Text, Unfit, UpstreamFault,
+    RunsError, ShownRun, StoppedAt, Tally, Text, Unfit, UpstreamFault,
 };
 pub(crate) use runs::{cut_of, unfinished};
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};

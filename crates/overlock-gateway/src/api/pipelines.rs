@@ -1,11 +1,18 @@
 //! Recorded runs of pipelines, as they are shown.
 
-use overlock_pipeline::{Outcome, Pipeline, ReadError, State, Taken, TraceEvent, used};
-use overlock_store::Run;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
-use super::runs::{ListedRun, RunsError, Text};
+use overlock_json::Base;
+use overlock_model::{Continuation, ContinuationOptions, ResumeError, Step, Usage};
+use overlock_pipeline::{
+    Answered, Outcome, Pipeline, ReadError, State, StoredAnswer, Taken, TraceEvent,
+};
+use overlock_store::Run;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::cost::Pricing;
+use super::runs::{ListedRun, RecordedStep, RunsError, Text};
 
 /// One run of a pipeline.
 #[derive(Debug, Serialize)]
@@ -20,6 +27,9 @@ pub struct ShownPipelineRun<'a> {
     /// What the user asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// All that it was begun with, besides the file; left out with the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<PipelineRequest>,
     /// How its steps lead on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
@@ -29,11 +39,29 @@ pub struct ShownPipelineRun<'a> {
     /// Why it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What would help, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// What the run knew after its last step; left out with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// What its steps told.
     pub trace: Vec<TraceEvent>,
+}
+
+/// What a run of a pipeline was begun with.
+#[derive(Debug, Serialize)]
+pub struct PipelineRequest {
+    /// What the pipeline is called.
+    pub pipeline: String,
+    /// The file it was read from.
+    pub file: String,
+    /// The settings that were set for this run.
+    pub settings: Map<String, Value>,
+    /// The prompts that its steps name.
+    pub prompts: BTreeMap<String, String>,
+    /// What the run knew at first, as far as that was anything.
+    pub state: Map<String, Value>,
 }
 
 /// A pipeline as it was run.
@@ -98,6 +126,9 @@ impl Graph {
 /// What of an event is in the words of a user or of a model.
 const TEXTS: [&str; 2] = ["query", "said"];
 
+/// What of an event is told with its step only: it may be as long as a window.
+const LONG: &str = "asked";
+
 /// What of the state a reader of the trace wants to see change.
 const SHOWN_CHANGE: &str = "context_blocks";
 
@@ -105,24 +136,31 @@ impl<'a> ShownPipelineRun<'a> {
     /// The run, if it is one of a pipeline.
     pub fn of(run: &'a Run, text: Text) -> Option<Result<Self, RunsError>> {
         Taken::pipeline_name(&run.summary.options)?;
-        let taken = match Taken::read(run) {
+        let taken = match taken(run)? {
             Ok(taken) => taken,
-            Err(ReadError::Damaged { id, source }) => {
-                return Some(Err(RunsError::Damaged { id, source }));
-            }
-            Err(ReadError::Store(source)) => return Some(Err(RunsError::Store(source))),
-            Err(ReadError::Other { .. } | ReadError::Busy { .. }) => return None,
+            Err(error) => return Some(Err(error)),
         };
         let outcome = run.summary.outcome.as_deref();
         let outcome = outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
-        let (step_id, error) = match outcome {
-            Some(Outcome::Failed { step_id, error, .. }) => (Some(step_id), Some(error)),
-            Some(Outcome::Cancelled { step_id }) => (Some(step_id), None),
-            Some(Outcome::Complete) | None => (None, None),
+        let (step_id, error, hint) = match outcome {
+            Some(Outcome::Failed {
+                step_id,
+                error,
+                hint,
+            }) => (Some(step_id), Some(error), hint),
+            Some(Outcome::Cancelled { step_id }) => (Some(step_id), None, None),
+            Some(Outcome::Complete) | None => (None, None, None),
         };
         let graph = taken.pipeline().as_ref().map(Graph::of);
         let is_shown = text == Text::Shown;
-        let used = used(&taken.trace);
+        let used = taken.used();
+        let request = is_shown.then(|| PipelineRequest {
+            pipeline: taken.begun.name.clone(),
+            file: taken.begun.file.clone(),
+            settings: taken.begun.settings.clone(),
+            prompts: taken.begun.prompts.clone().into_iter().collect(),
+            state: what_is_there(&taken.begun.state),
+        });
         let trace = taken.trace.into_iter().zip(taken.changes);
         let trace = trace.map(|(event, changed)| shown_event(event, changed, text));
         let trace = trace.collect();
@@ -133,6 +171,7 @@ impl<'a> ShownPipelineRun<'a> {
             },
             kind: "pipeline",
             question: is_shown.then(|| taken.state.user_question.clone()),
+            request,
             graph,
             definition: Definition {
                 file: taken.begun.file,
@@ -140,9 +179,181 @@ impl<'a> ShownPipelineRun<'a> {
             },
             step_id,
             error,
+            hint,
             state: is_shown.then_some(taken.state),
             trace,
         }))
+    }
+}
+
+impl ShownPipelineRun<'_> {
+    /// The same run with what it cost, and what each of its steps did.
+    #[must_use]
+    pub fn priced(mut self, pricing: &Pricing) -> Self {
+        self.listed = self.listed.priced(pricing);
+        for event in &mut self.trace {
+            price(event, pricing);
+        }
+        self
+    }
+}
+
+/// A run of a pipeline as it was recorded; nothing if it is another kind of run.
+fn taken(run: &Run) -> Option<Result<Taken, RunsError>> {
+    match Taken::read(run) {
+        Ok(taken) => Some(Ok(taken)),
+        Err(ReadError::Damaged { id, source }) => Some(Err(RunsError::Damaged { id, source })),
+        Err(ReadError::Store(source)) => Some(Err(RunsError::Store(source))),
+        Err(ReadError::Other { .. } | ReadError::Busy { .. }) => None,
+    }
+}
+
+/// The fields of a state that hold anything.
+fn what_is_there(state: &State) -> Map<String, Value> {
+    let empty = json!(State::default());
+    let Value::Object(mut fields) = json!(state) else {
+        return Map::new();
+    };
+    fields.retain(|name, value| empty.get(name) != Some(value));
+    fields
+}
+
+/// One step of a run of a pipeline, with what a model was asked in it and what it answered.
+#[derive(Debug, Serialize)]
+pub struct ShownStep {
+    /// What it told.
+    pub event: TraceEvent,
+    /// The messages that the model was asked with, if it was; left out with the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Value>,
+    /// What each answer did for the document, if one was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<RecordedStep>,
+    /// What each answer added to the text, if one was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pieces: Vec<Piece>,
+    /// What each answer took.
+    pub usage: Vec<Usage>,
+    /// What came of all answers; left out with the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+/// A piece of a text that came in several.
+#[derive(Debug, Serialize)]
+pub struct Piece {
+    /// What it added; left out with the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<String>,
+    /// How many bytes that are.
+    pub added_bytes: usize,
+    /// Whether the provider said that there is more.
+    pub is_cut: bool,
+}
+
+impl ShownStep {
+    /// The n-th step of a run, counted from 1; nothing if it has none of a pipeline.
+    pub fn of(run: &Run, number: usize, text: Text) -> Option<Result<Self, RunsError>> {
+        let taken = match taken(run)? {
+            Ok(taken) => taken,
+            Err(error) => return Some(Err(error)),
+        };
+        let at = number.checked_sub(1)?;
+        let event = taken.trace.get(at)?.clone();
+        let answered = &taken.answered[at];
+        let is_shown = text == Text::Shown;
+        Some(Ok(Self {
+            asked: taken.asked(number).filter(|_| is_shown),
+            attempts: match attempts(answered, text) {
+                Ok(attempts) => attempts,
+                Err(source) => {
+                    let id = run.summary.id.clone();
+                    return Some(Err(RunsError::Inconsistent { id, source }));
+                }
+            },
+            pieces: pieces(answered, text),
+            usage: answered.iter().map(|answered| answered.usage).collect(),
+            answer: answer(answered, &taken.changes[at]).filter(|_| is_shown),
+            event: shown_event(event, taken.changes[at].clone(), text),
+        }))
+    }
+}
+
+/// The answers on the way to a document, each with where the document stood after it.
+fn attempts(answered: &[Answered], text: Text) -> Result<Vec<RecordedStep>, ResumeError> {
+    let steps = answered
+        .iter()
+        .filter_map(|answered| match &answered.answer {
+            StoredAnswer::Document(step) => Some(step),
+            StoredAnswer::Text { .. } => None,
+        });
+    let steps: Vec<&Step> = steps.collect();
+    let mut attempts = Vec::with_capacity(steps.len());
+    for (at, step) in steps.iter().enumerate() {
+        let so_far = steps[..=at].iter().copied();
+        let run = Continuation::resume(ContinuationOptions::default(), so_far)?;
+        let shown = match text {
+            Text::Shown => (*step).clone(),
+            Text::LeftOut => step.without_text(),
+        };
+        attempts.push(RecordedStep {
+            part: None,
+            step: shown,
+            budget: None,
+            cut: run.base().and_then(Base::cut),
+            at: None,
+            plain_text: false,
+            mended: None,
+        });
+    }
+    Ok(attempts)
+}
+
+/// The answers that are a text together.
+fn pieces(answered: &[Answered], text: Text) -> Vec<Piece> {
+    let mut before = 0;
+    let mut pieces = Vec::new();
+    for answered in answered {
+        let StoredAnswer::Text {
+            text: whole,
+            is_cut,
+            ..
+        } = &answered.answer
+        else {
+            continue;
+        };
+        let added = whole.get(before..).unwrap_or_default();
+        before = whole.len();
+        pieces.push(Piece {
+            added: (text == Text::Shown).then(|| added.to_owned()),
+            added_bytes: added.len(),
+            is_cut: *is_cut,
+        });
+    }
+    pieces
+}
+
+/// What a step took for the answer, or what had come of it when it failed.
+fn answer(answered: &[Answered], changed: &Map<String, Value>) -> Option<String> {
+    let last = answered.last()?;
+    match changed.get("last_model_response") {
+        Some(Value::String(text)) => Some(text.clone()),
+        _ => match &last.answer {
+            StoredAnswer::Text { text, .. } => Some(text.clone()),
+            StoredAnswer::Document(_) => None,
+        },
+    }
+}
+
+/// Adds what the calls of a step cost, if that is known.
+pub(crate) fn price(event: &mut TraceEvent, pricing: &Pricing) {
+    let model = event.get("model").and_then(Value::as_str);
+    let usage = event.get("usage").map(Usage::deserialize);
+    let (Some(model), Some(Ok(usage))) = (model, usage) else {
+        return;
+    };
+    if let Some(cost) = pricing.of([(model, usage)]) {
+        event.insert("cost".to_owned(), json!(cost));
     }
 }
 
@@ -152,6 +363,7 @@ pub(crate) fn shown_event(
     mut changed: Map<String, Value>,
     text: Text,
 ) -> TraceEvent {
+    event.shift_remove(LONG);
     match text {
         Text::Shown => {
             changed.retain(|field, _| field == SHOWN_CHANGE);

@@ -43,6 +43,9 @@ pub struct ListedRun<'a> {
     /// The pipeline that it is a run of, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<String>,
+    /// The step of a pipeline in which it failed or was called off, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<StoppedAt>,
     /// Why the upstream did not answer, if that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_fault: Option<UpstreamFault>,
@@ -61,6 +64,16 @@ pub struct ListedRun<'a> {
     /// What that cost, if its models have prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<RunCost>,
+}
+
+/// Where a run of a pipeline stopped before its end.
+#[derive(Clone, Debug, Serialize)]
+pub struct StoppedAt {
+    /// The step.
+    pub step_id: String,
+    /// Why, in a few words, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// What a run took.
@@ -208,6 +221,7 @@ impl<'a> ListedRun<'a> {
             iterations: summary.steps,
             pipeline: Taken::pipeline_name(&summary.options),
             left: false,
+            stopped_at: None,
             upstream_fault: None,
             unfit: None,
             tally: None,
@@ -217,8 +231,20 @@ impl<'a> ListedRun<'a> {
     }
 
     fn of_pipeline(summary: &'a RunSummary, ending: overlock_pipeline::Ending) -> Self {
+        use overlock_pipeline::Outcome;
+        let name = ending.outcome.name();
+        let stopped_at = match ending.outcome {
+            Outcome::Complete => None,
+            Outcome::Cancelled { step_id } => Some(StoppedAt { step_id, why: None }),
+            Outcome::Failed { step_id, error, .. } => Some(StoppedAt {
+                step_id,
+                // Earlier versions kept no shorter one.
+                why: Some(ending.why.unwrap_or(error)),
+            }),
+        };
         Self {
-            outcome: Some(ending.outcome.name()),
+            outcome: Some(name),
+            stopped_at,
             iterations: if ending.steps > 0 {
                 ending.steps
             } else {
@@ -471,6 +497,14 @@ pub enum RunsError {
     Missing {
         /// The run.
         id: RunId,
+    },
+    /// It has no such step.
+    #[error("run `{id}` has no step {number} of a pipeline")]
+    NoStep {
+        /// The run.
+        id: RunId,
+        /// The number of the step.
+        number: usize,
     },
     /// It is a run of a pipeline, which has other steps.
     #[error("run `{id}` is a run of a pipeline")]

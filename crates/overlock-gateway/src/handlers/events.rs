@@ -267,6 +267,7 @@ impl OneRun {
             outcome: None,
             reason: None,
             cut: None,
+            stopped_at: None,
             left: false,
             iterations: 0,
             tally: None,
@@ -286,7 +287,8 @@ impl OneRun {
             };
             let event = if listed.pipeline.is_some() {
                 let happened = Happened::read(step).map_err(damaged)?;
-                events.in_pipeline(&self.id, number, happened)
+                let pricing = &self.recorder.pricing;
+                events.in_pipeline(&self.id, number, happened, pricing)
             } else {
                 let step = serde_json::from_str(step).map_err(damaged)?;
                 events.step(&self.id, number, &step)

@@ -50,6 +50,7 @@ const FILES: &[File] = files! {
     SCRIPT "attempts.js"
     SCRIPT "document.js"
     SCRIPT "pipeline.js"
+    SCRIPT "blocks.js"
     SCRIPT "bench.js"
 };
 

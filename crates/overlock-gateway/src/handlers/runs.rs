@@ -1,4 +1,4 @@
-//! `GET /api/runs` and `GET /api/runs/{id}`: what was recorded.
+//! `GET /api/runs`, `GET /api/runs/{id}` and `GET /api/runs/{id}/steps/{number}`: what was recorded.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use overlock_store::{RunId, RunSummary, Store};
 use tokio::task::spawn_blocking;
 
 use super::api::told;
-use crate::api::{ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun, Text};
+use crate::api::{ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun, ShownStep, Text};
 use crate::body::Reply;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
@@ -49,9 +49,8 @@ pub(crate) async fn show(call: Call) -> Handled {
         };
         run.summary = summary;
         if let Some(shown) = ShownPipelineRun::of(&run, text) {
-            let mut shown = shown?;
+            let mut shown = shown?.priced(pricing);
             shown.listed.left = is_left;
-            shown.listed = shown.listed.priced(pricing);
             return Ok(told(StatusCode::OK, &shown));
         }
         let run = RecordedRun::of(run)?;
@@ -59,6 +58,24 @@ pub(crate) async fn show(call: Call) -> Handled {
         shown.listed.left = is_left;
         shown.listed = shown.listed.priced(pricing);
         Ok(told(StatusCode::OK, &shown))
+    })
+    .await
+}
+
+pub(crate) async fn step(call: Call) -> Handled {
+    let path = call.request.uri().path();
+    let (run, number) = path.rsplit_once('/').ok_or_else(no_step)?;
+    let id = run_id(run, "/steps")?;
+    let number: usize = number.parse().map_err(|_| no_step())?;
+    let text = text(call.request.uri().query(), call.gateway.settings.record)?;
+    from_store(call.gateway, move |store, _| {
+        let Some(run) = store.run(&id).map_err(RunsError::from)? else {
+            return Err(RunsError::Missing { id });
+        };
+        match ShownStep::of(&run, number, text) {
+            Some(shown) => Ok(told(StatusCode::OK, &shown?)),
+            None => Err(RunsError::NoStep { id, number }),
+        }
     })
     .await
 }
@@ -213,11 +230,21 @@ pub(super) fn unreadable() -> ApiError {
 pub(super) fn untold(error: &RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
+        RunsError::NoStep { .. } => no_step(),
         RunsError::Store(_)
         | RunsError::OfPipeline { .. }
         | RunsError::Damaged { .. }
         | RunsError::Inconsistent { .. } => unreadable(),
     }
+}
+
+fn no_step() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "invalid_request_error",
+        "the run has no such step of a pipeline",
+    )
+    .with_code("no-step")
 }
 
 fn no_run() -> ApiError {

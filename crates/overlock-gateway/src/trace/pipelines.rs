@@ -98,10 +98,8 @@ fn step_attributes(event: &TraceEvent) -> Attributes {
             "gen_ai.request.model",
             event.get("model").and_then(Value::as_str),
         );
-        let input = event
-            .get("window")
-            .and_then(|window| window.get("input_token_count")?.as_u64());
-        if let Some(input) = input {
+        // Of whom nobody answered, nothing was taken.
+        if let Some(input) = number(event, "input_tokens") {
             attributes.number("gen_ai.usage.input_tokens", input);
         }
     }

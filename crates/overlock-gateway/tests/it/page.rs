@@ -202,15 +202,60 @@ impl Gateways {
     }
 }
 
+/// Many steps, with loops and branches, in which every kind of thing happens.
+const ROUNDS: Play<'_> = Play {
+    example: "../crates/overlock-gateway/tests/it/page/rounds.yaml",
+    question: "Who closes an order, and what is left in the table after that?",
+    max_context_tokens: None,
+    history: &[],
+    replies: &[
+        Reply::Says(r#"{"area": "code", "query": "close order"}"#),
+        Reply::Says(r#"{"action": "search", "query": "orders closed log note"}"#),
+        Reply::Says("Orders.Close notes the id in the log and sets Closed by an UPDATE."),
+        Reply::Says(r#"{"action": "next", "query": "orders table"}"#),
+        Reply::Says(r#"{"action": "search", "query": "procedure close order"}"#),
+        Reply::Says("CloseOrder sets Closed of dbo.Orders; the row stays."),
+        Reply::Says(r#"{"action": "next", "query": "log not✂"#),
+        Reply::Says(r#""log note"}"#),
+        Reply::SaysUncounted(r#"{"action": "answer", "query": "<img src=x onerror=alert(1)>"}"#),
+        Reply::Says("Two things close an order: `Orders.Close`, which notes it in the log and✂"),
+        Reply::Says(
+            "which notes it in the log and <b>updates</b> the table, and `dbo.CloseOrder`. \
+             The row of the order stays, with Closed = 1.",
+        ),
+    ],
+};
+
 /// Runs of pipelines that are over: one that found its answer, one that had to make room for more,
-/// and one that the model refused.
+/// one of many steps, one whose context has texts twice, and some that failed.
 fn played() -> (Stage, Value) {
     let stage = Stage::new();
     let refused = Play {
         replies: &[Reply::Refuses("the key `sk-…7Q` was revoked")],
         ..ANSWER
     };
-    let plays = [("finished", ANSWER), ("over", LOOP), ("failed", refused)];
+    let unreachable = Play {
+        replies: &[Reply::Unreachable],
+        ..ANSWER
+    };
+    let misfit = Play {
+        max_context_tokens: Some(20),
+        ..ANSWER
+    };
+    let twice = Play {
+        max_context_tokens: Some(2000),
+        replies: &[LOOP.replies[0], LOOP.replies[3]],
+        ..LOOP
+    };
+    let plays = [
+        ("finished", ANSWER),
+        ("over", LOOP),
+        ("failed", refused),
+        ("unreachable", unreachable),
+        ("misfit", misfit),
+        ("twice", twice),
+        ("rounds", ROUNDS),
+    ];
     let mut names = json!({});
     for (name, play) in plays {
         let playing = stage.play(&play);

@@ -24,6 +24,7 @@ pub(crate) const ANSWER: Play<'_> = Play {
     example: "answer_from_code.yaml",
     question: "Who closes an order for good?",
     max_context_tokens: None,
+    history: &[],
     replies: &[Reply::Says("`Orders.Close` does (Orders.cs).")],
 };
 
@@ -238,12 +239,226 @@ async fn a_record_that_cannot_be_read_is_an_error_and_no_panic() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_says_in_which_step_a_pipeline_failed_and_why() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Metadata).await;
+    let check = async |replies: &[Reply], max: Option<u64>, step: &str, why: &str| {
+        let playing = stage.play(&Play {
+            replies,
+            max_context_tokens: max,
+            ..ANSWER
+        });
+        let id = playing.id.clone();
+        playing.end();
+        let stopped_at = json!({ "step_id": step, "why": why });
+        assert_eq!(listed(&door, &id).await["stopped_at"], stopped_at);
+        let shown = door.get(&format!("/api/runs/{id}")).await.json();
+        assert_eq!(shown["stopped_at"], stopped_at);
+        shown
+    };
+    let refused = [Reply::Refuses("the key was revoked")];
+    let why = "the upstream answered 401: the key was revoked";
+    check(&refused, None, "answer", why).await;
+    let why = "could not reach 127.0.0.1: Connection refused";
+    check(&[Reply::Unreachable], None, "answer", why).await;
+    let why = "the new texts alone take 312 tokens of at most 20";
+    let shown = check(&[], Some(20), "manage_budget", why).await;
+    assert!(shown["hint"].is_string(), "{shown}");
+
+    let playing = answer(&stage);
+    let id = playing.id.clone();
+    playing.call_off();
+    let stopped_at = &listed(&door, &id).await["stopped_at"];
+    assert!(stopped_at["step_id"].is_string(), "{stopped_at}");
+    assert_eq!(stopped_at["why"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_whom_nobody_answers_nothing_is_counted() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Full).await;
+    let playing = stage.play(&Play {
+        replies: &[Reply::Unreachable],
+        ..ANSWER
+    });
+    let id = playing.id.clone();
+    playing.end();
+    let shown = door.get(&format!("/api/runs/{id}")).await.json();
+    for run in [&shown, &listed(&door, &id).await] {
+        for name in ["input_tokens", "output_tokens", "peak_tokens"] {
+            assert_eq!(run[name], 0, "{name}: {run}");
+        }
+    }
+    let failed = &shown["trace"][4];
+    assert_eq!(failed["input_tokens"], Value::Null, "{failed}");
+    // What was to be sent is told all the same.
+    assert!(failed["window"]["input_token_count"].as_u64() > Some(0));
+
+    // Once somebody answers, that is counted once.
+    stage.resume(&id, ANSWER.replies).end();
+    let shown = listed(&door, &id).await;
+    assert_eq!(shown["input_tokens"], 400, "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_step_took_before_it_failed_is_counted_once() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Full).await;
+    let replies = [&LOOP.replies[..3], &[Reply::Unreachable]].concat();
+    let playing = stage.play(&Play {
+        replies: &replies,
+        ..LOOP
+    });
+    let id = playing.id.clone();
+    playing.end();
+    let run = listed(&door, &id).await;
+    assert_eq!(
+        (&run["outcome"], &run["input_tokens"]),
+        (&json!("failed"), &json!(1200))
+    );
+    stage.resume(&id, &LOOP.replies[3..]).end();
+    assert_eq!(listed(&door, &id).await["input_tokens"], 1600);
+
+    // Nor is anything forgotten of a step that is called off in the middle.
+    let playing = stage.play(&LOOP);
+    let id = playing.id.clone();
+    playing.cue(3);
+    let mut one = listen(&door, &id, None).await;
+    for _ in 0..3 {
+        one.until("answer").await;
+    }
+    playing.call_off();
+    let run = listed(&door, &id).await;
+    assert_eq!(
+        (&run["outcome"], &run["input_tokens"]),
+        (&json!("cancelled"), &json!(1200))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_tells_what_the_model_was_asked_and_what_it_answered() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Full).await;
+    // More was said before than any window holds.
+    let long = "word ".repeat(100_000);
+    let history = ["What is an order?", &long, "And who closes it?"];
+    for history in [&[][..], &history] {
+        let playing = stage.play(&Play { history, ..LOOP });
+        let (id, asked) = (playing.id.clone(), Arc::clone(&playing.asked));
+        playing.end();
+        let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
+        let trace = shown["trace"].as_array().expect("a list");
+        let calls = trace.iter().filter(|event| event["action"] == "call_model");
+        // The third step was asked twice, since its first answer was cut.
+        for (event, (call, said)) in calls.zip([(0, "search"), (1, "dbo.Orders"), (2, "answer")]) {
+            assert_eq!(event.get("asked"), None, "it is told with its step only");
+            let path = format!("/api/runs/{id}/steps/{}", event["number"]);
+            let step = door.get(&format!("{path}?text=true")).await.json();
+            let asked = asked.lock().expect("no panic")[call].clone();
+            assert_eq!(step["asked"], asked, "call {call}");
+            assert!(
+                step["answer"].as_str().expect("a text").contains(said),
+                "{step}"
+            );
+            assert_eq!(event["counted_by"], "provider", "{event}");
+            let attempts = step["attempts"].as_array().map_or(0, Vec::len);
+            assert_eq!(attempts, [1, 0, 2][call], "{step}");
+            if call == 2 {
+                assert_eq!(step["attempts"][0]["cut"]["place"], "key", "{step}");
+                assert_eq!(step["attempts"][1]["cut"], Value::Null, "{step}");
+            }
+        }
+        let request = &shown["request"];
+        assert_eq!(request["state"]["user_question"], LOOP.question);
+        assert_eq!(request["settings"]["max_context_tokens"], 450);
+        for number in ["0", "99", "x"] {
+            let got = door.get(&format!("/api/runs/{id}/steps/{number}")).await;
+            assert_eq!(got.status, StatusCode::NOT_FOUND, "{number}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_tells_no_text_where_only_metadata_are_recorded() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Metadata).await;
+    let playing = stage.play(&Play {
+        replies: &[
+            Reply::SaysUncounted(r#"{"action": "no such route"✂"#),
+            Reply::Says(r#"{"action": "no such route"}"#),
+        ],
+        ..LOOP
+    });
+    let id = playing.id.clone();
+    playing.end();
+    let shown = door.get(&format!("/api/runs/{id}?text=true")).await;
+    assert_eq!(
+        shown.json()["trace"][3]["counted_by"],
+        "us",
+        "{}",
+        shown.body
+    );
+    let step = door.get(&format!("/api/runs/{id}/steps/4?text=true")).await;
+    assert_eq!(step.json()["attempts"].as_array().map(Vec::len), Some(2));
+    for body in [shown.body, step.body] {
+        for text in ["no such route", "Who closes", "UPDATE"] {
+            assert!(!body.contains(text), "{text}: {body}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_is_let_in_again_is_told_to_be_one() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Full).await;
+    let playing = stage.play(&Play {
+        max_context_tokens: Some(2000),
+        replies: &[LOOP.replies[0], LOOP.replies[3]],
+        ..LOOP
+    });
+    let id = playing.id.clone();
+    playing.end();
+    let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
+    let trace = shown["trace"].as_array().expect("a list");
+    let budgets = trace
+        .iter()
+        .filter(|it| it["action"] == "manage_context_budget");
+    let [first, second] = budgets.collect::<Vec<_>>()[..] else {
+        panic!("{trace:?}");
+    };
+    let repeats = |event: &Value| {
+        let nodes = event["nodes"].as_array().expect("a list").iter();
+        nodes
+            .filter_map(|node| node.get("repeats").cloned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(repeats(first), [json!(null); 0]);
+    let again = repeats(second);
+    assert!(!again.is_empty(), "{second}");
+    let blocks = &second["changed"]["context_blocks"]
+        .as_array()
+        .expect("a list");
+    let older = first["changed"]["context_blocks"]
+        .as_array()
+        .expect("a list");
+    for repeat in again {
+        assert_eq!(repeat["same"], true);
+        let place = repeat["block"].as_u64().expect("a number");
+        let block = &blocks[usize::try_from(place).expect("a few") - 1];
+        assert!(older.contains(block), "{block}");
+        assert_eq!(blocks.iter().filter(|other| *other == block).count(), 2);
+    }
+    assert_eq!(second["divider"], "<<<New content");
+}
+
 /// What asks for more once, and then for so much that the context has to be summarised.
 pub(crate) const LOOP: Play<'_> = Play {
     example: "compaction_loop.yaml",
     question: "Who closes an order?",
     // So little that it is not enough.
     max_context_tokens: Some(450),
+    history: &[],
     replies: &[
         Reply::Says(r#"{"action": "search", "query": "orders table closed"}"#),
         Reply::Says("dbo.Orders has Id and Closed."),

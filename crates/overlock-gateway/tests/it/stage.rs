@@ -10,14 +10,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, mem};
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{self, BoxFuture, FutureExt};
 use futures_util::{StreamExt, stream};
 use overlock_budget::{ChatCounter, Found, Models as Table, PlanOptions, Provenance};
 use overlock_index::{Ignored, IndexOptions, index};
 use overlock_model::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
 use overlock_pipeline::{
     Begun, Conditions, Ended, Measure, Measures, Models, Pipeline, Prompts, ReadOptions, Recording,
-    Speaker, State, Taken, Watch, World, read, run,
+    Role, Speaker, State, Taken, Turn, Watch, World, read, run,
 };
 use overlock_store::{Access, RunId, Store, StoreAddress, open};
 use serde_json::{Map, Value, json};
@@ -40,6 +40,8 @@ pub(crate) struct Play<'a> {
     pub(crate) question: &'a str,
     /// The tokens that its context may have, if not as in the file.
     pub(crate) max_context_tokens: Option<u64>,
+    /// What was said before.
+    pub(crate) history: &'a [&'a str],
     pub(crate) replies: &'a [Reply],
 }
 
@@ -48,12 +50,18 @@ pub(crate) struct Play<'a> {
 pub(crate) enum Reply {
     /// What ends with `✂` was cut off.
     Says(&'static str),
+    /// The same, and nothing is told of the tokens.
+    SaysUncounted(&'static str),
     Refuses(&'static str),
+    /// Nobody is there.
+    Unreachable,
 }
 
 /// A run that goes on.
 pub(crate) struct Playing {
     pub(crate) id: RunId,
+    /// The messages of every call.
+    pub(crate) asked: Arc<Mutex<Vec<Value>>>,
     cue: Arc<Semaphore>,
     stop: oneshot::Sender<Stop>,
     thread: JoinHandle<Option<Ended>>,
@@ -118,6 +126,7 @@ impl Stage {
             settings,
             state: State {
                 user_question: play.question.to_owned(),
+                history: play.history.iter().map(|text| turn(text)).collect(),
                 ..State::default()
             },
         };
@@ -175,8 +184,10 @@ fn start(
 ) -> Playing {
     let (stop, stopped) = oneshot::channel();
     let cue = Arc::new(Semaphore::new(0));
+    let asked = Arc::<Mutex<Vec<Value>>>::default();
     let scripted = Scripted {
         replies: Mutex::new(replies.iter().copied().collect()),
+        asked: Arc::clone(&asked),
         cue: Arc::clone(&cue),
         found: Table::default().find(MODEL),
     };
@@ -190,6 +201,7 @@ fn start(
     });
     Playing {
         id,
+        asked,
         cue,
         stop,
         thread,
@@ -238,6 +250,7 @@ fn perform<'a>(
 /// A model that reads its answers from a list, each on its cue.
 struct Scripted {
     replies: Mutex<VecDeque<Reply>>,
+    asked: Arc<Mutex<Vec<Value>>>,
     cue: Arc<Semaphore>,
     found: Found,
 }
@@ -254,7 +267,9 @@ impl Models for Scripted {
 }
 
 impl Backend for Scripted {
-    fn call(&self, _call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+        let messages = call.request["messages"].clone();
+        self.asked.lock().expect("no panic").push(messages);
         async {
             mem::forget(self.cue.acquire().await.expect("it is never closed"));
             let reply = self.replies.lock().expect("no panic").pop_front();
@@ -265,7 +280,18 @@ impl Backend for Scripted {
                     message: message.to_owned(),
                     retry_after: None,
                 }),
+                Reply::Unreachable => Err(BackendError::Unreachable {
+                    host: "127.0.0.1".to_owned(),
+                    reason: "Connection refused".to_owned(),
+                }),
                 Reply::Says(text) => Ok(said(text)),
+                Reply::SaysUncounted(text) => {
+                    let events = said(text);
+                    let told = |event: &Result<Event, BackendError>| {
+                        future::ready(!matches!(event, Ok(Event::Usage(_))))
+                    };
+                    Ok(events.filter(told).boxed())
+                }
             }
         }
         .boxed()
@@ -300,6 +326,13 @@ impl Measures for Unmeasured {
 
     fn is_counter(&self, _name: &str) -> bool {
         true
+    }
+}
+
+fn turn(text: &str) -> Turn {
+    Turn {
+        role: Role::User,
+        content: text.to_owned(),
     }
 }
 

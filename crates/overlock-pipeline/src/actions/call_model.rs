@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use overlock_budget::{ChatRequest, Extras, Memory, Plan, PlanError, plan};
 use overlock_model::{
     Continuation, ContinuationOptions, Drive, DriveError, Obstacle, Outcome, TextContinuation,
-    TextOptions, Usage, age_in_days, complete, complete_text, first_text, persona_options,
+    TextOptions, age_in_days, complete, complete_text, first_text, persona_options,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::{ActionError, Next, Perform, Place, Target, Work, exclusive};
 use crate::engine::Speaker;
-use crate::file::Findings;
-use crate::record::StoredAnswer;
+use crate::file::{Findings, Prompts};
+use crate::record::{ASKED, StoredAnswer};
 use crate::source::Source;
+use crate::state::State;
 
 /// Asks a model.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -72,6 +73,14 @@ pub enum ResponseKind {
     Text,
     /// One JSON document, asked for until it is whole.
     Json,
+}
+
+/// What a model is asked with.
+pub(crate) struct Messages<'a> {
+    /// The messages, in their order.
+    pub(crate) list: Value,
+    /// The parts of the user's message whose fields hold nothing.
+    empty: Vec<&'a str>,
 }
 
 /// Of one answer no more than this is read.
@@ -137,12 +146,19 @@ impl Perform for CallModel {
                 model: model.to_owned(),
                 reason,
             })?;
-        let request = self.request(model, work)?;
-        let planned = self.plan(&request, &speaker, work)?;
         work.note("model", model);
+        let messages = self.messages(work.world.prompts, work.state)?;
+        if !messages.empty.is_empty() {
+            work.note("empty_parts", &messages.empty);
+        }
+        let request = self.request(model, &messages.list)?;
+        let planned = self.plan(&request, &speaker, work)?;
         note_plan(&planned, work);
         work.answers.asking = planned.input_token_count;
         let request = planned.rewrite(request);
+        if request["messages"] != messages.list {
+            work.note(ASKED, &request["messages"]);
+        }
         let request = ChatRequest::from_value(request);
         let request = request.map_err(|error| ActionError::Request(error.to_string()))?;
         let drive = Drive {
@@ -155,17 +171,21 @@ impl Perform for CallModel {
             live: false,
         };
         let answer = match self.response {
-            ResponseKind::Text => self.text(&drive, work).await?,
-            ResponseKind::Json => document(&drive, speaker.continuation.clone(), work).await?,
+            ResponseKind::Text => self.text(&drive, work).await,
+            ResponseKind::Json => document(&drive, speaker.continuation.clone(), work).await,
         };
-        work.state.last_model_response = Some(answer);
+        // Of whom nobody answered, nothing was taken.
+        if !work.answers.is_empty() {
+            work.note("input_tokens", planned.input_token_count);
+        }
+        work.state.last_model_response = Some(answer?);
         Ok(Next::Onward)
     }
 }
 
 impl CallModel {
     /// What goes before everything else, as far as it is known before a run.
-    pub(crate) fn fixed<'a>(&'a self, prompts: &'a crate::file::Prompts) -> Option<&'a str> {
+    pub(crate) fn fixed<'a>(&'a self, prompts: &'a Prompts) -> Option<&'a str> {
         match (&self.prompt, &self.prompt_key) {
             (Some(prompt), _) => Some(prompt),
             (None, Some(key)) => prompts.get(key).map(String::as_str),
@@ -179,20 +199,33 @@ impl CallModel {
         parts.any(|(_, part)| Source::read(&part.source).is_ok_and(|source| source.is(field)))
     }
 
-    /// The request with all that wants to be in it.
-    fn request(&self, model: &str, work: &mut Work<'_>) -> Result<ChatRequest, ActionError> {
-        let prompt = self.fixed(work.world.prompts).unwrap_or_default();
+    /// All that wants to be in the request.
+    pub(crate) fn messages(
+        &self,
+        prompts: &Prompts,
+        state: &State,
+    ) -> Result<Messages<'_>, ActionError> {
+        let prompt = self.fixed(prompts).unwrap_or_default();
         let mut messages = Vec::new();
         if !prompt.trim().is_empty() {
             messages.push(json!({ "role": "system", "content": prompt }));
         }
         if !self.shows("history") {
-            let turns = work.state.history.iter();
+            let turns = state.history.iter();
             messages.extend(
                 turns.map(|turn| json!({ "role": turn.role.name(), "content": turn.content })),
             );
         }
-        messages.push(json!({ "role": "user", "content": self.user_message(work)? }));
+        let (message, empty) = self.user_message(state)?;
+        messages.push(json!({ "role": "user", "content": message }));
+        Ok(Messages {
+            list: messages.into(),
+            empty,
+        })
+    }
+
+    /// The request with these.
+    fn request(&self, model: &str, messages: &Value) -> Result<ChatRequest, ActionError> {
         let mut request = json!({ "model": model, "messages": messages });
         let mut set = |key: &str, value: Option<Value>| {
             if let Some(value) = value {
@@ -205,25 +238,22 @@ impl CallModel {
         ChatRequest::from_value(request).map_err(|error| ActionError::Request(error.to_string()))
     }
 
-    /// The parts whose fields hold something, one after the other.
-    fn user_message(&self, work: &mut Work<'_>) -> Result<String, ActionError> {
+    /// The parts whose fields hold something, one after the other, and the names of the others.
+    fn user_message(&self, state: &State) -> Result<(String, Vec<&str>), ActionError> {
         let Some(parts) = &self.user_parts else {
-            return Ok(work.state.user_question.clone());
+            return Ok((state.user_question.clone(), Vec::new()));
         };
         let mut message = String::new();
         let mut empty = Vec::new();
         for (name, part) in parts {
-            let text = Source::read(&part.source)?.text(work.state)?;
+            let text = Source::read(&part.source)?.text(state)?;
             if text.trim().is_empty() {
                 empty.push(name.as_str());
                 continue;
             }
             message.push_str(&part.template.replace("{}", &text));
         }
-        if !empty.is_empty() {
-            work.note("empty_parts", empty);
-        }
-        Ok(message.trim_end().to_owned())
+        Ok((message.trim_end().to_owned(), empty))
     }
 
     /// What of it goes into the window.
@@ -268,13 +298,9 @@ impl CallModel {
                 let (run, end) = first_text(drive, options, &mut work.answers)
                     .await
                     .map_err(|obstacle| stopped(obstacle, drive))?;
-                let counted = Usage {
-                    input: work.answers.asking,
-                    output: run.output_tokens(),
-                    cached: 0,
-                };
+                let usage = work.answers.took(&end, run.output_tokens());
                 work.answers
-                    .keep(&StoredAnswer::of_text(&run), end.usage.unwrap_or(counted))
+                    .keep(StoredAnswer::of_text(&run), usage)
                     .map_err(ActionError::Store)?;
                 work.note("finish", &end.finish);
                 run
@@ -294,7 +320,7 @@ impl CallModel {
             calls += 1;
             let used = work.answers.last;
             work.answers
-                .keep(&StoredAnswer::of_text(&run), used)
+                .keep(StoredAnswer::of_text(&run), used)
                 .map_err(ActionError::Store)?;
             if run.text().len() == length {
                 break;
@@ -346,7 +372,6 @@ fn note_plan(plan: &Plan, work: &mut Work<'_>) {
     let parts: Vec<Value> = parts
         .map(|part| json!({ "part": part.part.name(), "asked": part.asked, "given": part.given }))
         .collect();
-    work.note("input_tokens", plan.input_token_count);
     work.note(
         "window",
         json!({

@@ -164,6 +164,9 @@ impl Work<'_> {
         let (mut told, usage) = (self.told, self.answers.usage());
         if usage != Usage::default() {
             told.insert("usage".to_owned(), json!(usage));
+            if let Some(by) = self.answers.counted_by() {
+                told.insert("counted_by".to_owned(), json!(by));
+            }
         }
         told
     }
@@ -220,10 +223,8 @@ pub enum ActionError {
         reason: String,
     },
     /// No route leads on.
-    #[error("the response says `{said}`, and no route is called so; there are {routes}")]
+    #[error("no route is called what the response says; there are {routes}")]
     NoRoute {
-        /// What it says.
-        said: String,
         /// The routes there are.
         routes: String,
     },

@@ -82,7 +82,6 @@ impl Perform for Route {
             return Ok(Next::Onward);
         }
         Err(ActionError::NoRoute {
-            said: said.unwrap_or_else(|| "nothing of the kind".to_owned()),
             routes: self
                 .routes
                 .keys()

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{ActionError, Next, Perform, Place, Target, Work};
+use crate::context::joined;
 use crate::file::Findings;
 use crate::source::{Field, Source};
 use crate::state::State;
@@ -129,6 +130,15 @@ impl Perform for SetVariables {
             told.push(rule.set.as_str());
         }
         work.note("set", told);
+        if state.context_blocks != work.state.context_blocks {
+            let tokens = |state: &State| {
+                let blocks = state.context_blocks.iter().map(String::as_str);
+                work.counter.count(&joined(blocks))
+            };
+            let (before, after) = (tokens(work.state), tokens(&state));
+            work.note("context_tokens_before", before);
+            work.note("context_tokens_after", after);
+        }
         *work.state = state;
         Ok(Next::Onward)
     }

@@ -459,7 +459,7 @@ fn a_response_that_no_route_is_for_is_an_error() {
     let ended = perform(&Place::new(&[]), json!({}), step, said(r#"{"kind": "c"}"#));
     assert_eq!(
         error(&ended),
-        "the response says `c`, and no route is called so; there are `a`, `b`"
+        "no route is called what the response says; there are `a`, `b`"
     );
 }
 

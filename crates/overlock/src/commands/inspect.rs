@@ -60,9 +60,8 @@ impl Inspect {
                     .and_then(|run| ShownPipelineRun::of(run, Text::Shown))
                 {
                     Some(shown) => {
-                        let mut shown = shown.map_err(runs::unreadable)?;
-                        shown.listed = shown.listed.priced(&config.pricing());
-                        self.show_pipeline(&shown)?;
+                        let shown = shown.map_err(runs::unreadable)?;
+                        self.show_pipeline(&shown.priced(&config.pricing()))?;
                     }
                     None => self.show(&runs::read(store, id)?, &config.pricing())?,
                 }

@@ -8,6 +8,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+
 use overlock_code::{CompactOptions, Reason, classify, compact};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,10 +17,10 @@ use serde::{Deserialize, Serialize};
 pub use rules::{CompactCode, CompactLevel, Matching, Policy, Rule, RuleLanguage};
 
 use super::{ActionError, Next, Perform, Place, Target, Work};
-use crate::context::{Block, can_divide, joined, without_divider};
+use crate::context::{Block, can_divide, joined, shown_node, without_divider};
 use crate::file::Findings;
 use crate::state::{Mail, NodeText};
-use rules::Occasion;
+use rules::{Occasion, share_of};
 
 /// Guards the budget of the context: what is there already, and what is to come in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -45,6 +47,41 @@ struct NodeTold<'a> {
     reason: &'static str,
     tokens_raw: u64,
     tokens_final: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<ThresholdTold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeats: Option<RepeatTold>,
+}
+
+/// What a threshold was held against.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct ThresholdTold {
+    /// The tokens above which the rule applies.
+    limit: u64,
+    /// What the context would have had with the text as it is.
+    tokens: u64,
+}
+
+/// That a text is in the context already.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct RepeatTold {
+    /// As which of its blocks, counted from 1.
+    block: usize,
+    /// Whether to the letter; else the same node is shown in another form.
+    same: bool,
+}
+
+impl RepeatTold {
+    fn of(block: &str, there: &[String]) -> Option<Self> {
+        let place = |is: &dyn Fn(&str) -> bool| there.iter().position(|other| is(other));
+        let same = place(&|other| other.trim() == block.trim());
+        let node = shown_node(block);
+        let found = same.or_else(|| place(&|other| node.is_some() && shown_node(other) == node));
+        found.map(|at| Self {
+            block: at + 1,
+            same: same.is_some(),
+        })
+    }
 }
 
 impl Perform for ManageContextBudget {
@@ -89,6 +126,9 @@ impl Perform for ManageContextBudget {
             work.note("nodes", Vec::<NodeTold<'_>>::new());
             work.decide("on_ok");
             return Ok(Next::To(self.on_ok.clone()));
+        }
+        if let Some(divider) = &self.divide_new_content {
+            work.note("divider", divider.trim());
         }
         let texts = std::mem::take(&mut work.state.node_texts);
         let batch = self.assess(&texts, work, max);
@@ -162,7 +202,11 @@ impl ManageContextBudget {
             };
             let mut block = shown(&text.text, false);
             let tokens_raw = work.counter.count(&block);
-            let whole = || work.counter.count(&joined([context.as_str(), &block]));
+            let weighed = Cell::new(0);
+            let whole = || {
+                weighed.set(work.counter.count(&joined([context.as_str(), &block])));
+                weighed.get()
+            };
             let occasion = Occasion {
                 raw_tokens: &whole,
                 max,
@@ -194,6 +238,12 @@ impl ManageContextBudget {
                     }
                 }
             };
+            let threshold = rule.and_then(|(rule, _)| rule.threshold);
+            let threshold = threshold.map(|share| ThresholdTold {
+                limit: share_of(share, max),
+                tokens: weighed.get(),
+            });
+            let repeats = RepeatTold::of(&block, &blocks);
             context = joined([context.as_str(), &block]);
             blocks.push(block);
             told.push(NodeTold {
@@ -205,6 +255,8 @@ impl ManageContextBudget {
                 reason,
                 tokens_raw,
                 tokens_final,
+                threshold,
+                repeats,
             });
         }
         let tokens = work.counter.count(&context);
