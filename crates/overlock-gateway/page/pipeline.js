@@ -6,6 +6,7 @@
 
 import { copyButton, fill, h, svg } from './dom.js';
 import { textView } from './document.js';
+import { beginning, direction } from './text.js';
 import { counted, duration, number, share } from './words.js';
 
 /** Draws a run of a pipeline, again and again while it goes on. Steps that are drawn stay. */
@@ -51,9 +52,11 @@ export function pipelineView() {
     for (let at = list.children.length; at < trace.length; at += 1)
       list.append(step(trace[at], before(trace, at)));
     now.hidden = !current;
-    now.textContent = current
-      ? `${current} is being done${run.answering ? `: ${counted(run.answering.answers, 'answer')} so far` : ''}…`
-      : '';
+    fill(
+      now,
+      current &&
+        `${current} is being done${run.answering ? `: ${counted(run.answering.answers, 'answer')} so far` : ''}…`,
+    );
     if (answer.children.length === 0 && run.state?.answer) answer.append(answered(run.state.answer));
     answer.hidden = answer.children.length === 0;
     return view;
@@ -71,7 +74,7 @@ function answered(text) {
       h('h2', { id: 'answer-title' }, 'The answer'),
       copyButton('Copy', async () => text, 'answer'),
     ),
-    h('p', { class: 'answer' }, text),
+    h('p', { class: 'answer', dir: direction(text) }, text),
   );
 }
 
@@ -252,7 +255,7 @@ function graph({ entry, steps }, trace, current) {
   );
 }
 
-const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const short = (text, most) => (text.length > most ? `${beginning(text, most - 1)}…` : text);
 
 /** The context blocks that a step found. */
 function before(trace, at) {
