@@ -116,7 +116,7 @@ function askForKey(wasWrong) {
     const dialog = document.getElementById('ask-key');
     const field = document.getElementById('key');
     document.getElementById('key-wrong').textContent = wasWrong
-      ? "That key is none of the gateway's."
+      ? 'This gateway does not accept that key.'
       : '';
     field.value = '';
     // There is nothing behind it to go back to.

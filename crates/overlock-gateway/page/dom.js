@@ -74,7 +74,7 @@ export function copyButton(label, text, what = '') {
       onclick: async () => {
         const copied = await copy(await text());
         fill(button, named(copied ? 'Copied' : 'Not copied'));
-        say(copied ? `${label} ${what}: done` : 'The browser did not allow to copy');
+        say(copied ? `${label} ${what}: done` : 'The browser did not allow copying');
         setTimeout(() => fill(button, named(label)), 1500);
       },
     },
