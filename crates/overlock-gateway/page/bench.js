@@ -363,12 +363,7 @@ function joined({ json, complete, seams }, base, fragment) {
       h(
         'pre',
         { class: 'code', tabindex: 0, 'aria-label': 'Seam' },
-        h(
-          'span',
-          { class: 'old' },
-          '…',
-          ending(base.slice(0, base.length - repeated.length), 120),
-        ),
+        h('span', { class: 'old' }, '…', ending(base.slice(0, base.length - repeated.length), 120)),
         h('mark', { class: 'repeated' }, repeated),
         h('span', { class: 'joint', role: 'img', 'aria-label': 'seam' }, '┃'),
         h('span', { class: 'new' }, beginning(fragment.slice(repeated.length), 200)),

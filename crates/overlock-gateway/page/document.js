@@ -92,7 +92,10 @@ export function growth(whole, choose) {
   const areFew = whole.pieces.length <= NUMBERED_PIECES;
   return h(
     'ol',
-    { class: areFew ? 'growth few' : 'growth', 'aria-label': 'How much of the document each attempt wrote' },
+    {
+      class: areFew ? 'growth few' : 'growth',
+      'aria-label': 'How much of the document each attempt wrote',
+    },
     whole.pieces.map((piece) =>
       h(
         'li',
@@ -461,10 +464,10 @@ function rowsOf(text, columns) {
   while (lineStart < text.length) {
     const found = text.indexOf('\n', lineStart);
     const lineEnd = found < 0 ? text.length : found + 1;
-    for (let at = lineStart; ; ) {
-      at = rowEnd(text, at, lineEnd, columns);
-      if (at >= lineEnd - 1) break;
+    let at = rowEnd(text, lineStart, lineEnd, columns);
+    while (at < lineEnd - 1) {
       starts.push(at);
+      at = rowEnd(text, at, lineEnd, columns);
     }
     if (lineEnd < text.length) starts.push(lineEnd);
     lineStart = lineEnd;

@@ -121,11 +121,7 @@ export async function showRuns(frame, { parameters, signal }) {
             'tr',
             { role: 'row' },
             COLUMNS.map(([label, kind, about]) =>
-              h(
-                'th',
-                { scope: 'col', role: 'columnheader', class: kind, title: about },
-                label,
-              ),
+              h('th', { scope: 'col', role: 'columnheader', class: kind, title: about }, label),
             ),
           ),
         ),

@@ -96,8 +96,7 @@ export const isHidden = (text) => HIDDEN.test(text);
 export function hidden(text) {
   const found = new Map();
   for (const { 0: character, index } of text.matchAll(EACH_HIDDEN)) {
-    if (!isAtHome(text, character, index))
-      found.set(character, (found.get(character) ?? 0) + 1);
+    if (!isAtHome(text, character, index)) found.set(character, (found.get(character) ?? 0) + 1);
   }
   return found;
 }

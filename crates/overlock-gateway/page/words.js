@@ -164,8 +164,10 @@ export function faultHelp({ status }) {
   if (status === 401 || status === 403)
     return 'The key is wrong or lacks permission. Check upstream.key_variable, or the key that the client sends.';
   if (status === 404) return 'Check the name of the model, and upstream.url.';
-  if (status === 429) return 'The upstream accepts no more for now: a rate limit, or the quota is used up.';
-  if (status >= 500) return 'The upstream has a problem of its own. The same request may work later.';
+  if (status === 429)
+    return 'The upstream accepts no more for now: a rate limit, or the quota is used up.';
+  if (status >= 500)
+    return 'The upstream has a problem of its own. The same request may work later.';
   if (status >= 400) return 'The upstream rejects the request as it stands.';
   return 'Check that upstream.url is right and that a server is listening there.';
 }

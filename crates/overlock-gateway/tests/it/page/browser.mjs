@@ -103,7 +103,8 @@ async function clean(name, { page, wrong }) {
 
 /** Text that hides something, or that could move what stands around it. */
 function atLarge() {
-  const control = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
+  const control =
+    /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
   const leftward = /[\u0590-\u05ff\u0600-\u061b\u061d-\u06ff]/;
   const wrong = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -128,7 +129,9 @@ function atLarge() {
 function clipped() {
   const boxes = '.excerpt > code, .list td, .list th, .key-figures > div, .segmented, .badge';
   return [...document.querySelectorAll(boxes)]
-    .filter((box) => box.offsetWidth > 1 && box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0)
+    .filter(
+      (box) => box.offsetWidth > 1 && box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0,
+    )
     .map((box) => `clipped: ${box.outerHTML.slice(0, 200)}`);
 }
 
@@ -292,12 +295,18 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   // Costs stand below one another, and every figure is there however small the screen is.
   await page.getByRole('searchbox').fill('');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length > 2);
-  const costs = await page.locator('.list tbody .cost').evaluateAll((cells) =>
-    cells.map((cell) => [cell.textContent, Math.round(cell.firstChild.getBoundingClientRect().right)]),
-  );
+  const costs = await page
+    .locator('.list tbody .cost')
+    .evaluateAll((cells) =>
+      cells.map((cell) => [
+        cell.textContent,
+        Math.round(cell.firstChild.getBoundingClientRect().right),
+      ]),
+    );
   const told = costs.filter(([text]) => text !== '–');
   expect(
-    told.length > 1 && told.every(([text, right]) => /\.\d{6} USD$/.test(text) && right === told[0][1]),
+    told.length > 1 &&
+      told.every(([text, right]) => /\.\d{6} USD$/.test(text) && right === told[0][1]),
     `costs are aligned: ${JSON.stringify(costs)}`,
   );
   const columns = await page.locator('.list thead th').count();
@@ -646,7 +655,10 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     );
   }
   equal(await tail.locator('bdi').allTextContents(), ['שלום עולם', 'مرحبا 12', 'נמל'], 'isolated');
-  const read = await tail.locator('bdi').first().evaluate((text) => getComputedStyle(text).direction);
+  const read = await tail
+    .locator('bdi')
+    .first()
+    .evaluate((text) => getComputedStyle(text).direction);
   equal(read, 'rtl', 'how it is read');
   const told = await tail.locator('..').ariaSnapshot();
   expect(told.includes('⟨U+202E⟩'), `what is marked is read out: ${told}`);
