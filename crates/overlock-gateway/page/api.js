@@ -1,7 +1,7 @@
 // Asks the gateway. The key, if one is needed, is in this module's memory and nowhere else.
 
 let key = '';
-let asking = null;
+let welcome = null;
 
 export class ApiError extends Error {
   constructor(status, code, message) {
@@ -11,8 +11,31 @@ export class ApiError extends Error {
   }
 }
 
-/** JSON from the gateway, or an `ApiError`. `accepts` are answers besides success that are told too. */
-export async function ask(path, { body, signal, accepts = [] } = {}) {
+/**
+ * What the gateway says of itself. It is asked once, before anything else: whether it wants a key,
+ * and what there is to be read, is not found out by being refused.
+ */
+export function gateway() {
+  welcome ??= greeted().catch((error) => {
+    welcome = null;
+    throw error;
+  });
+  return welcome;
+}
+
+/** Asks the reader for a key, and again, until it is right. */
+async function greeted() {
+  for (;;) {
+    const answer = await withKey('/health', {});
+    const value = parsed(await answer.text());
+    if (!answer.ok || !value) throw refusal(answer, value);
+    if (value.key !== 'missing' && value.key !== 'wrong') return value;
+    await askForKey(value.key === 'wrong');
+  }
+}
+
+/** JSON from the gateway, or an `ApiError`. */
+export async function ask(path, { body, signal } = {}) {
   const answer = await send(
     path,
     body === undefined
@@ -21,27 +44,54 @@ export async function ask(path, { body, signal, accepts = [] } = {}) {
   );
   const text = await answer.text();
   const value = text ? parsed(text) : null;
-  if (answer.ok || accepts.includes(answer.status)) return value;
+  if (answer.ok) return value;
   throw refusal(answer, value);
 }
 
-/** A request with the key; asks the reader for one, and again, until it is right. */
+/**
+ * What is answered to several questions at once, each by its name, as `Promise.allSettled` tells
+ * it. A question is a value, or the text of one.
+ */
+export async function askEach(questions, signal) {
+  const written = Object.entries(questions).map(
+    ([name, question]) =>
+      `${JSON.stringify(name)}:${typeof question === 'string' ? question : JSON.stringify(question)}`,
+  );
+  let answers = {};
+  let failed = null;
+  try {
+    answers = await ask('/api/several', { body: `{${written.join(',')}}`, signal });
+  } catch (error) {
+    failed = error;
+  }
+  const settled = Object.keys(questions).map((name) => {
+    const value = answers[name];
+    // What does not fit is an answer too: with figures, and with what would help.
+    const isRefused = value?.error && !value.parts;
+    const reason =
+      failed ?? (isRefused ? new ApiError(422, value.error.code, value.error.message) : null);
+    return [name, reason ? { status: 'rejected', reason } : { status: 'fulfilled', value }];
+  });
+  return Object.fromEntries(settled);
+}
+
+/** A request from somebody who has been let in. */
 async function send(path, options) {
   for (;;) {
-    const headers = { ...options.headers };
-    if (options.body !== undefined) headers['content-type'] = 'application/json';
-    const shown = key;
-    if (shown) headers.authorization = `Bearer ${shown}`;
-    const answer = await fetch(path, {
-      ...options,
-      headers,
-      cache: 'no-store',
-      credentials: 'omit',
-    });
+    await gateway();
+    const answer = await withKey(path, options);
     if (answer.status !== 401) return answer;
+    // Its keys are others than they were.
     await answer.body?.cancel();
-    if (shown === key) await askForKey(Boolean(shown));
+    welcome = null;
   }
+}
+
+function withKey(path, options) {
+  const headers = { ...options.headers };
+  if (options.body !== undefined) headers['content-type'] = 'application/json';
+  if (key) headers.authorization = `Bearer ${key}`;
+  return fetch(path, { ...options, headers, cache: 'no-store', credentials: 'omit' });
 }
 
 function parsed(text) {
@@ -62,11 +112,11 @@ function refusal(answer, value) {
 }
 
 function askForKey(wasWrong) {
-  asking ??= new Promise((resolve) => {
+  return new Promise((resolve) => {
     const dialog = document.getElementById('ask-key');
     const field = document.getElementById('key');
     document.getElementById('key-wrong').textContent = wasWrong
-      ? "That key is none of the gateway's."
+      ? 'This gateway does not accept that key.'
       : '';
     field.value = '';
     // There is nothing behind it to go back to.
@@ -79,7 +129,6 @@ function askForKey(wasWrong) {
         key = field.value.trim();
         field.value = '';
         document.getElementById('forget').hidden = false;
-        asking = null;
         resolve();
       },
       { once: true },
@@ -87,7 +136,6 @@ function askForKey(wasWrong) {
     dialog.showModal();
     field.focus();
   });
-  return asking;
 }
 
 /**
@@ -103,7 +151,10 @@ export async function listen(path, heard, signal, changed = () => {}) {
       changed('connecting');
       const headers = last ? { 'last-event-id': last } : {};
       const answer = await send(path, { headers, signal });
-      if (answer.status === 204) return;
+      if (answer.status === 204) {
+        changed('off');
+        return;
+      }
       if (!answer.ok) throw refusal(answer, parsed(await answer.text()));
       changed('live');
       for await (const event of events(answer.body)) {

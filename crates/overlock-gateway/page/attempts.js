@@ -2,7 +2,18 @@
 
 import { fill, h } from './dom.js';
 import { isSamePart, mark, textView } from './document.js';
-import { counted, duration, failure, isUnknownEnd, number, path, place, seam } from './words.js';
+import { beginning, ending } from './text.js';
+import {
+  counted,
+  duration,
+  failure,
+  isUnknownEnd,
+  number,
+  path,
+  place,
+  seam,
+  way,
+} from './words.js';
 
 /** More than these are folded; those that failed are always shown. */
 const SHOWN_FIRST = 12;
@@ -83,14 +94,15 @@ function attempt(run, step, index, within = '') {
   const before = index === 0 ? run.began_at : run.steps[index - 1].at;
   const took = step.at !== undefined && before ? step.at - before : undefined;
   const asked = step.way
-    ? `asked for the rest by ${step.way}`
+    ? way(step.way)
     : step.kpis
       ? 'asked what can be counted'
-      : "the client's own prompt";
+      : "the client's own request";
   const facts = [
     step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
     asked,
+    grown && result.seam !== 'first' && result.seam !== 'kpis' && seam(result.seam),
     step.budget && `${number(step.budget.input_token_count)} tokens in`,
     `${number(step.tokens)} out`,
     took !== undefined && duration(took),
@@ -200,8 +212,9 @@ function side(label, text) {
 
 function headline(result) {
   if (result.seam === 'first') return `First: ${counted(result.added_bytes, 'byte')}`;
+  if (result.seam === 'kpis') return 'Said what can be counted';
   const repeated = result.overlap > 0 ? `, ${counted(result.overlap, 'character')} repeated` : '';
-  return `${result.seam}${repeated}, ${counted(result.added_bytes, 'byte')} added`;
+  return `Joined: ${counted(result.added_bytes, 'byte')} added${repeated}`;
 }
 
 function warnings(step) {
@@ -229,7 +242,7 @@ function excerpt(run, step, index) {
   const begin = h(
     'span',
     { class: 'new' },
-    visible(result.added.slice(0, AROUND)).trimEnd(),
+    visible(beginning(result.added, AROUND)).trimEnd(),
     result.added.length > AROUND && '…',
   );
   if (result.seam === 'first')
@@ -240,13 +253,13 @@ function excerpt(run, step, index) {
       h('code', {}, begin),
     );
   const base = baseBefore(run, index);
-  const characters = [...base.slice(-(2 * result.overlap + AROUND))];
+  const characters = [...ending(base, 2 * result.overlap + AROUND)];
   const repeatedFrom = Math.max(0, characters.length - result.overlap);
   const repeated = characters.slice(repeatedFrom).join('');
-  const kept = characters
-    .slice(0, repeatedFrom)
-    .join('')
-    .slice(-Math.max(16, 60 - repeated.length));
+  const kept = ending(
+    characters.slice(0, repeatedFrom).join(''),
+    Math.max(16, 60 - repeated.length),
+  );
   return h(
     'p',
     { class: 'excerpt' },
@@ -260,7 +273,7 @@ function excerpt(run, step, index) {
           'mark',
           { class: 'repeated', title: 'written by the attempt before, and repeated by this one' },
           repeated.length > AROUND && '…',
-          visible(repeated.slice(-AROUND)),
+          visible(ending(repeated, AROUND)),
         ),
       h(
         'span',
@@ -306,9 +319,8 @@ function stop(run, step) {
   const end = result.added
     ? h(
         'code',
-        // Its end is what matters, and is shown where there is room for a part of it only.
-        { class: 'end' },
-        h('span', { class: 'new' }, '…', visible(result.added.slice(-AROUND))),
+        {},
+        h('span', { class: 'new' }, '…', visible(ending(result.added, AROUND))),
         isCut && h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂'),
       )
     : null;
@@ -332,7 +344,7 @@ function stop(run, step) {
 const CUTS = ['length', 'content_filter'];
 
 /** Line breaks would tear an excerpt apart. */
-const visible = (text) => text.replace(/\s*\n\s*/g, '↵');
+const visible = (text) => text.replace(/[ \t\r]*\n\s*/g, '↵');
 
 function full(label, whole) {
   const details = h(

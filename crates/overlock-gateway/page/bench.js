@@ -1,9 +1,10 @@
 // The bench: paste a text and see what the parts of Overlock make of it.
 
-import { ApiError, ask } from './api.js';
-import { copyButton, fill, h, settled } from './dom.js';
+import { ApiError, askEach } from './api.js';
+import { copyButton, fill, h, message, settled } from './dom.js';
+import { beginning, ending, hidden } from './text.js';
 import { windowView } from './window.js';
-import { counted, number, path, place, seam } from './words.js';
+import { counted, FOUND, number, path, place, PROVENANCE, seam, sentence } from './words.js';
 
 const SAMPLES = {
   'Cut inside a number': {
@@ -82,7 +83,7 @@ export async function showBench(frame, { rest, signal }) {
       h(
         'p',
         { class: 'muted' },
-        'The same parts that every run uses, on a text of yours. Nothing is sent to a model, nothing is recorded.',
+        'Try on a text of your own what the gateway does in every run. Nothing is sent to a model, and nothing is recorded.',
       ),
       h(
         'nav',
@@ -109,17 +110,18 @@ function cutBench(holder, signal) {
     id: 'bench-text',
     rows: 9,
     spellcheck: 'false',
+    dir: 'ltr',
     value: typed.text,
     oninput: () => {
       typed.text = text.value;
       look();
-      stitched();
     },
   });
   const fragment = h('textarea', {
     id: 'bench-fragment',
     rows: 5,
     spellcheck: 'false',
+    dir: 'ltr',
     value: typed.fragment,
     oninput: () => {
       typed.fragment = fragment.value;
@@ -137,21 +139,21 @@ function cutBench(holder, signal) {
           chosen.text,
           chosen.fragment,
         ];
-        look(0);
-        stitched();
+        look();
       },
     },
     h('option', { value: '' }, 'choose…'),
     Object.keys(SAMPLES).map((name) => h('option', {}, name)),
   );
+  const hiddenTold = h('p', { class: 'muted', hidden: true });
   const cut = card('Cut', 'Where and how the text stops.');
-  const closed = card('Closed form', 'Valid JSON with nothing invented.');
+  const closed = card('Closed form', 'The same text as valid JSON, with nothing invented.');
   const rendered = card(
     'What a model is shown',
-    'The way to the cut under a budget: what does not fit becomes a hint.',
+    'The path to the cut, within a budget. Values that do not fit become hints such as <str>.',
   );
-  const contexts = card('Contexts', 'What a prompt for the rest is made of.');
-  const joint = card('Seam', 'How the fragment is joined, or why it is not.');
+  const contexts = card('Contexts', 'The pieces of the prompt that asks for the rest.');
+  const joint = card('Seam', 'How the next piece is joined, or why it is not.');
   const budget = h('input', {
     id: 'bench-budget',
     type: 'range',
@@ -204,6 +206,7 @@ function cutBench(holder, signal) {
         text,
         h('label', { for: 'bench-fragment' }, 'What the model sends next'),
         fragment,
+        hiddenTold,
         joint.element,
       ),
       h(
@@ -217,94 +220,114 @@ function cutBench(holder, signal) {
     ),
   );
 
+  const draws = {
+    cut: ({ cut: told }) => {
+      show(cut, told, stops);
+      show(contexts, told, (told) => [
+        entry('Element that is cut off', told.cut_off_element),
+        entry('Element before it', told.element_before_cutoff),
+        entry('Overlap to be repeated', told.overlap_context),
+        entry('Delivered so far', told.delivered),
+      ]);
+    },
+    close: ({ close, repair }) => show(closed, close, (told) => closedForm(told, repair)),
+    render: ({ render: told }) =>
+      show(rendered, told, ({ rendered: shown }) => [
+        code(shown, 'Rendered context'),
+        h('p', { class: 'muted' }, counted(shown.length, 'character')),
+      ]),
+    stitch: ({ stitch: told }) =>
+      show(joint, told, (stitch) => joined(stitch, text.value, fragment.value)),
+  };
   const latest = only(signal);
-  const look = settled(200, async () => {
-    const body = { text: text.value };
-    const isNew = latest('look');
-    const [cutTold, closedTold, repaired] = await Promise.allSettled([
-      ask('/api/cut', { body, signal }),
-      ask('/api/close', { body, signal }),
-      ask('/api/repair', { body, signal }),
-    ]);
-    if (!isNew()) return;
-    show(cut, cutTold, (told) =>
-      told.cut
-        ? [
-            h(
-              'p',
-              { class: 'big' },
-              `${place(told.cut.place)} at `,
-              h('code', { class: 'path' }, path(told.cut.path)),
-              `, after ${counted(told.cut.offset, 'byte')}`,
-            ),
-            cutTail(told.hierarchy_context),
-          ]
-        : h('p', { class: 'big' }, 'The document is whole.'),
-    );
-    show(closed, closedTold, (told) => [
-      h(
-        'p',
-        {},
-        told.complete
-          ? 'Nothing had to be done.'
-          : [
-              told.truncated !== null && [
-                'Cut short: ',
-                h('code', { class: 'path' }, path(told.truncated)),
-                '. ',
-              ],
-              told.dropped !== null && [
-                'Left out: ',
-                h('code', { class: 'path' }, path(told.dropped)),
-                '. ',
-              ],
-              told.truncated === null && told.dropped === null && 'Only closed.',
-            ],
-      ),
-      code(told.json, 'Closed form'),
-      h(
-        'p',
-        { class: 'actions' },
-        copyButton('Copy', async () => told.json, 'closed form'),
-      ),
-      fixes(repaired),
-    ]);
-    show(contexts, cutTold, (told) => [
-      entry('Element that is cut off', told.cut_off_element),
-      entry('Element before it', told.element_before_cutoff),
-      entry('Overlap to be repeated', told.overlap_context),
-      entry('Delivered so far', told.delivered),
-    ]);
-    render();
-  });
-  const render = settled(60, async () => {
-    const isNew = latest('render');
-    const [told] = await Promise.allSettled([
-      ask('/api/render', {
-        body: { text: text.value, budget: typed.budget, cut_value: typed.cutValue },
-        signal,
-      }),
-    ]);
-    if (!isNew()) return;
-    show(rendered, told, ({ rendered: shown }) => [
-      code(shown, 'Rendered context'),
-      h('p', { class: 'muted' }, counted(shown.length, 'character')),
-    ]);
-  });
-  const stitched = settled(200, async () => {
-    const isNew = latest('stitch');
-    if (fragment.value === '') {
-      fill(joint.body, h('p', { class: 'muted' }, 'Write or paste what comes next.'));
+  const update = async (names) => {
+    const isNew = names.map((name) => latest(name));
+    tellHidden(hiddenTold, [text.value, fragment.value]);
+    if (text.value === '') {
+      for (const card of [cut, closed, rendered, contexts, joint])
+        fill(card.body, h('p', { class: 'muted' }, 'Write or paste a text.'));
       return;
     }
-    const [told] = await Promise.allSettled([
-      ask('/api/stitch', { body: { parts: [text.value, fragment.value] }, signal }),
-    ]);
-    if (!isNew()) return;
-    show(joint, told, (stitch) => joined(stitch, text.value, fragment.value));
-  });
+    const body = { text: text.value };
+    const questions = {
+      cut: body,
+      close: body,
+      repair: body,
+      render: { ...body, budget: typed.budget, cut_value: typed.cutValue },
+      stitch: { parts: [text.value, fragment.value] },
+    };
+    const asked = names.filter((name) => name !== 'stitch' || fragment.value !== '');
+    const told =
+      asked.length > 0
+        ? await askEach(Object.fromEntries(asked.map((name) => [name, questions[name]])), signal)
+        : {};
+    names.forEach((name, at) => {
+      if (!isNew[at]()) return;
+      if (told[name]) draws[name]?.(told);
+      else fill(joint.body, h('p', { class: 'muted' }, 'Write or paste what comes next.'));
+    });
+  };
+  const look = settled(200, () => update(['cut', 'close', 'repair', 'render', 'stitch']));
+  const render = settled(60, () => update(['render']));
+  const stitched = settled(200, () => update(['stitch']));
   look();
-  stitched();
+}
+
+/** Where a text stops. */
+const stops = (told) =>
+  told.cut
+    ? [
+        h(
+          'p',
+          { class: 'big' },
+          `Stops ${place(told.cut.place)} at `,
+          h('code', { class: 'path' }, path(told.cut.path)),
+          `, after ${counted(told.cut.offset, 'byte')}.`,
+        ),
+        cutTail(told.hierarchy_context),
+      ]
+    : h('p', { class: 'big' }, 'The document is whole.');
+
+/** What a text becomes when it is closed, and what had to be repaired for it. */
+const closedForm = (told, repaired) => [
+  h(
+    'p',
+    {},
+    told.complete
+      ? 'Nothing had to be done.'
+      : [
+          told.truncated !== null && [
+            'Cut short: ',
+            h('code', { class: 'path' }, path(told.truncated)),
+            '. ',
+          ],
+          told.dropped !== null && [
+            'Left out: ',
+            h('code', { class: 'path' }, path(told.dropped)),
+            '. ',
+          ],
+          told.truncated === null && told.dropped === null && 'Only closed.',
+        ],
+  ),
+  code(told.json, 'Closed form'),
+  h(
+    'p',
+    { class: 'actions' },
+    copyButton('Copy', async () => told.json, 'closed form'),
+  ),
+  fixes(repaired),
+];
+
+/** Names what cannot be seen in the fields, where texts are as they are. */
+function tellHidden(element, texts) {
+  const found = hidden(texts.join('\n'));
+  element.hidden = found.size === 0;
+  const told = [...found].map(([character, times]) => [
+    ' ',
+    character,
+    times > 1 && ` × ${number(times)}`,
+  ]);
+  fill(element, found.size > 0 && ['In the fields, but not to be seen there:', told]);
 }
 
 /** What came of a fragment, with the repeated text shaded. */
@@ -324,10 +347,11 @@ function joined({ json, complete, seams }, base, fragment) {
       h(
         'p',
         {},
-        it.reason ??
-          (it.lengths
+        it.reason
+          ? message(sentence(it.reason))
+          : it.lengths
             ? `An overlap of ${it.lengths[0]} and one of ${it.lengths[1]} characters are equally likely.`
-            : 'Nothing changes.'),
+            : 'Nothing changes.',
       ),
       h('p', { class: 'muted' }, 'The document stays as it was.'),
     ];
@@ -339,18 +363,10 @@ function joined({ json, complete, seams }, base, fragment) {
       h(
         'pre',
         { class: 'code', tabindex: 0, 'aria-label': 'Seam' },
-        h(
-          'span',
-          { class: 'old' },
-          '…',
-          base.slice(
-            Math.max(0, base.length - repeated.length - 120),
-            base.length - repeated.length,
-          ),
-        ),
+        h('span', { class: 'old' }, '…', ending(base.slice(0, base.length - repeated.length), 120)),
         h('mark', { class: 'repeated' }, repeated),
         h('span', { class: 'joint', role: 'img', 'aria-label': 'seam' }, '┃'),
-        h('span', { class: 'new' }, fragment.slice(repeated.length, repeated.length + 200)),
+        h('span', { class: 'new' }, beginning(fragment.slice(repeated.length), 200)),
       ),
     h('p', {}, complete ? 'The document is whole.' : 'The document is still cut.'),
     h('details', { class: 'full' }, h('summary', {}, 'The joined text'), code(json, 'Joined text')),
@@ -362,6 +378,7 @@ function fitBench(holder, signal) {
     id: 'bench-request',
     rows: 26,
     spellcheck: 'false',
+    dir: 'ltr',
     value: typed.request,
     oninput: () => {
       typed.request = request.value;
@@ -370,11 +387,11 @@ function fitBench(holder, signal) {
   });
   const window_ = card(
     'The window, negotiated',
-    'Counted as the provider counts; the answer gives way first.',
+    'How the window is divided among the parts of the request. The answer gives way first.',
   );
   const sent = card(
     'The request as it would be sent',
-    'Changed in what was trimmed and in the length of the answer, and in nothing else.',
+    'Only what was trimmed and the length of the answer differ from what you wrote.',
   );
   fill(
     holder,
@@ -402,15 +419,11 @@ function fitBench(holder, signal) {
   const latest = only(signal);
   const look = settled(250, async () => {
     const isNew = latest('fit');
-    // What does not fit is an answer too: with figures, and with what would help.
-    const [told] = await Promise.allSettled([
-      ask('/api/fit', { body: request.value, signal, accepts: [422] }),
-    ]);
+    const problem = notJson(request.value);
+    const { fit: told } = problem
+      ? { fit: { status: 'rejected', reason: problem } }
+      : await askEach({ fit: request.value }, signal);
     if (!isNew()) return;
-    if (told.status === 'fulfilled' && !told.value?.parts) {
-      told.status = 'rejected';
-      told.reason = new Error(told.value?.error?.message ?? 'the gateway gave no figures');
-    }
     show(window_, told, (fit) => [
       h(
         'p',
@@ -422,15 +435,15 @@ function fitBench(holder, signal) {
       h(
         'p',
         { class: 'muted' },
-        `${fit.model}: ${number(fit.window)} tokens, found ${fit.found}; counted with ${fit.counter} (${fit.provenance})`,
+        `${fit.model} has a window of ${number(fit.window)} tokens (${FOUND[fit.found] ?? fit.found}). Tokens are ${PROVENANCE[fit.provenance] ?? fit.provenance} (${fit.counter}).`,
       ),
       !fit.fits && [
-        h('p', { class: 'wrong' }, fit.error.message),
+        h('p', { class: 'wrong' }, message(sentence(fit.error.message))),
         fit.error.help.length > 0 &&
           h(
             'ul',
             {},
-            fit.error.help.map((help) => h('li', {}, help)),
+            fit.error.help.map((help) => h('li', {}, message(sentence(help)))),
           ),
       ],
       windowView({
@@ -445,7 +458,7 @@ function fitBench(holder, signal) {
           {},
           `Left out: ${counted(fit.dropped_messages.length, 'message')} (${fit.dropped_messages.map((at) => at + 1).join(', ')}).`,
         ),
-      fit.blocker && h('p', { class: 'muted' }, fit.blocker),
+      fit.blocker && h('p', { class: 'muted' }, message(sentence(fit.blocker))),
     ]);
     show(sent, told, (fit) =>
       fit.request
@@ -453,11 +466,21 @@ function fitBench(holder, signal) {
         : h(
             'p',
             { class: 'muted' },
-            "Nothing would be sent: the client gets OpenAI's own 400, before a token is paid for.",
+            'Nothing would be sent. The client gets the same error 400 as from OpenAI, before a token is paid for.',
           ),
     );
   });
   look();
+}
+
+/** Why a text is no JSON. */
+function notJson(text) {
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    return new Error(`This is not JSON yet: ${error.message}`);
+  }
 }
 
 /** A result that is replaced as a whole. */
@@ -486,7 +509,7 @@ function show(card, { status, value, reason }, draw) {
       h(
         'p',
         { class: reason instanceof ApiError && reason.code === 'no-json' ? 'muted' : 'wrong' },
-        reason.message,
+        message(sentence(reason.message)),
       ),
     );
 }
@@ -507,7 +530,7 @@ const code = (text, label) =>
     'pre',
     { class: 'code', tabindex: 0, role: 'group', 'aria-label': label },
     text.length > MOST_SHOWN
-      ? `${text.slice(0, MOST_SHOWN)}\n… ${number(text.length - MOST_SHOWN)} characters more`
+      ? `${beginning(text, MOST_SHOWN)}\n… ${number(text.length - MOST_SHOWN)} characters more`
       : text,
   );
 
@@ -516,7 +539,7 @@ const cutTail = (text) =>
     'pre',
     { class: 'code' },
     text.length > 160 && '…',
-    text.slice(-160),
+    ending(text, 160),
     h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂'),
   );
 

@@ -3,6 +3,7 @@
 // drawn before it is looked at.
 
 import { fill, h } from './dom.js';
+import { beginning, isHalved, isHidden } from './text.js';
 import { counted, number } from './words.js';
 
 /**
@@ -91,7 +92,10 @@ export function growth(whole, choose) {
   const areFew = whole.pieces.length <= NUMBERED_PIECES;
   return h(
     'ol',
-    { class: 'growth', 'aria-label': 'How much of the document each attempt wrote' },
+    {
+      class: areFew ? 'growth few' : 'growth',
+      'aria-label': 'How much of the document each attempt wrote',
+    },
     whole.pieces.map((piece) =>
       h(
         'li',
@@ -106,7 +110,7 @@ export function growth(whole, choose) {
             tabindex: areFew ? null : -1,
             onclick: () => choose(piece.attempt),
           },
-          areFew && piece.bytes / whole.bytes > 0.02 ? `${piece.attempt}` : '',
+          areFew ? `${piece.attempt}` : '',
         ),
       ),
     ),
@@ -247,7 +251,7 @@ function branch(text, pieces, node, name, depth) {
 }
 
 function leaf(text, pieces, node) {
-  const end = Math.min(node.end, node.start + LONGEST_VALUE);
+  const end = node.start + beginning(text.slice(node.start, node.end), LONGEST_VALUE).length;
   const shown = withSeams(text, pieces, node.start, end);
   const kind = text[node.start] === '"' ? 'string' : 'literal';
   return h(
@@ -278,7 +282,7 @@ function withSeams(text, pieces, start, end, told = (part) => part) {
   return parts;
 }
 
-const shortened = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
+const shortened = (text, most) => (text.length > most ? `${beginning(text, most)}…` : text);
 
 function spaceEnd(text, at) {
   while (at < text.length && ' \n\r\t'.includes(text[at])) at += 1;
@@ -445,6 +449,14 @@ function coloured(text, pieces, start, end) {
   return parts;
 }
 
+/** Characters that are twice as wide as others. */
+const WIDE =
+  /[\u1100-\u115e\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\p{Emoji_Presentation}\u{20000}-\u{3fffd}]/u;
+
+/** What continues the character before it; several may be one picture. */
+const JOINS = /[\u200c\u200d\ufe0e\ufe0f]/;
+const LONGEST_CHARACTER = 16;
+
 /** Where each row begins: at a line break, or where a line is too long for one. */
 function rowsOf(text, columns) {
   const starts = [0];
@@ -452,14 +464,41 @@ function rowsOf(text, columns) {
   while (lineStart < text.length) {
     const found = text.indexOf('\n', lineStart);
     const lineEnd = found < 0 ? text.length : found + 1;
-    for (let at = lineStart + columns; at < lineEnd - 1; at += columns) {
-      // The two halves of a character stay together.
-      const code = text.charCodeAt(at);
-      if (code >= 0xdc00 && code <= 0xdfff) at -= 1;
+    let at = rowEnd(text, lineStart, lineEnd, columns);
+    while (at < lineEnd - 1) {
       starts.push(at);
+      at = rowEnd(text, at, lineEnd, columns);
     }
     if (lineEnd < text.length) starts.push(lineEnd);
     lineStart = lineEnd;
   }
   return starts;
+}
+
+/** How many columns a character takes, at least about. */
+function columnsOf(character) {
+  if (JOINS.test(character)) return 0;
+  if (isHidden(character)) return 8;
+  return WIDE.test(character) ? 2 : 1;
+}
+
+/** The place after as much of a line as there is room for. */
+function rowEnd(text, start, lineEnd, columns) {
+  let end = Math.min(start + columns, lineEnd);
+  const row = text.slice(start, end);
+  if (WIDE.test(row) || isHidden(row)) {
+    let room = columns;
+    end = start;
+    for (const character of row) {
+      room -= columnsOf(character);
+      if (room < 0) break;
+      end += character.length;
+    }
+  }
+  // What makes one character stays together, as long as it is one that somebody would write.
+  for (let at = end; at < lineEnd && at > Math.max(start, end - LONGEST_CHARACTER); at -= 1) {
+    const isInside = isHalved(text, at) || JOINS.test(text[at]) || text[at - 1] === '\u200d';
+    if (!isInside) return at;
+  }
+  return isHalved(text, end) ? end - 1 : end;
 }

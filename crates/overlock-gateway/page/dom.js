@@ -1,5 +1,7 @@
 // Builds elements. Text is only ever text: nothing here reads HTML, so that nothing a model wrote
-// can become any.
+// can become any, and what it wrote is shown so that it hides nothing (`text.js`).
+
+import { plain, shown } from './text.js';
 
 /** An element with properties, listeners (`onclick`) and children: nodes, texts, or nothing. */
 export function h(tag, properties, ...children) {
@@ -20,29 +22,42 @@ function filled(element, properties, children) {
       for (const [property, setting] of Object.entries(value))
         element.style.setProperty(property, setting);
     } else if (name === 'value' || name === 'checked' || name === 'open') element[name] = value;
+    else if (TOLD.has(name)) element.setAttribute(name, plain(`${value}`));
     else element.setAttribute(name, value === true ? '' : value);
   }
-  element.append(
-    ...children
-      .flat(Infinity)
-      .filter((child) => child !== undefined && child !== null && child !== false && child !== ''),
-  );
+  // In a drawing there is no place for elements among the letters.
+  const isDrawing = !(element instanceof HTMLElement);
+  element.append(...nodes(children, isDrawing ? (text) => [plain(text)] : shown));
   return element;
 }
+
+/** Attributes that are text. */
+const TOLD = new Set(['title', 'aria-label', 'aria-valuetext', 'placeholder']);
+
+/** What children become nodes: all that is there, and text as it may be shown. */
+const nodes = (children, told) =>
+  children
+    .flat(Infinity)
+    .filter((child) => child !== undefined && child !== null && child !== false && child !== '')
+    .flatMap((child) => (child instanceof Node ? child : told(`${child}`)));
 
 /** Puts these in the place of all that an element holds. */
 export function fill(element, ...children) {
-  element.replaceChildren(
-    ...children
-      .flat(Infinity)
-      .filter((child) => child !== undefined && child !== null && child !== false && child !== ''),
-  );
+  element.replaceChildren(...nodes(children, shown));
   return element;
 }
 
+/** A name that is broken, where it must be, at the end of one of its words. */
+export const name = (text) =>
+  text.split(/(?<=[-_/.:·@])/).flatMap((word, at) => (at > 0 ? [h('wbr'), word] : [word]));
+
+/** A message in which values stand in backticks. */
+export const message = (text) =>
+  text.split('`').map((part, at) => (at % 2 === 1 ? h('code', {}, part) : part));
+
 /** Says something to those who cannot see that it changed. */
 export function say(text) {
-  document.getElementById('said').textContent = text;
+  fill(document.getElementById('said'), text);
 }
 
 /**
@@ -59,7 +74,7 @@ export function copyButton(label, text, what = '') {
       onclick: async () => {
         const copied = await copy(await text());
         fill(button, named(copied ? 'Copied' : 'Not copied'));
-        say(copied ? `${label} ${what}: done` : 'The browser did not allow to copy');
+        say(copied ? `${label} ${what}: done` : 'The browser did not allow copying');
         setTimeout(() => fill(button, named(label)), 1500);
       },
     },

@@ -10,6 +10,7 @@ import { attemptList } from './attempts.js';
 import { compared, comparison, told } from './blocks.js';
 import { copyButton, fill, h, saveButton, svg } from './dom.js';
 import { textView } from './document.js';
+import { beginning, direction } from './text.js';
 import { windowBar, windowView } from './window.js';
 import { counted, duration, money, number, part as partName } from './words.js';
 
@@ -70,12 +71,14 @@ export function pipelineView() {
     for (let at = list.children.length; at < trace.length; at += 1)
       list.append(step(run, trace[at], before(run, at)));
     now.hidden = !current;
-    now.textContent = current
-      ? `${current} is being done${run.answering ? `: ${counted(run.answering.answers, 'answer')} so far` : ''}…`
-      : '';
+    fill(
+      now,
+      current &&
+        `${current} is being done${run.answering ? `: ${counted(run.answering.answers, 'answer')} so far` : ''}…`,
+    );
     if (answer.children.length === 0 && run.state?.answer) answer.append(answered(run));
     answer.hidden = answer.children.length === 0;
-    if (begun.children.length === 0 && run.definition) begun.append(beginning(run));
+    if (begun.children.length === 0 && run.definition) begun.append(begunWith(run));
     return view;
   };
 }
@@ -97,12 +100,12 @@ function answered(run) {
         saveButton('Save', `${run.id}.answer.txt`, async () => text, 'text/plain'),
       ),
     ),
-    h('p', { class: 'answer' }, text),
+    h('p', { class: 'answer', dir: direction(text) }, text),
   );
 }
 
 /** What the run was begun with: the pipeline as it was then, and what it was given. */
-function beginning(run) {
+function begunWith(run) {
   const { file, text } = run.definition;
   const name = file.split(/[\\/]/).at(-1) || 'pipeline.yaml';
   const given = run.request && JSON.stringify(run.request, null, 2);
@@ -385,7 +388,7 @@ function lanesOf(ways, side) {
   return found;
 }
 
-const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const short = (text, most) => (text.length > most ? `${beginning(text, most - 1)}…` : text);
 
 /** The context blocks that a step found. */
 function before(run, at) {

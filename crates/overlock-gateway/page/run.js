@@ -1,11 +1,12 @@
 // One run: its window, its attempts, its document, and why it ended as it did.
 
-import { ApiError, ask, listen } from './api.js';
-import { copyButton, fill, h, saveButton, say } from './dom.js';
+import { ask, askEach, gateway, listen } from './api.js';
+import { copyButton, fill, h, name as named, saveButton, say } from './dom.js';
 import { addAttempts, attemptList, goToAttempt } from './attempts.js';
 import { assembled, growth, textView, tree } from './document.js';
 import { pipelineVerdict, pipelineView } from './pipeline.js';
 import { live } from './runs.js';
+import { direction } from './text.js';
 import { gauge, windowView } from './window.js';
 import {
   clock,
@@ -20,10 +21,13 @@ import {
   place,
   REASONS,
   unfitWhy,
+  way,
 } from './words.js';
 
 /** Longer documents are not sent back to be looked at unless somebody asks. */
 const LONG = 2_000_000;
+
+const NO_RUN = 'There is no such run: its address may be incomplete, or it was recorded elsewhere.';
 
 export async function showRun(frame, { rest, signal }) {
   document.title = 'Overlock';
@@ -33,13 +37,12 @@ export async function showRun(frame, { rest, signal }) {
   let waiting = false;
   const view = runView(frame);
 
-  const read = () => ask(`${address}?text=true`, { signal });
-  try {
-    run = await read();
-  } catch (error) {
-    // Where only metadata are recorded a run is there when it has ended.
-    if (!(error instanceof ApiError) || error.code !== 'no-run') throw error;
-  }
+  const { has_store: hasStore, record } = await gateway();
+  if (!hasStore) throw new Error('This gateway does not record runs.');
+  const read = () => ask(`${address}?text=true&missing=nothing`, { signal });
+  // Where only metadata are recorded a run is there when it has ended.
+  run = await read();
+  if (!run && record === 'off') throw new Error(NO_RUN);
 
   const draw = () => {
     if (run && !signal.aborted) view(run);
@@ -77,7 +80,7 @@ export async function showRun(frame, { rest, signal }) {
   /** Whether somebody may still go on with it. */
   const mayGoOn = () => !run?.ended_at || (run.kind === 'pipeline' && run.outcome !== 'complete');
 
-  if (!mayGoOn()) {
+  if (!mayGoOn() || record === 'off') {
     tellLive('off');
     return;
   }
@@ -85,7 +88,9 @@ export async function showRun(frame, { rest, signal }) {
   async function readAgain(left, before) {
     try {
       const fault = run?.upstream_fault;
-      run = { ...(await read()), left };
+      const now = await read();
+      if (!now) return;
+      run = { ...now, left };
       run.upstream_fault ??= left ? fault : undefined;
       draw();
       if (before !== outcome(run).word) say(`The run is ${outcome(run).word}`);
@@ -129,11 +134,11 @@ export async function showRun(frame, { rest, signal }) {
   }
 
   try {
-    await listen(`${address}/events`, heard, signal, tellLive);
+    await listen(`${address}/events?missing=nothing`, heard, signal, tellLive);
   } catch (error) {
-    if (run) return;
-    throw error;
+    if (!run) throw error;
   }
+  if (!run && !signal.aborted) throw new Error(NO_RUN);
 }
 
 /** Says that no events are to come. */
@@ -260,7 +265,7 @@ function head(run) {
           h('span', { 'aria-hidden': 'true' }, sign),
           word,
         ),
-        h('span', { class: 'mono' }, run.pipeline ?? run.model),
+        h('span', { class: 'mono' }, named(run.pipeline ?? run.model)),
       ),
       h('p', { class: 'verdict' }, verdict(run)),
     ),
@@ -292,16 +297,16 @@ function verdict(run) {
   const what = isText(run) ? 'text' : 'document';
   if (run.trace) return pipelineVerdict(run);
   if (run.outcome === 'complete' && steps.length === 0)
-    return `One answer${run.output_tokens > 0 ? ` of ${counted(run.output_tokens, 'token')}` : ''} that ended by itself: nothing had to be joined, and its text was not kept.`;
+    return `One answer${run.output_tokens > 0 ? ` of ${counted(run.output_tokens, 'token')}` : ''}, complete as it came: nothing had to be joined, and its text was not kept.`;
   const end = steps.at(-1)?.finish;
   if (run.outcome === 'complete' && isText(run) && isUnknownEnd(end))
     return `The provider ended the answer with “${end}”, after ${counted(run.bytes, 'byte')}: nobody here can tell whether it is whole.`;
   if (run.outcome === 'complete' && isText(run) && seams === 0)
-    return `One answer of ${counted(run.bytes, 'byte')} that ended by itself: nothing had to be joined.`;
+    return `One answer of ${counted(run.bytes, 'byte')}, complete as it came: nothing had to be joined.`;
   const mended = steps.reduce((sum, step) => sum + (step.mended?.count ?? 0), 0);
   const put = mended > 0 ? `, ${counted(mended, 'thing')} in it mended` : '';
   if (run.outcome === 'complete' && seams === 0)
-    return `The document came ${mended > 0 ? '' : 'whole '}in one answer of ${counted(run.bytes, 'byte')}${put}${but}.`;
+    return `The document came ${mended > 0 ? '' : 'whole '}in one answer, ${counted(run.bytes, 'byte')} long${put}${but}.`;
   if (run.outcome === 'complete')
     return `Cut ${seams === 1 ? 'once' : `${number(seams)} times`} and joined at ${counted(seams, 'seam')}: one whole ${what} of ${counted(run.bytes, 'byte')}${put}${but}.`;
   const [why] = REASONS[run.reason] ?? [''];
@@ -314,9 +319,9 @@ function verdict(run) {
   if (run.outcome === 'failed' && ['refusal', 'no-json'].includes(run.reason)) return why;
   if (run.outcome === 'failed') return `${why} There is no document.`;
   if (run.left)
-    return 'Whoever asked went away, or whoever worked on it did; a request with the same key goes on from here.';
+    return 'Nobody is working on it: the client disconnected, or the gateway stopped. A request with the same key goes on from here.';
   return run.asking
-    ? `Attempt ${run.asking.number} is being answered${run.asking.way ? `, asked for by ${run.asking.way}` : ''}.`
+    ? `Attempt ${run.asking.number} is being answered${run.asking.way ? `: the model was ${way(run.asking.way)}` : ''}.`
     : 'It has begun.';
 }
 
@@ -335,7 +340,7 @@ function figures(run) {
     run.trace
       ? figure('Steps', number(run.trace.length))
       : figure('Attempts', number(Math.max(run.iterations, isAsked(run) ? 1 : 0))),
-    run.trace && figure('Model', run.model),
+    run.trace && figure('Model', named(run.model)),
     figure('Tokens in', number(run.input_tokens)),
     figure('Tokens out', number(run.output_tokens)),
     run.cached_tokens > 0 && figure('From a cache', number(run.cached_tokens)),
@@ -357,9 +362,9 @@ function noText(run) {
     'p',
     { class: 'notice' },
     h('strong', {}, 'The text of this run was not kept. '),
-    'What happened is here, what was said is not: the gateway records metadata only. With ',
+    'The gateway records only what happened, not what was said. To see the text of future runs, set ',
     h('code', {}, 'serve.record = "full"'),
-    ' the text of new runs is shown too.',
+    '.',
   );
 }
 
@@ -367,18 +372,16 @@ function noText(run) {
 function missing(run, whole) {
   const [why, help] = run.unfit
     ? [unfitWhy(run.unfit), '']
-    : (REASONS[run.reason] ?? ['Nobody knows why.', '']);
+    : (REASONS[run.reason] ?? ['The reason is not known.', '']);
   const cut = run.cut && run.cut.offset > 0 ? run.cut : null;
   const delivered = h('pre', { class: 'delivered' });
   const box = h('div', { hidden: true }, h('h3', {}, 'What is there'), delivered);
   const isDocument = whole.text && !isText(run);
   if (isDocument && whole.text.length < LONG) {
-    ask('/api/cut', { body: { text: whole.text } })
-      .then((told) => {
-        delivered.textContent = told.delivered;
-        box.hidden = told.delivered === '';
-      })
-      .catch(() => {});
+    askEach({ cut: { text: whole.text } }).then(({ cut: { value } }) => {
+      fill(delivered, value?.delivered);
+      box.hidden = !value?.delivered;
+    });
   }
   const closed = async () => (await ask('/api/close', { body: { text: whole.text } })).json;
   return h(
@@ -433,8 +436,8 @@ function fault({ upstream, upstream_fault: { status, message } }) {
     { class: 'fault' },
     status
       ? h('p', {}, 'The upstream', where, ` answered ${status}:`)
-      : h('p', {}, 'On the way to the upstream', where, ':'),
-    h('pre', { class: 'code' }, message || 'nothing'),
+      : h('p', {}, 'The upstream', where, ' gave no answer:'),
+    h('pre', { class: 'code', dir: direction(message) }, message || 'nothing'),
   );
 }
 
@@ -555,7 +558,7 @@ function documentSection(run, whole, choose) {
     h(
       'p',
       { class: 'muted' },
-      'Who wrote what: one stretch for each attempt that brought something.',
+      'Each coloured stretch was written by one attempt; choose one to see it.',
     ),
     growth(whole, choose),
     holder,

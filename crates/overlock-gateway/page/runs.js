@@ -1,7 +1,8 @@
 // The list of runs, as they happen.
 
-import { ApiError, ask, listen } from './api.js';
-import { fill, h, say, settled, svg } from './dom.js';
+import { ask, gateway, listen } from './api.js';
+import { copyButton, fill, h, name as named, say, settled } from './dom.js';
+import { beginning } from './text.js';
 import { gauge } from './window.js';
 import {
   clock,
@@ -12,6 +13,8 @@ import {
   outcome,
   path,
   place,
+  REASONS,
+  roundedMoney,
   total,
 } from './words.js';
 
@@ -34,6 +37,19 @@ const FILTERS = [
   ['stopped', 'Stopped'],
 ];
 
+/** What is told of each run: a heading, a class, what a heading leaves out, and a shorter heading. */
+const COLUMNS = [
+  ['Outcome'],
+  ['Run and model'],
+  ['Attempts, steps', 'figure tries', '', 'Attempts'],
+  ['Tokens in', 'figure'],
+  ['Tokens out', 'figure'],
+  ['Fullest window', '', 'how full the window of the model was in the largest call', 'Window'],
+  ['Cost', 'figure cost', 'rounded to six places; the run itself has the exact amount'],
+  ['Took', 'figure took'],
+  ['Began', 'figure'],
+];
+
 export async function showRuns(frame, { parameters, signal }) {
   document.title = 'Overlock';
   const runs = new Map();
@@ -45,7 +61,7 @@ export async function showRuns(frame, { parameters, signal }) {
   let wanted = parameters.get('q') ?? '';
   let mayBeMore = false;
 
-  const body = h('tbody');
+  const body = h('tbody', { role: 'rowgroup' });
   const summary = h('p', { class: 'summary' });
   const nothing = h('div', { class: 'nothing', hidden: true });
   const more = h(
@@ -80,17 +96,6 @@ export async function showRuns(frame, { parameters, signal }) {
   });
 
   let table;
-  const heads = [
-    ['Outcome'],
-    ['Run and model'],
-    ['Attempts, steps', 'figure tries'],
-    ['Tokens in', 'figure wide'],
-    ['Tokens out', 'figure wide'],
-    ['Fullest window', 'wide wider'],
-    ['Cost', 'figure wide cost'],
-    ['Took', 'figure'],
-    ['Began', 'figure wide wider'],
-  ];
   fill(
     frame,
     introduction(),
@@ -106,15 +111,18 @@ export async function showRuns(frame, { parameters, signal }) {
       ),
       (table = h(
         'table',
-        { class: 'figures list' },
+        // What is drawn as cards on a small screen is a table all the same.
+        { class: 'figures list', role: 'table' },
         h('caption', { class: 'unseen' }, 'Runs, the latest first'),
         h(
           'thead',
-          {},
+          { role: 'rowgroup' },
           h(
             'tr',
-            {},
-            heads.map(([label, kind]) => h('th', { scope: 'col', class: kind }, label)),
+            { role: 'row' },
+            COLUMNS.map(([label, kind, about]) =>
+              h('th', { scope: 'col', role: 'columnheader', class: kind, title: about }, label),
+            ),
           ),
         ),
         body,
@@ -268,8 +276,7 @@ export async function showRuns(frame, { parameters, signal }) {
   }
 
   /** A list to which nothing will be added says so. */
-  function unrecorded(error) {
-    if (!(error instanceof ApiError) || error.code !== 'not-recorded') throw error;
+  function unrecorded() {
     live('off');
     fill(
       nothing,
@@ -279,11 +286,9 @@ export async function showRuns(frame, { parameters, signal }) {
     nothing.hidden = runs.size > 0;
   }
 
-  try {
-    await read();
-  } catch (error) {
-    return unrecorded(error);
-  }
+  const { has_store: hasStore, record } = await gateway();
+  if (!hasStore) return unrecorded();
+  await read();
   const again = setInterval(() => {
     if (!document.hidden) read().catch(() => {});
   }, LOOK_AGAIN);
@@ -300,6 +305,7 @@ export async function showRuns(frame, { parameters, signal }) {
     clearInterval(again);
     clearInterval(tick);
   });
+  if (record === 'off') return unrecorded();
   listen('/api/runs/events', heard, signal, live).catch(unrecorded);
 }
 
@@ -318,8 +324,10 @@ export function live(state) {
 function line(run) {
   const { word, sign, name } = outcome(run);
   const took = run.ended_at ? run.ended_at - run.began_at : undefined;
-  const why = run.reason
-    ? [run.reason.replaceAll('-', ' '), said(run.upstream_fault)].filter(Boolean).join(': ')
+  const why = run.unfit
+    ? `${counted(run.unfit.overflow, 'token')} too many for the window`
+    : run.reason
+    ? [REASONS[run.reason]?.[2] ?? run.reason, said(run.upstream_fault)].filter(Boolean).join(': ')
     : run.asking
       ? `asking, attempt ${run.asking}`
       : stopped(run);
@@ -328,46 +336,45 @@ function line(run) {
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
   const isAsked = run.upstream_fault || (run.ended_at && run.input_tokens > 0);
   const attempts = isAsked ? Math.max(run.iterations, 1) : run.iterations;
+  const figures = [
+    isText
+      ? h('abbr', { title: 'an answer that needed no joining' }, '1')
+      : run.pipeline
+        ? run.ended_at
+          ? counted(attempts, 'step')
+          : '–'
+        : number(attempts),
+    number(run.input_tokens),
+    number(run.output_tokens),
+    gauge(run.peak_tokens ?? 0, run.window),
+    h('span', { title: run.cost && `exactly ${money(run.cost)}` }, roundedMoney(run.cost)),
+    took === undefined
+      ? run.left || !run.began_at
+        ? '–'
+        : duration(Date.now() - run.began_at)
+      : duration(took),
+    run.began_at ? clock(run.began_at) : '–',
+  ];
+  const called = [run.pipeline, run.model].filter(Boolean).join(' · ') || '–';
   return h(
     'tr',
-    {},
+    { role: 'row' },
     h(
       'td',
-      {},
+      { role: 'cell' },
       h('span', { class: `badge ${name}` }, h('span', { 'aria-hidden': 'true' }, sign), word),
     ),
     h(
       'th',
-      { scope: 'row' },
+      { scope: 'row', role: 'rowheader' },
       h('a', { href: `#/runs/${encodeURIComponent(run.id)}` }, run.id),
-      h('span', { class: 'model' }, [run.pipeline, run.model].filter(Boolean).join(' · ') || '–'),
+      h('span', { class: 'model' }, named(called)),
       (why || cut) && h('span', { class: 'why' }, [why, cut].filter(Boolean).join('; ')),
     ),
-    h(
-      'td',
-      { class: 'figure tries' },
-      isText
-        ? h('abbr', { title: 'an answer that needed no joining' }, '1')
-        : run.pipeline
-          ? run.ended_at
-            ? counted(attempts, 'step')
-            : '–'
-          : number(attempts),
-    ),
-    h('td', { class: 'figure wide' }, number(run.input_tokens)),
-    h('td', { class: 'figure wide' }, number(run.output_tokens)),
-    h('td', { class: 'wide wider' }, gauge(run.peak_tokens ?? 0, run.window)),
-    h('td', { class: 'figure wide cost' }, money(run.cost)),
-    h(
-      'td',
-      { class: 'figure took' },
-      took === undefined
-        ? run.left || !run.began_at
-          ? '–'
-          : duration(Date.now() - run.began_at)
-        : duration(took),
-    ),
-    h('td', { class: 'figure wide wider' }, run.began_at ? clock(run.began_at) : '–'),
+    figures.map((figure, at) => {
+      const [label, kind, , short = label] = COLUMNS[at + 2];
+      return h('td', { role: 'cell', class: kind, 'data-label': short }, figure);
+    }),
   );
 }
 
@@ -381,52 +388,57 @@ function stopped({ stopped_at: at }) {
 /** What an upstream said, in a few words. */
 const said = (fault) =>
   fault &&
-  [fault.status, fault.message.length > 80 ? `${fault.message.slice(0, 79)}…` : fault.message]
+  [fault.status, fault.message.length > 80 ? `${beginning(fault.message, 79)}…` : fault.message]
     .filter(Boolean)
     .join(' ');
 
-/** What this is, for whoever looks for the first time. */
+/** What this is, for whoever looks for the first time, and how to use it, for all others. */
 function introduction() {
+  const address = `${location.origin}/v1`;
   return h(
     'section',
     { class: 'intro', 'aria-labelledby': 'intro-title' },
     h(
       'div',
       {},
-      h('h1', { id: 'intro-title' }, 'Model calls, kept whole'),
+      h('h1', { id: 'intro-title' }, 'Model answers, kept whole'),
       h(
         'p',
         {},
-        'What goes in is made to fit the window. What comes out cut off is asked for again, joined where it repeats, and handed over as one document.',
+        'Overlock stands between your program and its language model. It makes every request fit the model’s window. When an answer is cut off, it asks for the rest and joins the pieces, so that your program gets one whole document.',
+      ),
+      h(
+        'p',
+        { class: 'use' },
+        'To use it, set the ',
+        h('code', {}, 'base_url'),
+        ' of any OpenAI client to ',
+        h('code', { class: 'path' }, address),
+        ' ',
+        copyButton('Copy', async () => address, 'address'),
       ),
     ),
-    figure(),
+    example(),
   );
 }
 
-/** Three answers that overlap become one document. */
-function figure() {
-  const box = (x, y, width, name) => svg('rect', { x, y, width, height: 12, rx: 2, class: name });
-  return svg(
-    'svg',
-    {
-      class: 'figure',
-      viewBox: '0 0 300 74',
-      role: 'img',
-      'aria-label':
-        'Three cut answers, each repeating the end of the one before, become one document.',
-    },
-    box(0, 0, 110, 'f1'),
-    box(86, 16, 110, 'f2'),
-    box(172, 32, 128, 'f3'),
-    box(86, 0, 24, 'seam'),
-    box(86, 16, 24, 'seam'),
-    box(172, 16, 24, 'seam'),
-    box(172, 32, 24, 'seam'),
-    box(0, 58, 98, 'f1'),
-    box(98, 58, 86, 'f2'),
-    box(184, 58, 116, 'f3'),
-    svg('path', { d: 'M98 50v24M184 50v24', class: 'mark' }),
+/** Two answers, one of them cut, become one document. */
+function example() {
+  const cut = () => h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂');
+  const joint = () => h('span', { class: 'joint', role: 'img', 'aria-label': 'seam' }, '┃');
+  const line = (label, about, ...text) =>
+    h('div', {}, h('dt', {}, label), h('dd', {}, h('code', {}, text), h('span', {}, about)));
+  return h(
+    'dl',
+    { class: 'example' },
+    line('Answer 1', 'is cut off', '{"ports": ["Oslo", "Ber', cut()),
+    line(
+      'Answer 2',
+      'repeats the end and goes on',
+      h('mark', { class: 'repeated' }, '"Oslo", "Ber'),
+      'gen", "Hull"]}',
+    ),
+    line('You get', 'one whole document', '{"ports": ["Oslo", "Ber', joint(), 'gen", "Hull"]}'),
   );
 }
 
@@ -448,9 +460,9 @@ function firstSteps() {
         button.disabled = true;
         try {
           await ask('/v1/chat/completions', { body: { ...request, stream: false } });
-          said.textContent = 'It is in the list.';
+          fill(said, 'It is in the list.');
         } catch (error) {
-          said.textContent = error.message;
+          fill(said, error.message);
         }
         button.disabled = false;
       },
@@ -461,18 +473,9 @@ function firstSteps() {
     h(
       'p',
       {},
-      'Nothing has been recorded yet. A scripted model is built in whose every answer is cut:',
+      'Nothing has been recorded yet. A model is built in whose every answer is cut off, so that you can see what happens then:',
     ),
     button,
     said,
-    h(
-      'p',
-      {},
-      'Or point the ',
-      h('code', {}, 'base_url'),
-      ' of any OpenAI client at ',
-      h('code', {}, `${location.origin}/v1`),
-      '.',
-    ),
   ];
 }

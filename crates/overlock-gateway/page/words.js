@@ -25,7 +25,27 @@ export function share(part, whole) {
 }
 
 /** What something cost, as it is told: an exact amount and its currency. */
-export const money = (cost) => (cost ? `${cost.amount} ${cost.currency}` : '–');
+export function money(cost) {
+  if (!cost) return '–';
+  const [whole, part] = cost.amount.split('.');
+  const amount = [grouped.format(BigInt(whole)), part].filter(Boolean).join('.');
+  return `${amount} ${cost.currency}`;
+}
+
+/** So many places after the point has an amount in a list, where it stands below others. */
+const COST_PLACES = 6;
+
+/** An amount to be compared with others at a glance; `money` tells it exactly. */
+export function roundedMoney(cost) {
+  if (!cost) return '–';
+  const [whole, part = ''] = cost.amount.split('.');
+  const kept = part.slice(0, COST_PLACES).padEnd(COST_PLACES, '0');
+  const digits = BigInt(whole + kept) + (part[COST_PLACES] >= '5' ? 1n : 0n);
+  const isTiny = digits === 0n && /[1-9]/.test(part);
+  const text = String(isTiny ? 1n : digits).padStart(COST_PLACES + 1, '0');
+  const amount = `${grouped.format(BigInt(text.slice(0, -COST_PLACES)))}.${text.slice(-COST_PLACES)}`;
+  return `${isTiny ? '< ' : ''}${amount} ${cost.currency}`;
+}
 
 /** What several cost together, exactly; nothing if none of them is known to cost anything. */
 export function total(costs) {
@@ -89,64 +109,80 @@ const PLACES = {
   'after-comma': 'after a comma',
 };
 
+/** What an engine says in lower case and without an end. */
+export const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+
 export const place = (name) => PLACES[name] ?? name;
 
 export const path = (pointer) => (pointer === '' ? 'the root' : pointer);
 
-/** Why a run ended before its document was whole, and what would help. */
+/** Why a run ended before its document was whole, what would help, and the same in a few words. */
 export const REASONS = {
   'merge-failures': [
-    'Too many answers in a row could not be joined.',
-    'Look at the refused attempts below. More of them are allowed with complete.max_failures; another way of asking with complete.asking.',
+    'Several answers in a row could not be joined.',
+    'See the refused attempts below. Allow more of them with complete.max_failures, or have the rest asked for in another way with complete.asking.',
+    'answers could not be joined',
   ],
   'no-progress': [
-    'Too many answers in a row brought nothing new.',
-    'The model repeats itself. A smaller document, or another model, is more likely to help than more attempts.',
+    'Several answers in a row added nothing new.',
+    'The model is repeating itself. A smaller document or another model helps more than further attempts.',
+    'answers added nothing new',
   ],
   'kpi-stalled': [
-    'The share that was delivered did not rise any more.',
+    'The model’s own count of what it has delivered stopped rising.',
     'For very long documents set complete.progress to "measured" or "off", or raise complete.patience.',
+    'no progress by the model’s own count',
   ],
   'iteration-limit': [
-    'The model was asked as often as was allowed.',
+    'The limit on attempts was reached.',
     'Raise complete.max_iterations.',
+    'limit on attempts',
   ],
   'token-limit': [
-    'The answers have as many tokens as were allowed.',
-    'Raise serve.max_total_tokens, or the x-overlock-max-total-tokens of the request.',
+    'The limit on tokens for one answer was reached.',
+    'Raise serve.max_total_tokens, or x-overlock-max-total-tokens in the request.',
+    'limit on tokens',
   ],
-  deadline: ['The time was up.', 'Raise serve.run_seconds.'],
+  deadline: ['The time limit was reached.', 'Raise serve.run_seconds.', 'time limit'],
   window: [
-    "The next call would not fit the model's window.",
-    'Shorten the prompt, or take a model with a larger window.',
+    'The next call would not fit the model’s window.',
+    'Shorten the prompt, or use a model with a larger window.',
+    'window full',
   ],
   cancelled: [
-    'It was cancelled: whoever asked went away.',
-    'Look at the time limits of the client and of what stands between it and the gateway.',
+    'It was cancelled: the client closed the connection.',
+    'Check the time limits of the client, and of any proxy between it and the gateway.',
+    'client disconnected',
   ],
   'model-error': [
-    'The model could not be reached or gave an error.',
-    "The client's error says which. Nothing that had come was lost.",
+    'The model could not be reached, or answered with an error.',
+    'The client was told the same error. Nothing that had arrived was lost.',
+    'model error',
   ],
   'content-filter': [
     "The provider's content filter ended the answer.",
     'What a filter holds back is not asked for again. Other words in the prompt, another model, or the filter settings of the provider help; limits of Overlock do not.',
+    'content filter',
   ],
   refusal: [
     'The model declined to answer.',
     'What it said instead went to the client. Another prompt or another model may help.',
+    'declined',
   ],
   'no-json': [
     'A JSON document was asked for, and the answer is none.',
     'The client got what the model wrote. Say in the prompt that only JSON is wanted, ask with a schema, or take a model that keeps to one.',
+    'no JSON in the answer',
   ],
   'not-continued': [
     'The answer was cut off at the limit of its call, and was not to be continued.',
     'Raise the max_tokens of the request. Plain text is continued with x-overlock-continue: text; JSON is, unless that header says off.',
+    'cut off, not to be continued',
   ],
   'no-finish': [
     'The provider did not say that the answer had ended.',
     'Nobody can tell whether it is whole. Look at the log of the upstream, or ask again.',
+    'no end was told',
   ],
 };
 
@@ -163,38 +199,49 @@ export const unfitWhy = ({ overflow, budget }) =>
 /** What helps against what an upstream said. */
 export function faultHelp({ status }) {
   if (status === 401 || status === 403)
-    return 'The key is wrong or may not do this: look at upstream.key_variable, or at the key of the client.';
-  if (status === 404) return 'Look at the name of the model and at upstream.url.';
-  if (status === 429) return 'The upstream takes no more for now: its limits, or what was paid for.';
-  if (status >= 500) return 'The upstream is in trouble. The same request may work later.';
-  if (status >= 400) return 'The upstream does not take the request as it is.';
-  return 'Look whether upstream.url is right, and whether anybody listens there.';
+    return 'The key is wrong or lacks permission. Check upstream.key_variable, or the key that the client sends.';
+  if (status === 404) return 'Check the name of the model, and upstream.url.';
+  if (status === 429)
+    return 'The upstream accepts no more for now: a rate limit, or the quota is used up.';
+  if (status >= 500)
+    return 'The upstream has a problem of its own. The same request may work later.';
+  if (status >= 400) return 'The upstream rejects the request as it stands.';
+  return 'Check that upstream.url is right and that a server is listening there.';
 }
 
 const SEAMS = {
   first: 'begins the document',
   overlap: 'joined where it repeats the end',
-  exact: 'joined byte to byte',
-  reformatted: 'joined where it repeats the end in other layout',
-  resumed: 'begun again, joined where it goes on',
-  remainder: 'the rest as a document of its own, joined',
+  exact: 'continues exactly where the text stopped',
+  reformatted: 'joined where it repeats the end, spaced differently',
+  resumed: 'started over, joined where it goes on',
+  remainder: 'joined as a document of its own that holds the rest',
   kpis: 'says what can be counted',
   'end-to-end': 'repeats nothing, put after the end',
 };
 
 export const seam = (name) => SEAMS[name] ?? name;
 
+const WAYS = {
+  overlap: 'asked to repeat the end and go on',
+  prefill: 'asked to go on from its own words',
+  remainder: 'asked for the rest as a document of its own',
+};
+
+/** How a model was asked for the rest. */
+export const way = (name) => WAYS[name] ?? `asked for the rest by ${name}`;
+
 const FAILURES = {
   empty: 'the answer was empty',
-  'no-json': 'the answer holds no JSON',
-  unclear: 'the answer holds JSON that is not clearly the document',
-  repeat: 'the answer repeats what was there already',
+  'no-json': 'the answer contains no JSON',
+  unclear: 'the answer contains JSON, but not clearly the rest of the document',
+  repeat: 'the answer only repeats what was already there',
   ambiguous: 'the answer could be joined in two ways',
   declined: 'the model would not answer',
-  cancelled: 'whoever asked went away while it came',
-  refused: 'the server does not take this way of asking',
-  'no-kpis': 'nothing will be counted',
-  'no-match': 'the answer could not be joined',
+  cancelled: 'the client closed the connection while it came',
+  refused: 'the server does not accept this way of asking',
+  'no-kpis': 'the model named nothing that can be counted',
+  'no-match': 'the answer does not continue the document',
 };
 
 export const failure = (why) =>
@@ -206,12 +253,27 @@ export const failure = (why) =>
 const PARTS = {
   'system prompt': 'System',
   'last user message': 'Question',
-  frame: 'Frame',
+  frame: 'Format',
   tools: 'Tools',
   history: 'History',
   'retrieved context': 'Context',
   memories: 'Memories',
   completion: 'Answer',
+};
+
+/** How sure a count is. */
+export const PROVENANCE = {
+  exact: 'counted exactly, with the model’s own tokenizer',
+  calibrated: 'counted by a formula made for this model',
+  estimate: 'estimated: the model’s own tokenizer is not at hand',
+};
+
+/** How a model was found in the table of models. */
+export const FOUND = {
+  exact: 'in the table of models',
+  alias: 'in the table of models, by another name',
+  prefix: 'in the table of models, by the beginning of its name',
+  default: 'not in the table of models, so this is a guess',
 };
 
 export const part = (name) => PARTS[name] ?? name;

@@ -14,6 +14,27 @@ pub struct Keys {
     keys: Vec<String>,
 }
 
+/// Whether a request may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Nobody is asked for a key.
+    NotNeeded,
+    Right,
+    Missing,
+    Wrong,
+}
+
+impl Shown {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NotNeeded => "not-needed",
+            Self::Right => "right",
+            Self::Missing => "missing",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
 /// Where some clients show their key instead.
 pub(crate) const API_KEY: &str = "x-api-key";
 
@@ -33,24 +54,29 @@ impl Keys {
         self.keys.is_empty()
     }
 
+    /// What a request shows of them.
+    pub(crate) fn shown(&self, headers: &HeaderMap) -> Shown {
+        if self.is_empty() {
+            return Shown::NotNeeded;
+        }
+        match shown(headers) {
+            None => Shown::Missing,
+            Some(key) if self.holds(key) => Shown::Right,
+            Some(_) => Shown::Wrong,
+        }
+    }
+
     /// Lets a request pass that shows one of the keys.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let refused = |message| {
-            ApiError::new(StatusCode::UNAUTHORIZED, "invalid_request_error", message)
-                .with_code("invalid_api_key")
+        let message = match self.shown(headers) {
+            Shown::NotNeeded | Shown::Right => return Ok(()),
+            Shown::Missing => {
+                "you did not show a key: send one of the gateway's as `Authorization: Bearer KEY`"
+            }
+            Shown::Wrong => "the key you showed is none of the gateway's",
         };
-        let Some(shown) = shown(headers) else {
-            return Err(refused(
-                "you did not show a key: send one of the gateway's as `Authorization: Bearer KEY`",
-            ));
-        };
-        if self.holds(shown) {
-            return Ok(());
-        }
-        Err(refused("the key you showed is none of the gateway's"))
+        let error = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_request_error", message);
+        Err(error.with_code("invalid_api_key"))
     }
 
     /// Every key is compared to its end, so that the time tells nothing about any.

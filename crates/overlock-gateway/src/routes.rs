@@ -93,6 +93,7 @@ const ROUTES: &[Route] = routes! {
     Queued POST "/api/render"          => api::render,
     Queued POST "/api/stitch"          => api::stitch,
     Queued POST "/api/fit"             => api::fit,
+    Queued POST "/api/several"         => api::several,
     Queued GET  "/api/runs"            => handlers::runs::list,
     Keyed  GET  "/api/runs/events"     => handlers::events::all,
     Queued GET  "/api/runs/{id}"       => handlers::runs::show,

@@ -83,7 +83,16 @@ pub enum Blocker {
         /// What it holds.
         tokens: u64,
     },
-    /// Room is short, and nobody holds a minimum: only a larger window helps.
+    /// Room is short, and this item holds the most although it could give: others, of lower
+    /// priority, have to give first.
+    Priority {
+        /// The place of the item in the list.
+        index: usize,
+        /// What it holds.
+        tokens: u64,
+    },
+    /// Room is short, and all that hold anything have given what they could: only a larger window
+    /// helps.
     Window,
     /// Room is left over, and of those that would take it this item, at its maximum, has the
     /// greatest weight.
@@ -104,13 +113,18 @@ pub(super) fn blocker(items: &[Item], shares: &[Share], unused: u128) -> Option<
     if short {
         let holding = entries()
             .filter(|(_, (item, share))| {
-                !share.is_dropped() && share.given > 0 && share.given == item.floor()
+                let gave = matches!(share.change, Change::Shrank { .. });
+                !share.is_dropped() && share.given > 0 && (!gave || share.given == item.floor())
             })
             // Of equals the last is found, which should be the earliest.
             .rev()
             .max_by_key(|(_, (_, share))| share.given);
         return Some(match holding {
-            Some((index, (_, share))) => Blocker::Floor {
+            Some((index, (item, share))) if share.given == item.floor() => Blocker::Floor {
+                index,
+                tokens: share.given,
+            },
+            Some((index, (_, share))) => Blocker::Priority {
                 index,
                 tokens: share.given,
             },

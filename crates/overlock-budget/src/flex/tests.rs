@@ -128,6 +128,21 @@ fn the_lowest_priority_gives_way_first_and_completely() {
 }
 
 #[test]
+fn what_is_spared_for_its_priority_is_named_where_it_holds_the_most() {
+    let items = [
+        Item::required("system prompt", 20),
+        flexible("history", 500, 60),
+        flexible("answer", 500, 30),
+    ];
+    let solution = check(&items, 800, 0, &[Some(20), Some(500), Some(280)]);
+    let expected = Blocker::Priority {
+        index: 1,
+        tokens: 500,
+    };
+    assert_eq!(solution.blocker, Some(expected));
+}
+
+#[test]
 fn only_a_larger_window_helps_where_nobody_holds_a_minimum() {
     let solution = check(&[flexible("history", 500, 60)], 300, 0, &[Some(300)]);
     assert_eq!(solution.blocker, Some(Blocker::Window));

@@ -1,11 +1,13 @@
-//! `POST /api/…`: one object in, one object out, as on the command line.
+//! `POST /api/…`: one object in, one object out, as on the command line; or several at once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hyper::StatusCode;
 use overlock_budget::{ChatRequest, Extras};
 use overlock_json::{CloseOptions, Protocol, RenderOptions, RepairOptions};
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::api::{
     Asked, Object, Refusal, close_object, cut_object, render_object, repair_object, stitch_object,
@@ -43,7 +45,58 @@ pub(crate) async fn stitch(call: Call) -> Handled {
 
 pub(crate) async fn fit(call: Call) -> Handled {
     let gateway = Arc::clone(&call.gateway);
-    of_text(call, move |text| fitted(&gateway, text)).await
+    of_text(call, move |text| {
+        let (status, answer) = fitted(&gateway, text)?;
+        Ok(told(status, &answer))
+    })
+    .await
+}
+
+/// Several questions in one request. Each is answered as if it were alone, and one without an
+/// answer is no error: whoever types a text asks about it long before it is one.
+pub(crate) async fn several(call: Call) -> Handled {
+    let gateway = Arc::clone(&call.gateway);
+    of_text(call, move |text| {
+        let asked = questions(text)?;
+        let answers = asked.iter().map(|(name, body)| {
+            let answer = one_of(&gateway, name, body.get())?;
+            Ok((name, answer))
+        });
+        let answers: BTreeMap<_, _> = answers.collect::<Result<_, Refusal>>()?;
+        Ok(told(StatusCode::OK, &answers))
+    })
+    .await
+}
+
+/// The body of each question, by its name.
+fn questions(text: &str) -> Result<BTreeMap<String, Box<RawValue>>, Refusal> {
+    // What is wrong with it is told in the same words as of any other.
+    Object::parse(text, "body")?;
+    serde_json::from_str(text).map_err(|error| Refusal::bad_request(error.to_string()))
+}
+
+/// The answer to one question of several, or why there is none.
+fn one_of(gateway: &Gateway, name: &str, body: &str) -> Result<Box<RawValue>, Refusal> {
+    let object = || Object::parse(body, name);
+    let answer = match name {
+        "cut" => object().and_then(cut_object),
+        "close" => object().and_then(|it| raw(&close_object(it, CloseOptions::default())?)),
+        "repair" => object().and_then(|it| raw(&repair_object(it, RepairOptions::default())?)),
+        "render" => object().and_then(|it| raw(&render_object(it, RenderOptions::default())?)),
+        "stitch" => object().and_then(|it| raw(&stitch_object(it, Protocol::Auto)?)),
+        "fit" => fitted(gateway, body).map(|(_, answer)| answer),
+        name => {
+            return Err(Refusal::bad_request(format!(
+                "nobody answers `{name}`: there are `cut`, `close`, `repair`, `render`, `stitch` and `fit`"
+            )));
+        }
+    };
+    answer.or_else(|refusal| raw(&refusal.of_a_request()))
+}
+
+fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Refusal> {
+    // Every key of an answer is a string, so that this never fails.
+    to_raw_value(answer).map_err(|error| Refusal::unusable(error.to_string()))
 }
 
 async fn of_object<R: Serialize>(
@@ -73,7 +126,8 @@ async fn of_text(
     }))
 }
 
-fn fitted(gateway: &Gateway, text: &str) -> Result<Reply, Refusal> {
+/// A request that fits, or one that cannot be made to: both are answers.
+fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), Refusal> {
     let request =
         ChatRequest::from_json(text).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let Some(model) = request.model() else {
@@ -89,11 +143,11 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<Reply, Refusal> {
         counter: &known.counter,
     };
     match asked.fit(known.plan.clone()) {
-        Ok(Ok(fitted)) => Ok(told(StatusCode::OK, &fitted.told())),
+        Ok(Ok(fitted)) => Ok((StatusCode::OK, raw(&fitted.told())?)),
         Ok(Err(refused)) => {
             let help = refused.help("set `budget.trim` to `oldest`");
-            let refused = refused.told(help);
-            Ok(told(StatusCode::UNPROCESSABLE_ENTITY, &refused))
+            let refused = raw(&refused.told(help))?;
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, refused))
         }
         Err(error) => Err(Refusal::bad_request(error.to_string())),
     }

@@ -22,9 +22,9 @@ use serde_json::json;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::runs::{going_on, not_recorded, run_id, unreadable, untold};
+use super::runs::{Missing, going_on, not_recorded, run_id, unreadable, untold};
 use crate::api::{ListedRun, RunsError};
-use crate::body::{Body, KEEP_ALIVE, event_stream, whole};
+use crate::body::{Body, KEEP_ALIVE, Reply, event_stream, whole};
 use crate::error::ApiError;
 use crate::events::{Event, EventKind, Heard, Reader};
 use crate::record::Recorder;
@@ -58,12 +58,21 @@ pub(crate) async fn all(call: Call) -> Handled {
 }
 
 pub(crate) async fn one(call: Call) -> Handled {
+    let missing = Missing::of(call.request.uri().query())?;
+    missing.told(followed(call).await, no_more)
+}
+
+/// So a browser is told that there is no more to come.
+fn no_more() -> Reply {
+    let mut reply = Response::new(whole(""));
+    *reply.status_mut() = StatusCode::NO_CONTENT;
+    reply
+}
+
+async fn followed(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "/events")?;
     if last_event(&call) == Some(ENDED) {
-        // So a browser is told that there is no more to come.
-        let mut reply = Response::new(whole(""));
-        *reply.status_mut() = StatusCode::NO_CONTENT;
-        return Ok(reply);
+        return Ok(no_more());
     }
     let (recorder, mut reader) = listen(&call)?;
     reader.go_back();

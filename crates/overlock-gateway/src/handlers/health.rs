@@ -1,19 +1,31 @@
-//! `GET /health`: whether the gateway is there, and who is behind it.
+//! `GET /health`: whether the gateway is there, who is behind it, and what whoever asks may expect.
 
 use hyper::{StatusCode, Uri};
 use serde_json::json;
 
 use crate::body::json_reply;
 use crate::routes::{Call, Handled};
+use crate::settings::Record;
 
 pub(crate) async fn answer(call: Call) -> Handled {
-    let base = call.gateway.settings.upstream.base.as_deref();
+    let (gateway, settings) = (&call.gateway, &call.gateway.settings);
+    let base = settings.upstream.base.as_deref();
     let uri = base.and_then(|base| base.trim().parse::<Uri>().ok());
     let host = uri.as_ref().and_then(Uri::host);
+    // Without a store nothing is kept, whatever the settings say.
+    let has_store = gateway.recorder.is_some();
+    let record = if has_store {
+        settings.record
+    } else {
+        Record::Off
+    };
     let health = json!({
         "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
         "upstream": host,
+        "key": settings.keys.shown(call.request.headers()).name(),
+        "record": record.name(),
+        "has_store": has_store,
     });
     Ok(json_reply(StatusCode::OK, &health))
 }

@@ -43,6 +43,7 @@ const FILES: &[File] = files! {
     SCRIPT "main.js"
     SCRIPT "api.js"
     SCRIPT "dom.js"
+    SCRIPT "text.js"
     SCRIPT "words.js"
     SCRIPT "window.js"
     SCRIPT "runs.js"

@@ -20,6 +20,9 @@ use crate::settings::Record;
 /// How many runs are listed where nobody says how many.
 const LIMIT: u32 = 20;
 
+/// The code of a run that is not there.
+const NO_RUN: &str = "no-run";
+
 /// How many are listed at most.
 const MOST: u32 = 1000;
 
@@ -36,6 +39,11 @@ pub(crate) async fn list(call: Call) -> Handled {
 }
 
 pub(crate) async fn show(call: Call) -> Handled {
+    let missing = Missing::of(call.request.uri().query())?;
+    missing.told(shown(call).await, || told(StatusCode::OK, &()))
+}
+
+async fn shown(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
     let here = Here::of(&call.gateway);
@@ -182,6 +190,35 @@ fn text(query: Option<&str>, record: Record) -> Result<Text, ApiError> {
     })
 }
 
+/// What is said of a run that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    Error,
+    /// Nothing, which is no error to a browser that only wants to know.
+    Nothing,
+}
+
+impl Missing {
+    pub(super) fn of(query: Option<&str>) -> Result<Self, ApiError> {
+        match parameter(query, "missing") {
+            None | Some("error") => Ok(Self::Error),
+            Some("nothing") => Ok(Self::Nothing),
+            Some(_) => Err(wrong(
+                "missing",
+                "`missing` must be `error` or `nothing`".to_owned(),
+            )),
+        }
+    }
+
+    /// What was handled, or `nothing` where that is what is said of a run that is not there.
+    pub(super) fn told(self, handled: Handled, nothing: impl FnOnce() -> Reply) -> Handled {
+        match handled {
+            Err(error) if self == Self::Nothing && error.code == Some(NO_RUN) => Ok(nothing()),
+            handled => handled,
+        }
+    }
+}
+
 fn parameter<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
     let mut parameters = query.unwrap_or_default().split('&');
     parameters.find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix('='))
@@ -253,5 +290,5 @@ fn no_run() -> ApiError {
         "invalid_request_error",
         "there is no such run",
     )
-    .with_code("no-run")
+    .with_code(NO_RUN)
 }

@@ -151,6 +151,45 @@ async fn what_cannot_be_answered_is_told() {
 }
 
 #[tokio::test]
+async fn each_of_several_is_answered_as_if_it_were_alone() {
+    let door = door().await;
+    let large = json!({
+        "model": "gpt-4",
+        "messages": [{ "role": "user", "content": "word ".repeat(20_000) }],
+    });
+    for (name, body) in [
+        ("cut", json!({ "text": "{\"rows\": [1, 2" })),
+        ("cut", json!({ "text": "hello" })),
+        ("close", json!({ "text": "" })),
+        ("close", json!({})),
+        ("repair", json!({ "text": "{a: 'b',}" })),
+        ("render", json!({ "text": "[1, 2", "budget": 0 })),
+        ("stitch", json!({ "parts": ["[1, 2", "2, 3]"] })),
+        ("fit", large),
+        ("fit", json!({ "messages": 1 })),
+    ] {
+        let alone = door.ask_api(name, &body).await.json();
+        let questions = json!({ name: body, "repair": { "text": "[1" } });
+        let several = door.ask_api("several", &questions).await;
+        assert_eq!(several.status, StatusCode::OK, "{questions}");
+        if name != "repair" {
+            assert_eq!(several.json()[name], alone, "{questions}");
+        }
+        assert!(several.json()["repair"]["json"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn several_questions_must_be_an_object_of_questions_that_there_are() {
+    let door = door().await;
+    for body in ["", "[]", "{\"cut\": ", "{\"nothing\": {}}"] {
+        let got = door.send(Method::POST, "/api/several", &[], body).await;
+        assert_eq!(got.status, StatusCode::BAD_REQUEST, "{body}: {}", got.body);
+        assert_eq!(got.json()["error"]["code"], "bad-request", "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_long_text_is_answered_as_a_short_one() {
     let door = door().await;
     let text = format!("[{}", "\"a line of text\", ".repeat(20_000));
@@ -192,7 +231,20 @@ async fn recorded_runs_are_listed_and_shown() {
     assert_eq!(shown["id"], ids[0].as_str());
     assert_eq!(shown["request"]["model"], "gpt-4o");
     assert_eq!(shown["steps"], json!([]));
+    let nothing = "?missing=nothing";
+    let there = door.get(&format!("/api/runs/{}{nothing}", ids[0])).await;
+    assert_eq!(there.json(), shown);
+    for id in ["0000000000000", "nonsense"] {
+        let got = door.get(&format!("/api/runs/{id}{nothing}")).await;
+        assert_eq!((got.status, got.json()), (StatusCode::OK, Value::Null));
+        let got = door.get(&format!("/api/runs/{id}/events{nothing}")).await;
+        assert_eq!((got.status, &*got.body), (StatusCode::NO_CONTENT, ""));
+    }
     for (path, status) in [
+        ("/api/runs/0000000000000?missing=error", 404),
+        ("/api/runs/0000000000000?missing=maybe", 400),
+        ("/api/runs/0000000000000/events", 404),
+        ("/api/runs/0000000000000/events?missing=maybe", 400),
         ("/api/runs/0000000000000", 404),
         ("/api/runs/nonsense", 404),
         ("/api/runs?limit=0", 400),

@@ -176,6 +176,12 @@ impl Gateways {
         let left = Fake::start(vec![first, Said::never(), rest]).await;
         addresses["left"] = json!(serve_with(&left.base, own(), full).await);
         fakes.push(left);
+        let upstream = script(&turned(), 120, as_asked);
+        let upstream = ScriptedServer::start(upstream, &[])
+            .await
+            .expect("a server");
+        addresses["turned"] = json!(serve_with(&upstream.base(), own(), full).await);
+        scripted.push(upstream);
         let base = scripted[0].base();
         addresses["empty"] = json!(serve_with(&base, own(), full).await);
         addresses["storeless"] = json!(serve(&base, |_| {}).await);
@@ -381,6 +387,22 @@ fn hostile() -> String {
         "c": "<img src=x onerror=alert(1)><iframe srcdoc='<script>alert(1)</script>'></iframe>",
         "\u{202e}<style>*{display:none}</style>": "\u{0}\u{7}\u{1b}[31m",
         "items": items,
+    })
+    .to_string()
+}
+
+/// A document that is written from right to left, and turns what stands around it if it may.
+fn turned() -> String {
+    let rows: Vec<Value> = (0..9)
+        .map(|number| json!({ "שם": format!("נמל {number} (צפון)"), "rule": "\u{202e}\u{2066}// for all\u{2069} \u{2066}" }))
+        .collect();
+    json!({
+        "title": "דוח מפלס המים, שבוע 46",
+        "ar": "مرحبا بالعالم",
+        "zero\u{200b}width\u{feff}": "tag \u{e0041}\u{e0042}, end \u{202c}\u{200f}",
+        "emoji": "👩‍👩‍👧‍👦 🏳️‍🌈 ❤️",
+        "cjk": "日本語の文章がここにあります。港の水位を報告する。".repeat(3),
+        "rows": rows,
     })
     .to_string()
 }

@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::{Method, StatusCode};
-use overlock_gateway::{Gateway, Keys, LogEntry, Settings, Upstream};
+use overlock_gateway::{Gateway, Keys, LogEntry, Record, Settings, Upstream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::door::{Door, Got, ask, open, serve};
+use crate::door::{Door, Got, ask, open, serve, serve_with};
 use crate::echo::{Echo, Event};
 use crate::fake::Said;
 
@@ -106,6 +106,29 @@ async fn who_goes_away_cancels_the_upstream() {
 }
 
 #[tokio::test]
+async fn health_tells_what_there_is_to_be_read() {
+    let store = || Some(overlock_store::in_memory().expect("a store"));
+    for (record, store, told) in [
+        (Record::Full, store(), ("full", true)),
+        (Record::Off, store(), ("off", true)),
+        (Record::Full, None, ("off", false)),
+    ] {
+        let set = |settings: &mut Settings| settings.record = record;
+        let address = serve_with("http://127.0.0.1:1/v1", store, set).await;
+        let door = Door {
+            address,
+            upstream: (),
+        };
+        let health = door.get("/health").await.json();
+        assert_eq!(health["key"], "not-needed");
+        assert_eq!(
+            (health["record"].as_str(), health["has_store"].as_bool()),
+            (Some(told.0), Some(told.1))
+        );
+    }
+}
+
+#[tokio::test]
 async fn keys_are_demanded_and_go_no_further() {
     let door = door(|settings| settings.keys = Keys::new(["right-key".to_owned()])).await;
     for path in [
@@ -127,7 +150,20 @@ async fn keys_are_demanded_and_go_no_further() {
         }
     }
     assert_eq!(door.upstream.heard(), 0);
-    assert_eq!(door.get("/health").await.status, StatusCode::OK);
+    for (shown, told) in [
+        (None, "missing"),
+        (Some("Bearer wrong-key"), "wrong"),
+        (Some("Bearer right-key"), "right"),
+    ] {
+        let headers: Vec<_> = shown
+            .map(|key| ("authorization", key))
+            .into_iter()
+            .collect();
+        let got = door.send(Method::GET, "/health", &headers, "").await;
+        assert_eq!(got.status, StatusCode::OK);
+        assert_eq!(got.json()["key"], told);
+        assert!(!got.body.contains("-key"), "{}", got.body);
+    }
     for header in [
         ("authorization", "Bearer right-key"),
         ("x-api-key", "right-key"),
@@ -297,11 +333,15 @@ async fn running_requests_finish_when_the_gateway_is_stopped() {
 async fn health_tells_who_is_behind() {
     let door = door(|_| {}).await;
     let health = door.get("/health").await.json();
-    let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(
-        health,
-        json!({ "status": "ok", "version": version, "upstream": "127.0.0.1" })
-    );
+    let expected = json!({
+        "status": "ok",
+        "version": env!("CARGO_PKG_VERSION"),
+        "upstream": "127.0.0.1",
+        "key": "not-needed",
+        "record": "off",
+        "has_store": false,
+    });
+    assert_eq!(health, expected);
 }
 
 #[tokio::test]

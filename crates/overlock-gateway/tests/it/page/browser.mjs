@@ -26,19 +26,22 @@ async function executable() {
 
 const browser = await chromium.launch({ executablePath: await executable() });
 const looked = [];
+const NARROW = { width: 320, height: 640 };
 const PHONE = { width: 390, height: 844 };
 const TABLET = { width: 820, height: 1180 };
 const WIDE = { width: 1200, height: 800 };
+const VAST = { width: 2560, height: 1440 };
 
 /** A page on which nothing goes wrong unnoticed. */
 async function open(
   address,
   hash,
-  { viewport = WIDE, scheme = 'light', allowed = [], prepare = async () => {} } = {},
+  { viewport = WIDE, scheme = 'light', colours = 'none', prepare = async () => {} } = {},
 ) {
   const context = await browser.newContext({
     viewport,
     colorScheme: scheme,
+    forcedColors: colours,
     reducedMotion: 'reduce',
     acceptDownloads: true,
   });
@@ -46,12 +49,7 @@ async function open(
   const page = await context.newPage();
   const wrong = [];
   page.on('console', (message) => {
-    const said = message.text();
-    if (
-      ['error', 'warning'].includes(message.type()) &&
-      !allowed.some((part) => said.includes(part))
-    )
-      wrong.push(`console: ${said}`);
+    if (['error', 'warning'].includes(message.type())) wrong.push(`console: ${message.text()}`);
   });
   page.on('pageerror', (error) => wrong.push(`error: ${error.message}`));
   page.on('dialog', (dialog) => {
@@ -78,7 +76,11 @@ async function open(
 async function clean(name, { page, wrong }) {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() =>
-    window.axe.run(document, { resultTypes: ['violations'] }),
+    // All that is not experimental, and what WCAG 2.2 says of the size of what is touched.
+    window.axe.run(document, {
+      resultTypes: ['violations'],
+      rules: { 'target-size': { enabled: true } },
+    }),
   );
   for (const { id, nodes } of violations)
     wrong.push(
@@ -94,11 +96,46 @@ async function clean(name, { page, wrong }) {
     () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
   );
   if (over > 0) wrong.push(`the page is ${over} pixels wider than the screen`);
+  wrong.push(...(await page.evaluate(atLarge)), ...(await page.evaluate(clipped)));
   if (wrong.length > 0) throw new Error(`${name}: ${wrong.join('\n')}`);
   looked.push(name);
 }
 
-/** A view in every light and on every screen. */
+/** Text that hides something, or that could move what stands around it. */
+function atLarge() {
+  const control =
+    /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
+  const leftward = /[\u0590-\u05ff\u0600-\u061b\u061d-\u06ff]/;
+  const wrong = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const around = node.parentElement;
+    if (around.closest('textarea')) continue;
+    if (control.test(node.data) && !around.closest('.hidden-character'))
+      wrong.push(`a control is at large: ${JSON.stringify(node.data)}`);
+    if (leftward.test(node.data) && !around.closest('bdi, svg'))
+      wrong.push(`not isolated: ${JSON.stringify(node.data)}`);
+  }
+  for (const element of document.querySelectorAll('[title], [aria-label]')) {
+    for (const name of ['title', 'aria-label']) {
+      const text = (element.getAttribute(name) ?? '').replaceAll(/[\u2068\u2069]/g, '');
+      if (control.test(text)) wrong.push(`a control in a name: ${JSON.stringify(text)}`);
+    }
+  }
+  return wrong;
+}
+
+/** Text of which a part cannot be seen, and cannot be brought into sight either. */
+function clipped() {
+  const boxes = '.excerpt > code, .list td, .list th, .key-figures > div, .segmented, .badge';
+  return [...document.querySelectorAll(boxes)]
+    .filter(
+      (box) => box.offsetWidth > 1 && box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0,
+    )
+    .map((box) => `clipped: ${box.outerHTML.slice(0, 200)}`);
+}
+
+/** A view in every light and on every screen, in colours of the reader's own, and much enlarged. */
 async function everywhere(name, address, hash, ready, { prepare, height } = {}) {
   for (const [screen, viewport] of [
     ['wide', WIDE],
@@ -117,6 +154,16 @@ async function everywhere(name, address, hash, ready, { prepare, height } = {}) 
       }
       await view.context.close();
     }
+  }
+  for (const [screen, choice] of [
+    ['enlarged to 400 %', { viewport: NARROW }],
+    ['vast', { viewport: VAST, scheme: 'dark' }],
+    ['in forced colours', { colours: 'active' }],
+  ]) {
+    const view = await open(address, hash, { ...choice, prepare });
+    await ready(view.page);
+    await clean(`${name}, ${screen}`, view);
+    await view.context.close();
   }
 }
 
@@ -246,6 +293,29 @@ await everywhere('runs', whole, '#/runs', async (page) => {
     `tokens in are told: ${figures}`,
   );
   await clean('the list, filtered', view);
+  // Costs stand below one another, and every figure is there however small the screen is.
+  await page.getByRole('searchbox').fill('');
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length > 2);
+  const costs = await page
+    .locator('.list tbody .cost')
+    .evaluateAll((cells) =>
+      cells.map((cell) => [
+        cell.textContent,
+        Math.round(cell.firstChild.getBoundingClientRect().right),
+      ]),
+    );
+  const told = costs.filter(([text]) => text !== '–');
+  expect(
+    told.length > 1 &&
+      told.every(([text, right]) => /\.\d{6} USD$/.test(text) && right === told[0][1]),
+    `costs are aligned: ${JSON.stringify(costs)}`,
+  );
+  const columns = await page.locator('.list thead th').count();
+  for (const viewport of [WIDE, TABLET, PHONE, NARROW]) {
+    await page.setViewportSize(viewport);
+    const cells = page.locator('.list tbody tr').first().locator('td:visible, th:visible');
+    equal(await cells.count(), columns, `what is told of a run at ${viewport.width}`);
+  }
   await view.context.close();
 }
 
@@ -402,8 +472,8 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
 }
 
 {
-  const view = await open(whole, '#/runs/0000000000000', { allowed: ['status of 404'] });
-  await sees(view.page, 'there is no such run');
+  const view = await open(whole, '#/runs/0000000000000');
+  await sees(view.page, 'There is no such run');
   await clean('no run', view);
   await view.context.close();
 }
@@ -485,8 +555,8 @@ await everywhere('bench', whole, '#/bench', async (page) => {
 await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').waitFor());
 
 {
-  // What the API refuses is told on the page, and by the browser.
-  const view = await open(whole, '#/bench', { allowed: ['status of 422', 'status of 400'] });
+  // What the API cannot answer is told on the page, and is no error to the browser.
+  const view = await open(whole, '#/bench');
   const { page } = view;
   const rendered = page.getByRole('group', { name: 'Rendered context' });
   await rendered.waitFor();
@@ -515,7 +585,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await page.getByLabel('What the model sends next').fill('<b>bold</b>"}]}');
   await page
     .locator('.card')
-    .filter({ hasText: 'How the fragment' })
+    .filter({ hasText: 'How the next piece' })
     .getByText('overlap')
     .first()
     .waitFor();
@@ -523,6 +593,14 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await sees(page, 'The document stays as it was.');
   await page.getByLabel('A text that stopped too early').fill('no JSON at all');
   await sees(page, 'there is no object');
+  let asked = 0;
+  page.on('request', () => (asked += 1));
+  await page.getByLabel('A text that stopped too early').fill('');
+  await sees(page, 'Write or paste a text.');
+  equal(asked, 0, 'requests about nothing');
+  await page.getByLabel('A text that stopped too early').fill('hello');
+  await sees(page, 'there is no object');
+  equal(asked, 1, 'requests about one text');
   await page.getByLabel('Sample').selectOption('Written badly, in a fence');
   await sees(page, 'Repaired:');
   await clean('the bench, used', view);
@@ -538,6 +616,127 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await page.getByLabel('A chat request').fill('{"model": ');
   await page.locator('.card .wrong').first().waitFor();
   await clean('a request that does not fit', view);
+  await view.context.close();
+}
+
+{
+  const view = await open(whole, '#/bench/fit');
+  await sees(view.page, 'what takes the most room is');
+  const blocker = view.page.getByText('What takes the most room is');
+  equal(await blocker.locator('code').textContent(), 'history', 'what takes the most room');
+  await sees(view.page, 'Tokens are counted by a formula made for this model');
+  await view.context.close();
+}
+
+// --- What a text hides, and what is written from right to left ---
+
+{
+  const view = await open(whole, '#/bench');
+  const { page } = view;
+  const evil =
+    '{"rule": "user\u202e \u2066// for all\u2069 \u2066", "tag": "\u200bx\u{e0041}\ufeff", "emoji": "👩‍👩‍👧 ❤️", "one": "שלום עולם", "two": "مرحبا 12", "cut": "נמל';
+  await page.getByLabel('What the model sends next').fill('"two": "مرحبا 12", "cut": "נמל צפון"}');
+  await page.getByLabel('A text that stopped too early').fill(evil);
+  const tail = page.locator('.card').filter({ hasText: 'Where and how' }).locator('pre');
+  await tail.getByText('נמל').waitFor();
+  const codes = await tail
+    .locator('.hidden-character')
+    .evaluateAll((marks) => marks.map((mark) => mark.dataset.code));
+  equal(
+    codes,
+    ['U+202E', 'U+2066', 'U+2069', 'U+2066', 'U+200B', 'U+E0041', 'U+FEFF'],
+    'what is marked',
+  );
+  // Everything is drawn in the order in which it was written, and the cut comes last.
+  const places = await tail.evaluate((pre) => {
+    const range = document.createRange();
+    return [...pre.childNodes].map((node) => {
+      range.selectNode(node);
+      const rects = [...range.getClientRects()];
+      return [rects[0].top, rects[0].left, rects.at(-1).top, rects.at(-1).right];
+    });
+  });
+  for (const [at, [top, left]] of places.entries()) {
+    if (at === 0) continue;
+    const [, , before, right] = places[at - 1];
+    expect(
+      top > before + 8 || left >= right - 1,
+      `part ${at} stands where it was written: ${JSON.stringify(places)}`,
+    );
+  }
+  equal(await tail.locator('bdi').allTextContents(), ['שלום עולם', 'مرحبا 12', 'נמל'], 'isolated');
+  const read = await tail
+    .locator('bdi')
+    .first()
+    .evaluate((text) => getComputedStyle(text).direction);
+  equal(read, 'rtl', 'how it is read');
+  const told = await tail.locator('..').ariaSnapshot();
+  expect(told.includes('⟨U+202E⟩'), `what is marked is read out: ${told}`);
+  const closed = page.getByRole('group', { name: 'Closed form' });
+  await closed.evaluate((element) => getSelection().selectAllChildren(element));
+  await page.keyboard.press('ControlOrMeta+C');
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  equal(copied, `${evil}"}`, 'what is marked and copied');
+  await sees(page, 'In the fields, but not to be seen there');
+  await page.getByRole('img', { name: 'seam' }).waitFor();
+  await clean('the bench, with what hides', view);
+  // Whatever a text is made of, all of it is there, and nothing of it is at large.
+  const lost = await page.evaluate(async () => {
+    const { beginning, ending, plain, shown } = await import('/page/text.js');
+    const alphabet = [...'a" \\\n\r\t1,{אבשلا👩🏽🏳❤ی日'];
+    alphabet.push('\u200d', '\u200c', '\ufe0f', '\u202e', '\u2066', '\u2069', '\u200f', '\0');
+    alphabet.push('\u{e0041}', '\ud83d', '\ude00', '\u2028', '\ufeff', '\x85');
+    const paper = document.body.appendChild(document.createElement('pre'));
+    const wrong = [];
+    let seed = 7;
+    for (let time = 0; time < 4000; time += 1) {
+      let text = '';
+      for (let length = time % 40; length >= 0; length -= 1) {
+        seed = (seed * 48271) % 2147483647;
+        text += alphabet[seed % alphabet.length];
+      }
+      paper.replaceChildren(...shown(text));
+      const [first, last] = [beginning(text, 9), ending(text, 9)];
+      const isWhole =
+        paper.textContent === text &&
+        text.startsWith(first) &&
+        text.endsWith(last) &&
+        Math.min(first.length, last.length) >= Math.min(8, text.length);
+      if (!isWhole || /[\0\x85\u200f\u2028\u202e]/.test(plain(text)))
+        wrong.push(JSON.stringify(text));
+    }
+    paper.remove();
+    return wrong.slice(0, 3);
+  });
+  equal(lost, [], 'texts of which something is lost');
+  await view.context.close();
+}
+
+{
+  const { turned } = gateways;
+  const run = await ask(turned, { model: 'gpt-4\u202egnp' });
+  const view = await open(turned, '#/runs');
+  const { page } = view;
+  await page.locator('.list .model .hidden-character').waitFor();
+  await clean('a list with a name that turns', view);
+  for (const viewport of [WIDE, PHONE]) {
+    await page.setViewportSize(viewport);
+    await page.goto(`${turned}/#/runs/${run}`);
+    await page.getByRole('heading', { name: 'The document' }).waitFor();
+    expect((await page.locator('.attempts .hidden-character').count()) > 0, 'marked in attempts');
+    expect((await page.locator('.tree .hidden-character').count()) > 0, 'marked in the tree');
+    await clean('a run that turns', view);
+    await page.getByRole('button', { name: 'Text', exact: true }).click();
+    await page.locator('.row .hidden-character').first().waitFor();
+    await clean('a run that turns, as text', view);
+    await page.goto(`${turned}/#/runs`);
+    await page.locator('.list').waitFor();
+  }
+  await page.goto(`${turned}/#/runs/${run}`);
+  await page.getByRole('button', { name: 'Copy document', exact: true }).click();
+  await sees(page, 'Copied');
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  equal(copied, contents.get(run), 'the document that is copied is as it was written');
   await view.context.close();
 }
 
@@ -697,12 +896,12 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
 
 {
   const run = await ask(gateways.keyed, { key: told.key });
-  const view = await open(gateways.keyed, `#/runs/${run}`, { allowed: ['status of 401'] });
+  const view = await open(gateways.keyed, `#/runs/${run}`);
   const { page } = view;
   const field = page.getByLabel('Key', { exact: true });
   await field.fill('a wrong key');
   await page.keyboard.press('Enter');
-  await sees(page, "That key is none of the gateway's.");
+  await sees(page, 'This gateway does not accept that key.');
   await clean('asked for a key', view);
   await field.fill(told.key);
   await page.keyboard.press('Enter');
@@ -737,7 +936,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
 }
 
 for (const name of ['unrecorded', 'storeless']) {
-  const view = await open(gateways[name], '', { allowed: ['status of 404'] });
+  const view = await open(gateways[name], '');
   await sees(view.page, 'This gateway does not record runs');
   await clean(`a gateway that is ${name}`, view);
   await view.context.close();
