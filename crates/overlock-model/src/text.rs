@@ -169,13 +169,7 @@ impl TextContinuation {
     }
 }
 
-fn step(
-    iteration: u32,
-    way: Option<Way>,
-    tokens: u64,
-    result: StepResult,
-    end: StepEnd,
-) -> Step {
+fn step(iteration: u32, way: Option<Way>, tokens: u64, result: StepResult, end: StepEnd) -> Step {
     Step {
         iteration,
         way,

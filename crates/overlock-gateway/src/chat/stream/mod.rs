@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::ending::Ending;
 use super::first::First;
-use super::joining::{Cut, Hear, Hearing, Joiner, JoinedText, found, is_whole};
+use super::joining::{Cut, Hear, Hearing, JoinedText, Joiner, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::merged::merge_members;
 use super::reading::{Found, Kind, Reading};
@@ -656,7 +656,11 @@ impl Relay {
             self.keep_document(index, &first).await?;
             self.check_schema(first.document);
         } else if found != Found::Unclear {
-            let keeps_text = self.job.recording.as_ref().is_some_and(Recording::keeps_text);
+            let keeps_text = self
+                .job
+                .recording
+                .as_ref()
+                .is_some_and(Recording::keeps_text);
             if found == Found::Cut || keeps_text {
                 let first = First::all(reading.document(), end);
                 let cut = self.keep_document(index, &first).await?;
