@@ -490,7 +490,7 @@ for (const name of ['ends', 'brief']) {
   await look('joined', 'whole', async (page) => {
     await sees(page, 'Cut 2 times and joined at 2 seams: one whole text of');
     equal(await page.locator('.attempt').count(), 3, 'attempts for a text');
-    await sees(page, 'repeats nothing, put after the end');
+    await page.getByRole('heading', { name: /^end-to-end, / }).waitFor();
     await sees(page, 'by itself: the provider says “stop”');
     await page.getByRole('heading', { name: 'The window' }).waitFor();
     if (!isFull) return sees(page, 'The text of this run was not kept.');
