@@ -127,7 +127,7 @@ function attempt(run, step, index, within = '') {
     mended(step),
     grown && result.added ? excerpt(run, step, index) : null,
     grown ? stop(run, step) : null,
-    !grown && result.raw ? wrote(result.raw) : null,
+    !grown && (result.raw || step.refusal) ? wrote(result.raw || step.refusal) : null,
     grown && result.added
       ? full(`All of its ${counted(result.added_bytes, 'byte')}`, { text: result.added })
       : null,
@@ -218,10 +218,12 @@ function headline(result) {
 }
 
 function warnings(step) {
+  const grown = step.result.result === 'grown';
   const told = [
-    step.refusal && `The model declines: ${step.refusal}`,
+    grown && step.refusal && `The model declines: ${step.refusal}`,
     step.finish === 'content_filter' && 'The provider ended the answer: content_filter',
-    isUnknownEnd(step.finish) &&
+    step.plain_text &&
+      isUnknownEnd(step.finish) &&
       `The provider ended the answer with “${step.finish}”, which does not tell whether it is whole.`,
     step.broken && `The answer broke off: ${step.broken}`,
     step.progress === 'slipped' && 'The share that the model says it has delivered fell.',
@@ -315,7 +317,7 @@ function stop(run, step) {
       h('span', { class: 'label' }, 'ends'),
       h('span', {}, 'the document is whole'),
     );
-  const isCut = cut || isLeft || step.broken || !step.finish || CUTS.includes(step.finish);
+  const isCut = cut || isLeft || step.broken || !step.finish || Object.hasOwn(CUTS, step.finish);
   const end = result.added
     ? h(
         'code',
@@ -329,7 +331,7 @@ function stop(run, step) {
     : isLeft
       ? 'when whoever asked went away'
       : isCut
-        ? 'before it was done'
+        ? (CUTS[step.finish] ?? 'before it was done')
         : `by itself: the provider says “${step.finish}”`;
   return h(
     'p',
@@ -340,8 +342,11 @@ function stop(run, step) {
   );
 }
 
-/** What providers say of an answer that is not whole. */
-const CUTS = ['length', 'content_filter'];
+/** Where an answer stops that is not whole, by what the provider says. */
+const CUTS = {
+  length: 'at the limit of its call',
+  content_filter: 'where the filter ended it',
+};
 
 /** Line breaks would tear an excerpt apart. */
 const visible = (text) => text.replace(/[ \t\r]*\n\s*/g, '↵');

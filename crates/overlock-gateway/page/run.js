@@ -27,6 +27,9 @@ import {
 /** Longer documents are not sent back to be looked at unless somebody asks. */
 const LONG = 2_000_000;
 
+/** Shorter texts need no room to be scrolled in. */
+const SHORT = 2000;
+
 const NO_RUN = 'There is no such run: its address may be incomplete, or it was recorded elsewhere.';
 
 export async function showRun(frame, { rest, signal }) {
@@ -357,7 +360,9 @@ function figures(run) {
 }
 
 function noText(run) {
-  if (!run.steps.some((step) => step.result.result === 'grown')) return null;
+  const said = ({ result }) =>
+    result.added_bytes > 0 || ['no-json', 'declined', 'cancelled'].includes(result.failure?.failure);
+  if (!run.steps.some(said)) return null;
   return h(
     'p',
     { class: 'notice' },
@@ -515,7 +520,9 @@ function attemptsSection(run, list) {
 
 function documentSection(run, whole, choose) {
   if (!whole.text) return null;
-  const holder = h('div', { class: 'document' });
+  const holder = h('div', {
+    class: isText(run) && whole.text.length < SHORT ? 'document short' : 'document',
+  });
   const name = isText(run) ? 'text' : 'document';
   const label = isText(run) ? 'Text' : 'Document';
   const views = [

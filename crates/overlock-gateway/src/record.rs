@@ -181,8 +181,6 @@ pub(crate) struct Recording {
     /// The tokens of the prompt that is being answered, if one is.
     asking: Option<u64>,
     is_ended: bool,
-    /// Steps that are written with the end.
-    last: Vec<(u32, String)>,
     /// The part of the answer that the next steps are of.
     part: Part,
     /// What the first call answered, until it is written with the first step.
@@ -283,7 +281,6 @@ impl Recording {
             tally: Tally::default(),
             asking: None,
             is_ended: false,
-            last: Vec::new(),
             part: Part {
                 choice: 0,
                 tool_call: None,
@@ -410,7 +407,7 @@ impl Recording {
         self.tally.add(step);
     }
 
-    /// Keeps what has come of an answer that nobody waits for any more. It is written with the end.
+    /// Keeps what has come of an answer that nobody waits for any more.
     pub(crate) fn leave(&mut self, mut step: RecordedStep) {
         // Whoever asks the same again is answered anew.
         if self.is_keyed() || self.is_ended {
@@ -418,9 +415,15 @@ impl Recording {
         }
         step.part = self.part();
         self.count(&step);
+        let events = &self.recorder.events;
+        let told = events.tell_later(|| events.step(&self.id, self.steps, &step));
         match &mut self.kept {
             Kept::Story { steps } => steps.push(plain(&step.without_text())),
-            Kept::All { .. } => self.last.push((self.steps, plain(&step))),
+            Kept::All { claim, .. } => {
+                let (claim, number, body) = (claim.clone(), self.steps, plain(&step));
+                let add = move |writes: &mut dyn Writes| writes.add_step(&claim, number, &body);
+                self.recorder.note(told, add);
+            }
         }
     }
 
@@ -482,13 +485,9 @@ impl Recording {
         };
         let (claim, at, ending) = (claim.clone(), now(), ended.ending(outcome.clone()));
         let answer = answer.filter(|_| key.is_some());
-        let last = mem::take(&mut ended.last);
         let end = move |writes: &mut dyn Writes| {
             if let Some(answer) = answer {
                 writes.keep_answer(&claim, &answer)?;
-            }
-            for (number, step) in last {
-                writes.add_step(&claim, number, &step)?;
             }
             writes.end(&claim, at, &ending)
         };
@@ -566,13 +565,8 @@ impl Drop for Recording {
             Kept::Story { .. } => self.tell(outcome, told),
             Kept::All { claim, .. } => {
                 let (claim, at, ending) = (claim.clone(), now(), self.ending(outcome));
-                let last = mem::take(&mut self.last);
-                self.recorder.note(told, move |writes| {
-                    for (number, step) in last {
-                        writes.add_step(&claim, number, &step)?;
-                    }
-                    writes.end(&claim, at, &ending)
-                });
+                self.recorder
+                    .note(told, move |writes| writes.end(&claim, at, &ending));
             }
         }
     }

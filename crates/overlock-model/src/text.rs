@@ -323,7 +323,90 @@ pub(crate) fn repeated_len(text: &str, answer: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    const OPTIONS: TextOptions = TextOptions {
+        max_iterations: 9,
+        max_output_tokens: 1000,
+    };
+
+    fn collected(text: &str, finish: Option<&str>) -> Collected {
+        Collected {
+            text: text.to_owned(),
+            end: CallEnd {
+                finish: finish.map(str::to_owned),
+                usage: None,
+            },
+            ..Collected::default()
+        }
+    }
+
+    #[track_caller]
+    fn check_step(answer: &str, finish: &str, seam: &str, reason: Option<Reason>) {
+        let begin = "It was a dark and stormy night";
+        let mut run = TextContinuation::new(begin.to_owned(), 7, OPTIONS);
+        let step = run.take(&collected(answer, Some(finish)), 5, false);
+        let told = match &step.result {
+            StepResult::Grown { seam, .. } => seam.as_str(),
+            StepResult::Failed { failure, .. } => failure.name(),
+        };
+        assert_eq!((told, run.reason()), (seam, reason), "{answer:?}, {finish}");
+    }
+
+    #[test]
+    fn what_became_of_an_answer_is_told() {
+        let repeated = "a dark and stormy night; the rain fell";
+        check_step(repeated, "stop", "overlap", None);
+        check_step("; the rain fell", "stop", "end-to-end", None);
+        let filtered = Some(Reason::ContentFilter);
+        check_step("; the rain", "content_filter", "end-to-end", filtered);
+        let stuck = Some(Reason::NoProgress);
+        check_step("a dark and stormy night", "length", "repeat", stuck);
+        check_step("", "length", "empty", stuck);
+    }
+
+    #[test]
+    fn a_text_at_its_limit_says_which() {
+        let text = || "It was a".to_owned();
+        let run = TextContinuation::new(text(), 1000, OPTIONS);
+        assert_eq!(run.reason(), Some(Reason::TokenLimit));
+        let options = TextOptions {
+            max_iterations: 1,
+            ..OPTIONS
+        };
+        let run = TextContinuation::new(text(), 7, options);
+        assert_eq!(run.reason(), Some(Reason::IterationLimit));
+    }
+
+    #[test]
+    fn steps_that_do_not_go_together_make_no_text() {
+        let first = TextContinuation::first_step("It was", 2, StepEnd::default());
+        assert!(TextContinuation::resume([&first, &first], OPTIONS).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn the_steps_of_a_text_make_the_same_text_again(
+            first in "[a-cé ]{0,30}",
+            answers in prop::collection::vec(("[a-cé ]{0,40}", any::<bool>(), any::<bool>()), 0..6),
+        ) {
+            let end = StepEnd { finish: Some("length".to_owned()), ..StepEnd::default() };
+            let mut run = TextContinuation::new(first.clone(), 3, OPTIONS);
+            let mut steps = vec![TextContinuation::first_step(&first, 3, end)];
+            for (answer, repeats, is_cut) in answers {
+                let answer = if repeats { format!("{}{answer}", run.overlap()) } else { answer };
+                let finish = if is_cut { "length" } else { "stop" };
+                steps.push(run.take(&collected(&answer, Some(finish)), 5, false));
+            }
+            let resumed = TextContinuation::resume(&steps, OPTIONS).expect("one text");
+            prop_assert_eq!(resumed.text(), run.text());
+            prop_assert_eq!(resumed.is_cut(), run.is_cut());
+            prop_assert_eq!(resumed.iterations(), run.iterations());
+            prop_assert_eq!(resumed.output_tokens(), run.output_tokens());
+        }
+    }
 
     #[test]
     fn a_repetition_is_found_if_it_is_long_enough() {

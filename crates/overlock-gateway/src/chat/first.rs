@@ -173,7 +173,8 @@ impl Joiner<'_> {
         };
         let outcome = reason.map(|reason| Outcome::Failed { reason });
         let is_empty = first.came.is_empty();
-        let is_told = outcome.is_some() || !is_usual(finish) && !(is_empty && has_calls);
+        let is_one_of_many = is_usual(finish) || is_empty && has_calls;
+        let is_told = outcome.is_some() || !is_one_of_many;
         let recording = recording.filter(|it| is_told || !is_empty && it.keeps_text());
         if let Some(recording) = recording {
             let step = match reason {

@@ -136,16 +136,16 @@ impl Joiner<'_> {
             max_output_tokens: self.wish.max_total_tokens,
         };
         let earlier = recording.as_deref().map(Recording::earlier_text);
-        let (mut run, mut taken) = match earlier.filter(|steps| !steps.is_empty()) {
-            Some(steps) => keyed::resumed_text(options, &steps)?,
-            None => {
-                if let Some(recording) = recording.as_deref_mut() {
-                    self.keep(recording, self.text_step(first)).await?;
-                }
-                let tokens = self.counter.tokens().count(first.came);
-                let run = TextContinuation::new(first.came.to_owned(), tokens, options);
-                (run, Taken::default())
+        let earlier = earlier.filter(|steps| !steps.is_empty());
+        let (mut run, mut taken) = if let Some(steps) = earlier {
+            keyed::resumed_text(options, &steps)?
+        } else {
+            if let Some(recording) = recording.as_deref_mut() {
+                self.keep(recording, self.text_step(first)).await?;
             }
+            let tokens = self.counter.tokens().count(first.came);
+            let run = TextContinuation::new(first.came.to_owned(), tokens, options);
+            (run, Taken::default())
         };
         if let (Some(hear), Some(owed)) = (&mut hear, run.text().get(first.came.len()..))
             && !owed.is_empty()
@@ -174,21 +174,21 @@ impl Joiner<'_> {
         hear: Option<Hearing<'_>>,
         mut recording: Option<&mut Recording>,
     ) -> Result<Joined, ApiError> {
-        let joined = match recording.as_deref().and_then(Recording::earlier) {
-            Some((options, steps)) => keyed::resumed(options, &steps)?,
-            None => {
-                let (run, step) = self.read_first(first);
-                if let (Some(recording), Some(step), Some(_)) =
-                    (recording.as_deref_mut(), step, run.base())
-                {
-                    let step = self.document_step(&run, &step, first);
-                    self.keep(recording, step).await?;
-                }
-                Joined {
-                    run,
-                    taken: Taken::default(),
-                    is_withheld: false,
-                }
+        let earlier = recording.as_deref().and_then(Recording::earlier);
+        let joined = if let Some((options, steps)) = earlier {
+            keyed::resumed(options, &steps)?
+        } else {
+            let (run, step) = self.read_first(first);
+            if let (Some(recording), Some(step), Some(_)) =
+                (recording.as_deref_mut(), step, run.base())
+            {
+                let step = self.document_step(&run, &step, first);
+                self.keep(recording, step).await?;
+            }
+            Joined {
+                run,
+                taken: Taken::default(),
+                is_withheld: false,
             }
         };
         self.go_on(joined, cut, hear, recording).await

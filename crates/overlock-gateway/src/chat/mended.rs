@@ -16,15 +16,12 @@ pub(crate) fn mended(first: &First<'_>, base: &Base<'_>) -> Option<Mended> {
         return None;
     }
     let shift = came.find(document)?;
-    let (start, end) = match base.fixes() {
-        [] => {
-            let start = came.find(base.text())?;
-            (start, start + base.text().len())
-        }
-        _ => {
-            let found = extract(document)?;
-            (shift + found.start, shift + found.end)
-        }
+    let (start, end) = if base.fixes().is_empty() {
+        let start = came.find(base.text())?;
+        (start, start + base.text().len())
+    } else {
+        let found = extract(document)?;
+        (shift + found.start, shift + found.end)
     };
     let mut fixes = wrapping(came.get(..start)?, 0);
     fixes.extend(base.fixes().iter().map(|fix| Fix {

@@ -5,8 +5,10 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use futures_util::{StreamExt, stream};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
@@ -25,6 +27,9 @@ pub(crate) struct Said {
 
 /// The status of an answer that never comes.
 const NEVER: u16 = 0;
+
+/// The status of an answer that begins well and never ends.
+const HANGS: u16 = 1;
 
 /// A request as it arrived.
 #[derive(Clone)]
@@ -70,7 +75,7 @@ async fn answer(
     request: Request<Incoming>,
     replies: &Mutex<VecDeque<Said>>,
     log: &Mutex<Vec<Heard>>,
-) -> Response<Full<Bytes>> {
+) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
     log.lock().expect("nobody panicked").push(Heard {
@@ -89,11 +94,18 @@ async fn answer(
     if said.status == NEVER {
         std::future::pending::<()>().await;
     }
-    let mut response = Response::builder().status(said.status);
+    let hangs = said.status == HANGS;
+    let mut response = Response::builder().status(if hangs { 200 } else { said.status });
     for (name, value) in said.headers {
         response = response.header(name, value);
     }
-    let body = Full::new(Bytes::from(said.body));
+    let body = Bytes::from(said.body);
+    let body = if hangs {
+        let pieces = stream::iter([Ok(Frame::data(body))]).chain(stream::pending());
+        StreamBody::new(pieces).boxed_unsync()
+    } else {
+        Full::new(body).boxed_unsync()
+    };
     response.body(body).expect("a response")
 }
 
@@ -104,6 +116,16 @@ impl Said {
             status: NEVER,
             headers: Vec::new(),
             body: String::new(),
+        }
+    }
+
+    /// A stream that begins with this text and never ends.
+    pub(crate) fn hanging(content: &str) -> Self {
+        let said = Self::stream(&[json!({ "index": 0, "delta": { "content": content } })]);
+        Self {
+            status: HANGS,
+            body: said.body.replace("data: [DONE]\n\n", ""),
+            ..said
         }
     }
 

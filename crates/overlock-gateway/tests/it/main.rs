@@ -20,6 +20,8 @@ mod endings;
 mod upstreams;
 // What is kept, and what is not asked twice.
 mod recorded;
+// What is kept of a run, however its answer ended.
+mod kept;
 // What is said again to whoever asks the same with the same key.
 mod keyed;
 // What stands around a chat: routes, keys, places, the rest of `/v1/`, figures and logs.

@@ -182,6 +182,17 @@ impl Gateways {
             .expect("a server");
         addresses["turned"] = json!(serve_with(&upstream.base(), own(), full).await);
         scripted.push(upstream);
+        let brief = |settings: &mut Settings| settings.record = Record::Metadata;
+        for (name, is_full) in [("ends", true), ("brief", false)] {
+            let upstream = Fake::start(ends()).await;
+            let address = if is_full {
+                serve_with(&upstream.base, own(), full).await
+            } else {
+                serve_with(&upstream.base, own(), brief).await
+            };
+            addresses[name] = json!(address);
+            fakes.push(upstream);
+        }
         let base = scripted[0].base();
         addresses["empty"] = json!(serve_with(&base, own(), full).await);
         addresses["storeless"] = json!(serve(&base, |_| {}).await);
@@ -231,6 +242,38 @@ const ROUNDS: Play<'_> = Play {
         ),
     ],
 };
+
+/// Answers that end in every way there is, in the order in which the browser asks for them.
+fn ends() -> Vec<Said> {
+    let refusal = json!({
+        "role": "assistant", "content": null,
+        "refusal": "I am sorry, <b>I cannot</b> help with that.",
+    });
+    let declined = json!([{ "index": 0, "message": refusal, "finish_reason": "stop" }]);
+    let night = "It was a dark and stormy night; the rain fell in torrents, except at occasional";
+    vec![
+        Said::content(
+            "{\"title\": \"Tides\", \"rows\": [1, 2, \"thr",
+            "content_filter",
+        ),
+        Said::content(night, "length"),
+        Said::streamed_content(
+            "in torrents, except at occasional intervals, when it was checked by a violent gust",
+            "length",
+        ),
+        Said::streamed_content(" of wind\nwhich swept up the streets.", "stop"),
+        Said::content(night, "length"),
+        Said::choices(&declined),
+        Said::content("I am sorry, but <i>that</i> is no document.", "stop"),
+        Said::content(
+            "```json\n{'a': 1, 'b': None, // c\n 'c': [1,2,]}\n```",
+            "stop",
+        ),
+        Said::content("Hello! Ports are nice.", "stop"),
+        Said::content("Once upon a time", "abort"),
+        Said::hanging("Once upon a time there was"),
+    ]
+}
 
 /// Runs of pipelines that are over: one that found its answer, one that had to make room for more,
 /// one of many steps, one whose context has texts twice, and some that failed.

@@ -217,6 +217,31 @@ async function ask(gateway, { signal, model = 'gpt-4', key, retry, question } = 
   return run;
 }
 
+/** Asks in one line; the run that came of it. Whoever names a text leaves when it has come. */
+async function askBriefly(gateway, { json, text, until } = {}) {
+  const leaving = new AbortController();
+  const answer = await fetch(`${gateway}/v1/chat/completions`, {
+    method: 'POST',
+    signal: leaving.signal,
+    headers: { 'content-type': 'application/json', ...(text && { 'x-overlock-continue': 'text' }) },
+    body: JSON.stringify({
+      model: 'gpt-4o',
+      stream: Boolean(until),
+      ...(json && { response_format: { type: 'json_object' } }),
+      messages: [{ role: 'user', content: 'Tell me of the tides.' }],
+    }),
+  });
+  if (until) {
+    let heard = '';
+    for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
+      heard += piece;
+      if (heard.includes(until)) break;
+    }
+    leaving.abort();
+  } else await answer.text();
+  return answer.headers.get('x-overlock-run');
+}
+
 // --- What there is to be seen ---
 
 const runs = {};
@@ -487,6 +512,126 @@ for (const name of ['restarts', 'many', 'hostile']) {
   expect(copied === contents.get(runs[name]), `the document of ${name}`);
   await clean(`the document of ${name}`, view);
   await view.context.close();
+}
+
+// --- However an answer ends ---
+
+for (const name of ['ends', 'brief']) {
+  const gateway = gateways[name];
+  const isFull = name === 'ends';
+  const runs = {
+    filter: await askBriefly(gateway, { json: true }),
+    joined: await askBriefly(gateway, { text: true }),
+    limit: await askBriefly(gateway),
+    refusal: await askBriefly(gateway),
+    words: await askBriefly(gateway, { json: true }),
+    mended: await askBriefly(gateway, { json: true }),
+    plain: await askBriefly(gateway),
+    abort: await askBriefly(gateway),
+    left: await askBriefly(gateway, { until: 'there was' }),
+  };
+  const list = await open(gateway, '#/runs?outcome=stopped');
+  await list.page.getByRole('link', { name: runs.left }).waitFor();
+  equal(await list.page.locator('.list tbody tr').count(), 1, 'runs that somebody stopped');
+  await clean(`stopped runs, ${name}`, list);
+  await list.page.getByRole('button', { name: 'All', exact: true }).click();
+  for (const reason of ['content filter', 'not continued', 'refusal', 'no json'])
+    await sees(list.page, reason);
+  await clean(`every end in the list, ${name}`, list);
+  await list.context.close();
+
+  const look = async (end, outcome, check) => {
+    const view = await open(gateway, `#/runs/${runs[end]}`);
+    const { page } = view;
+    await page.locator(`.badge.${outcome}`).waitFor();
+    await check(page);
+    const said = await page.locator('#main').textContent();
+    expect(!/(^|[^\d,.])0 bytes/.test(said), `nothing is told of 0 bytes: ${end}, ${said}`);
+    await clean(`${end}, ${name}`, view);
+    await page.setViewportSize(PHONE);
+    await clean(`${end}, ${name}, on a phone`, view);
+    if (screenshots) {
+      await page.setViewportSize({ width: WIDE.width, height: 1000 });
+      await page.screenshot({ path: join(screenshots, `end-${end}-${name}.png`) });
+    }
+    await view.context.close();
+  };
+  const none = async (page, text) =>
+    equal(await page.getByText(text).count(), 0, `what is told of ${text}`);
+
+  await look('filter', 'partial', async (page) => {
+    await sees(page, "The provider's content filter ended the answer.");
+    await sees(page, 'another model, or the filter settings of the provider help');
+    await none(page, 'max_total_tokens');
+    await sees(page, 'The provider ended the answer: content_filter');
+    await page.getByRole('heading', { name: 'The window' }).waitFor();
+    if (isFull) await page.getByRole('heading', { name: 'The document' }).waitFor();
+  });
+  await look('joined', 'whole', async (page) => {
+    await sees(page, 'Cut 2 times and joined at 2 seams: one whole text of');
+    equal(await page.locator('.attempt').count(), 3, 'attempts for a text');
+    await page.getByRole('heading', { name: /^end-to-end, / }).waitFor();
+    await sees(page, 'by itself: the provider says “stop”');
+    await page.getByRole('heading', { name: 'The window' }).waitFor();
+    if (!isFull) return sees(page, 'The text of this run was not kept.');
+    await page.getByRole('heading', { name: 'The text' }).waitFor();
+    equal(await page.locator('.tree').count(), 0, 'trees of a text');
+    equal(await page.locator('.document .by.begins').count(), 3, 'stretches of a text');
+    equal(await page.locator('mark.repeated').textContent(), 'in torrents, except at occasional');
+    await page.getByRole('button', { name: 'Copy text', exact: true }).click();
+    await sees(page, 'Copied');
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    expect(
+      copied.includes('at occasional intervals, when') && copied.endsWith('up the streets.'),
+      `the text that is copied: ${copied}`,
+    );
+  });
+  await look('limit', 'partial', async (page) => {
+    await sees(page, 'was not to be continued');
+    await sees(page, 'x-overlock-continue: text');
+    await none(page, 'closed JSON');
+  });
+  await look('refusal', 'failed', async (page) => {
+    await sees(page, 'The model declined to answer.');
+    await page.getByRole('heading', { name: /^Declined: / }).waitFor();
+    if (isFull) await sees(page, '<b>I cannot</b> help with that.');
+  });
+  await look('words', 'failed', async (page) => {
+    await page.getByRole('heading', { name: 'Why there is no document' }).waitFor();
+    await page.getByRole('heading', { name: /^No document: / }).waitFor();
+    if (isFull) await sees(page, '<i>that</i> is no document.');
+  });
+  await look('mended', 'whole', async (page) => {
+    await sees(page, 'things in it mended');
+    const fixes = await page.locator('.fixes li').allTextContents();
+    for (const kind of ['fence', 'quotes', 'literal', 'comment', 'trailing-comma'])
+      expect(
+        fixes.some((fix) => fix.startsWith(`${kind} at byte`)),
+        `${kind} is told: ${fixes}`,
+      );
+    if (!isFull) return;
+    const came = page.getByRole('group', { name: 'As it came' });
+    expect((await came.textContent()).includes("{'a': 1, 'b': None"), 'the answer as it came');
+    const joined = await page.getByRole('group', { name: 'As it was joined' }).textContent();
+    equal(JSON.parse(joined), { a: 1, b: null, c: [1, 2] }, 'the answer as it was joined');
+  });
+  await look('plain', 'whole', async (page) => {
+    if (!isFull) {
+      await sees(page, 'of 5 tokens that ended by itself');
+      return sees(page, 'its text was not kept');
+    }
+    await sees(page, 'One answer of 22 bytes that ended by itself');
+    await sees(page, 'Hello! Ports are nice.');
+    await page.getByRole('heading', { name: 'The window' }).waitFor();
+  });
+  await look('abort', 'whole', async (page) => {
+    await sees(page, 'The provider ended the answer with “abort”, after 16 bytes');
+  });
+  await look('left', 'stopped', async (page) => {
+    await sees(page, 'It was cancelled: whoever asked went away. 26 bytes of the text are there.');
+    await sees(page, 'when whoever asked went away');
+    if (isFull) await sees(page, 'Once upon a time there was');
+  });
 }
 
 // --- What a model means harm with ---

@@ -1,0 +1,593 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use overlock_gateway::{Record, Settings};
+use serde_json::{Value, json};
+
+use crate::door::{Door, Got, serve_with};
+use crate::fake::{Fake, Said};
+
+const TEXT: [(&str, &str); 1] = [("x-overlock-continue", "text")];
+const OFF: [(&str, &str); 1] = [("x-overlock-continue", "off")];
+
+fn plain(stream: bool) -> Value {
+    json!({
+        "model": "gpt-4o", "stream": stream,
+        "messages": [{ "role": "user", "content": "Tell me." }],
+    })
+}
+
+fn as_json(stream: bool) -> Value {
+    let mut request = plain(stream);
+    request["response_format"] = json!({ "type": "json_object" });
+    request
+}
+
+/// A message with this end, at once or as a stream.
+fn message(stream: bool, message: &Value, finish: &Value) -> Said {
+    let mut choice = json!({ "index": 0, "finish_reason": finish });
+    if stream {
+        choice["delta"] = message.clone();
+        Said::stream(&[choice])
+    } else {
+        choice["message"] = message.clone();
+        Said::choices(&json!([choice]))
+    }
+}
+
+fn content(stream: bool, text: &str, finish: &str) -> Said {
+    let said = json!({ "role": "assistant", "content": text });
+    message(stream, &said, &json!(finish))
+}
+
+async fn door(replies: Vec<Said>, record: Record, most_tokens: u64) -> Door<Fake> {
+    let upstream = Fake::start(replies).await;
+    let store = overlock_store::in_memory().expect("a store");
+    let set = |settings: &mut Settings| {
+        settings.record = record;
+        settings.max_total_tokens = most_tokens;
+    };
+    let address = serve_with(&upstream.base, Some(store), set).await;
+    Door { address, upstream }
+}
+
+/// A run as it is shown, with its text, once it has ended.
+async fn shown(door: &Door<Fake>, id: &str) -> Value {
+    loop {
+        let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
+        if shown["ended_at"].is_number() {
+            return shown;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What the client got, and the run that came of it.
+async fn run(
+    replies: Vec<Said>,
+    request: &Value,
+    headers: &[(&'static str, &str)],
+    record: Record,
+) -> (Got, Value) {
+    let door = door(replies, record, 65_536).await;
+    let got = door.chat(request, headers).await;
+    let id = got.header("x-overlock-run").to_owned();
+    let shown = shown(&door, &id).await;
+    let listed = door.get("/api/runs").await.json();
+    assert_eq!(listed[0]["reason"], shown["reason"], "{listed}");
+    (got, shown)
+}
+
+const EVERY_WAY: [(bool, Record); 4] = [
+    (false, Record::Full),
+    (true, Record::Full),
+    (false, Record::Metadata),
+    (true, Record::Metadata),
+];
+
+#[track_caller]
+fn check_end(run: &Value, outcome: &str, reason: Option<&str>) {
+    assert_eq!(run["outcome"], outcome, "{run}");
+    assert_eq!(run["reason"].as_str(), reason, "{run}");
+}
+
+/// The text of a step is there in full records, and nowhere in others.
+#[track_caller]
+fn check_text(run: &Value, record: Record, place: &str, text: &str) {
+    if record == Record::Full {
+        let kept = run.pointer(place).and_then(Value::as_str);
+        assert_eq!(kept, Some(text), "{run}");
+    } else {
+        assert!(!run.to_string().contains(text), "{run}");
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_a_filter_ended_says_so() {
+    let cut = "{\"a\": [1, 2, \"thr";
+    for (stream, record) in EVERY_WAY {
+        for request in [as_json, plain] {
+            let replies = vec![content(stream, cut, "content_filter")];
+            let (got, run) = run(replies, &request(stream), &[], record).await;
+            assert!(got.body.contains("content_filter"), "{}", got.body);
+            check_end(&run, "partial", Some("content-filter"));
+            assert_eq!(run["cut"]["path"], "/a/2", "{run}");
+            assert_eq!(run["bytes"], cut.len(), "{run}");
+            let step = &run["steps"][0];
+            assert_eq!(step["finish"], "content_filter", "{run}");
+            assert!(step["budget"]["window"].as_u64() > Some(0), "{run}");
+            check_text(&run, record, "/steps/0/result/added", cut);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_a_filter_ended_says_so() {
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![content(stream, "Once upon a", "content_filter")];
+        let (_, told) = run(replies, &plain(stream), &[], record).await;
+        check_end(&told, "partial", Some("content-filter"));
+        assert_eq!(told["cut"], Value::Null, "a text has no places: {told}");
+        assert_eq!(told["bytes"], 11);
+        assert_eq!(told["steps"][0]["plain_text"], true, "{told}");
+        check_text(&told, record, "/steps/0/result/added", "Once upon a");
+
+        let nothing = json!({ "role": "assistant", "content": null });
+        let replies = vec![message(stream, &nothing, &json!("content_filter"))];
+        let (_, told) = run(replies, &plain(stream), &[], record).await;
+        check_end(&told, "failed", Some("content-filter"));
+        assert_eq!(told["steps"][0]["result"]["failure"]["failure"], "empty");
+    }
+}
+
+#[tokio::test]
+async fn a_filter_in_a_later_call_is_not_taken_for_an_end() {
+    let first = "It was a dark and stormy night; the rain fell";
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![
+            content(stream, first, "length"),
+            content(true, " in torrents", "content_filter"),
+        ];
+        let (got, run) = run(replies, &plain(stream), &TEXT, record).await;
+        assert!(got.body.contains("content_filter"), "{}", got.body);
+        check_end(&run, "partial", Some("content-filter"));
+        assert_eq!(run["steps"][1]["finish"], "content_filter", "{run}");
+    }
+}
+
+const NIGHT: [&str; 3] = [
+    "It was a dark and stormy night; the rain fell in torrents",
+    "the rain fell in torrents, except at occasional",
+    " intervals, when it was checked.",
+];
+
+#[tokio::test]
+async fn every_call_for_a_text_is_kept_with_its_window_and_its_seam() {
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![
+            content(stream, NIGHT[0], "length"),
+            content(true, NIGHT[1], "length"),
+            content(true, NIGHT[2], "stop"),
+        ];
+        let (_, run) = run(replies, &plain(stream), &TEXT, record).await;
+        check_end(&run, "complete", None);
+        let steps = run["steps"].as_array().expect("steps");
+        let seams: Vec<_> = steps.iter().map(|step| &step["result"]["seam"]).collect();
+        assert_eq!(seams, ["first", "overlap", "end-to-end"], "{run}");
+        assert_eq!(steps[1]["result"]["overlap"], 25, "{run}");
+        let ends: Vec<_> = steps.iter().map(|step| &step["finish"]).collect();
+        assert_eq!(ends, ["length", "length", "stop"], "{run}");
+        for step in steps {
+            assert_eq!(step["plain_text"], true, "{step}");
+            assert!(step["budget"]["window"].as_u64() > Some(0), "{step}");
+            assert!(step["tokens"].as_u64() > Some(0), "{step}");
+        }
+        let whole = [NIGHT[0], &NIGHT[1][25..], NIGHT[2]];
+        let lengths: Vec<_> = whole.iter().map(|piece| piece.len()).collect();
+        let added: Vec<_> = steps
+            .iter()
+            .map(|step| &step["result"]["added_bytes"])
+            .collect();
+        assert_eq!(added, lengths, "{run}");
+        assert_eq!(run["bytes"], lengths.iter().sum::<usize>());
+        for (number, piece) in whole.iter().enumerate() {
+            check_text(
+                &run,
+                record,
+                &format!("/steps/{number}/result/added"),
+                piece,
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_reached_its_limit_says_which() {
+    for stream in [false, true] {
+        let replies = vec![
+            content(stream, NIGHT[0], "length"),
+            content(true, NIGHT[1], "length"),
+        ];
+        let door = door(replies, Record::Full, 16).await;
+        let got = door.chat(&plain(stream), &TEXT).await;
+        let run = shown(&door, got.header("x-overlock-run")).await;
+        check_end(&run, "partial", Some("token-limit"));
+        let steps = run["steps"].as_array().expect("steps");
+        assert_eq!(steps.len(), 2, "{run}");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_was_to_continue_is_not_called_a_limit_of_the_gateway() {
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![content(stream, NIGHT[0], "length")];
+        let (_, told) = run(replies, &plain(stream), &[], record).await;
+        check_end(&told, "partial", Some("not-continued"));
+        check_text(&told, record, "/steps/0/result/added", NIGHT[0]);
+
+        let cut = "{\"rows\": [1, 2";
+        let replies = vec![content(stream, cut, "length")];
+        let (_, told) = run(replies, &as_json(stream), &OFF, record).await;
+        check_end(&told, "partial", Some("not-continued"));
+        assert_eq!(told["cut"]["path"], "/rows/1", "{told}");
+        check_text(&told, record, "/steps/0/result/added", cut);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_declines_is_told_as_that() {
+    let refusal = "I am sorry, I cannot help with that.";
+    for (stream, record) in EVERY_WAY {
+        for request in [as_json, plain] {
+            let said = json!({ "role": "assistant", "content": null, "refusal": refusal });
+            let replies = vec![message(stream, &said, &json!("stop"))];
+            let (got, run) = run(replies, &request(stream), &[], record).await;
+            assert!(got.body.contains(refusal), "{}", got.body);
+            check_end(&run, "failed", Some("refusal"));
+            let failure = &run["steps"][0]["result"]["failure"]["failure"];
+            assert_eq!(failure, "declined", "{run}");
+            check_text(&run, record, "/steps/0/refusal", refusal);
+        }
+    }
+}
+
+#[tokio::test]
+async fn words_where_a_document_was_asked_for_are_told_as_that() {
+    let words = "I am sorry, but I cannot do that.";
+    for (stream, record) in EVERY_WAY {
+        for headers in [&[][..], &OFF] {
+            let replies = vec![content(stream, words, "stop")];
+            let (got, run) = run(replies, &as_json(stream), headers, record).await;
+            // The client gets what it always got.
+            if !stream {
+                assert_eq!(got.header("x-overlock-outcome"), "complete");
+            }
+            check_end(&run, "failed", Some("no-json"));
+            assert_eq!(run["iterations"], 1, "{run}");
+            let failure = &run["steps"][0]["result"]["failure"]["failure"];
+            assert_eq!(failure, "no-json", "{run}");
+            check_text(&run, record, "/steps/0/result/raw", words);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_document_is_counted_as_none() {
+    let replies = vec![content(false, "No.", "stop")];
+    let door = door(replies, Record::Metadata, 100).await;
+    door.chat(&as_json(false), &[]).await;
+    let figures = door.get("/metrics").await.body;
+    let line = "overlock_answers_total{outcome=\"failed\"} 1";
+    assert!(figures.lines().any(|told| told == line), "{figures}");
+}
+
+#[tokio::test]
+async fn what_was_mended_is_told() {
+    let came = "Here:\n```json\n{'a': 1, 'b': [1, 2,]}\n```";
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![content(stream, came, "stop")];
+        let (_, run) = run(replies, &as_json(stream), &[], record).await;
+        check_end(&run, "complete", None);
+        let mended = &run["steps"][0]["mended"];
+        let fixes = mended["fixes"].as_array().expect("fixes");
+        assert_eq!(mended["count"], fixes.len(), "{run}");
+        for (kind, offset) in [("prose", 0), ("fence", 6), ("quotes", 15)] {
+            let fix = json!({ "kind": kind, "offset": offset });
+            assert!(fixes.contains(&fix), "{kind}: {run}");
+        }
+        let comma = fixes.iter().any(|fix| fix["kind"] == "trailing-comma");
+        assert!(comma, "{run}");
+        check_text(&run, record, "/steps/0/mended/original", came);
+    }
+}
+
+#[tokio::test]
+async fn of_a_document_that_came_as_json_nothing_is_called_mended() {
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![content(stream, " {\"a\": [1, 2]}\n", "stop")];
+        let (_, run) = run(replies, &as_json(stream), &[], record).await;
+        assert_eq!(run["steps"][0]["mended"], Value::Null, "{run}");
+    }
+}
+
+#[tokio::test]
+async fn a_fence_around_json_is_told_of_too() {
+    for (stream, record) in EVERY_WAY {
+        let came = "```json\n{\"a\": [1, 2]}\n```";
+        let replies = vec![content(stream, came, "stop")];
+        let (_, run) = run(replies, &as_json(stream), &[], record).await;
+        let mended = &run["steps"][0]["mended"];
+        let fence = json!([{ "kind": "fence", "offset": 0 }]);
+        assert_eq!(mended["fixes"], fence, "{run}");
+        check_text(&run, record, "/steps/0/mended/original", came);
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_ended_by_itself_is_kept_where_all_is() {
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![content(stream, "Hello! Ports are nice.", "stop")];
+        let (_, run) = run(replies, &plain(stream), &[], record).await;
+        check_end(&run, "complete", None);
+        assert!(run["output_tokens"].as_u64() > Some(0), "{run}");
+        if record == Record::Full {
+            assert_eq!(run["bytes"], 22, "{run}");
+            assert!(run["steps"][0]["budget"]["window"].as_u64() > Some(0));
+            assert_eq!(run["has_text"], true);
+        } else {
+            assert_eq!(run["steps"], json!([]), "{run}");
+            assert_eq!(run["bytes"], Value::Null, "nobody knows: {run}");
+        }
+        let text = "Hello! Ports are nice.";
+        check_text(&run, record, "/steps/0/result/added", text);
+    }
+}
+
+#[tokio::test]
+async fn a_word_that_nobody_knows_is_told_as_it_came() {
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![content(stream, "Once upon", "abort")];
+        let (_, run) = run(replies, &plain(stream), &[], record).await;
+        check_end(&run, "complete", None);
+        assert_eq!(run["steps"][0]["finish"], "abort", "{run}");
+        check_text(&run, record, "/steps/0/result/added", "Once upon");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_ended_is_told_as_that() {
+    for (stream, record) in EVERY_WAY {
+        let said = json!({ "role": "assistant", "content": "Once upon" });
+        let replies = vec![message(stream, &said, &Value::Null)];
+        let (_, run) = run(replies, &plain(stream), &[], record).await;
+        check_end(&run, "partial", Some("no-finish"));
+        assert_eq!(run["bytes"], 9, "{run}");
+        check_text(&run, record, "/steps/0/result/added", "Once upon");
+    }
+}
+
+#[tokio::test]
+async fn a_call_in_the_older_form_is_an_answer_like_any_other() {
+    for (stream, record) in EVERY_WAY {
+        let call = json!({ "name": "look", "arguments": "{\"at\": 1}" });
+        let said = json!({ "role": "assistant", "content": null, "function_call": call });
+        let replies = vec![message(stream, &said, &json!("function_call"))];
+        let (_, run) = run(replies, &as_json(stream), &[], record).await;
+        check_end(&run, "complete", None);
+        assert_eq!(run["bytes"], Value::Null, "{run}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_call_that_was_joined_is_kept_as_that() {
+    for (stream, record) in EVERY_WAY {
+        let call = json!({
+            "index": 0, "id": "call_1", "type": "function",
+            "function": { "name": "look", "arguments": "{\"rows\": [1, 2" },
+        });
+        let said = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+        let replies = vec![
+            message(stream, &said, &json!("length")),
+            content(true, "{\"rows\": [1, 2, 3]}", "stop"),
+        ];
+        let (_, run) = run(replies, &plain(stream), &[], record).await;
+        check_end(&run, "complete", None);
+        let steps = run["steps"].as_array().expect("steps");
+        assert_eq!(steps.len(), 2, "{run}");
+        for step in steps {
+            let part = json!({ "choice": 0, "tool_call": 0 });
+            assert_eq!(step["part"], part, "{run}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_had_come_when_a_stream_broke_off_is_kept() {
+    for record in [Record::Full, Record::Metadata] {
+        let said = Said::streamed_content("Once upon a time", "stop");
+        let (begin, _) = said.body.split_once("\"finish_reason\"").expect("an end");
+        let body = begin.rsplit_once("data: ").expect("an event").0.to_owned();
+        let (_, run) = run(vec![Said { body, ..said }], &plain(true), &[], record).await;
+        check_end(&run, "partial", Some("model-error"));
+        assert_eq!(run["bytes"], 16, "{run}");
+        assert!(run["steps"][0]["broken"].is_string(), "{run}");
+        check_text(&run, record, "/steps/0/result/added", "Once upon a time");
+    }
+}
+
+/// Asks, goes away as soon as this has come, and gives the run.
+async fn left(
+    replies: Vec<Said>,
+    request: &Value,
+    headers: &[(&'static str, &str)],
+    record: Record,
+    until: &str,
+) -> Value {
+    let door = door(replies, record, 65_536).await;
+    let mut builder = Request::post(format!("{}/v1/chat/completions", door.address))
+        .header("content-type", "application/json");
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    let body = Full::new(Bytes::from(request.to_string()));
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let asked = client.request(builder.body(body).expect("a request"));
+    let mut body = asked.await.expect("an answer").into_body();
+    let mut heard = String::new();
+    while !heard.contains(until) {
+        let frame = body.frame().await.expect("more").expect("a frame");
+        if let Ok(data) = frame.into_data() {
+            heard.push_str(&String::from_utf8_lossy(&data));
+        }
+    }
+    drop((body, client));
+    loop {
+        let runs = door.get("/api/runs").await.json();
+        if let Some(id) = runs[0]["id"].as_str()
+            && runs[0]["ended_at"].is_number()
+        {
+            return shown(&door, id).await;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_during_the_first_answer_leaves_what_had_come() {
+    for record in [Record::Full, Record::Metadata] {
+        let text = "Once upon a time there was";
+        let replies = vec![Said::hanging(text)];
+        let run = left(replies, &plain(true), &[], record, "there was").await;
+        check_end(&run, "partial", Some("cancelled"));
+        assert_eq!(run["bytes"], text.len(), "{run}");
+        for tokens in ["input_tokens", "output_tokens", "peak_tokens", "window"] {
+            assert!(run[tokens].as_u64() > Some(0), "{tokens}: {run}");
+        }
+        check_text(&run, record, "/steps/0/result/added", text);
+
+        let document = "{\"rows\": [\"one\", \"two\", \"thr";
+        let replies = vec![Said::hanging(document)];
+        let run = left(replies, &as_json(true), &[], record, "two").await;
+        check_end(&run, "partial", Some("cancelled"));
+        assert_eq!(run["cut"]["path"], "/rows/2", "{run}");
+        assert_eq!(run["steps"][0]["cut"]["path"], "/rows/2", "{run}");
+        assert!(run["output_tokens"].as_u64() > Some(0), "{run}");
+        check_text(&run, record, "/steps/0/result/added", document);
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_during_a_later_answer_leaves_what_had_come() {
+    for record in [Record::Full, Record::Metadata] {
+        let replies = vec![
+            Said::streamed_content("{\"rows\": [\"one\", \"tw", "length"),
+            Said::hanging("{\"rows\": [\"one\", \"two\", \"three\", \"fo"),
+        ];
+        let run = left(replies, &as_json(true), &[], record, "three").await;
+        check_end(&run, "partial", Some("cancelled"));
+        assert_eq!(run["cut"]["path"], "/rows/1", "{run}");
+        let failure = &run["steps"][1]["result"]["failure"]["failure"];
+        assert_eq!(failure, "cancelled", "{run}");
+        assert!(run["steps"][1]["tokens"].as_u64() > Some(0), "{run}");
+        let coming = "{\"rows\": [\"one\", \"two\", \"three\", \"fo";
+        check_text(&run, record, "/steps/1/result/raw", coming);
+
+        // So much is held back of a text, as it may be a repetition.
+        let longer = format!("{}{}", NIGHT[1], " and so on".repeat(100));
+        let replies = vec![
+            Said::streamed_content(NIGHT[0], "length"),
+            Said::hanging(&longer),
+        ];
+        let run = left(replies, &plain(true), &TEXT, record, "and so on").await;
+        check_end(&run, "partial", Some("cancelled"));
+        assert_eq!(run["bytes"], NIGHT[0].len(), "{run}");
+        check_text(&run, record, "/steps/1/result/raw", &longer);
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_before_anything_came_has_paid_for_the_prompt() {
+    let door = door(vec![Said::never()], Record::Metadata, 65_536).await;
+    let request = plain(false);
+    let asked = door.chat(&request, &[]);
+    let heard = async {
+        while door.upstream.heard().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = asked => panic!("nobody answers"),
+        () = heard => {}
+    }
+    let run = loop {
+        let runs = door.get("/api/runs").await.json();
+        if runs[0]["ended_at"].is_number() {
+            break runs[0].clone();
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    check_end(&run, "failed", Some("cancelled"));
+    assert!(run["input_tokens"].as_u64() > Some(0), "{run}");
+    assert_eq!(run["output_tokens"], 0, "{run}");
+}
+
+#[tokio::test]
+async fn a_retry_goes_on_with_a_text_where_it_was_left() {
+    for stream in [false, true] {
+        let replies = vec![
+            content(stream, NIGHT[0], "length"),
+            content(true, NIGHT[1], "length"),
+            Said::never(),
+            content(true, NIGHT[2], "stop"),
+        ];
+        let door = door(replies, Record::Metadata, 65_536).await;
+        let headers = [TEXT[0], ("idempotency-key", "the same")];
+        let request = plain(stream);
+        let asked = door.chat(&request, &headers);
+        let heard = async {
+            while door.upstream.heard().len() < 3 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            _ = asked => panic!("it is never answered"),
+            () = heard => {}
+        }
+        let got = loop {
+            let got = door.chat(&request, &headers).await;
+            if got.status.is_success() {
+                break got;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        assert_eq!(door.upstream.heard().len(), 4, "nothing is asked twice");
+        let run = shown(&door, got.header("x-overlock-run")).await;
+        assert_eq!(run["steps"].as_array().map(Vec::len), Some(3), "{run}");
+        let whole = NIGHT[0].len() + NIGHT[1].len() - 25 + NIGHT[2].len();
+        assert_eq!(run["bytes"], whole, "{run}");
+        let told: String = if stream {
+            let events = got
+                .body
+                .split("\n\n")
+                .filter_map(|it| it.strip_prefix("data: "));
+            let events = events.filter_map(|it| serde_json::from_str::<Value>(it).ok());
+            events
+                .map(|it| {
+                    let text = it["choices"][0]["delta"]["content"].as_str();
+                    text.unwrap_or_default().to_owned()
+                })
+                .collect()
+        } else {
+            let answer = got.json();
+            answer["choices"][0]["message"]["content"]
+                .as_str()
+                .expect("a text")
+                .to_owned()
+        };
+        assert_eq!(told, [NIGHT[0], &NIGHT[1][25..], NIGHT[2]].concat());
+    }
+}
