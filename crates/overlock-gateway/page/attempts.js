@@ -86,7 +86,9 @@ function attempt(run, step, index, within = '') {
     ? `asked for the rest by ${step.way}`
     : step.kpis
       ? 'asked what can be counted'
-      : "the client's own prompt";
+      : within
+        ? "the step's own prompt"
+        : "the client's own prompt";
   const facts = [
     step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
