@@ -97,7 +97,9 @@ function attempt(run, step, index, within = '') {
     ? way(step.way)
     : step.kpis
       ? 'asked what can be counted'
-      : "the client's own request";
+      : within
+        ? "the step's own prompt"
+        : "the client's own request";
   const facts = [
     step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,

@@ -94,7 +94,7 @@ export function comparison(fates) {
 
 /** What became of a block. */
 export function told({ kind, block }) {
-  if (kind === 'stayed') return `was there${block ? `, as block ${number(block)}` : ''}`;
+  if (kind === 'stayed') return 'was there';
   if (kind === 'moved') return `was there, and moved from place ${number(block)}`;
   if (kind === 'changed') return `in another form than block ${number(block)} before`;
   if (kind === 'again') return `again: the same as block ${number(block)}`;

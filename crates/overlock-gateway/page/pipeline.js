@@ -69,7 +69,7 @@ export function pipelineView() {
     }
     drawn = picture;
     for (let at = list.children.length; at < trace.length; at += 1)
-      list.append(step(run, trace[at], before(run, at)));
+      list.append(step(run, trace[at], contextBefore(run, at)));
     now.hidden = !current;
     fill(
       now,
@@ -177,7 +177,7 @@ function going(run) {
 export function pipelineVerdict(run) {
   const steps = `after ${counted(run.trace.length, 'step')}`;
   const resume = h('code', { class: 'command' }, `overlock run --resume ${run.id}`);
-  if (run.outcome === 'complete') return `It came to its end ${steps}.`;
+  if (run.outcome === 'complete') return `It came to its end ${steps}${summary(run.trace)}.`;
   // A run may fail between two steps, too.
   const which = run.trace.at(-1)?.error
     ? `Step ${run.trace.length}, ${run.step_id},`
@@ -193,6 +193,20 @@ export function pipelineVerdict(run) {
     return [`Somebody stopped it in step ${run.step_id}, ${steps}. To go on: `, resume];
   if (run.left) return [`Whoever worked on it is gone, ${steps}. To go on: `, resume];
   return `Step ${run.trace.length + 1}, ${going(run) ?? 'its end'}, is being done.`;
+}
+
+/** What happened on the way, in a few figures. */
+function summary(trace) {
+  const calls = trace.filter((event) => event.action === 'call_model');
+  const joined = calls.filter((event) => event.calls > 1).length;
+  const over = trace.filter((event) => event.decision === 'on_over').length;
+  const times = over === 1 ? 'once' : `${number(over)} times`;
+  const parts = [
+    calls.length > 0 && `${number(calls.length)} asked a model`,
+    joined > 0 && `${counted(joined, 'answer', 'answers')} had to be joined`,
+    over > 0 && `${times} the context would have been over its budget`,
+  ].filter(Boolean);
+  return parts.length > 0 ? `: ${parts.join(', ')}` : '';
 }
 
 /** Ways that lead to the same step are one line with both their names. */
@@ -287,7 +301,7 @@ function graph({ entry, steps }, trace, current) {
     }),
   );
   const names = ordered
-    .filter((way) => way.text !== 'next')
+    .filter((way) => !way.isPlain)
     .map((way) => {
       const [x, y] = drawn(way).label;
       return svg(
@@ -363,7 +377,9 @@ function waysOf(steps, places, trace) {
         const label = `${(isChosen ? chosen : target.names).join(', ')}${times > 1 ? ` ×${times}` : ''}`;
         const rest = isChosen && others.length > 0 ? `, ${others.join(', ')}` : '';
         const side = to === at + 1 ? 'down' : to > at ? 'right' : 'left';
-        return { at, to, times, label, rest, text: label + rest, side };
+        // Where there is no choice the boxes say enough.
+        const isPlain = target.names.join() === 'next';
+        return { at, to, times, label, rest, text: isPlain ? '' : label + rest, side, isPlain };
       }),
   );
 }
@@ -390,16 +406,17 @@ function lanesOf(ways, side) {
 
 const short = (text, most) => (text.length > most ? `${beginning(text, most - 1)}…` : text);
 
-/** The context blocks that a step found. */
-function before(run, at) {
-  for (let place = at - 1; place >= 0; place -= 1) {
-    const { changed } = run.trace[place];
-    if (changed?.context_blocks) return changed.context_blocks;
-  }
-  return run.request?.state?.context_blocks ?? [];
+/** The context blocks that a step found, and what divides older from newer ones. */
+function contextBefore({ trace, request }, at) {
+  const latest = (pick) => trace.slice(0, at).map(pick).findLast(Boolean);
+  return {
+    found:
+      latest((event) => event.changed?.context_blocks) ?? request?.state?.context_blocks ?? [],
+    divider: trace[at].divider ?? latest((event) => event.divider),
+  };
 }
 
-function step(run, event, found) {
+function step(run, event, { found, divider }) {
   const isModel = event.action === 'call_model';
   const facts = [
     event.took_ms !== undefined && duration(event.took_ms),
@@ -408,6 +425,8 @@ function step(run, event, found) {
     event.calls > 1 && `joined from ${counted(event.calls, 'answer')}`,
     event.cost && money(event.cost),
     event.hits !== undefined && counted(event.hits, 'hit'),
+    typeof event.nodes === 'number' && counted(event.nodes, 'node'),
+    typeof event.edges === 'number' && counted(event.edges, 'edge'),
     event.texts !== undefined && counted(event.texts, 'text'),
     event.used !== undefined &&
       event.budget !== undefined &&
@@ -429,7 +448,7 @@ function step(run, event, found) {
     ...(event.inbox?.consumed ?? []).map((mail) => `took “${mail.topic}”`),
     ...(event.inbox?.sent ?? []).map((mail) => `sent “${mail.topic}” to ${mail.target_step_id}`),
   ];
-  const fates = after && compared(found, after, event.divider);
+  const fates = after && compared(found, after, divider);
   return h(
     'li',
     { class: event.error ? 'attempt refused' : 'attempt', id: `step-${event.number}` },
@@ -471,7 +490,7 @@ function tokens(event) {
   const used = event.usage ?? (event.error ? undefined : planned(event));
   if (!used)
     return event.window
-      ? `nothing taken: nobody answered the ${number(event.window.input_token_count)} tokens that were to be sent`
+      ? `nothing taken: no answer to the ${number(event.window.input_token_count)} tokens that were to be sent`
       : undefined;
   const whose = { provider: 'by the provider’s count', us: 'by our count' }[event.counted_by];
   const cached = used.cached > 0 ? ` (${number(used.cached)} from a cache)` : '';
@@ -506,15 +525,12 @@ function decided(event) {
   if (event.action === 'loop_guard' && event.decision)
     return [
       event.decision === 'on_deny'
-        ? `It had passed ${number(event.passed)} of ${number(event.max_turn_loops)} times, so it did not pass again.`
-        : `It passes for the ${ordinal(event.passed)} of ${number(event.max_turn_loops)} times.`,
+        ? `Passed ${number(event.passed)} of ${number(event.max_turn_loops)} times before, so not again.`
+        : `Passed ${number(event.passed)} of ${number(event.max_turn_loops)} times.`,
     ];
   if (event.action === 'route' && event.said) return [`The answer says “${short(event.said, 80)}”.`];
   return [];
 }
-
-const ordinal = (value) =>
-  `${number(value)}${value % 100 > 10 && value % 100 < 14 ? 'th' : (['th', 'st', 'nd', 'rd'][value % 10] ?? 'th')}`;
 
 /** What of a prompt did not go in as it was. */
 function gaveWay({ window }) {
@@ -544,10 +560,14 @@ function figures(event) {
     smaller,
     freed: smaller.reduce((sum, node) => sum + node.tokens_raw - node.tokens_final, 0),
     again,
-    repeated: Math.min(
-      comes,
-      again.reduce((sum, node) => sum + node.tokens_final, 0),
-    ),
+    // What stands between texts goes with those that are new, if there are any.
+    repeated:
+      again.length === nodes.length
+        ? comes
+        : Math.min(
+            comes,
+            again.reduce((sum, node) => sum + node.tokens_final, 0),
+          ),
   };
 }
 
@@ -560,7 +580,7 @@ function weighed(event) {
   const asked = `${texts} asked for ${number(comes + freed)} tokens, and ${number(free)} of ${number(most)} were free`;
   const shrunk =
     smaller.length > 0
-      ? `${number(smaller.length)} of them ${smaller.length === 1 ? 'was' : 'were'} made smaller (${reasons(smaller)}), which freed ${number(freed)}`
+      ? `${smaller.length === nodes.length ? 'all' : number(smaller.length)} of them ${smaller.length === 1 ? 'was' : 'were'} made smaller (${reasons(smaller)}), which freed ${number(freed)}`
       : '';
   if (wanted > most) {
     const leads = event.error ? '' : `, and ${event.decision} led to ${event.next}`;
@@ -749,7 +769,7 @@ function exchange(run, event, shown, view) {
     h(
       'p',
       { class: 'facts' },
-      `Planned by ${window.counter} (${window.provenance}); ${counted(window.message_count, 'message')}${window.dropped_messages > 0 ? `, ${number(window.dropped_messages)} left out` : ''}${window.memory_count > 0 ? `, ${counted(window.memory_count, 'memory', 'memories')}` : ''}.`,
+      `Counted by ${window.counter} (${window.provenance}); ${counted(window.message_count, 'message')}${window.dropped_messages > 0 ? `, ${number(window.dropped_messages)} left out` : ''}${window.memory_count > 0 ? `, ${counted(window.memory_count, 'memory', 'memories')}` : ''}.`,
     ),
   ];
 }

@@ -42,19 +42,27 @@ export function windowView({ window, margin, parts, used, over = 0 }) {
   );
 }
 
-/** The bar alone, in words for those who do not see it. */
+/** The bar with a line instead of its table. */
 export function windowBar({ window, margin, parts, used }, size) {
   const ordered = inOrder(parts);
   const taken = ordered.reduce((sum, part) => sum + part.given, margin);
   const free = Math.max(0, window - taken);
-  const frame = bar({ ordered, margin, free, used, window, taken, over: 0 });
-  const words = ordered.map((part) => `${partName(part.name)} ${number(part.given)}`);
-  frame.firstChild.classList.add(size);
-  frame.firstChild.setAttribute(
-    'aria-label',
-    `Window of ${number(window)} tokens: ${words.join(', ')}, margin ${number(margin)}, free ${number(free)}.`,
-  );
-  return frame;
+  const drawn = bar({ ordered, margin, free, used, window, taken, over: 0 }).firstChild;
+  const words = [
+    ...ordered.map((part) =>
+      part.name === 'completion'
+        ? `${partName(part.name)} up to ${number(part.given)}${used === undefined ? '' : `, took ${number(used)}`}`
+        : `${partName(part.name)} ${number(part.given)}`,
+    ),
+    `Margin ${number(margin)}`,
+    `Free ${number(free)}`,
+  ];
+  drawn.classList.add(size);
+  drawn.setAttribute('aria-label', `Window of ${number(window)} tokens`);
+  return [
+    drawn,
+    h('p', { class: 'facts' }, `Window of ${number(window)} tokens: ${words.join(' · ')}`),
+  ];
 }
 
 const inOrder = (parts) =>

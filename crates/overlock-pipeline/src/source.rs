@@ -247,9 +247,18 @@ impl<'a> Field<'a> {
 fn to<T: serde::de::DeserializeOwned + Default>(place: &mut T, value: Value) -> Result<(), String> {
     *place = match value {
         Value::Null => T::default(),
-        value => serde_json::from_value(value).map_err(|error| error.to_string())?,
+        value => serde_json::from_value(value).map_err(|error| wanted(&error.to_string()))?,
     };
     Ok(())
+}
+
+/// What a value should have been. What it was may be in the words of a model, which belong into no
+/// message.
+fn wanted(error: &str) -> String {
+    match error.rsplit_once(", expected ") {
+        Some((_, wanted)) => format!("expected {wanted}"),
+        None => "it is of another kind".to_owned(),
+    }
 }
 
 /// A field of the last response, read as JSON; dots lead into objects.

@@ -206,6 +206,7 @@ impl Gateways {
         addresses["keyed"] = json!(serve_with(&base, own(), keyed).await);
         let (stage, pipelines) = played();
         addresses["pipelines"] = json!(serve_with(&base, Some(stage.store()), full).await);
+        addresses["pipelines_untold"] = json!(serve_with(&base, Some(stage.store()), |_| {}).await);
         addresses["prompter"] = json!(Prompter::start(stage).await);
         Self {
             addresses,
@@ -230,10 +231,12 @@ const ROUNDS: Play<'_> = Play {
         Reply::Says(r#"{"action": "search", "query": "orders closed log note"}"#),
         Reply::Says("Orders.Close notes the id in the log and sets Closed by an UPDATE."),
         Reply::Says(r#"{"action": "next", "query": "orders table"}"#),
-        Reply::Says(r#"{"action": "search", "query": "procedure close order"}"#),
         Reply::Says("CloseOrder sets Closed of dbo.Orders; the row stays."),
+        Reply::Says(r#"{"action": "search", "query": "procedure close order"}"#),
+        Reply::Says("The table has Id and Closed, and nothing is ever deleted."),
         Reply::Says(r#"{"action": "next", "query": "log not✂"#),
-        Reply::Says(r#""log note"}"#),
+        Reply::Says(r#""query": "log note"}"#),
+        Reply::Says("The log has the ids of all orders that were closed."),
         Reply::SaysUncounted(r#"{"action": "answer", "query": "<img src=x onerror=alert(1)>"}"#),
         Reply::Says("Two things close an order: `Orders.Close`, which notes it in the log and✂"),
         Reply::Says(

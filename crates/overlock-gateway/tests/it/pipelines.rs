@@ -275,6 +275,28 @@ async fn a_list_says_in_which_step_a_pipeline_failed_and_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_an_earlier_version_recorded_is_listed_with_its_step() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Metadata).await;
+    let playing = answer(&stage);
+    let id = playing.id.clone();
+    playing.kill();
+    let store = stage.store();
+    let (run, claim) = store.take_up(&id).expect("a store").expect("a run");
+    let ending = json!({
+        "outcome": "failed", "step_id": "answer", "error": "the model could not be asked",
+        "pipeline": "answer_from_code", "input_tokens": 12, "output_tokens": 0, "window": 128_000,
+        "peak_tokens": 12,
+    });
+    let at = run.summary.began_at + 5;
+    store.end(&claim, at, &ending.to_string()).expect("an end");
+    let run = listed(&door, &id).await;
+    let stopped_at = json!({ "step_id": "answer", "why": "the model could not be asked" });
+    assert_eq!(run["stopped_at"], stopped_at, "{run}");
+    assert_eq!(run["outcome"], "failed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_whom_nobody_answers_nothing_is_counted() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;

@@ -310,13 +310,12 @@ fn variables_are_set_by_rules_and_transforms() {
 fn variables_are_set_all_or_none() {
     let rules = json!([
         { "set": "variables.x", "value": 1 },
-        { "set": "context_blocks", "value": { "no": "list" } },
+        { "set": "context_blocks", "from": "last_model_response" },
     ]);
-    let ended = setting(&rules, State::default());
-    assert!(
-        error(&ended).starts_with("`context_blocks` cannot be set to that"),
-        "{}",
-        error(&ended)
+    let ended = setting(&rules, said("what nobody is to read in a message"));
+    assert_eq!(
+        error(&ended),
+        "`context_blocks` cannot be set to that: expected a sequence"
     );
     assert!(ended.state.variables.is_empty());
 }

@@ -898,7 +898,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     `#/runs/${pipelines.over}`,
     async (page) => {
       await page.getByRole('heading', { name: 'The path taken' }).waitFor();
-      await sees(page, 'over, so nothing was added');
+      await sees(page, '280 too many, so none was let in, and on_over led to budget_loop_guard');
       await sees(page, 'CloseOrder sets Closed.');
     },
     { height: 1100 },
@@ -908,11 +908,179 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await sees(page, 'was revoked');
     equal(await box(page, 'failed').textContent(), 'answer', 'the step that failed');
   });
+  await everywhere('pipeline-rounds', gateway, `#/runs/${pipelines.rounds}`, async (page) => {
+    await sees(page, 'It came to its end after 52 steps: 11 asked a model, 2 answers had to be joined');
+    const over = await page.evaluate(() => {
+      const names = [...document.querySelectorAll('.graph .edge-name')];
+      const rects = names.map((name) => name.getBoundingClientRect());
+      const meet = (one, other) =>
+        Math.min(one.right, other.right) - Math.max(one.left, other.left) > 1 &&
+        Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 3;
+      return names.filter((_, at) => rects.some((other, to) => to < at && meet(rects[at], other)))
+        .length;
+    });
+    equal(over, 0, 'names in the graph that lie over others');
+  });
+
+  {
+    const view = await open(gateway, `#/runs/${pipelines.rounds}`);
+    const { page } = view;
+    const joined = page.locator('#step-39');
+    await joined.getByText('joined from 2 answers').waitFor();
+    await joined.getByText(/800 tokens in, \d+ out by the provider’s count/).waitFor();
+    await joined.getByText(/USD/).waitFor();
+    await joined.getByText(/^Window of 128,000 tokens: System \d+/).waitFor();
+    equal(await joined.locator('.pages').count(), 0, 'texts that are drawn before they are wanted');
+    await joined.getByText('What was asked and answered').click();
+    await joined.getByRole('group', { name: /^Asked as user in step 39/ }).waitFor();
+    await joined.getByRole('group', { name: /^Answered in step 39/ }).waitFor();
+    equal(await joined.locator('.attempts > li').count(), 2, 'attempts within a step');
+    await joined.locator('mark.repeated').getByText('"query": "log not').waitFor();
+    const uncounted = page.locator('#step-49');
+    await uncounted.getByText(/ out by our count/).waitFor();
+    await uncounted.getByText('What was asked and answered').click();
+    await uncounted.getByText('onerror=alert(1)').waitFor();
+    const pieces = page.locator('#step-51');
+    await pieces.getByText('What was asked and answered').click();
+    await pieces.getByText('The answer came in 2 pieces').waitFor();
+    equal(
+      await page.evaluate(() => document.querySelectorAll('main img, main b').length),
+      0,
+      'elements that a model wrote into a pipeline',
+    );
+    const shown = await page.evaluate(
+      async (id) => (await fetch(`/api/runs/${id}?text=true`)).json(),
+      pipelines.rounds,
+    );
+    const copied = async (name) => {
+      await page.getByRole('button', { name, exact: true }).click();
+      await page.getByText('Copied').first().waitFor();
+      return page.evaluate(() => navigator.clipboard.readText());
+    };
+    equal(await copied('Copy pipeline'), shown.definition.text, 'the pipeline that is copied');
+    equal(JSON.parse(await copied('Copy request')), shown.request, 'the request that is copied');
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    equal((await saved).suggestedFilename(), `${pipelines.rounds}.answer.txt`, 'the answer');
+    await clean('many steps, used', view);
+    await view.context.close();
+  }
+
+  // What is said of the blocks of a context in words, in the list and in the bar is the same.
+  {
+    const view = await open(gateway, `#/runs/${pipelines.twice}`);
+    const { page } = view;
+    const step = page.locator('#step-10');
+    await step
+      .getByText(
+        'Context blocks: 4 before, 10 after (4 stayed, 2 new, 4 the same as another), and 1 divider',
+      )
+      .click();
+    const fates = step.locator('.entry h4');
+    equal(await fates.filter({ hasText: /: new$/ }).count(), 2, 'blocks that are new');
+    equal(await fates.filter({ hasText: 'again: the same as' }).count(), 4, 'blocks that repeat');
+    equal(await fates.filter({ hasText: 'was there' }).count(), 4, 'blocks that were there');
+    await step.getByText('6 texts asked for 425 tokens').waitFor();
+    await step
+      .getByText('305 there · 125 of 2 new texts · 300 of 4 texts that are there already')
+      .waitFor();
+    const bar = step.locator('.bar .segment');
+    equal(
+      await bar.evaluateAll((all) => all.map((one) => one.title)),
+      ['there: 305 tokens', 'new: 125 tokens', 'again: 300 tokens', 'free: 1,270 tokens'],
+      'the bar',
+    );
+    await step.getByText('The 6 texts, one by one').click();
+    equal(await step.locator('td').filter({ hasText: 'repeats block' }).count(), 4, 'the table');
+    await clean('blocks that repeat', view);
+    // Whatever came and went, every block is told of once.
+    const wrong = await page.evaluate(async () => {
+      const { compared } = await import('/page/blocks.js');
+      const node = (id, text) => `--- NODE ---\nid: ${id}\npath: a\ntext:\n${text}`;
+      let seed = 7;
+      const below = (most) => {
+        seed = (seed * 1103515245 + 12345) % 2147483648;
+        return Math.floor((seed / 2147483648) * most);
+      };
+      const any = () => [`text ${below(3)}`, '<<<', node(below(4), below(2))][below(3)];
+      for (let round = 0; round < 3000; round += 1) {
+        const [found, after] = [0, 0].map(() => Array.from({ length: below(8) }, any));
+        const fates = compared(found, after, '<<<');
+        const from = fates.after
+          .filter(({ kind }) => ['stayed', 'moved', 'changed'].includes(kind))
+          .map(({ block }) => block);
+        const before = found.filter((block) => block !== '<<<').length;
+        const isTold = fates.after.every(({ kind, block }, at) => {
+          const earlier = after.slice(0, at);
+          if (kind === 'new') return !found.includes(after[at]) && !earlier.includes(after[at]);
+          if (kind === 'stayed' || kind === 'moved') return found[block - 1] === after[at];
+          if (kind === 'again') return earlier[block - 1] === after[at];
+          return true;
+        });
+        const isOnce = new Set(from).size === from.length;
+        if (!isTold || !isOnce || from.length + fates.gone.length !== before)
+          return JSON.stringify({ found, after, fates });
+      }
+      return '';
+    });
+    equal(wrong, '', 'blocks that are told wrongly');
+    const line = await page.evaluate(async () => {
+      const { compared, comparison, told } = await import('/page/blocks.js');
+      const node = (text) => `--- NODE ---\nid: n\ntext:\n${text}`;
+      const fates = compared(
+        ['a', node('long'), 'b', 'c'],
+        ['c', 'a', node('short'), node('shorter'), 'c', 'd'],
+      );
+      return [comparison(fates), ...fates.after.map(told)];
+    });
+    equal(
+      line,
+      [
+        'Context blocks: 4 before, 6 after (1 stayed, 1 moved, 1 in another form, 1 new, 1 the same as another, 1 another in other form, 1 left out)',
+        'was there',
+        'was there, and moved from place 1',
+        'in another form than block 2 before',
+        'again: block 3 shows it in another form',
+        'again: the same as block 1',
+        'new',
+      ],
+      'what became of blocks',
+    );
+    await view.context.close();
+  }
+
+  {
+    const view = await open(gateway, `#/runs/${pipelines.unreachable}`);
+    const { page } = view;
+    await sees(page, 'nothing taken: no answer to the');
+    const figure = page.locator('.key-figures > div').filter({ hasText: 'Tokens in' });
+    equal(await figure.locator('dd').textContent(), '0', 'tokens that nobody took');
+    await page.locator('#step-5').getByText('What was asked and answered').click();
+    await page.getByRole('group', { name: /^Asked as user in step 5/ }).waitFor();
+    await clean('a pipeline whose model is not there', view);
+    await page.goto(`${gateway}/#/runs/${pipelines.misfit}`);
+    await sees(page, 'What would help: give fetch_node_texts a smaller budget');
+    await sees(page, 'so none was let in.');
+    await clean('a pipeline whose texts do not fit', view);
+    await view.context.close();
+  }
+
+  {
+    const view = await open(gateways.pipelines_untold, `#/runs/${pipelines.rounds}`);
+    const { page } = view;
+    await sees(page, 'What was asked and answered is not shown');
+    const step = page.locator('#step-39');
+    await step.getByText('What was asked and answered', { exact: true }).click();
+    equal(await step.locator('.attempts > li').count(), 2, 'attempts without their text');
+    expect(!(await page.content()).includes('Who closes'), 'no text is told');
+    await clean('a pipeline without text', view);
+    await view.context.close();
+  }
 
   {
     const view = await open(gateway, `#/runs/${pipelines.finished}`);
     const { page } = view;
-    await sees(page, 'It came to its end after 6 steps.');
+    await sees(page, 'It came to its end after 6 steps: 1 asked a model.');
     equal(await page.locator('.graph .box.taken').count(), 6, 'steps that were taken');
     await sees(page, '`Orders.Close` does (Orders.cs).');
     const blocks = page.getByText(/^Context blocks: 0 before/);
@@ -922,7 +1090,14 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await page.getByRole('link', { name: 'Runs', exact: true }).first().click();
     await page.getByRole('button', { name: 'Failed', exact: true }).click();
     const row = page.locator('.list tbody tr');
-    equal(await row.count(), 1, 'pipelines that failed');
+    equal(await row.count(), 3, 'pipelines that failed');
+    await page.getByRole('columnheader', { name: 'Attempts, steps' }).waitFor();
+    await row.getByText('4 steps').waitFor();
+    await row.getByText('in manage_budget: the new texts alone take').waitFor();
+    await row.getByText('in answer: could not reach 127.0.0.1: Connection refused').waitFor();
+    await page.getByRole('searchbox').fill('revoked');
+    await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
+    await row.getByText('in answer: the upstream answered 401').waitFor();
     await row.getByText('answer_from_code').waitFor();
     await clean('pipelines in the list', view);
     await view.context.close();

@@ -113,9 +113,9 @@ fn did(event: &TraceEvent) -> String {
         return why;
     }
     // What a step that failed would have told is not there.
-    if event.contains_key("error")
-        && event.get("action").and_then(Value::as_str) != Some("manage_context_budget")
-    {
+    let action = event.get("action").and_then(Value::as_str);
+    let tells = matches!(action, Some("manage_context_budget" | "route"));
+    if event.contains_key("error") && !tells {
         return String::new();
     }
     match event
@@ -166,7 +166,10 @@ fn did(event: &TraceEvent) -> String {
             let set = list(event, "set").iter().filter_map(Value::as_str);
             set.map(draw::plain).collect::<Vec<_>>().join(", ")
         }
-        "route" => format!("the response says `{}`", text("said")),
+        "route" => match text("said").as_str() {
+            "" => String::new(),
+            said => format!("the response says `{said}`"),
+        },
         "send" => "sent".to_owned(),
         "finalize" => {
             let stored = event.get("stored").and_then(Value::as_str);
