@@ -2,7 +2,7 @@
 
 import { fill, h } from './dom.js';
 import { isSamePart, mark, textView } from './document.js';
-import { counted, duration, failure, number, path, place, seam } from './words.js';
+import { counted, duration, failure, number, path, place, seam, twoCounts } from './words.js';
 
 /** More than these are folded; those that failed are always shown. */
 const SHOWN_FIRST = 12;
@@ -91,8 +91,9 @@ function attempt(run, step, index) {
     step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
     asked,
-    step.budget && `${number(step.budget.input_token_count)} tokens in`,
+    step.budget && `${number(step.told?.input ?? step.budget.input_token_count)} tokens in`,
     `${number(step.tokens)} out`,
+    twoCounts(step),
     took !== undefined && duration(took),
     step.finish && `provider said “${step.finish}”`,
     step.kpi !== null && step.kpi !== undefined && `${step.kpi} % by its own account`,

@@ -3,6 +3,7 @@
 //! One thread writes to the store, so that a thousand runs cost little more than one. What must not
 //! be lost is waited for; the rest is not.
 
+mod growth;
 mod writer;
 
 use std::collections::HashSet;
@@ -19,10 +20,12 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::api::{
-    CallBudget, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, UpstreamFault,
+    CallBudget, CountedBy, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, UpstreamFault,
 };
 use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
+use growth::Growths;
+pub(crate) use growth::{Grown, Growth};
 use writer::{Closed, Done, Story, Write, Writer};
 
 /// Says which run a reply belongs to.
@@ -38,6 +41,8 @@ pub(crate) struct Recorder {
     drawn: AtomicU64,
     /// Hears of what happens.
     pub(crate) events: Arc<Events>,
+    /// How far the answers are that are being written.
+    pub(crate) growths: Growths,
     /// Knows what that costs.
     pub(crate) pricing: Arc<Pricing>,
 }
@@ -60,6 +65,7 @@ impl Recorder {
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
             events: Arc::new(Events::new(now(), record == Record::Full)),
+            growths: Growths::default(),
             pricing: Arc::new(pricing),
         }
     }
@@ -177,6 +183,10 @@ pub(crate) struct Recording {
     tally: Tally,
     /// The tokens of the prompt that is being answered.
     asking: u64,
+    /// The bytes that have come of the answer to it.
+    came: u64,
+    /// Where those who follow the run look, once there are any.
+    growth: Option<Arc<Growth>>,
     is_ended: bool,
     /// The part of the answer that the next steps are of.
     part: Part,
@@ -274,6 +284,8 @@ impl Recording {
             cut: None,
             tally: Tally::default(),
             asking: 0,
+            came: 0,
+            growth: None,
             is_ended: false,
             part: Part {
                 choice: 0,
@@ -304,6 +316,7 @@ impl Recording {
             iterations: self.steps.into(),
             pipeline: None,
             left: kind == EventKind::Left,
+            elsewhere: false,
             upstream_fault: self.fault.as_deref().cloned(),
             tally: outcome.map(|_| self.tally),
             used: None,
@@ -314,10 +327,58 @@ impl Recording {
 
     /// Tells that the model is asked for the next step.
     pub(crate) fn asking(&mut self, way: Option<&'static str>, budget: &CallBudget) {
-        (self.tally.window, self.asking) = (budget.window, budget.input_token_count);
+        self.tally.plan(budget);
+        self.asking = budget.input_token_count;
         let number = self.steps.saturating_add(1);
         let asking = || Event::asking(&self.id, number, way, budget);
         self.recorder.events.tell(asking);
+        self.came = 0;
+        if let Some(growth) = self.followed() {
+            growth.locked().end.clear();
+        }
+    }
+
+    /// So much has come of the answer to the first call, which ends with this text.
+    pub(crate) fn came(&mut self, bytes: u64, text: &str) {
+        self.came = bytes;
+        if let Some(growth) = self.followed() {
+            growth.locked().ends_with(text);
+        }
+    }
+
+    /// A piece of an answer has come.
+    pub(crate) fn heard(&mut self, piece: &str) {
+        self.came = self.came.saturating_add(piece.len() as u64);
+        if let Some(growth) = self.followed() {
+            growth.locked().goes_on(piece);
+        }
+    }
+
+    /// Whether anybody may want to know how far the answer is.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.recorder.events.is_kept()
+    }
+
+    /// Where those look who follow the run, with how far it is; nothing while there are none.
+    fn followed(&mut self) -> Option<&Growth> {
+        if !self.is_followed() {
+            return None;
+        }
+        let (growths, about) = (&self.recorder.growths, &self.about);
+        let growth = self
+            .growth
+            .get_or_insert_with(|| growths.add(&self.id, about));
+        let mut grown = growth.locked();
+        (grown.number, grown.bytes) = (self.steps.saturating_add(1), self.came);
+        grown.tally = self.tally;
+        grown.tally.call(self.asking, 0);
+        drop(grown);
+        Some(growth)
+    }
+
+    /// Whose count the tokens are that the calls are said to have taken.
+    pub(crate) fn counted_by(&mut self, who: CountedBy) {
+        self.tally.counted_by = Some(who);
     }
 
     /// Keeps with its end why the upstream did not answer.
@@ -383,6 +444,11 @@ impl Recording {
         self.steps += 1;
         self.cut.clone_from(&step.cut);
         self.tally.add(step);
+        (self.asking, self.came) = (0, 0);
+        if let Some(growth) = &self.growth {
+            // Nothing is being written until the model is asked again.
+            growth.locked().number = 0;
+        }
         let kept = match &mut self.kept {
             Kept::Story { steps } => {
                 steps.push(plain(&step.without_text()));
@@ -492,6 +558,9 @@ impl Drop for Recording {
         // One with a key is let go of by its mark.
         if !self.is_keyed() {
             self.recorder.live().remove(&self.id);
+        }
+        if self.growth.is_some() {
+            self.recorder.growths.remove(&self.id);
         }
         if self.is_ended {
             return;

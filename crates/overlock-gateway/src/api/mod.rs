@@ -9,6 +9,7 @@ mod cut;
 mod render;
 mod repair;
 mod stitch;
+mod totals;
 
 // The context budget.
 mod fit;
@@ -28,7 +29,8 @@ pub use pipelines::{Definition, Graph, GraphStep, GraphTarget, ShownPipelineRun}
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
-    CallBudget, Conditions, Ending, ListedRun, Part, PartBudget, RecordedRun, RecordedStep,
-    RunsError, ShownRun, Tally, Text, UpstreamFault,
+    Basis, CallBudget, Conditions, CountedBy, Ending, ListedRun, Part, PartBudget, RecordedRun,
+    RecordedStep, RunsError, ShownRun, Tally, Text, UpstreamFault,
 };
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};
+pub use totals::{Adding, StateError, Totals, Wanted};

@@ -6,7 +6,7 @@ use std::error::Error;
 use futures_util::future::{self, BoxFuture};
 use futures_util::{FutureExt, TryStreamExt};
 use hyper::{HeaderMap, StatusCode};
-use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
+use overlock_budget::{ChatCounter, ChatRequest, Found as FoundModel, Plan, PlanOptions};
 use overlock_json::Base;
 use overlock_model::{
     Answer, Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events,
@@ -43,6 +43,8 @@ pub(crate) struct Joiner<'a> {
     pub(crate) account: &'a Account,
     /// How the window of the first call was divided.
     pub(crate) budget: &'a CallBudget,
+    /// What the provider says that the first call took, if it answered with one text.
+    pub(crate) told: Option<Usage>,
     pub(crate) deadline: Instant,
 }
 
@@ -111,7 +113,8 @@ impl Joiner<'_> {
             max_iterations: self.gateway.settings.continuation.max_iterations,
             max_output_tokens: self.wish.max_total_tokens,
         };
-        let tokens = self.counter.tokens().count(first);
+        let counted = || self.counter.tokens().count(first);
+        let tokens = self.told.map_or_else(counted, |told| told.output);
         let mut run = TextContinuation::new(first.to_owned(), tokens, options);
         let mut taken = Taken::default();
         let request = self.request(Cut::Content)?;
@@ -122,13 +125,14 @@ impl Joiner<'_> {
             hear,
             account: self.account,
             taken: &mut taken,
-            recording: None,
+            recording,
+            model: &self.wish.known.found,
             budget: None,
         };
         // Boxed, or every request would carry the space for calls that few need.
         let driven = Box::pin(complete_text(&mut run, &drive, &mut observer)).await;
         let obstacle = driven.map_err(|error| ApiError::upstream(error.to_string()))?;
-        self.note_fault(obstacle.as_ref(), recording);
+        self.note_fault(obstacle.as_ref(), observer.recording);
         self.stopped_by(obstacle.as_ref());
         Ok(JoinedText { run, taken })
     }
@@ -182,6 +186,7 @@ impl Joiner<'_> {
             account: self.account,
             taken: &mut taken,
             recording,
+            model: &self.wish.known.found,
             budget: None,
         };
         // Boxed, or every request would carry the space for calls that few need.
@@ -261,11 +266,14 @@ impl Joiner<'_> {
         let Some(ask) = run.next() else {
             return Ok(run);
         };
-        let (text, tokens) = (first.as_bytes(), self.counter.tokens().count(first));
+        let (text, counted) = (first.as_bytes(), self.counter.tokens().count(first));
+        // One count for all answers, or what they take together would be nobody's.
+        let tokens = self.told.map_or(counted, |told| told.output);
         let step = run.answered(&ask, &Answer { text, tokens });
         // What is to be asked can be answered.
         if let (Some(recording), Ok(step)) = (recording, step) {
-            let step = RecordedStep::new(&run, &step, Some(self.budget.clone()));
+            let step = RecordedStep::new(&run, &step, Some(self.budget.clone()))
+                .with_counts(self.told, Some(counted));
             kept(recording, step)
                 .await
                 .map_err(|error| keyed::unkept(&error))?;
@@ -417,13 +425,14 @@ struct Observer<'a, 'h> {
     account: &'a Account,
     taken: &'a mut Taken,
     recording: Option<&'a mut Recording>,
+    model: &'a FoundModel,
     /// That of the call that is being made.
     budget: Option<CallBudget>,
 }
 
 impl Observe for Observer<'_, '_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
-        let (way, budget) = (ask.way.map(Way::name), CallBudget::from(plan));
+        let (way, budget) = (ask.way.map(Way::name), CallBudget::of(plan, self.model));
         self.account.calling(way);
         if let Some(recording) = &mut self.recording {
             recording.asking(way, &budget);
@@ -431,6 +440,12 @@ impl Observe for Observer<'_, '_> {
         self.budget = Some(budget);
         if let Some(hear) = &mut self.hear {
             hear.call();
+        }
+    }
+
+    fn heard(&mut self, piece: &str) {
+        if let Some(recording) = &mut self.recording {
+            recording.heard(piece);
         }
     }
 
@@ -454,12 +469,12 @@ impl Observe for Observer<'_, '_> {
             cached: 0,
         };
         let usage = end.usage.unwrap_or(counted);
-        self.taken.add(usage);
+        self.taken.add(end.usage, counted);
         self.account.called(|| called(step, Some(usage)));
         let Some(recording) = self.recording.as_deref_mut() else {
             return future::ready(Ok(())).boxed();
         };
-        let step = RecordedStep::new(run, step, budget);
+        let step = RecordedStep::new(run, step, budget).with_counts(end.usage, end.counted);
         async move { Ok(kept(recording, step).await?) }.boxed()
     }
 }
@@ -473,7 +488,7 @@ impl ObserveText for Observer<'_, '_> {
     }
 
     fn called(&mut self, usage: Usage, end: &CallEnd) {
-        self.taken.add(usage);
+        self.taken.add(end.usage, usage);
         self.account.called(|| Called {
             answered: Answered::new(None, end.finish.as_deref().into_iter()),
             usage: Some(usage),

@@ -200,14 +200,15 @@ pub(crate) fn resumed(
     run.try_again();
     let mut taken = Taken::default();
     for step in steps.iter().skip(1) {
-        taken.add(Usage {
+        let counted = Usage {
             input: step
                 .budget
                 .as_ref()
                 .map_or(0, |budget| budget.input_token_count),
             output: step.step.tokens,
             cached: 0,
-        });
+        };
+        taken.add(step.told, counted);
     }
     Ok(Joined { run, taken })
 }

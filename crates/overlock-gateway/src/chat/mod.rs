@@ -32,7 +32,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::api::{CallBudget, Conditions, UpstreamFault};
+use crate::api::{CallBudget, Conditions, CountedBy, UpstreamFault};
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -61,6 +61,8 @@ pub(crate) struct Job {
     pub(crate) shown: Option<HeaderMap>,
     /// How the window of the request was divided.
     pub(crate) budget: CallBudget,
+    /// What the provider says that the first call took, if it answered with one text.
+    pub(crate) told: Option<Usage>,
     /// How many messages were left out.
     dropped: usize,
     /// The request as it goes to the upstream, until it does.
@@ -132,11 +134,12 @@ impl Asked {
             deadline: Instant::now() + self.gateway.settings.limits.run_time,
             gateway: self.gateway,
             account: self.account,
+            budget: CallBudget::of(&fitted.plan, &wish.known.found),
             wish,
             base,
             query: self.query,
             shown,
-            budget: CallBudget::from(&fitted.plan),
+            told: None,
             dropped: fitted.plan.dropped_messages.len(),
             body: fitted.body,
             key,
@@ -333,6 +336,7 @@ impl Job {
             // A query may hold a key.
             upstream: self.base.split('?').next().map(str::to_owned),
             schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
+            is_held: is_keyed,
         };
         let request = if has_text {
             text.to_owned()
@@ -385,6 +389,7 @@ impl Job {
             shown: self.shown.as_ref(),
             account: &self.account,
             budget: &self.budget,
+            told: self.told,
             deadline: self.deadline,
         }
     }
@@ -401,13 +406,18 @@ impl Job {
         head.as_object().cloned().unwrap_or_default()
     }
 
-    /// Keeps how an answer ended, and what was answered for whoever may ask the same again.
+    /// Keeps how an answer ended, what that took and who says so, and what was answered for whoever
+    /// may ask the same again.
     async fn ended(
         &mut self,
         outcome: &Outcome,
         usage: Option<Usage>,
+        counted_by: CountedBy,
         answered: impl FnOnce() -> Answered,
     ) {
+        if let Some(recording) = &mut self.recording {
+            recording.counted_by(counted_by);
+        }
         if let Some(recording) = self.recording.take() {
             let answer = recording.is_keyed().then(|| answered().kept());
             // The client has its answer all the same.
@@ -418,6 +428,11 @@ impl Job {
     /// Keeps that a text ended by itself, and what it took.
     async fn ended_plainly(&mut self, usage: Usage) {
         let outcome = Outcome::Complete;
+        if let Some(recording) = &mut self.recording
+            && usage != Usage::default()
+        {
+            recording.counted_by(CountedBy::Provider);
+        }
         let recording = self.recording.take();
         if let Some(recording) = recording.and_then(|it| it.end_story(&outcome, Some(usage))) {
             // The client has its answer all the same. Boxed, or every request would carry the space
