@@ -48,6 +48,7 @@ pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solut
 pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
 pub use models::{
     Cost, DEFAULT_WINDOW, Found, How, Model, Models, Price, PriceError, Prices, Sharing,
+    WindowSource,
 };
 pub use negotiate::{
     ANSWER_FLOOR, Adjustment, History, MessageCountOptions, NegotiateOptions, Negotiation,

@@ -12,6 +12,7 @@ import {
   path,
   place,
   seam,
+  twoCounts,
   way,
 } from './words.js';
 
@@ -105,8 +106,9 @@ function attempt(run, step, index, within = '') {
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
     asked,
     grown && result.seam !== 'first' && result.seam !== 'kpis' && seam(result.seam),
-    step.budget && `${number(step.budget.input_token_count)} tokens in`,
+    step.budget && `${number(step.told?.input ?? step.budget.input_token_count)} tokens in`,
     `${number(step.tokens)} out`,
+    twoCounts(step),
     took !== undefined && duration(took),
     step.finish && `provider said “${step.finish}”`,
     step.kpi !== null && step.kpi !== undefined && `${step.kpi} % by its own account`,

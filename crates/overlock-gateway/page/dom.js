@@ -55,6 +55,22 @@ export const name = (text) =>
 export const message = (text) =>
   text.split('`').map((part, at) => (at % 2 === 1 ? h('code', {}, part) : part));
 
+/**
+ * Puts what is new in the place of what was there, child by child: what has not changed stays, with
+ * whatever somebody is doing there. Gives back what is in the document now.
+ */
+export function renewed(before, next) {
+  const [there, come] = [[...before.children], [...next.children]];
+  if (there.length !== come.length) {
+    before.replaceWith(next);
+    return next;
+  }
+  there.forEach((child, at) => {
+    if (child.textContent !== come[at].textContent) child.replaceWith(come[at]);
+  });
+  return before;
+}
+
 /** Says something to those who cannot see that it changed. */
 export function say(text) {
   fill(document.getElementById('said'), text);

@@ -1,7 +1,7 @@
 // One run: its window, its attempts, its document, and why it ended as it did.
 
 import { ask, askEach, gateway, listen } from './api.js';
-import { copyButton, fill, h, name as named, saveButton, say } from './dom.js';
+import { copyButton, fill, h, name as named, renewed, saveButton, say } from './dom.js';
 import { addAttempts, attemptList, goToAttempt } from './attempts.js';
 import { assembled, growth, textView, tree } from './document.js';
 import { pipelineVerdict, pipelineView } from './pipeline.js';
@@ -9,6 +9,7 @@ import { live } from './runs.js';
 import { direction } from './text.js';
 import { gauge, windowView } from './window.js';
 import {
+  about,
   clock,
   counted,
   duration,
@@ -20,8 +21,10 @@ import {
   path,
   place,
   REASONS,
+  soFar,
   unfitWhy,
   way,
+  whose,
 } from './words.js';
 
 /** Longer documents are not sent back to be looked at unless somebody asks. */
@@ -48,8 +51,13 @@ export async function showRun(frame, { rest, signal }) {
   if (!run && record === 'off') throw new Error(NO_RUN);
 
   const draw = () => {
-    if (run && !signal.aborted) view(run);
+    if (run && !signal.aborted) view.draw(run);
   };
+  // A run that lasts shows how long it has.
+  const tick = setInterval(() => {
+    if (run && !run.ended_at && !run.left && !document.hidden) view.grow(run);
+  }, 1000);
+  signal.addEventListener('abort', () => clearInterval(tick));
   const drawSoon = () => {
     if (waiting) return;
     waiting = true;
@@ -118,12 +126,20 @@ export async function showRun(frame, { rest, signal }) {
     } else if (name === 'ended' || name === 'left') {
       const isKnown = name === 'left' ? run?.left : run?.ended_at === told.ended_at;
       if (!isKnown) readAgain(name === 'left', run && outcome(run).word);
+      if (run) run.growing = null;
       if (run && name === 'ended') Object.assign(run, told);
       else if (run) run.upstream_fault = told.upstream_fault;
       return name === 'ended' && !mayGoOn();
     } else if (!run) return false;
-    else if (name === 'asking') Object.assign(run, { asking: told, left: false });
-    else if (name === 'answer') {
+    else if (name === 'asking') Object.assign(run, { asking: told, growing: null, left: false });
+    else if (name === 'growing') {
+      // What comes twice a second changes what it is about, and nothing else.
+      if (run.trace || told.number <= run.steps.length) return false;
+      Object.assign(run, { growing: told, cost: told.cost ?? run.cost });
+      run.asking ??= { number: told.number };
+      if (!waiting) view.grow(run);
+      return false;
+    } else if (name === 'answer') {
       run.answering = { step: told.step_id, answers: (run.answering?.answers ?? 0) + 1 };
     } else if (name === 'step' && run.trace) {
       if (told.number > run.trace.length) stepped(run, told);
@@ -154,9 +170,11 @@ function ended(word) {
 function attempted(run, step) {
   run.steps.push(step);
   run.asking = null;
+  run.growing = null;
   run.left = false;
   run.iterations = step.number;
-  const input = step.budget?.input_token_count ?? 0;
+  const input = step.told?.input ?? step.budget?.input_token_count ?? 0;
+  run.window_assumed = step.budget?.basis?.window === 'assumed';
   took(run, input, step.tokens, step.budget?.window);
   if (step.result.result === 'grown') run.bytes = step.result.offset + step.result.added_bytes;
   run.has_text ||= Boolean(step.result.added);
@@ -190,6 +208,7 @@ function runView(frame) {
   let list = null;
   let drawn = null;
   let pipeline = null;
+  const arriving = arrivingView();
 
   /** Puts a section in its place, unless the one that is there is to stay. */
   function put(name, section, staysInUse = false) {
@@ -202,7 +221,15 @@ function runView(frame) {
     sections.set(name, next);
   }
 
-  return (run) => {
+  /** Draws what grows while an answer is being written. */
+  function grow(run) {
+    if (!sections.has('figures')) return;
+    sections.set('figures', renewed(sections.get('figures'), figures(run)));
+    if (run.asking && !sections.get('asking')?.isConnected) draw(run);
+    else if (run.asking) arriving(run);
+  }
+
+  function draw(run) {
     document.title = `${run.id} – Overlock`;
     if (sections.size === 0) fill(frame, crumbs(run));
     // With the end comes the text of all that was told without it.
@@ -231,13 +258,35 @@ function runView(frame) {
       put('attempts', () => attemptsSection(run, list));
     }
     drawn = run.steps.length;
-    put('asking', () =>
-      run.asking && !isEnd
-        ? h('p', { class: 'waiting' }, `Attempt ${run.asking.number} is being answered…`)
-        : null,
-    );
+    put('asking', () => (run.asking && !isEnd ? arriving(run) : null));
     put('document', () => documentSection(run, whole, choose), !isEnd);
     put('request', () => requestSection(run), true);
+  }
+
+  return { draw, grow };
+}
+
+/** What has come of the answer that is being written, as far as it may be shown. */
+function arrivingView() {
+  const line = h('p', { class: 'waiting' });
+  const end = h('pre', {
+    class: 'code arriving',
+    tabindex: 0,
+    role: 'group',
+    'aria-label': 'The end of the answer, as it arrives',
+    hidden: true,
+  });
+  const section = h('section', {}, line, end);
+  return (run) => {
+    const { asking, growing } = run;
+    line.textContent = `Attempt ${asking.number} is being answered: ${soFar(growing)}.`;
+    end.hidden = !growing?.text;
+    if (growing?.text && end.textContent !== growing.text) {
+      end.textContent = growing.text;
+      // What is read is left where it is.
+      if (end !== document.activeElement) end.scrollTop = end.scrollHeight;
+    }
+    return section;
   };
 }
 
@@ -323,6 +372,8 @@ function verdict(run) {
   if (run.outcome === 'failed') return `${why} There is no document.`;
   if (run.left)
     return 'Nobody is working on it: the client disconnected, or the gateway stopped. A request with the same key goes on from here.';
+  if (run.elsewhere && !run.asking)
+    return 'It is not at this gateway. Another one that shares the store is working on it, or has stopped: what it records is looked for again and again.';
   return run.asking
     ? `Attempt ${run.asking.number} is being answered${run.asking.way ? `: the model was ${way(run.asking.way)}` : ''}.`
     : 'It has begun.';
@@ -337,20 +388,33 @@ const isAsked = (run) =>
 
 function figures(run) {
   const figure = (label, ...value) => h('div', {}, h('dt', {}, label), h('dd', {}, value));
+  const { growing } = run;
+  const tokens = (name, isGrowing) =>
+    growing
+      ? isGrowing
+        ? about(number(growing[name]))
+        : number(growing[name])
+      : [number(run[name]), whose(run) && h('small', { class: 'whose' }, whose(run))];
+  const bytes = (run.bytes ?? 0) + (growing?.bytes ?? 0);
+  const attempts = Math.max(run.iterations, isAsked(run) ? 1 : 0, run.asking?.number ?? 0);
   return h(
     'dl',
     { class: 'key-figures' },
     run.trace
       ? figure('Steps', number(run.trace.length))
-      : figure('Attempts', number(Math.max(run.iterations, isAsked(run) ? 1 : 0))),
+      : figure('Attempts', number(attempts)),
     run.trace && figure('Model', named(run.model)),
-    figure('Tokens in', number(run.input_tokens)),
-    figure('Tokens out', number(run.output_tokens)),
+    figure('Tokens in', tokens('input_tokens')),
+    figure('Tokens out', tokens('output_tokens', true)),
     run.cached_tokens > 0 && figure('From a cache', number(run.cached_tokens)),
-    run.cost && figure('Cost', money(run.cost)),
-    run.bytes !== undefined &&
-      figure(isText(run) ? 'Text' : 'Document', counted(run.bytes, 'byte')),
-    figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window)),
+    run.cost && figure('Cost', growing ? about(money(run.cost)) : money(run.cost)),
+    !run.trace &&
+      (run.bytes !== undefined || growing) &&
+      figure(
+        isText(run) ? 'Text' : 'Document',
+        growing ? about(counted(bytes, 'byte')) : counted(bytes, 'byte'),
+      ),
+    figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window, run.window_assumed)),
     figure(
       'Took',
       run.ended_at ? duration(run.ended_at - run.began_at) : duration(Date.now() - run.began_at),
@@ -402,8 +466,9 @@ function missing(run, whole) {
           : 'Why there is nothing',
     ),
     h('p', {}, h('strong', {}, why), ' ', run.upstream_fault ? faultHelp(run.upstream_fault) : help),
+    run.reason === 'token-limit' && tokenLimit(run),
     run.upstream_fault && fault(run),
-    run.unfit && unfit(run.unfit),
+    run.unfit && unfit(run),
     cut &&
       h(
         'p',
@@ -433,6 +498,21 @@ function missing(run, whole) {
   );
 }
 
+/** Which limit was reached, and by whose count. */
+function tokenLimit(run) {
+  const taken = run.steps.reduce((sum, step) => sum + step.tokens, 0);
+  if (!run.max_total_tokens || taken < run.max_total_tokens) return null;
+  const others =
+    taken === run.output_tokens
+      ? whose(run)
+      : `by the count that the run went by; the provider's own count is ${number(run.output_tokens)}`;
+  return h(
+    'p',
+    {},
+    `All answers together may have ${counted(run.max_total_tokens, 'token')}; they had ${number(taken)}${others && `, ${others}`}.`,
+  );
+}
+
 /** What the upstream said, or what happened on the way to it. */
 function fault({ upstream, upstream_fault: { status, message } }) {
   const where = upstream ? [' at ', h('code', {}, upstream)] : '';
@@ -447,13 +527,13 @@ function fault({ upstream, upstream_fault: { status, message } }) {
 }
 
 /** What whoever asked for too much was told, and the window that it was too much for. */
-function unfit({ message, overflow, budget }) {
+function unfit({ model, unfit: { message, overflow, budget } }) {
   return h(
     'div',
     { class: 'fault' },
     h('p', {}, 'Whoever asked was told:'),
     h('pre', { class: 'code' }, message),
-    windowView({ ...budget, over: overflow }),
+    windowView({ ...budget, over: overflow, model }),
   );
 }
 
@@ -481,6 +561,8 @@ function windowSection(run) {
         margin: step.budget.margin,
         parts: step.budget.parts,
         used: step.tokens,
+        basis: step.budget.basis,
+        model: run.model,
       }),
     );
   };

@@ -5,6 +5,7 @@ import { copyButton, fill, h, name as named, say, settled } from './dom.js';
 import { beginning } from './text.js';
 import { gauge } from './window.js';
 import {
+  about,
   clock,
   counted,
   duration,
@@ -15,26 +16,38 @@ import {
   place,
   REASONS,
   roundedMoney,
-  total,
+  soFar,
 } from './words.js';
 
 /** How many runs are read at first, and with every wish for more. */
 const AT_ONCE = 100;
-const MOST = 1000;
 
 /** What other gateways record in the same store is told by no event of this one. */
 const LOOK_AGAIN = 3000;
 
+/** Sums over all runs are asked for so seldom that it takes this part of the time at most. */
+const PART_FOR_SUMS = 1 / 20;
+
 /** What shows that something happened to a run. */
 const SEEN = ['ended_at', 'outcome', 'iterations'];
 
+/** Each with the states that it lets through: what nobody works on has stopped, too. */
 const FILTERS = [
-  ['', 'All'],
-  ['running', 'Running'],
-  ['whole', 'Whole'],
-  ['partial', 'Partial'],
-  ['failed', 'Failed'],
-  ['stopped', 'Stopped'],
+  ['', 'All', ''],
+  ['running', 'Running', 'running'],
+  ['whole', 'Whole', 'complete'],
+  ['partial', 'Partial', 'partial'],
+  ['failed', 'Failed', 'failed'],
+  ['stopped', 'Stopped', 'cancelled,left'],
+];
+
+/** What a run is called that is in a state. */
+const WORDS = [
+  ['complete', 'whole'],
+  ['partial', 'partial'],
+  ['failed', 'failed'],
+  ['cancelled', 'stopped'],
+  ['left', 'left'],
 ];
 
 /** What is told of each run: a heading, a class, what a heading leaves out, and a shorter heading. */
@@ -54,27 +67,25 @@ export async function showRuns(frame, { parameters, signal }) {
   document.title = 'Overlock';
   const runs = new Map();
   const rows = new Map();
-  let limit = AT_ONCE;
   let filter = FILTERS.some(([name]) => name === parameters.get('outcome'))
     ? parameters.get('outcome')
     : '';
   let wanted = parameters.get('q') ?? '';
+  // Of those that are looked for, all are there from this one on.
+  let oldest = '';
   let mayBeMore = false;
+  let sums = null;
+  // Whether anything has happened since, and when sums are made again at the earliest.
+  let isNew = false;
+  let nextSums = Infinity;
 
   const body = h('tbody', { role: 'rowgroup' });
   const summary = h('p', { class: 'summary' });
   const nothing = h('div', { class: 'nothing', hidden: true });
   const more = h(
     'button',
-    {
-      type: 'button',
-      hidden: true,
-      onclick: () => {
-        limit = MOST;
-        read();
-      },
-    },
-    `Show the last ${number(MOST)}`,
+    { type: 'button', hidden: true, onclick: () => lookUp(oldest).catch(() => {}) },
+    `Show ${number(AT_ONCE)} more`,
   );
   const buttons = FILTERS.map(([name, label]) =>
     h(
@@ -90,8 +101,7 @@ export async function showRuns(frame, { parameters, signal }) {
     value: wanted,
     oninput: settled(150, () => {
       wanted = search.value;
-      remember();
-      draw();
+      sought();
     }),
   });
 
@@ -137,7 +147,49 @@ export async function showRuns(frame, { parameters, signal }) {
     buttons.forEach((button, place) =>
       button.setAttribute('aria-pressed', String(FILTERS[place][0] === name)),
     );
+    sought();
+  }
+
+  /** Something else is looked for. What of it is known is there at once. */
+  function sought() {
     remember();
+    [oldest, mayBeMore, sums] = ['', false, null];
+    draw();
+    lookUp().catch(() => {});
+    addUp();
+  }
+
+  /** What is looked for, as the gateway reads it. */
+  function query(more = {}) {
+    const [, , states] = FILTERS.find(([name]) => name === filter);
+    const asked = { outcome: states, q: wanted.trim().slice(0, 400), ...more };
+    const given = Object.entries(asked).filter(([, value]) => value !== '');
+    return new URLSearchParams(given).toString();
+  }
+
+  /** Reads those that are looked for, or more of them. */
+  async function lookUp(before = '') {
+    const asked = query({ limit: AT_ONCE, before });
+    const listed = await ask(`/api/runs?${asked}`, { signal });
+    // Meanwhile something else may be looked for.
+    if (asked !== query({ limit: AT_ONCE, before })) return;
+    take(listed);
+    mayBeMore = listed.length >= AT_ONCE;
+    oldest = listed.at(-1)?.id ?? oldest;
+    draw();
+  }
+
+  /** Has all recorded runs added up that are looked for. */
+  async function addUp() {
+    const [asked, began] = [query(), Date.now()];
+    [isNew, nextSums] = [false, Infinity];
+    try {
+      const told = await ask(`/api/runs/totals?${asked}`, { signal });
+      if (asked === query()) sums = told;
+    } catch {
+      // What was told before is there all the same.
+    }
+    nextSums = Date.now() + Math.max(LOOK_AGAIN, (Date.now() - began) / PART_FOR_SUMS);
     draw();
   }
 
@@ -151,7 +203,6 @@ export async function showRuns(frame, { parameters, signal }) {
 
   const matches = (run) => {
     const { word, name } = outcome(run);
-    // What nobody works on has stopped, too.
     const kind = name === 'left' ? 'stopped' : name;
     if (filter && filter !== kind) return false;
     const words = wanted.trim().toLowerCase().split(/\s+/);
@@ -159,6 +210,7 @@ export async function showRuns(frame, { parameters, signal }) {
       run.id,
       run.model,
       word,
+      run.outcome,
       run.reason,
       run.cut?.path,
       run.pipeline,
@@ -174,7 +226,8 @@ export async function showRuns(frame, { parameters, signal }) {
 
   function draw() {
     const sorted = [...runs.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
-    const there = sorted.filter(matches);
+    // There may be others before the oldest, which nobody has read.
+    const there = sorted.filter((run) => (!mayBeMore || run.id >= oldest) && matches(run));
     // Rows that stay are not touched, or they would lose their focus.
     let at = body.firstChild;
     for (const run of there) {
@@ -197,25 +250,42 @@ export async function showRuns(frame, { parameters, signal }) {
     return row;
   }
 
+  /** What is looked for in all recorded runs, and not only in those that are drawn. */
   function summarise(sorted, there) {
-    const count = (name) => sorted.filter((run) => outcome(run).name === name).length;
-    const parts = ['running', 'whole', 'partial', 'failed', 'stopped', 'left']
-      .filter((name) => count(name) > 0)
-      .map((name) => `${number(count(name))} ${name}`);
-    const shown = there.length < sorted.length ? `; ${number(there.length)} shown` : '';
-    const cost = total(there.map((run) => run.cost));
+    const running = there.filter((run) => outcome(run).name === 'running');
     // Nothing is told of what nobody has given a price.
-    table.classList.toggle('priced', Boolean(cost));
-    const priced = there.filter((run) => run.cost).length;
-    const whose = priced < there.length ? `for the ${number(priced)} with prices` : 'in all';
-    const paid = cost ? `; ${money(cost)} ${whose}` : '';
-    const all = `${counted(sorted.length, 'run')}: ${parts.join(', ')}${shown}${paid}`;
-    summary.textContent = sorted.length === 0 ? '' : all;
-    more.hidden = !mayBeMore || limit >= MOST;
+    table.classList.toggle('priced', Boolean(sums?.cost) || running.some((run) => run.cost));
+    summary.textContent = sums ? summed(sums, running.length) : '';
+    more.hidden = !mayBeMore;
     nothing.hidden = there.length > 0;
     if (there.length > 0) return;
     if (sorted.length > 0) fill(nothing, h('p', {}, 'No run is like that.'));
     else if (!nothing.firstChild) fill(nothing, firstSteps());
+  }
+
+  /** Sums in words, and what they are about. Those that run are not recorded everywhere. */
+  function summed({ looked_at, is_all, runs: count, outcomes, priced, cost, ...tokens }, running) {
+    const over = count - (outcomes.running ?? 0);
+    const states = WORDS.filter(([name]) => outcomes[name]).map(
+      ([name, word]) => `${number(outcomes[name])} ${word}`,
+    );
+    if (running > 0) states.unshift(`${number(running)} running`);
+    const all = is_all ? counted(looked_at, 'recorded run') : `the last ${number(looked_at)} runs`;
+    const isPart = filter || wanted.trim();
+    if (over + running === 0) return isPart ? `none of ${all}` : '';
+    const what = isPart
+      ? `${number(over + running)} of ${all}`
+      : is_all
+        ? counted(over + running, 'run')
+        : all;
+    const whose = priced < over ? `for the ${number(priced)} with prices` : 'in all';
+    return [
+      `${what}: ${states.join(', ')}`,
+      over > 0 && `${number(tokens.input_tokens)} tokens in, ${number(tokens.output_tokens)} out`,
+      cost && `${money(cost)} ${whose}`,
+    ]
+      .filter(Boolean)
+      .join('; ');
   }
 
   function update(run) {
@@ -227,13 +297,23 @@ export async function showRuns(frame, { parameters, signal }) {
     const row = drawn(runs.get(run.id));
     if (hadFocus) row.querySelector('a').focus();
     const now = outcome(runs.get(run.id)).word;
+    isNew ||= now !== word;
     if (now !== word && now !== 'running')
       say(`Run ${run.id} of ${run.model ?? before.model}: ${now}`);
   }
 
+  /** The latest runs, whatever is looked for. */
   async function read() {
-    const listed = await ask(`/api/runs?limit=${limit}`, { signal });
-    mayBeMore = listed.length >= limit;
+    const listed = await ask(`/api/runs?limit=${AT_ONCE}`, { signal });
+    // So many have come that nobody knows what was between.
+    const isGap =
+      runs.size > 0 && listed.length >= AT_ONCE && !listed.some(({ id }) => runs.has(id));
+    take(listed);
+    if (isGap) return lookUp();
+    draw();
+  }
+
+  function take(listed) {
     for (const run of listed) {
       const known = runs.get(run.id);
       if (known && SEEN.every((name) => known[name] === run[name]) && (known.left || !run.left))
@@ -243,24 +323,27 @@ export async function showRuns(frame, { parameters, signal }) {
       else {
         runs.set(run.id, seen);
         drawn(seen);
+        isNew = true;
       }
     }
-    draw();
   }
 
   function heard(name, told) {
     if (!told) return;
+    const nothing = { asking: undefined, growing: undefined };
+    if (name === 'growing') return grow(told);
     if (name === 'began') update({ ...told, left: false });
-    else if (name === 'ended') update({ ...told, left: false, asking: undefined });
-    else if (name === 'left') update({ ...told, left: true, asking: undefined });
+    else if (name === 'ended') update({ ...told, left: false, ...nothing });
+    else if (name === 'left') update({ ...told, left: true, ...nothing });
     else if (name === 'asking' && runs.has(told.run))
-      update({ id: told.run, asking: told.number, left: false });
+      update({ id: told.run, asking: told.number, growing: undefined, left: false });
     else if (name === 'step' && runs.has(told.run)) {
       const run = runs.get(told.run);
-      const input = told.budget?.input_token_count ?? 0;
+      const input = told.told?.input ?? told.budget?.input_token_count ?? 0;
       update({
         id: told.run,
-        asking: undefined,
+        ...nothing,
+        window_assumed: told.budget?.basis?.window === 'assumed',
         iterations: told.number,
         input_tokens: (run.input_tokens ?? 0) + input,
         output_tokens: (run.output_tokens ?? 0) + told.tokens,
@@ -273,6 +356,25 @@ export async function showRuns(frame, { parameters, signal }) {
         if (!runs.has(id)) update({ id, model: '', outcome: null, ended_at: null, iterations: 0 });
     } else return;
     draw();
+  }
+
+  /** Shows how much has come of an answer, in its row and nowhere else. */
+  function grow(told) {
+    const run = runs.get(told.run);
+    if (!run || run.ended_at) return;
+    Object.assign(run, { growing: told, asking: told.number, cost: told.cost ?? run.cost });
+    const row = rows.get(run.id);
+    const cells = [...line(run).cells];
+    [...row.cells].forEach((cell, at) => {
+      const isName = cell.tagName === 'TH';
+      if (!isName && cell.textContent !== cells[at].textContent) cell.replaceWith(cells[at]);
+      if (!isName) return;
+      // Whoever is at the name of the run stays there.
+      const [why, now] = [cell.querySelector('.why'), cells[at].querySelector('.why')];
+      if (why) why.textContent = now.textContent;
+      else cell.append(now);
+    });
+    if (told.cost) table.classList.add('priced');
   }
 
   /** A list to which nothing will be added says so. */
@@ -288,12 +390,14 @@ export async function showRuns(frame, { parameters, signal }) {
 
   const { has_store: hasStore, record } = await gateway();
   if (!hasStore) return unrecorded();
-  await read();
+  await lookUp();
+  addUp();
   const again = setInterval(() => {
     if (!document.hidden) read().catch(() => {});
   }, LOOK_AGAIN);
   // A run that lasts shows how long it has.
   const tick = setInterval(() => {
+    if (isNew && Date.now() >= nextSums && !document.hidden) addUp();
     for (const run of runs.values()) {
       if (!run.ended_at && !run.left && run.began_at) {
         const cell = rows.get(run.id)?.querySelector('.took');
@@ -329,8 +433,10 @@ function line(run) {
     : run.reason
     ? [REASONS[run.reason]?.[2] ?? run.reason, said(run.upstream_fault)].filter(Boolean).join(': ')
     : run.asking
-      ? `asking, attempt ${run.asking}`
-      : stopped(run);
+      ? `asking, attempt ${run.asking}${run.growing ? `: ${soFar(run.growing)}` : ''}`
+      : run.elsewhere && !run.ended_at && !run.left
+        ? 'not at this gateway, but perhaps at another'
+        : stopped(run);
   const cut =
     run.cut && run.cut.offset > 0 ? `stops ${place(run.cut.place)} at ${path(run.cut.path)}` : '';
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
@@ -344,10 +450,14 @@ function line(run) {
           ? counted(attempts, 'step')
           : '–'
         : number(attempts),
-    number(run.input_tokens),
-    number(run.output_tokens),
-    gauge(run.peak_tokens ?? 0, run.window),
-    h('span', { title: run.cost && `exactly ${money(run.cost)}` }, roundedMoney(run.cost)),
+    number(run.growing ? run.growing.input_tokens : run.input_tokens),
+    run.growing ? about(number(run.growing.output_tokens)) : number(run.output_tokens),
+    gauge(run.peak_tokens ?? 0, run.window, run.window_assumed),
+    h(
+      'span',
+      { title: run.cost && `exactly ${money(run.cost)}` },
+      run.growing && run.cost ? about(roundedMoney(run.cost)) : roundedMoney(run.cost),
+    ),
     took === undefined
       ? run.left || !run.began_at
         ? '–'

@@ -1,7 +1,7 @@
 // The window of a model as a bar of its parts: what each asked for, and what it was given.
 
 import { h } from './dom.js';
-import { number, part as partName, share } from './words.js';
+import { counted, number, part as partName, share } from './words.js';
 
 /** The parts in the order in which they stand in a prompt. */
 const ORDER = [
@@ -27,10 +27,11 @@ const shade = (name) => `part-${NAMES[name] ?? name}`;
 /**
  * The bar and its table.
  *
- * `window` and `margin` are tokens, `parts` is `[{name, asked, given, at_least?, explanation?}]`, and
- * `used` what the answer really took, if it is there.
+ * `window` and `margin` are tokens, `parts` is `[{name, asked, given, at_least?, dropped?}]`, and
+ * `used` what the answer really took, if it is there. What the figures rest on is told with `basis`
+ * and the name of the `model`.
  */
-export function windowView({ window, margin, parts, used, over = 0 }) {
+export function windowView({ window, margin, parts, used, over = 0, basis, model }) {
   const ordered = inOrder(parts);
   const taken = ordered.reduce((sum, part) => sum + part.given, margin);
   const free = Math.max(0, window - taken);
@@ -39,6 +40,49 @@ export function windowView({ window, margin, parts, used, over = 0 }) {
     { class: 'window' },
     bar({ ordered, margin, free, used, window, taken, over }),
     table({ ordered, margin, free, used, window }),
+    leftOut(ordered),
+    basis && restsOn(basis, window, model),
+  );
+}
+
+/** What the pieces of a part are called. */
+const PIECES = {
+  history: ['message'],
+  'last user message': ['message'],
+  'system prompt': ['message'],
+  tools: ['tool'],
+  memories: ['memory', 'memories'],
+  'retrieved context': ['block'],
+};
+
+const pieces = (part) => counted(part.dropped, ...(PIECES[part.name] ?? ['piece']));
+
+/** What there was no room for. */
+function leftOut(parts) {
+  const left = parts.filter((part) => part.dropped > 0);
+  return left.length > 0 && h('p', {}, `Left out: ${left.map(pieces).join(', ')}.`);
+}
+
+/** What the figures rest on, and what to do where that is little. */
+function restsOn({ counter, provenance, window: source }, window, model) {
+  const counting = {
+    exact: `Counted with ${counter}, as the model counts.`,
+    calibrated: `Counted with ${counter}, and in part by a formula that is known to be close.`,
+    estimate: `The counts are estimates, made with ${counter}.`,
+  }[provenance];
+  const sizes = {
+    known: '',
+    set: ' The window is the one that was set.',
+    alike: ' Window taken from a model whose name begins alike;',
+    assumed: ` Window assumed: the model is not known, and ${number(window)} tokens are a guess;`,
+  };
+  const isGuess = source === 'alike' || source === 'assumed';
+  return h(
+    'p',
+    { class: isGuess ? 'notice' : 'muted' },
+    counting,
+    sizes[source],
+    isGuess && [' set ', h('code', {}, `models.${JSON.stringify(model)}.window`), ' to its own.'],
   );
 }
 
@@ -143,9 +187,11 @@ function table({ ordered, margin, free, used, window }) {
     line.lastChild.textContent =
       isAnswer && used !== undefined
         ? `took ${number(used)}`
-        : part.given < part.asked
-          ? 'gave way'
-          : '';
+        : part.dropped > 0
+          ? `${pieces(part)} left out`
+          : part.given < part.asked
+            ? 'gave way'
+            : '';
     return line;
   });
   return h(
@@ -178,9 +224,13 @@ function table({ ordered, margin, free, used, window }) {
   );
 }
 
-/** How full a window was, small enough for a row of a list. */
-export function gauge(peak, window) {
+/** How full a window was, small enough for a row of a list. Nothing is a share of a guess. */
+export function gauge(peak, window, isAssumed = false) {
   if (!window || !peak) return h('span', { class: 'muted' }, '–');
+  if (isAssumed) {
+    const why = `the model's window is not known; ${number(window)} tokens were assumed`;
+    return h('abbr', { title: why }, `${number(peak)} of ?`);
+  }
   const full = Math.min(1, peak / window);
   return h(
     'span',

@@ -24,6 +24,37 @@ export function share(part, whole) {
   return percent > 0 && percent < 1 ? '< 1 %' : `${Math.round(percent)} %`;
 }
 
+/** What a figure of an answer that is still being written is told with. */
+export const about = (text) => `≈ ${text}`;
+
+/** How much has come of an answer. */
+export const soFar = (growing) =>
+  growing?.bytes > 0
+    ? `${counted(growing.bytes, 'byte')}, about ${counted(growing.tokens, 'token')} so far`
+    : 'nothing has come yet';
+
+/** Whose count the tokens of a run are. */
+export const whose = (run) =>
+  ({
+    provider: 'as the provider counts',
+    us: 'as counted here',
+    both: 'in part as the provider counts',
+  })[run.counted_by] ?? '';
+
+/** What the provider and the gateway counted, where that is not the same. */
+export function twoCounts(step) {
+  if (!step.told) return '';
+  const own = step.budget?.input_token_count;
+  const isSame = (theirs, ours) => ours === undefined || ours === null || theirs === ours;
+  const parts = [
+    !isSame(step.told.input, own) && [step.told.input, own, 'in'],
+    !isSame(step.told.output, step.counted) && [step.told.output, step.counted, 'out'],
+  ].filter(Boolean);
+  if (parts.length === 0) return '';
+  const told = (at) => parts.map((part) => `${number(part[at])} ${part[2]}`).join(' and ');
+  return `the provider counted ${told(0)}, we counted ${told(1)}`;
+}
+
 /** What something cost, as it is told: an exact amount and its currency. */
 export function money(cost) {
   if (!cost) return '–';
@@ -45,28 +76,6 @@ export function roundedMoney(cost) {
   const text = String(isTiny ? 1n : digits).padStart(COST_PLACES + 1, '0');
   const amount = `${grouped.format(BigInt(text.slice(0, -COST_PLACES)))}.${text.slice(-COST_PLACES)}`;
   return `${isTiny ? '< ' : ''}${amount} ${cost.currency}`;
-}
-
-/** What several cost together, exactly; nothing if none of them is known to cost anything. */
-export function total(costs) {
-  const known = costs.filter(Boolean);
-  if (known.length === 0) return null;
-  const parts = known.map(({ amount }) => {
-    const [whole, part = ''] = amount.split('.');
-    return { digits: whole + part, places: part.length };
-  });
-  const places = Math.max(...parts.map((one) => one.places));
-  const sum = parts.reduce(
-    (sum, one) => sum + BigInt(one.digits) * 10n ** BigInt(places - one.places),
-    0n,
-  );
-  const digits = String(sum).padStart(places + 1, '0');
-  const part = digits.slice(digits.length - places).replace(/0+$/, '');
-  const whole = digits.slice(0, digits.length - places);
-  return {
-    amount: places > 0 && part ? `${whole}.${part}` : whole,
-    currency: known[0].currency,
-  };
 }
 
 export function clock(milliseconds) {

@@ -130,8 +130,18 @@ impl Events {
         Later(event.map(|event| (Arc::clone(self), event)))
     }
 
+    /// Whether there is anybody to keep events for.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::SeqCst)
+    }
+
+    /// Whether the text of a run is told too.
+    pub(crate) fn shows_text(&self) -> bool {
+        self.shows_text
+    }
+
     fn prepared(&self, event: impl FnOnce() -> Event) -> Option<Event> {
-        self.is_kept.load(Ordering::SeqCst).then(event)
+        self.is_kept().then(event)
     }
 
     fn add(&self, event: Event) {

@@ -41,7 +41,7 @@ fn fully_decoded(path: &str) -> Option<Cow<'_, [u8]>> {
 }
 
 /// The same with every escape read once, which makes it shorter.
-fn decoded(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut read = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter();
     while let Some(&byte) = rest.next() {

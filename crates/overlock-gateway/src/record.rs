@@ -3,6 +3,7 @@
 //! One thread writes to the store, so that a thousand runs cost little more than one. What must not
 //! be lost is waited for; the rest is not.
 
+mod growth;
 mod writer;
 
 use std::collections::HashSet;
@@ -19,11 +20,13 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::api::{
-    CallBudget, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, Unfit, UpstreamFault,
-    cut_of, unfinished,
+    CallBudget, CountedBy, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, Unfit,
+    UpstreamFault, cut_of, unfinished,
 };
 use crate::events::{Event, EventKind, Events, Later};
 use crate::settings::Record;
+use growth::Growths;
+pub(crate) use growth::{Grown, Growth};
 use writer::{Closed, Done, Story, Write, Writer};
 
 /// Says which run a reply belongs to.
@@ -39,6 +42,8 @@ pub(crate) struct Recorder {
     drawn: AtomicU64,
     /// Hears of what happens.
     pub(crate) events: Arc<Events>,
+    /// How far the answers are that are being written.
+    pub(crate) growths: Growths,
     /// Knows what that costs.
     pub(crate) pricing: Arc<Pricing>,
 }
@@ -61,6 +66,7 @@ impl Recorder {
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
             events: Arc::new(Events::new(now(), record == Record::Full)),
+            growths: Growths::default(),
             pricing: Arc::new(pricing),
         }
     }
@@ -180,6 +186,10 @@ pub(crate) struct Recording {
     tally: Tally,
     /// The tokens of the prompt that is being answered, if one is.
     asking: Option<u64>,
+    /// The bytes that have come of the answer to it.
+    came: u64,
+    /// Where those who follow the run look, once there are any.
+    growth: Option<Arc<Growth>>,
     is_ended: bool,
     /// The part of the answer that the next steps are of.
     part: Part,
@@ -280,6 +290,8 @@ impl Recording {
             has_come: false,
             tally: Tally::default(),
             asking: None,
+            came: 0,
+            growth: None,
             is_ended: false,
             part: Part {
                 choice: 0,
@@ -309,6 +321,7 @@ impl Recording {
             pipeline: None,
             stopped_at: None,
             left: kind == EventKind::Left,
+            elsewhere: false,
             upstream_fault: self.fault.as_deref().cloned(),
             unfit: self.unfit.as_deref().cloned(),
             tally: outcome.map(|_| self.tally),
@@ -320,11 +333,58 @@ impl Recording {
 
     /// Tells that the model is asked for the next step.
     pub(crate) fn asking(&mut self, way: Option<&'static str>, budget: &CallBudget) {
-        self.tally.window = budget.window;
+        self.tally.plan(budget);
         self.asking = Some(budget.input_token_count);
         let number = self.steps.saturating_add(1);
         let asking = || Event::asking(&self.id, number, way, budget);
         self.recorder.events.tell(asking);
+        self.came = 0;
+        if let Some(growth) = self.followed() {
+            growth.locked().end.clear();
+        }
+    }
+
+    /// So much has come of the answer to the first call, which ends with this text.
+    pub(crate) fn came(&mut self, bytes: u64, text: &str) {
+        self.came = bytes;
+        if let Some(growth) = self.followed() {
+            growth.locked().ends_with(text);
+        }
+    }
+
+    /// A piece of an answer has come.
+    pub(crate) fn heard(&mut self, piece: &str) {
+        self.came = self.came.saturating_add(piece.len() as u64);
+        if let Some(growth) = self.followed() {
+            growth.locked().goes_on(piece);
+        }
+    }
+
+    /// Whether anybody may want to know how far the answer is.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.recorder.events.is_kept()
+    }
+
+    /// Where those look who follow the run, with how far it is; nothing while there are none.
+    fn followed(&mut self) -> Option<&Growth> {
+        if !self.is_followed() {
+            return None;
+        }
+        let (growths, about) = (&self.recorder.growths, &self.about);
+        let growth = self
+            .growth
+            .get_or_insert_with(|| growths.add(&self.id, about));
+        let mut grown = growth.locked();
+        (grown.number, grown.bytes) = (self.steps.saturating_add(1), self.came);
+        grown.tally = self.tally;
+        grown.tally.call(self.asking.unwrap_or(0), 0);
+        drop(grown);
+        Some(growth)
+    }
+
+    /// Whose count the tokens are that the calls are said to have taken.
+    pub(crate) fn counted_by(&mut self, who: CountedBy) {
+        self.tally.counted_by = Some(who);
     }
 
     /// Keeps with its end why the upstream did not answer.
@@ -403,7 +463,11 @@ impl Recording {
             self.cut.clone_from(&step.cut);
             self.has_come |= bytes > 0;
         }
-        self.asking = None;
+        (self.asking, self.came) = (None, 0);
+        if let Some(growth) = &self.growth {
+            // Nothing is being written until the model is asked again.
+            growth.locked().number = 0;
+        }
         self.tally.add(step);
     }
 
@@ -546,6 +610,9 @@ impl Drop for Recording {
         // One with a key is let go of by its mark.
         if !self.is_keyed() {
             self.recorder.live().remove(&self.id);
+        }
+        if self.growth.is_some() {
+            self.recorder.growths.remove(&self.id);
         }
         if self.is_ended {
             return;

@@ -95,6 +95,7 @@ const ROUTES: &[Route] = routes! {
     Queued POST "/api/fit"             => api::fit,
     Queued POST "/api/several"         => api::several,
     Queued GET  "/api/runs"            => handlers::runs::list,
+    Queued GET  "/api/runs/totals"     => handlers::runs::totals,
     Keyed  GET  "/api/runs/events"     => handlers::events::all,
     Queued GET  "/api/runs/{id}"       => handlers::runs::show,
     Keyed  GET  "/api/runs/{id}/events" => handlers::events::one,

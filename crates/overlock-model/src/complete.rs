@@ -41,6 +41,8 @@ pub struct CallEnd {
     pub finish: Option<String>,
     /// What the call took, if it says so.
     pub usage: Option<Usage>,
+    /// The tokens of the answer as they were counted here, where there was one to be joined.
+    pub counted: Option<u64>,
 }
 
 /// An answer that has been read to its end, or as far as it came.
@@ -144,7 +146,7 @@ pub async fn complete(
         observer.asking(&ask, &plan);
         let arriving = drive.live.then(|| ArrivingAnswer::new(run.base(), &ask));
         let most_bytes = drive.most_bytes(&plan);
-        let (collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
+        let (mut collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
         let is_silent = collected.text.is_empty();
         if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
             // What can be counted is worth one call and no more.
@@ -160,10 +162,9 @@ pub async fn complete(
             continue;
         }
         // What arrived before a stream broke off is an answer that was cut, like any other.
-        let tokens = match collected.end.usage {
-            Some(usage) => usage.output,
-            None => drive.counter.tokens().count(&collected.text),
-        };
+        let counted = drive.counter.tokens().count(&collected.text);
+        collected.end.counted = Some(counted);
+        let tokens = collected.end.usage.map_or(counted, |usage| usage.output);
         let text = collected.text.as_bytes();
         let mut step = run.answered(&ask, &Answer { text, tokens })?;
         step.end = collected.step_end();

@@ -250,7 +250,7 @@ pub async fn complete_text(
         observer.calling(run.iterations + 1, &plan);
         let arriving = drive.live.then(|| ArrivingAnswer::of_text(&run.text));
         let most_bytes = drive.most_bytes(&plan);
-        let (collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
+        let (mut collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
         // What stopped before its end was cut, whatever the provider had said by then.
         let is_stopped = collected.broken.is_some() || drive.is_late();
         let is_silent = collected.text.is_empty();
@@ -261,9 +261,11 @@ pub async fn complete_text(
         if is_silent && drive.is_late() {
             continue;
         }
-        let usage = collected.end.usage.unwrap_or_else(|| Usage {
+        let counted = drive.counter.tokens().count(&collected.text);
+        collected.end.counted = Some(counted);
+        let usage = collected.end.usage.unwrap_or(Usage {
             input: plan.input_token_count,
-            output: drive.counter.tokens().count(&collected.text),
+            output: counted,
             cached: 0,
         });
         let before = run.text.len();

@@ -27,8 +27,13 @@ pub trait Runs {
     /// What is kept of a run beyond its first so many steps.
     fn since(&self, id: &RunId, steps: u32) -> Result<Option<Since>, StoreError>;
 
-    /// The latest runs, the last one first: their names sort by time.
-    fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError>;
+    /// The last runs before one of this name, or of all, the last one first: names sort by time.
+    fn before(&self, id: Option<&RunId>, count: u32) -> Result<Vec<RunSummary>, StoreError>;
+
+    /// The latest runs, the last one first.
+    fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
+        self.before(None, count)
+    }
 
     /// Which of these runs somebody works on, here or in another process, as far as the right to do
     /// so was asked for: see [`work_on`](Self::work_on).
@@ -136,6 +141,10 @@ pub struct RunIdError(pub String);
 /// Digits and letters without those that look like others.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const TIME_LEN: usize = 10;
+
+/// Comes after every name.
+pub(crate) const AFTER_ALL: &str = "~";
+
 const LEN: usize = 13;
 
 impl RunId {
@@ -275,6 +284,8 @@ pub struct RunSummary {
     pub options: String,
     /// How it ended, in the words of whoever ended it.
     pub outcome: Option<String>,
+    /// What else whoever takes it up has to know, if it has not ended.
+    pub open_conditions: Option<String>,
     /// How many steps it has.
     pub steps: u64,
 }

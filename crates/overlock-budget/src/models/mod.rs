@@ -26,6 +26,8 @@ pub const DEFAULT_WINDOW: u64 = 8192;
 pub struct Model {
     /// The tokens of its context window.
     pub window: u64,
+    /// Who says so.
+    pub window_source: WindowSource,
     /// Whether the answer takes its room from the window.
     pub sharing: Sharing,
     /// How many tokens an answer may have at most; without one the window is the limit.
@@ -50,6 +52,7 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             window: DEFAULT_WINDOW,
+            window_source: WindowSource::Assumed,
             sharing: Sharing::Shared,
             answer_cap: None,
             tokenizer: None,
@@ -58,6 +61,31 @@ impl Default for Model {
             tools: false,
             disputed: None,
             prices: None,
+        }
+    }
+}
+
+/// What the size of a window rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowSource {
+    /// The table knows the model.
+    Known,
+    /// It is that of another model, whose name begins alike.
+    Alike,
+    /// Whoever uses the model has set it.
+    Set,
+    /// Nothing is known of the model.
+    Assumed,
+}
+
+impl WindowSource {
+    /// The name in messages and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Known => "known",
+            Self::Alike => "alike",
+            Self::Set => "set",
+            Self::Assumed => "assumed",
         }
     }
 }
@@ -107,6 +135,26 @@ pub struct Found {
     pub how: How,
 }
 
+impl Found {
+    /// What the size of the window rests on.
+    ///
+    /// ```
+    /// use overlock_budget::{Models, WindowSource};
+    ///
+    /// let source = |name| Models::default().find(name).window_source();
+    /// assert_eq!(source("gpt-4o"), WindowSource::Known);
+    /// assert_eq!(source("gpt-4o-of-ours"), WindowSource::Alike);
+    /// assert_eq!(source("nobody-knows"), WindowSource::Assumed);
+    /// ```
+    pub fn window_source(&self) -> WindowSource {
+        match (self.how, self.model.window_source) {
+            (_, WindowSource::Assumed) => WindowSource::Assumed,
+            (How::Prefix, _) => WindowSource::Alike,
+            (_, source) => source,
+        }
+    }
+}
+
 /// All models that are known: the built-in table with a caller's own entries above it.
 #[derive(Clone, Debug, Default)]
 pub struct Models {
@@ -126,7 +174,13 @@ impl Models {
     /// assert_eq!((found.model.window, found.how), (4096, How::Alias));
     /// ```
     pub fn with_own(entries: impl IntoIterator<Item = (String, Model)>) -> Self {
-        let lower = |(name, model): (String, Model)| (name.to_ascii_lowercase(), model);
+        let lower = |(name, mut model): (String, Model)| {
+            // Nobody assumes another window than this.
+            if model.window != DEFAULT_WINDOW && model.window_source == WindowSource::Assumed {
+                model.window_source = WindowSource::Set;
+            }
+            (name.to_ascii_lowercase(), model)
+        };
         Self {
             own: entries.into_iter().map(lower).collect(),
         }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::{Model, Sharing};
+use super::{Model, Sharing, WindowSource};
 
 const TEXT: &str = include_str!("../../models.toml");
 
@@ -50,7 +50,10 @@ fn split(line: &'static str) -> Option<(&'static str, &'static str)> {
 }
 
 fn read(fields: &'static str) -> Model {
-    let mut model = Model::default();
+    let mut model = Model {
+        window_source: WindowSource::Known,
+        ..Model::default()
+    };
     for (key, value) in fields
         .split(", ")
         .filter_map(|field| field.split_once(" = "))
@@ -96,6 +99,7 @@ mod tests {
             .map(|value| value.as_str().expect("a text"));
         Model {
             window: tokens("window").expect("every entry has a window"),
+            window_source: WindowSource::Known,
             sharing,
             answer_cap: tokens("answer_cap"),
             tokenizer: tokenizer.map(|tokenizer| Cow::Owned(tokenizer.to_owned())),

@@ -165,6 +165,29 @@ fn an_entry_of_the_callers_own_stands_above_the_built_in_one() {
 }
 
 #[test]
+fn a_window_says_what_it_rests_on() {
+    let unsaid = Model {
+        tools: true,
+        ..Model::default()
+    };
+    let models = Models::with_own([
+        ("mine".to_owned(), of_window(1000)),
+        ("half-known".to_owned(), unsaid),
+    ]);
+    for (name, source) in [
+        ("gpt-4o", WindowSource::Known),
+        ("openai/gpt-4o", WindowSource::Known),
+        ("gpt-4o-of-ours", WindowSource::Alike),
+        ("mine", WindowSource::Set),
+        ("mine-2", WindowSource::Alike),
+        ("half-known", WindowSource::Assumed),
+        ("nobody-knows", WindowSource::Assumed),
+    ] {
+        assert_eq!(models.find(name).window_source(), source, "{name}");
+    }
+}
+
+#[test]
 fn a_huge_name_is_looked_up_as_fast_as_it_is_read() {
     for part in ["-", "/", "a-", "a/", "/-", "2024-08-06"] {
         check(&part.repeat(1 << 18), None, How::Default);

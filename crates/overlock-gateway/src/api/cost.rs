@@ -3,7 +3,7 @@
 //! It is reckoned when it is shown, with the prices as they are set then. Of a model without a
 //! price nothing is told, nor of a run in which one was asked.
 
-use overlock_budget::{Cost, Models};
+use overlock_budget::{Cost, Models, Prices};
 use overlock_model::Usage;
 use serde::Serialize;
 
@@ -36,12 +36,7 @@ impl Pricing {
 
     /// What the calls of one model cost.
     pub(crate) fn of_tally(&self, model: &str, tally: &Tally) -> Option<RunCost> {
-        let usage = Usage {
-            input: tally.input_tokens,
-            output: tally.output_tokens,
-            cached: tally.cached_tokens,
-        };
-        self.of([(model, usage)])
+        self.of([(model, tally.usage())])
     }
 
     /// What the calls of several models cost together, if each of them has a price.
@@ -50,18 +45,27 @@ impl Pricing {
         used: impl IntoIterator<Item = (&'a str, Usage)>,
     ) -> Option<RunCost> {
         let costs = used.into_iter().map(|(model, usage)| {
-            let prices = self.models.prices(model)?;
+            let prices = self.prices(model)?;
             Some(prices.cost(usage.input, usage.cached, usage.output))
         });
         let costs: Vec<Cost> = costs.collect::<Option<_>>()?;
         if costs.is_empty() {
             return None;
         }
-        let cost: Cost = costs.into_iter().sum();
-        Some(RunCost {
+        Some(self.told(costs.into_iter().sum()))
+    }
+
+    /// What the tokens of a model cost, if anybody has said so.
+    pub(super) fn prices(&self, model: &str) -> Option<Prices> {
+        self.models.prices(model)
+    }
+
+    /// An amount as it is told.
+    pub(super) fn told(&self, cost: Cost) -> RunCost {
+        RunCost {
             amount: cost.to_string(),
             currency: self.currency.clone(),
-        })
+        }
     }
 }
 
@@ -69,14 +73,17 @@ impl ListedRun<'_> {
     /// The same run with what it cost, as far as what it took and what that costs is known.
     #[must_use]
     pub fn priced(mut self, pricing: &Pricing) -> Self {
-        self.cost = match (&self.used, &self.tally) {
-            (Some(used), _) => {
-                let used = used.iter();
-                pricing.of(used.map(|(model, usage)| (model.as_str(), *usage)))
-            }
-            (None, Some(tally)) if self.pipeline.is_none() => pricing.of_tally(self.model, tally),
-            (None, _) => None,
-        };
+        self.cost = pricing.of(self.took());
         self
+    }
+
+    /// What the calls of each of its models took, as far as that is known.
+    pub(super) fn took(&self) -> impl Iterator<Item = (&str, Usage)> {
+        let used = self.used.iter().flatten();
+        let used = used.map(|(model, usage)| (model.as_str(), *usage));
+        let tally = self
+            .tally
+            .filter(|_| self.used.is_none() && self.pipeline.is_none());
+        used.chain(tally.map(|tally| (self.model, tally.usage())))
     }
 }

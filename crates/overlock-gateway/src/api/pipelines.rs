@@ -304,6 +304,8 @@ fn attempts(answered: &[Answered], text: Text) -> Result<Vec<RecordedStep>, Resu
             at: None,
             plain_text: false,
             mended: None,
+            told: None,
+            counted: None,
         });
     }
     Ok(attempts)

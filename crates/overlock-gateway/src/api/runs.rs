@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Not;
 
-use overlock_budget::{Plan, PlannedPart};
+use overlock_budget::{Found, Plan, PlannedPart, Provenance, WindowSource};
 use overlock_json::{Base, Cut, Fix, Place};
 use overlock_model::{
     BackendError, Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage,
@@ -55,6 +55,9 @@ pub struct ListedRun<'a> {
     /// Whether it has not ended and nobody works on it, as far as anybody can know.
     #[serde(skip_serializing_if = "Not::not")]
     pub left: bool,
+    /// Whether it has not ended and is not at this gateway: another one may work on it, or did.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub elsewhere: bool,
     /// What it took, which is known once it has ended.
     #[serde(flatten)]
     pub tally: Option<Tally>,
@@ -90,6 +93,35 @@ pub struct Tally {
     /// The tokens of prompts that the provider says it had read before.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub cached_tokens: u64,
+    /// Whether nothing is known of the model, and its window was assumed.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub window_assumed: bool,
+    /// Whose count the tokens of prompts and answers are, where that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_by: Option<CountedBy>,
+}
+
+/// Who counted the tokens of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedBy {
+    /// The provider, for every call.
+    Provider,
+    /// Nobody but us: the provider did not say.
+    Us,
+    /// The provider for some calls, and we for the others.
+    Both,
+}
+
+impl CountedBy {
+    /// Who counted so many calls, of which the provider told some.
+    pub fn of(calls: u32, told: u32) -> Self {
+        match told {
+            0 => Self::Us,
+            told if told >= calls => Self::Provider,
+            _ => Self::Both,
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
@@ -110,10 +142,35 @@ impl Tally {
     /// One step more.
     pub fn add(&mut self, recorded: &RecordedStep) {
         let input = recorded.budget.as_ref().map_or(0, |budget| {
-            self.window = budget.window;
+            self.plan(budget);
             budget.input_token_count
         });
+        let input = recorded.told.map_or(input, |told| told.input);
         self.call(input, recorded.step.tokens);
+        // Earlier records do not say.
+        if recorded.counted.is_some() {
+            let told = u32::from(recorded.told.is_some());
+            let counted_by = CountedBy::of(1, told);
+            self.counted_by = match self.counted_by {
+                Some(before) if before != counted_by => Some(CountedBy::Both),
+                _ => Some(counted_by),
+            };
+        }
+    }
+
+    /// The next call is planned like this.
+    pub fn plan(&mut self, budget: &CallBudget) {
+        self.window = budget.window;
+        self.window_assumed = budget.is_window_assumed();
+    }
+
+    /// What all calls took.
+    pub(super) fn usage(&self) -> Usage {
+        Usage {
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cached: self.cached_tokens,
+        }
     }
 
     /// A call with so many tokens in its prompt and in its answer.
@@ -186,14 +243,16 @@ pub struct Ending {
 impl<'a> From<&'a RunSummary> for ListedRun<'a> {
     fn from(summary: &'a RunSummary) -> Self {
         let kept = summary.outcome.as_deref();
-        let of_pipeline = kept.and_then(|ending| serde_json::from_str(ending).ok());
+        let begun = Self::begun(summary);
+        let of_pipeline = kept.filter(|_| begun.pipeline.is_some());
+        let of_pipeline = of_pipeline.and_then(|ending| serde_json::from_str(ending).ok());
         if let Some(ending) = of_pipeline {
-            return Self::of_pipeline(summary, ending);
+            return begun.ended_as(ending);
         }
         // A run that was damaged has not ended in a way that anybody knows.
         let ending: Option<Ending> = kept.and_then(|ending| serde_json::from_str(ending).ok());
         let Some(ending) = ending else {
-            return Self::begun(summary);
+            return begun;
         };
         Self {
             outcome: Some(ending.outcome.name()),
@@ -202,7 +261,7 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
             upstream_fault: ending.upstream_fault,
             unfit: ending.unfit,
             tally: ending.tally,
-            ..Self::begun(summary)
+            ..begun
         }
     }
 }
@@ -222,6 +281,7 @@ impl<'a> ListedRun<'a> {
             pipeline: Taken::pipeline_name(&summary.options),
             left: false,
             stopped_at: None,
+            elsewhere: false,
             upstream_fault: None,
             unfit: None,
             tally: None,
@@ -230,7 +290,8 @@ impl<'a> ListedRun<'a> {
         }
     }
 
-    fn of_pipeline(summary: &'a RunSummary, ending: overlock_pipeline::Ending) -> Self {
+    /// The same run of a pipeline with how it ended.
+    fn ended_as(self, ending: overlock_pipeline::Ending) -> Self {
         use overlock_pipeline::Outcome;
         let name = ending.outcome.name();
         let stopped_at = match ending.outcome {
@@ -248,7 +309,7 @@ impl<'a> ListedRun<'a> {
             iterations: if ending.steps > 0 {
                 ending.steps
             } else {
-                summary.steps
+                self.iterations
             },
             tally: Some(Tally {
                 input_tokens: ending.input_tokens,
@@ -256,9 +317,11 @@ impl<'a> ListedRun<'a> {
                 window: ending.window,
                 peak_tokens: ending.peak_tokens,
                 cached_tokens: ending.models.values().map(|usage| usage.cached).sum(),
+                window_assumed: false,
+                counted_by: None,
             }),
             used: Some(ending.models),
-            ..Self::begun(summary)
+            ..self
         }
     }
 }
@@ -309,6 +372,9 @@ pub struct Conditions {
     pub upstream: Option<String>,
     /// What the document is held to.
     pub schema: Option<Value>,
+    /// Whether whoever works on it holds it, so that everybody can see whether anybody does.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub is_held: bool,
 }
 
 /// A step with what was planned for it and where the document stood after it.
@@ -335,6 +401,12 @@ pub struct RecordedStep {
     /// What had to be mended in the answer, if anything had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mended: Option<Mended>,
+    /// What the provider says that the call took. The tokens of the step are its, then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Usage>,
+    /// The tokens of the answer as they are counted here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<u64>,
 }
 
 /// What was not JSON in an answer and was put right.
@@ -379,6 +451,20 @@ pub struct CallBudget {
     /// Every part of the window that wanted anything.
     #[serde(default)]
     pub parts: Vec<PartBudget>,
+    /// What these figures rest on, where that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+}
+
+/// What the figures of a budget rest on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Basis {
+    /// Who counted.
+    pub counter: Cow<'static, str>,
+    /// What a count rests on: `exact`, `calibrated` or `estimate`.
+    pub provenance: Cow<'static, str>,
+    /// What the window rests on: `known`, `alike`, `set` or `assumed`.
+    pub window: Cow<'static, str>,
 }
 
 /// What one part of a window wanted and had.
@@ -388,8 +474,19 @@ pub struct PartBudget {
     pub name: Cow<'static, str>,
     /// The tokens that all of it would take.
     pub asked: u64,
+    /// Whether it would take even more: what cannot fit is not counted to its end.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub at_least: bool,
     /// The tokens it took; of the answer, those it might have.
     pub given: u64,
+    /// How many pieces of it were left out: messages, tools, memories or blocks.
+    #[serde(default, skip_serializing_if = "is_none_left")]
+    pub dropped: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_none_left(count: &usize) -> bool {
+    *count == 0
 }
 
 impl RecordedStep {
@@ -403,6 +500,8 @@ impl RecordedStep {
             at: Some(now()),
             plain_text: false,
             mended: None,
+            told: None,
+            counted: None,
         }
     }
 
@@ -416,6 +515,19 @@ impl RecordedStep {
             at: Some(now()),
             plain_text: true,
             mended: None,
+            told: None,
+            counted: None,
+        }
+    }
+
+    /// The same step with what the provider says that its call took, if it says anything, and what
+    /// its answer was counted to be here.
+    #[must_use]
+    pub fn with_counts(self, told: Option<Usage>, counted: Option<u64>) -> Self {
+        Self {
+            told,
+            counted,
+            ..self
         }
     }
 
@@ -439,8 +551,20 @@ impl RecordedStep {
     }
 }
 
-impl From<&Plan> for CallBudget {
-    fn from(plan: &Plan) -> Self {
+impl Basis {
+    /// What figures rest on that this counter told of a model.
+    pub(crate) fn of(counter: &str, provenance: Provenance, model: &Found) -> Self {
+        Self {
+            counter: counter.to_owned().into(),
+            provenance: provenance.name().into(),
+            window: model.window_source().name().into(),
+        }
+    }
+}
+
+impl CallBudget {
+    /// What was planned for a call of a model.
+    pub fn of(plan: &Plan, model: &Found) -> Self {
         Self {
             adjusted_max_tokens: plan.adjusted_max_tokens,
             input_token_count: plan.input_token_count,
@@ -449,13 +573,12 @@ impl From<&Plan> for CallBudget {
             window: plan.window,
             margin: plan.margin.tokens,
             parts: PartBudget::of(&plan.parts),
+            basis: Some(Basis::of(&plan.counter, plan.provenance, model)),
         }
     }
-}
 
-impl CallBudget {
     /// A window with what must stay, which is too much for it.
-    pub(crate) fn least(window: u64, least: &Least) -> Self {
+    pub(crate) fn least(window: u64, least: &Least, basis: Basis) -> Self {
         Self {
             adjusted_max_tokens: least.answer,
             input_token_count: least.input,
@@ -464,7 +587,14 @@ impl CallBudget {
             window,
             margin: least.margin,
             parts: PartBudget::of(&least.parts),
+            basis: Some(basis),
         }
+    }
+
+    /// Whether nothing is known of the model, and its window was assumed.
+    pub fn is_window_assumed(&self) -> bool {
+        let assumed = WindowSource::Assumed.name();
+        self.basis.as_ref().is_some_and(|it| it.window == assumed)
     }
 }
 
@@ -473,7 +603,9 @@ impl From<&PlannedPart> for PartBudget {
         Self {
             name: part.part.name().into(),
             asked: part.asked,
+            at_least: part.at_least,
             given: part.given,
+            dropped: part.dropped,
         }
     }
 }
@@ -605,6 +737,7 @@ impl RecordedRun {
             request: &self.request,
             upstream: self.conditions.upstream.as_deref(),
             schema: self.conditions.schema.as_ref(),
+            max_total_tokens: self.options.max_output_tokens,
             bytes: self.bytes(),
             has_text,
             steps: match text {
@@ -626,6 +759,9 @@ pub struct ShownRun<'a> {
     upstream: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<&'a Value>,
+    /// The tokens that all answers might have together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_total_tokens: Option<u64>,
     /// Of an answer of which nothing is kept nobody knows how long it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<usize>,

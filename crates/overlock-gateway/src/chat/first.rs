@@ -52,8 +52,7 @@ impl Joiner<'_> {
         let Some(ask) = run.next() else {
             return (run, None);
         };
-        let text = first.document.as_bytes();
-        let tokens = self.counter.tokens().count(first.came);
+        let (text, tokens) = (first.document.as_bytes(), self.tokens_of(first));
         // What is to be asked can be answered.
         let step = run.answered(&ask, &Answer { text, tokens }).ok();
         (run, step)
@@ -69,14 +68,33 @@ impl Joiner<'_> {
         let mut recorded = RecordedStep::new(run, step, Some(self.budget.clone()));
         recorded.step.end = first.end.clone();
         recorded.mended = run.base().and_then(|base| mended(first, base));
-        recorded
+        self.with_counts(recorded, first)
     }
 
     /// The step that a text is.
     pub(crate) fn text_step(&self, first: &First<'_>) -> RecordedStep {
-        let tokens = self.counter.tokens().count(first.came);
+        let tokens = self.tokens_of(first);
         let step = TextContinuation::first_step(first.came, tokens, first.end.clone());
-        RecordedStep::of_text(step, Some(self.budget.clone()))
+        self.with_counts(
+            RecordedStep::of_text(step, Some(self.budget.clone())),
+            first,
+        )
+    }
+
+    /// The tokens of a first answer: what the provider says, or else what is counted here. One
+    /// count for all answers, or what they take together would be nobody's.
+    pub(crate) fn tokens_of(&self, first: &First<'_>) -> u64 {
+        let counted = || self.counter.tokens().count(first.came);
+        self.told.map_or_else(counted, |told| told.output)
+    }
+
+    /// A step with the provider's count, if there is one, and the one made here.
+    fn with_counts(&self, recorded: RecordedStep, first: &First<'_>) -> RecordedStep {
+        let counted = match self.told {
+            Some(_) => self.counter.tokens().count(first.came),
+            None => recorded.step.tokens,
+        };
+        recorded.with_counts(self.told, Some(counted))
     }
 
     /// The step that an answer without anything in it is.

@@ -6,7 +6,7 @@ use std::error::Error;
 use futures_util::future::{self, BoxFuture};
 use futures_util::{FutureExt, TryStreamExt};
 use hyper::{HeaderMap, StatusCode};
-use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
+use overlock_budget::{ChatCounter, ChatRequest, Found as FoundModel, Plan, PlanOptions};
 use overlock_json::Base;
 use overlock_model::{
     Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events, Failure,
@@ -44,6 +44,8 @@ pub(crate) struct Joiner<'a> {
     pub(crate) account: &'a Account,
     /// How the window of the first call was divided.
     pub(crate) budget: &'a CallBudget,
+    /// What the provider says that the first call took, if it answered with one text.
+    pub(crate) told: Option<Usage>,
     pub(crate) deadline: Instant,
 }
 
@@ -143,7 +145,7 @@ impl Joiner<'_> {
             if let Some(recording) = recording.as_deref_mut() {
                 self.keep(recording, self.text_step(first)).await?;
             }
-            let tokens = self.counter.tokens().count(first.came);
+            let tokens = self.tokens_of(first);
             let run = TextContinuation::new(first.came.to_owned(), tokens, options);
             (run, Taken::default())
         };
@@ -454,6 +456,7 @@ struct Observer<'a, 'h> {
     counter: &'a ChatCounter<'a>,
     taken: &'a mut Taken,
     recording: Option<&'a mut Recording>,
+    model: &'a FoundModel,
     /// The call that is being made.
     calling: Option<Calling>,
     /// Whether the provider's filter ended the last answer.
@@ -484,6 +487,7 @@ impl<'a, 'h> Observer<'a, 'h> {
             counter: joiner.counter,
             taken,
             recording,
+            model: &joiner.wish.known.found,
             calling: None,
             is_withheld: false,
         }
@@ -501,8 +505,9 @@ impl<'a, 'h> Observer<'a, 'h> {
     }
 
     /// The call that is being made has ended; how its window was divided.
-    fn ended(&mut self, step: &Step, usage: Usage) -> Option<CallBudget> {
-        self.taken.add(usage);
+    fn ended(&mut self, step: &Step, end: &CallEnd, counted: Usage) -> Option<CallBudget> {
+        self.taken.add(end.usage, counted);
+        let usage = end.usage.unwrap_or(counted);
         self.account.called(|| called(step, Some(usage)));
         self.is_withheld = step.end.finish.as_deref() == Some("content_filter");
         self.calling.take().map(|calling| calling.budget)
@@ -554,7 +559,7 @@ impl Observe for Observer<'_, '_> {
         let calling = Calling {
             iteration: ask.iteration,
             way: ask.way,
-            budget: CallBudget::from(plan),
+            budget: CallBudget::of(plan, self.model),
             plain_text: false,
             coming: String::new(),
         };
@@ -562,7 +567,11 @@ impl Observe for Observer<'_, '_> {
     }
 
     fn heard(&mut self, piece: &str) {
-        if let (Some(calling), Some(_)) = (&mut self.calling, &self.recording) {
+        let Some(recording) = &mut self.recording else {
+            return;
+        };
+        recording.heard(piece);
+        if let Some(calling) = &mut self.calling {
             calling.coming.push_str(piece);
         }
     }
@@ -586,8 +595,8 @@ impl Observe for Observer<'_, '_> {
             output: step.tokens,
             cached: 0,
         };
-        let budget = self.ended(step, end.usage.unwrap_or(counted));
-        self.keep(|| RecordedStep::new(run, step, budget))
+        let budget = self.ended(step, end, counted);
+        self.keep(|| RecordedStep::new(run, step, budget).with_counts(end.usage, end.counted))
     }
 }
 
@@ -596,7 +605,7 @@ impl ObserveText for Observer<'_, '_> {
         let calling = Calling {
             iteration,
             way: Some(Way::Overlap),
-            budget: CallBudget::from(plan),
+            budget: CallBudget::of(plan, self.model),
             plain_text: true,
             coming: String::new(),
         };
@@ -607,10 +616,12 @@ impl ObserveText for Observer<'_, '_> {
         &'a mut self,
         step: &'a Step,
         usage: Usage,
-        _end: &'a CallEnd,
+        end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        let budget = self.ended(step, usage);
-        self.keep(|| RecordedStep::of_text(step.clone(), budget))
+        let budget = self.ended(step, end, usage);
+        self.keep(|| {
+            RecordedStep::of_text(step.clone(), budget).with_counts(end.usage, end.counted)
+        })
     }
 }
 

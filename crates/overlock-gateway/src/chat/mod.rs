@@ -33,7 +33,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::api::{CallBudget, Conditions, Unfit, UpstreamFault, unfinished};
+use crate::api::{CallBudget, Conditions, CountedBy, Unfit, UpstreamFault, unfinished};
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -62,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) shown: Option<HeaderMap>,
     /// How the window of the request was divided.
     pub(crate) budget: CallBudget,
+    /// What the provider says that the first call took, if it answered with one text.
+    pub(crate) told: Option<Usage>,
     /// How many messages were left out.
     dropped: usize,
     /// Why the request cannot be sent, if it cannot.
@@ -129,7 +131,12 @@ impl Asked {
         let (budget, dropped, body, unfit) = match fitted {
             Ok(Fitted { plan, body }) => {
                 let dropped = plan.dropped_messages.len();
-                (CallBudget::from(&plan), dropped, body, None)
+                (
+                    CallBudget::of(&plan, &wish.known.found),
+                    dropped,
+                    body,
+                    None,
+                )
             }
             Err(unfit) => (unfit.budget.clone(), 0, Bytes::new(), Some(unfit.into())),
         };
@@ -143,6 +150,7 @@ impl Asked {
             query: self.query,
             shown,
             budget,
+            told: None,
             dropped,
             unfit,
             body,
@@ -355,6 +363,7 @@ impl Job {
             // A query may hold a key.
             upstream: self.base.split('?').next().map(str::to_owned),
             schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
+            is_held: is_keyed,
         };
         let request = if has_text {
             text.to_owned()
@@ -416,6 +425,7 @@ impl Job {
             shown: self.shown.as_ref(),
             account: &self.account,
             budget: &self.budget,
+            told: self.told,
             deadline: self.deadline,
         }
     }
@@ -432,13 +442,18 @@ impl Job {
         head.as_object().cloned().unwrap_or_default()
     }
 
-    /// Keeps how an answer ended, and what was answered for whoever may ask the same again.
+    /// Keeps how an answer ended, what that took and who says so, and what was answered for whoever
+    /// may ask the same again.
     async fn ended(
         &mut self,
         outcome: &Outcome,
         usage: Option<Usage>,
+        counted_by: CountedBy,
         answered: impl FnOnce() -> Answered,
     ) {
+        if let Some(recording) = &mut self.recording {
+            recording.counted_by(counted_by);
+        }
         if let Some(recording) = self.recording.take() {
             let answer = recording.is_keyed().then(|| answered().kept());
             // The client has its answer all the same.
@@ -449,6 +464,11 @@ impl Job {
     /// Keeps that a text ended by itself, and what it took.
     async fn ended_plainly(&mut self, usage: Usage) {
         let outcome = Outcome::Complete;
+        if let Some(recording) = &mut self.recording
+            && usage != Usage::default()
+        {
+            recording.counted_by(CountedBy::Provider);
+        }
         let recording = self.recording.take();
         if let Some(recording) = recording.and_then(|it| it.end_story(&outcome, Some(usage))) {
             // The client has its answer all the same. Boxed, or every request would carry the space

@@ -3,23 +3,34 @@
 use overlock_model::Usage;
 use serde_json::{Map, Value, json};
 
+use crate::api::CountedBy;
+
 /// The tokens of the calls after the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) calls: u32,
+    /// Those of which the provider said what they took.
+    told: u32,
     pub(crate) usage: Usage,
 }
 
 impl Taken {
-    /// Another call.
-    pub(crate) fn add(&mut self, usage: Usage) {
+    /// Another call, of which the provider told what it took, or it was counted here.
+    pub(crate) fn add(&mut self, told: Option<Usage>, counted: Usage) {
         self.calls += 1;
-        self.usage += usage;
+        self.told += u32::from(told.is_some());
+        self.usage += told.unwrap_or(counted);
+    }
+
+    /// Who counted these calls and the first one, which the provider told or not.
+    pub(crate) fn counted_by(&self, first_is_told: bool) -> CountedBy {
+        CountedBy::of(self.calls + 1, self.told + u32::from(first_is_told))
     }
 
     /// The calls of another part of the same answer.
     pub(crate) fn join(&mut self, other: Self) {
         self.calls += other.calls;
+        self.told += other.told;
         self.usage += other.usage;
     }
 
@@ -86,16 +97,13 @@ mod tests {
         });
         let mut taken = Taken::default();
         assert_eq!(taken.added_to(&first), first);
-        taken.add(Usage {
+        let usage = |output, cached| Usage {
             input: 100,
-            output: 5,
-            cached: 0,
-        });
-        taken.add(Usage {
-            input: 100,
-            output: 6,
-            cached: 3,
-        });
+            output,
+            cached,
+        };
+        taken.add(Some(usage(5, 0)), usage(99, 0));
+        taken.add(Some(usage(6, 3)), usage(99, 0));
         assert_eq!(
             taken.added_to(&first),
             json!({
@@ -103,5 +111,18 @@ mod tests {
                 "prompt_tokens_details": { "cached_tokens": 7 },
             })
         );
+    }
+
+    #[test]
+    fn a_sum_says_whose_count_it_is() {
+        let counted = Usage::default();
+        let mut taken = Taken::default();
+        assert_eq!(taken.counted_by(true), CountedBy::Provider);
+        assert_eq!(taken.counted_by(false), CountedBy::Us);
+        taken.add(None, counted);
+        assert_eq!(taken.counted_by(true), CountedBy::Both);
+        assert_eq!(taken.counted_by(false), CountedBy::Us);
+        taken.add(Some(counted), counted);
+        assert_eq!(taken.counted_by(true), CountedBy::Both);
     }
 }

@@ -114,6 +114,8 @@ async fn made_whole(
     if let Some(recording) = &mut recording {
         recording.answered_first(|| kept_first(&value));
     }
+    let first_usage = value.get("usage").and_then(read_usage);
+    job.told = first_usage.filter(|_| is_one_text(&value));
     let mut making = Making {
         joiner: job.joiner(),
         job,
@@ -171,7 +173,8 @@ async fn made_whole(
         refusal: refusal.clone(),
     };
     let usage = value.get("usage").and_then(read_usage);
-    job.ended(&outcome, usage, answered).await;
+    let counted_by = taken.counted_by(first_usage.is_some());
+    job.ended(&outcome, usage, counted_by, answered).await;
     if let Some(refusal) = refusal {
         return Err(violated(refusal));
     }
@@ -184,6 +187,19 @@ async fn made_whole(
         continuations: taken.calls,
         violates: violation.is_some(),
     })
+}
+
+/// Whether a completion is one text: what it took is what that text took.
+fn is_one_text(completion: &Value) -> bool {
+    let choices = completion.get("choices").and_then(Value::as_array);
+    let Some([choice]) = choices.map(Vec::as_slice) else {
+        return false;
+    };
+    let calls = choice.pointer("/message/tool_calls");
+    let calls = calls.and_then(Value::as_array).map_or(0, Vec::len);
+    let content = choice.pointer("/message/content").and_then(Value::as_str);
+    let has_content = content.is_some_and(|content| !content.is_empty());
+    calls + usize::from(has_content) == 1
 }
 
 /// What is said instead of a document that must not violate its schema.

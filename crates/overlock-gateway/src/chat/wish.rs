@@ -10,7 +10,7 @@ use overlock_budget::{
 };
 use serde_json::{Value, json};
 
-use crate::api::{CallBudget, Least, Unfit};
+use crate::api::{Basis, CallBudget, Least, Unfit};
 use crate::body::text_of;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
@@ -116,6 +116,7 @@ impl Wish {
         let KnownModel {
             plan: options,
             counter,
+            found,
             ..
         } = &*self.known;
         let extras = Extras::default();
@@ -133,11 +134,12 @@ impl Wish {
                 error.to_string(),
             ));
         };
+        let basis = Basis::of(counter.name(), counter.provenance(&request), found);
         let least = Least::of(&request, &extras, counter, options, *gap);
         Ok(Err(Unfit {
             message: does_not_fit(options, &error, *over),
             overflow: *over,
-            budget: CallBudget::least(options.window, &least),
+            budget: CallBudget::least(options.window, &least, basis),
         }))
     }
 

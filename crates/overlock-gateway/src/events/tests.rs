@@ -11,6 +11,7 @@ const BUDGET: CallBudget = CallBudget {
     window: 9,
     margin: 1,
     parts: Vec::new(),
+    basis: None,
 };
 
 fn run(number: u64) -> RunId {

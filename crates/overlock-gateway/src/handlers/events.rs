@@ -4,8 +4,11 @@
 //! last. One run: what was recorded of it, whoever recorded it, and then what happens to it. If
 //! that happens here it is heard; while another process works on it, as on every run of a pipeline,
 //! the store is looked into again and again.
+//!
+//! How far an answer is that is just being written is looked at twice a second, by each who listens:
+//! it happens too often to be kept, and whoever writes it must not be held up.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::slice;
 use std::sync::Arc;
@@ -18,16 +21,18 @@ use hyper::body::Frame;
 use hyper::{Response, StatusCode};
 use overlock_pipeline::Happened;
 use overlock_store::{RunId, Since, StoreError};
+use serde::Serialize;
 use serde_json::json;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::runs::{Missing, going_on, not_recorded, run_id, unreadable, untold};
-use crate::api::{ListedRun, RunsError};
+use super::runs::{Here, Missing, Whereabouts, going_on, not_recorded, run_id, unreadable, untold};
+use crate::api::{ListedRun, RunCost, RunsError};
 use crate::body::{Body, KEEP_ALIVE, Reply, event_stream, whole};
 use crate::error::ApiError;
 use crate::events::{Event, EventKind, Heard, Reader};
-use crate::record::Recorder;
+use crate::gateway::Gateway;
+use crate::record::{Grown, Growth, Recorder, plain};
 use crate::routes::{Call, Handled};
 use crate::settings::Record;
 
@@ -36,6 +41,12 @@ const COME_AGAIN: Duration = Duration::from_secs(3);
 
 /// How often it is looked what another process has recorded.
 const LOOK_AGAIN: Duration = Duration::from_millis(700);
+
+/// How often it is looked how far answers are.
+const GROWING: Duration = Duration::from_millis(500);
+
+/// Of so many runs it is told at a time how far they are.
+const MOST_GROWING: usize = 64;
 
 /// The name of the last event of a run, which has no number.
 const ENDED: &str = "ended";
@@ -52,7 +63,12 @@ pub(crate) async fn all(call: Call) -> Handled {
         Some(_) => first.lagged().running(&recorder, &reader),
         None => first.running(&recorder, &reader),
     }
-    let stream = AllRuns { recorder, reader };
+    let growing = Growing::new(&call.gateway);
+    let stream = AllRuns {
+        recorder,
+        reader,
+        growing,
+    };
     let keep_alive = call.gateway.settings.limits.keep_alive;
     Ok(event_stream(told(first, stream, keep_alive)))
 }
@@ -89,6 +105,7 @@ async fn followed(call: Call) -> Handled {
         steps: after.unwrap_or(0),
         stored: VecDeque::new(),
         looks: Looks::No,
+        growing: Growing::new(&call.gateway),
     };
     let looked = stream.look().await.map_err(|_| ApiError::defect())?;
     match looked.map_err(|error| untold(&error.into()))? {
@@ -185,15 +202,130 @@ fn told(first: Told, stream: impl Tell, keep_alive: Duration) -> Body {
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }
 
+/// Tells one who listens how far answers are that are being written.
+struct Growing {
+    gateway: Arc<Gateway>,
+    /// When it is looked at next.
+    at: Instant,
+    /// What was told of each run, and in which turn.
+    told: HashMap<RunId, GrowthTold>,
+    turn: u64,
+}
+
+/// How far an answer was when that was told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct GrowthTold {
+    turn: u64,
+    number: u32,
+    bytes: u64,
+}
+
+impl Growing {
+    fn new(gateway: &Arc<Gateway>) -> Self {
+        Self {
+            gateway: Arc::clone(gateway),
+            at: Instant::now() + GROWING,
+            told: HashMap::new(),
+            turn: 0,
+        }
+    }
+
+    /// What is new of these, which are all that there are. Those that have waited longest are told
+    /// first.
+    fn news(&mut self, recorder: &Recorder, growths: Vec<(RunId, Arc<Growth>)>) -> Told {
+        self.at = Instant::now() + GROWING;
+        self.turn += 1;
+        let before = std::mem::take(&mut self.told);
+        let mut waiting = Vec::new();
+        for (id, growth) in growths {
+            let grown = growth.now();
+            let known = before.get(&id).copied();
+            if let Some(known) = known {
+                self.told.insert(id.clone(), known);
+            }
+            let is_known = |it: GrowthTold| (it.number, it.bytes) == (grown.number, grown.bytes);
+            if grown.number > 0 && !known.is_some_and(is_known) {
+                waiting.push((known.map_or(0, |it| it.turn), id, growth, grown));
+            }
+        }
+        waiting.sort_unstable_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+        let mut told = Told::default();
+        for (_, id, growth, grown) in waiting.into_iter().take(MOST_GROWING) {
+            told.event(
+                None,
+                "growing",
+                &self.of_run(recorder, &id, &growth, &grown),
+            );
+            let known = GrowthTold {
+                turn: self.turn,
+                number: grown.number,
+                bytes: grown.bytes,
+            };
+            self.told.insert(id, known);
+        }
+        told
+    }
+
+    /// How far an answer is. Its tokens are an estimate, by what its end has.
+    fn of_run(&self, recorder: &Recorder, id: &RunId, growth: &Growth, grown: &Grown) -> String {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            run: &'a RunId,
+            number: u32,
+            bytes: u64,
+            tokens: u64,
+            input_tokens: u64,
+            output_tokens: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cost: Option<RunCost>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            text: Option<&'a str>,
+        }
+        let model = &growth.about.model;
+        let known = self.gateway.known.get(&self.gateway.settings, model);
+        let of_end = known.counter.tokens().count(&grown.end);
+        let tokens = match grown.end.len() as u64 {
+            0 => 0,
+            end => u128::from(of_end) * u128::from(grown.bytes) / u128::from(end),
+        };
+        let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+        let mut tally = grown.tally;
+        tally.call(0, tokens);
+        plain(&Told {
+            run: id,
+            number: grown.number,
+            bytes: grown.bytes,
+            tokens,
+            input_tokens: tally.input_tokens,
+            output_tokens: tally.output_tokens,
+            cost: recorder.pricing.of_tally(model, &tally),
+            text: recorder.events.shows_text().then_some(&*grown.end),
+        })
+    }
+}
+
 struct AllRuns {
     recorder: Arc<Recorder>,
     reader: Reader,
+    growing: Growing,
 }
 
 impl Tell for AllRuns {
     async fn next(&mut self) -> Option<Told> {
+        let heard = loop {
+            match timeout_at(self.growing.at, self.reader.next(None)).await {
+                Ok(heard) => break heard,
+                Err(_) => {
+                    let growths = self.recorder.growths.all();
+                    let told = self.growing.news(&self.recorder, growths);
+                    if !told.0.is_empty() {
+                        return Some(told);
+                    }
+                }
+            }
+        };
         let mut told = Told::default();
-        match self.reader.next(None).await {
+        match heard {
             Heard::Event(number, event) => {
                 let id = format!("{}-{number}", self.reader.era());
                 told.event(Some(&id), event.kind.name(), &event.data);
@@ -220,6 +352,7 @@ struct OneRun {
     /// What was recorded and is not told yet.
     stored: VecDeque<Event>,
     looks: Looks,
+    growing: Growing,
 }
 
 /// Whether the store is looked into for what another process records.
@@ -236,6 +369,8 @@ enum OneHeard {
     Here(Heard),
     /// It was found in the store.
     Looked,
+    /// It has come so far.
+    Grown(Told),
 }
 
 /// What the store has of a run.
@@ -270,7 +405,12 @@ impl OneRun {
         if is_worked_on {
             summary = going_on(summary);
         }
-        let listed = ListedRun::from(&summary);
+        let at = if is_worked_on {
+            Whereabouts::Known
+        } else {
+            Here::of(&self.growing.gateway).whereabouts(&summary)
+        };
+        let listed = at.told(ListedRun::from(&summary));
         let as_begun = ListedRun {
             ended_at: None,
             outcome: None,
@@ -308,7 +448,7 @@ impl OneRun {
         let last = match listed.ended_at {
             Some(_) => EventKind::Ended,
             None if self.recorder.is_live(&self.id) => return Ok(()),
-            None if is_worked_on => {
+            None if is_worked_on || at == Whereabouts::Elsewhere => {
                 self.looks = Looks::At(Instant::now() + LOOK_AGAIN);
                 return Ok(());
             }
@@ -329,8 +469,19 @@ impl OneRun {
             let reader = self.reader.as_mut()?;
             match &mut self.looks {
                 Looks::No => {
-                    let heard = reader.next(Some(&self.id)).await;
-                    return Some(OneHeard::Here(heard));
+                    let next = reader.next(Some(&self.id));
+                    if let Ok(heard) = timeout_at(self.growing.at, next).await {
+                        return Some(OneHeard::Here(heard));
+                    }
+                    let growth = self.recorder.growths.of(&self.id);
+                    // Of an answer that was told as a step there is nothing more to come.
+                    let growth = growth.filter(|it| it.now().number > self.steps);
+                    let growth = growth.map(|growth| (self.id.clone(), growth));
+                    let growths = growth.into_iter().collect();
+                    let told = self.growing.news(&self.recorder, growths);
+                    if self.is_begun && !told.0.is_empty() {
+                        return Some(OneHeard::Grown(told));
+                    }
                 }
                 Looks::At(time) => {
                     let time = *time;
@@ -396,6 +547,7 @@ impl Tell for OneRun {
             }
             match self.hear().await? {
                 OneHeard::Looked => {}
+                OneHeard::Grown(told) => return Some(told),
                 OneHeard::Here(Heard::Event(_, event)) => {
                     if let Some(told) = self.told(&event) {
                         return Some(told);

@@ -1,4 +1,9 @@
-//! `GET /api/runs`, `GET /api/runs/{id}` and `GET /api/runs/{id}/steps/{number}`: what was recorded.
+//! `GET /api/runs`, `GET /api/runs/totals`, `GET /api/runs/{id}` and
+//! `GET /api/runs/{id}/steps/{number}`: what was recorded.
+//!
+//! What a run is found by is in the words of how it ended, which no index holds: one would cost a
+//! write for every run. So runs are looked through from the last one on, a part at a time, so that
+//! nobody who has something to write waits for long, and so many of them at most.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,10 +14,14 @@ use overlock_store::{RunId, RunSummary, Store};
 use tokio::task::spawn_blocking;
 
 use super::api::told;
-use crate::api::{ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun, ShownStep, Text};
+use crate::api::{
+    Adding, Conditions, ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun, ShownStep,
+    Text, Wanted,
+};
 use crate::body::Reply;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
+use crate::path;
 use crate::record::now;
 use crate::routes::{Call, Handled};
 use crate::settings::Record;
@@ -26,16 +35,74 @@ const NO_RUN: &str = "no-run";
 /// How many are listed at most.
 const MOST: u32 = 1000;
 
+/// So many runs are looked at together.
+const AT_ONCE: u32 = 1000;
+
+/// So many are looked through at most.
+const MOST_LOOKED_AT: u32 = 200_000;
+
+/// What is looked for may have so many bytes.
+const LONGEST: usize = 400;
+
 pub(crate) async fn list(call: Call) -> Handled {
-    let limit = limit(call.request.uri().query())?;
+    let query = call.request.uri().query();
+    let (limit, wanted, before) = (limit(query)?, wanted(query)?, before(query)?);
     let here = Here::of(&call.gateway);
     from_store(call.gateway, move |store, pricing| {
-        let runs = store.latest(limit).map_err(RunsError::from)?;
-        let seen = here.seen(store, runs)?;
-        let listed: Vec<ListedRun> = seen.iter().map(|run| run.listed(pricing)).collect();
-        Ok(told(StatusCode::OK, &listed))
+        let mut found: Vec<Seen> = Vec::new();
+        let most = limit as usize;
+        let at_once = if wanted.is_any() { limit } else { AT_ONCE };
+        look_through(store, &here, before, at_once, |run| {
+            if found.len() < most && wanted.has(&run.listed()) {
+                found.push(run);
+            }
+            found.len() < most
+        })?;
+        let listed = found.iter().map(|run| run.listed().priced(pricing));
+        Ok(told(StatusCode::OK, &listed.collect::<Vec<_>>()))
     })
     .await
+}
+
+pub(crate) async fn totals(call: Call) -> Handled {
+    let wanted = wanted(call.request.uri().query())?;
+    let here = Here::of(&call.gateway);
+    from_store(call.gateway, move |store, pricing| {
+        let mut adding = Adding::new(pricing);
+        let is_all = look_through(store, &here, None, AT_ONCE, |run| {
+            adding.look_at(&run.listed(), &wanted);
+            true
+        })?;
+        Ok(told(StatusCode::OK, &adding.summed(is_all)))
+    })
+    .await
+}
+
+/// Looks at runs from the last one on, or from the last before one, until that is enough; whether
+/// it has seen all that there are.
+fn look_through(
+    store: &dyn Store,
+    here: &Here,
+    mut before: Option<RunId>,
+    at_once: u32,
+    mut look: impl FnMut(Seen) -> bool,
+) -> Result<bool, RunsError> {
+    let mut looked_at = 0;
+    while looked_at < MOST_LOOKED_AT {
+        let runs = store.before(before.as_ref(), at_once)?;
+        let is_last = runs.len() < at_once as usize;
+        looked_at += at_once;
+        before = runs.last().map(|run| run.id.clone());
+        for run in here.seen(store, runs)? {
+            if !look(run) {
+                return Ok(false);
+            }
+        }
+        if is_last {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(crate) async fn show(call: Call) -> Handled {
@@ -52,19 +119,18 @@ async fn shown(call: Call) -> Handled {
             return Err(RunsError::Missing { id });
         };
         let seen = here.seen(store, vec![run.summary])?;
-        let Some(Seen { summary, is_left }) = seen.into_iter().next() else {
+        let Some(Seen { summary, at }) = seen.into_iter().next() else {
             return Err(RunsError::Missing { id });
         };
         run.summary = summary;
         if let Some(shown) = ShownPipelineRun::of(&run, text) {
             let mut shown = shown?.priced(pricing);
-            shown.listed.left = is_left;
+            shown.listed = at.told(shown.listed);
             return Ok(told(StatusCode::OK, &shown));
         }
         let run = RecordedRun::of(run)?;
         let mut shown = run.shown(text)?;
-        shown.listed.left = is_left;
-        shown.listed = shown.listed.priced(pricing);
+        shown.listed = at.told(shown.listed).priced(pricing);
         Ok(told(StatusCode::OK, &shown))
     })
     .await
@@ -89,20 +155,42 @@ pub(crate) async fn step(call: Call) -> Handled {
 }
 
 /// What this process knows of who works on a run.
-struct Here {
+pub(super) struct Here {
     running: HashSet<RunId>,
     /// Whatever began before this time has been given up by whoever keeps to the limits.
     oldest: u64,
 }
 
-/// A run, and whether anybody works on it.
+/// A run, and who works on it.
 struct Seen {
     summary: RunSummary,
-    is_left: bool,
+    at: Whereabouts,
+}
+
+/// Who works on a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// Nobody has to, or somebody is known to.
+    Known,
+    /// Another gateway may, which nobody can know.
+    Elsewhere,
+    /// Nobody does.
+    Left,
+}
+
+impl Whereabouts {
+    /// A run with who works on it.
+    pub(super) fn told(self, run: ListedRun<'_>) -> ListedRun<'_> {
+        ListedRun {
+            left: self == Self::Left,
+            elsewhere: self == Self::Elsewhere,
+            ..run
+        }
+    }
 }
 
 impl Here {
-    fn of(gateway: &Gateway) -> Self {
+    pub(super) fn of(gateway: &Gateway) -> Self {
         let running = gateway.recorder.iter().flat_map(|it| it.running());
         let longest = gateway.settings.limits.run_time.as_millis();
         Self {
@@ -121,28 +209,37 @@ impl Here {
             if worked_on.contains(&summary.id) {
                 return Seen {
                     summary: going_on(summary),
-                    is_left: false,
+                    at: Whereabouts::Known,
                 };
             }
-            let is_old = summary.began_at < self.oldest;
-            let may_be_left = is_old || Taken::pipeline_name(&summary.options).is_some();
-            let has_end = summary.ended_at.is_some() || self.running.contains(&summary.id);
             Seen {
-                is_left: may_be_left && !has_end,
+                at: self.whereabouts(&summary),
                 summary,
             }
         });
         Ok(seen.collect())
     }
+
+    /// Who works on a run that nobody holds.
+    pub(super) fn whereabouts(&self, run: &RunSummary) -> Whereabouts {
+        if run.ended_at.is_some() || self.running.contains(&run.id) {
+            return Whereabouts::Known;
+        }
+        let is_old = run.began_at < self.oldest;
+        let conditions = run.open_conditions.as_deref();
+        let conditions = conditions.and_then(|it| serde_json::from_str(it).ok());
+        let is_held = conditions.is_some_and(|it: Conditions| it.is_held);
+        if is_old || is_held || Taken::pipeline_name(&run.options).is_some() {
+            Whereabouts::Left
+        } else {
+            Whereabouts::Elsewhere
+        }
+    }
 }
 
 impl Seen {
-    fn listed(&self, pricing: &Pricing) -> ListedRun<'_> {
-        let listed = ListedRun {
-            left: self.is_left,
-            ..ListedRun::from(&self.summary)
-        };
-        listed.priced(pricing)
+    fn listed(&self) -> ListedRun<'_> {
+        self.at.told(ListedRun::from(&self.summary))
     }
 }
 
@@ -173,6 +270,30 @@ fn limit(query: Option<&str>) -> Result<u32, ApiError> {
             format!("`limit` must be a whole number from 1 to {MOST}"),
         )),
     }
+}
+
+fn wanted(query: Option<&str>) -> Result<Wanted, ApiError> {
+    let states = parameter(query, "outcome").unwrap_or_default();
+    let states = decoded("outcome", states)?;
+    let words = decoded("q", parameter(query, "q").unwrap_or_default())?;
+    if words.len() > LONGEST {
+        return Err(wrong("q", format!("`q` is longer than {LONGEST} bytes")));
+    }
+    let wanted = Wanted::read(&states, &words);
+    wanted.map_err(|error| wrong("outcome", error.to_string()))
+}
+
+/// The run that all wanted ones began before.
+fn before(query: Option<&str>) -> Result<Option<RunId>, ApiError> {
+    let id = parameter(query, "before").map(str::parse).transpose();
+    id.map_err(|_| wrong("before", "`before` is not the name of a run".to_owned()))
+}
+
+/// A parameter as it was meant, where a form may have written it.
+fn decoded(name: &str, text: &str) -> Result<String, ApiError> {
+    let bytes = path::decoded(text.replace('+', " ").as_bytes());
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    text.ok_or_else(|| wrong(name, format!("`{name}` is not written as an address is")))
 }
 
 /// Whether answers are shown with their text. Where only metadata are recorded they never are,

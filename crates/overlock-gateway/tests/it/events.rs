@@ -52,8 +52,28 @@ impl Listening {
         }
     }
 
-    /// The next event, which must not be waited for in vain; nothing at the end.
+    /// The next event, which must not be waited for in vain; nothing at the end. How far an answer
+    /// is may be told at any time.
     pub(crate) async fn next(&mut self) -> Option<Told> {
+        loop {
+            let told = self.any().await?;
+            if told.name != "growing" {
+                return Some(told);
+            }
+        }
+    }
+
+    /// How far the answer is that is being written, once it is so far.
+    async fn growing(&mut self, is_so_far: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let told = self.any().await.expect("an event");
+            if told.name == "growing" && is_so_far(&told.data) {
+                return told.data;
+            }
+        }
+    }
+
+    async fn any(&mut self) -> Option<Told> {
         loop {
             let mut pairs = self.read.windows(2);
             if let Some(end) = pairs.position(|pair| pair == b"\n\n") {
@@ -194,6 +214,63 @@ async fn what_happens_in_a_run_is_told_in_order_and_all_of_it() {
         assert_eq!(grown(&steps), document);
         let text = format!("{told:?}");
         assert_eq!(text.contains("section-0\\"), record == Record::Full);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_being_written_is_seen_to_grow() {
+    for record in [Record::Full, Record::Metadata] {
+        // The second answer stops in the middle and stays open.
+        let door = door_with(record, &[None, Some(Fault::Silence(2000))], |settings| {
+            let price = |text: &str| text.parse().expect("a price");
+            let prices = overlock_budget::Prices {
+                input: price("1000000"),
+                output: price("1000000"),
+                cached_input: None,
+            };
+            let models = overlock_budget::Models::default();
+            let model = overlock_budget::Model {
+                prices: Some(prices),
+                ..models.find("gpt-4o").model
+            };
+            settings.models = overlock_budget::Models::with_own([("gpt-4o".to_owned(), model)]);
+        })
+        .await;
+        let mut all = Listening::to(&door.address, ALL).await;
+        let request = ask(true);
+        let mut chat = Box::pin(door.chat(&request, &[]));
+        let listen = async {
+            let told = all.until("step").await;
+            let step = told.last().expect("a step").data.clone();
+            let has_come = |told: &Value| told["number"] == 2 && told["bytes"] != 0;
+            let growing = all.growing(has_come).await;
+            // Who comes later sees it too.
+            let run = growing["run"].as_str().expect("a name").to_owned();
+            let path = format!("/api/runs/{run}/events");
+            let mut one = Listening::to(&door.address, &path).await;
+            let late = one.growing(has_come).await;
+            (step, growing, late)
+        };
+        let (step, growing, late) = tokio::select! {
+            _ = &mut chat => panic!("it is never answered"),
+            listened = listen => listened,
+        };
+        for told in [&growing, &late] {
+            let number = |name: &str| told[name].as_u64().unwrap_or_else(|| panic!("{told}"));
+            assert!(number("tokens") > 0 && number("tokens") < number("bytes"));
+            let before = step["tokens"].as_u64().expect("a number");
+            assert_eq!(number("output_tokens"), before + number("tokens"), "{told}");
+            assert!(number("input_tokens") > step["told"]["input"].as_u64().expect("a number"));
+            // A token costs one, so that what it costs is how many there are.
+            let cost = number("input_tokens") + number("output_tokens");
+            assert_eq!(told["cost"]["amount"], cost.to_string());
+            let text = told["text"].as_str();
+            assert_eq!(text.is_some(), record == Record::Full, "{told}");
+            if let Some(text) = text {
+                let line = text.lines().nth(2).expect("a whole line");
+                assert!(report(12_000).contains(line), "{text}");
+            }
+        }
     }
 }
 
@@ -545,4 +622,47 @@ async fn a_run_of_another_process_is_told_as_far_as_it_is_recorded() {
     let mut one = Listening::to(&address, &format!("/api/runs/{id}/events")).await;
     assert_eq!(names(&one.until("left").await), ["began", "left"]);
     assert!(one.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_run_that_another_gateway_works_on_is_not_called_left() {
+    let script = script(&report(12_000), 1500, &Behaviour::AS_ASKED);
+    let faults = [None, Some(Fault::NoAnswer)];
+    let upstream = ScriptedServer::start(script, &faults).await;
+    let upstream = upstream.expect("a server");
+    let store = overlock_store::in_memory().expect("a store");
+    let full = |settings: &mut Settings| settings.record = Record::Full;
+    let one = Door {
+        address: serve_with(&upstream.base(), Some(store.clone()), full).await,
+        upstream: (),
+    };
+    let other = Door {
+        address: serve_with("http://127.0.0.1:1/v1", Some(store), full).await,
+        upstream: (),
+    };
+    let request = ask(true);
+    let mut chat = Box::pin(one.chat(&request, &[]));
+    let looked = async {
+        while upstream.asked().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let listed = other.get("/api/runs").await.json();
+        let run = &listed[0];
+        assert_eq!((&run["elsewhere"], run.get("left")), (&json!(true), None));
+        let id = run["id"].as_str().expect("a name").to_owned();
+        let path = format!("/api/runs/{id}/events");
+        let mut listening = Listening::to(&other.address, &path).await;
+        let told = listening.until("step").await;
+        assert_eq!(names(&told), ["began", "step"]);
+        listening
+    };
+    let mut listening = tokio::select! {
+        _ = &mut chat => panic!("it is never answered"),
+        listening = looked => listening,
+    };
+    // It is called off there, and that is seen here.
+    drop(chat);
+    let ended = listening.until("ended").await;
+    assert_eq!(names(&ended), ["ended"]);
+    assert_eq!(ended[0].data["reason"], "cancelled");
 }

@@ -30,6 +30,8 @@ mod shell;
 mod traces;
 // One object in, one object out, and recorded runs.
 mod api;
+// Runs that are looked for among all that are recorded, and what they took together.
+mod found;
 // What is told of runs of pipelines, which other processes make.
 mod pipelines;
 // What is told of runs while they happen.

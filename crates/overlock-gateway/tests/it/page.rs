@@ -16,9 +16,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use overlock_budget::{Model, Models, Prices};
+use overlock_budget::{Model, Models, Prices, Trim};
 use overlock_gateway::{Keys, Record, Settings};
-use overlock_model::testing::{Behaviour, ScriptedServer};
+use overlock_model::ContinuationOptions;
+use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
+use overlock_store::{EndedRun, NewRun, RunId, Store};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
@@ -193,7 +195,26 @@ impl Gateways {
             addresses[name] = json!(address);
             fakes.push(upstream);
         }
+        // One that writes slowly, so that it can be watched.
+        let slowly = hostile.replace("item", "<b>item</b>");
+        for (name, record) in [("slow", Record::Full), ("unknown", Record::Metadata)] {
+            let script = script(&slowly, slowly.len(), as_asked);
+            let drips = [Some(Fault::Drip(30))];
+            let upstream = ScriptedServer::start(script, &drips).await;
+            let upstream = upstream.expect("a server");
+            let set = |settings: &mut Settings| {
+                full(settings);
+                settings.record = record;
+            };
+            addresses[name] = json!(serve_with(&upstream.base(), own(), set).await);
+            scripted.push(upstream);
+        }
+        let said = Fake::start(vec![Said::content("{\"rows\": []}", "stop")]).await;
+        let trimming = |settings: &mut Settings| settings.plan.trim = Trim::Oldest;
+        addresses["trimming"] = json!(serve_with(&said.base, own(), trimming).await);
+        fakes.push(said);
         let base = scripted[0].base();
+        addresses["crowd"] = json!(serve_with(&base, Some(crowd()), |_| {}).await);
         addresses["empty"] = json!(serve_with(&base, own(), full).await);
         addresses["storeless"] = json!(serve(&base, |_| {}).await);
         let off = |settings: &mut Settings| settings.record = Record::Off;
@@ -277,6 +298,41 @@ fn ends() -> Vec<Said> {
         Said::hanging("Once upon a time there was"),
     ]
 }
+
+/// A store with more runs than anybody reads at once.
+fn crowd() -> Arc<dyn Store> {
+    let store = overlock_store::in_memory().expect("a store");
+    let written = store.transact(&mut |writes| {
+        for number in 0..1204_u64 {
+            let id = RunId::new(1_700_000_000_000 + number, number);
+            let (model, ending) = match number {
+                0 => ("the-very-first", COMPLETE),
+                1..=4 => ("a-model", FAILED),
+                _ => ("a-model", COMPLETE),
+            };
+            let begun = NewRun {
+                id: &id,
+                at: 1_700_000_000_000 + number,
+                model,
+                request: r#"{"messages": []}"#,
+                options: &serde_json::to_string(&ContinuationOptions::default()).expect("JSON"),
+                conditions: "{}",
+            };
+            let told = writes.tell(&EndedRun {
+                begun,
+                steps: &[],
+                at: 1_700_000_000_900 + number,
+                outcome: ending,
+            });
+            told.expect("it is written");
+        }
+    });
+    written.expect("they are written");
+    store
+}
+
+const COMPLETE: &str = r#"{"outcome": "complete", "input_tokens": 10, "output_tokens": 5, "window": 8192, "peak_tokens": 15}"#;
+const FAILED: &str = r#"{"outcome": "failed", "reason": "model-error", "input_tokens": 100, "output_tokens": 25, "window": 8192, "peak_tokens": 125}"#;
 
 /// Runs of pipelines that are over: one that found its answer, one that had to make room for more,
 /// one of many steps, one whose context has texts twice, and some that failed.

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
+use overlock_budget::Trim;
 use overlock_gateway::{Record, Settings};
 use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
 use overlock_store::{Access, StoreAddress, open};
@@ -498,4 +499,107 @@ async fn the_text_of_a_refused_answer_is_kept_where_all_text_is() {
         let plain = door.get(&format!("/api/runs/{id}")).await;
         assert!(!plain.body.contains("Shall I"), "{}", plain.body);
     }
+}
+
+/// A gateway before an upstream with these replies, that leaves out the oldest messages.
+async fn trimming_door(replies: Vec<Said>) -> Door<Fake> {
+    let upstream = Fake::start(replies).await;
+    let store = overlock_store::in_memory().expect("a store");
+    let set = |settings: &mut Settings| settings.plan.trim = Trim::Oldest;
+    let address = serve_with(&upstream.base, Some(store), set).await;
+    Door { address, upstream }
+}
+
+#[tokio::test]
+async fn a_window_is_kept_with_what_its_figures_rest_on_and_what_was_left_out() {
+    let models = [
+        ("gpt-4", "known", "exact"),
+        ("nobody-knows", "assumed", "estimate"),
+    ];
+    for (model, window, provenance) in models {
+        let door = trimming_door(vec![Said::content("{\"rows\": []}", "stop")]).await;
+        let mut request = ask(false);
+        request["model"] = json!(model);
+        let turn = |number: usize| {
+            let role = if number.is_multiple_of(2) {
+                "user"
+            } else {
+                "assistant"
+            };
+            json!({ "role": role, "content": "water ".repeat(700) })
+        };
+        let mut messages: Vec<Value> = (0..30).map(turn).collect();
+        messages.push(json!({ "role": "user", "content": "Write the report as JSON." }));
+        request["messages"] = json!(messages);
+        let got = door.chat(&request, &[]).await;
+        let dropped: u64 = got
+            .header("x-overlock-dropped-messages")
+            .parse()
+            .expect("a number");
+        let run = got.header("x-overlock-run");
+        let shown = door.get(&format!("/api/runs/{run}")).await.json();
+        let budget = &shown["steps"][0]["budget"];
+        assert_eq!(budget["basis"]["window"], window, "{budget}");
+        assert_eq!(budget["basis"]["provenance"], provenance, "{budget}");
+        let parts = budget["parts"].as_array().expect("a list");
+        let history = parts.iter().find(|part| part["name"] == "history");
+        let history = history.expect("a history");
+        assert_eq!(history["at_least"], true, "{history}");
+        assert_eq!(history["dropped"], dropped, "{history}");
+        // A list says it too, and says nothing of a window that is known.
+        let listed = door.get("/api/runs").await.json();
+        let assumed = (window == "assumed").then_some(true);
+        assert_eq!(listed[0]["window_assumed"].as_bool(), assumed, "{listed}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_counts_is_kept_beside_what_is_counted_here() {
+    // An upstream that says 10 tokens in and 5 out, whatever it says.
+    let cut = "{\"rows\": [\"one\", \"two\", \"three\", \"four\", \"five\", \"si";
+    let replies = || {
+        vec![
+            Said::content(cut, "length"),
+            Said::streamed_content("\"five\", \"six\"]}", "stop"),
+        ]
+    };
+    let door = trimming_door(replies()).await;
+    let got = door.chat(&ask(false), &[]).await;
+    let run = got.header("x-overlock-run");
+    let shown = door.get(&format!("/api/runs/{run}")).await.json();
+    let [first, second] = [0, 1].map(|at| &shown["steps"][at]);
+    assert_eq!(
+        first["told"],
+        json!({ "input": 10, "output": 5, "cached": 0 }),
+        "{shown}"
+    );
+    assert_eq!(first["tokens"], 5);
+    assert!(first["counted"].as_u64() > Some(10), "{first}");
+    // Of the second the provider said nothing.
+    assert_eq!(second["told"], Value::Null, "{second}");
+    assert_eq!(second["tokens"], second["counted"], "{second}");
+    assert_eq!(shown["counted_by"], "both");
+    let sum: u64 = [first, second]
+        .iter()
+        .filter_map(|step| step["tokens"].as_u64())
+        .sum();
+    assert_eq!(
+        shown["output_tokens"], sum,
+        "what is told in all is what the attempts took"
+    );
+    assert_eq!(shown["max_total_tokens"], 65_536);
+}
+
+#[tokio::test]
+async fn the_count_of_the_provider_is_what_ends_a_run() {
+    // By the count of the provider there is room for more; by ours there would be none.
+    let cut = format!("{{\"rows\": [\"{}", "water ".repeat(200));
+    let replies = vec![
+        Said::content(&cut, "length"),
+        Said::streamed_content("water \"]}", "stop"),
+    ];
+    let door = trimming_door(replies).await;
+    let most = [("x-overlock-max-total-tokens", "100")];
+    let got = door.chat(&ask(false), &most).await;
+    assert_ne!(got.header("x-overlock-continuations"), "0");
 }

@@ -14,7 +14,7 @@ use super::text::{self, given, kept};
 use super::{Postgres, signed, unsigned};
 use crate::error::StoreError;
 use crate::runs::{
-    Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
+    AFTER_ALL, Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
 };
 
 impl Runs for Postgres {
@@ -73,10 +73,11 @@ impl Runs for Postgres {
         })
     }
 
-    fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
-        let latest = format!("SELECT {SUMMARY} FROM runs ORDER BY id DESC LIMIT $1");
+    fn before(&self, id: Option<&RunId>, count: u32) -> Result<Vec<RunSummary>, StoreError> {
+        let find = format!("SELECT {SUMMARY} FROM runs WHERE id < $1 ORDER BY id DESC LIMIT $2");
+        let id = id.map_or(AFTER_ALL, RunId::as_str);
         self.pool.read(|connection| {
-            let rows = connection.query(&latest, &[&i64::from(count)])?;
+            let rows = connection.query(&find, &[&id, &i64::from(count)])?;
             rows.iter().map(summary).collect()
         })
     }
@@ -298,11 +299,13 @@ fn run(connection: &Connection, id: &RunId) -> Result<Option<Run>, StoreError> {
 
 /// The columns of a [`RunSummary`].
 const SUMMARY: &str = "id, began_at, ended_at, model, options, outcome, \
+                       CASE WHEN ended_at IS NULL THEN conditions END AS open_conditions, \
                        (SELECT count(*) FROM steps WHERE run = runs.id) AS steps";
 
 fn summary(row: &Row) -> Result<RunSummary, StoreError> {
     let ended_at: Option<i64> = row.try_get("ended_at")?;
     let outcome: Option<String> = row.try_get("outcome")?;
+    let open_conditions: Option<String> = row.try_get("open_conditions")?;
     Ok(RunSummary {
         id: parsed(row.try_get("id")?)?,
         began_at: unsigned(row.try_get("began_at")?),
@@ -310,6 +313,7 @@ fn summary(row: &Row) -> Result<RunSummary, StoreError> {
         model: given(row.try_get("model")?),
         options: given(row.try_get("options")?),
         outcome: outcome.map(given),
+        open_conditions: open_conditions.map(given),
         steps: unsigned(row.try_get("steps")?),
     })
 }

@@ -34,7 +34,9 @@ pub(super) fn hold(store: &Path, id: &RunId) -> Result<Option<Lock>, StoreError>
 pub(super) fn held(store: &Path, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
     let folder = folder(store);
     let mut held = HashSet::new();
-    for id in ids {
+    let there = (ids.len() > FEW).then(|| names_in(&folder));
+    let may_be_held = |id: &&RunId| there.as_ref().is_none_or(|it| it.contains(id.as_str()));
+    for id in ids.iter().filter(may_be_held) {
         // A file that nobody holds was left by somebody who was killed. It goes with the look at
         // it, so that whoever looks is in nobody's way again.
         match lock(folder.join(id.as_str()), Missing::IsFree) {
@@ -52,6 +54,16 @@ pub(super) fn held(store: &Path, ids: &[RunId]) -> Result<HashSet<RunId>, StoreE
         }
     }
     Ok(held)
+}
+
+/// For more runs it is looked first which files there are.
+const FEW: usize = 16;
+
+/// The names of all files in a folder, which may not be there.
+fn names_in(folder: &Path) -> HashSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.collect()
 }
 
 impl Drop for Lock {

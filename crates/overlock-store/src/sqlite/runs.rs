@@ -9,7 +9,7 @@ use rusqlite::{
 use super::{Sqlite, live};
 use crate::error::StoreError;
 use crate::runs::{
-    Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
+    AFTER_ALL, Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
 };
 
 impl Runs for Sqlite {
@@ -61,12 +61,13 @@ impl Runs for Sqlite {
         }
     }
 
-    fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
+    fn before(&self, id: Option<&RunId>, count: u32) -> Result<Vec<RunSummary>, StoreError> {
         let connection = self.connection();
         let mut query = connection.prepare_cached(&format!(
-            "SELECT {SUMMARY} FROM runs ORDER BY id DESC LIMIT ?1"
+            "SELECT {SUMMARY} FROM runs WHERE id < ?1 ORDER BY id DESC LIMIT ?2"
         ))?;
-        let runs = query.query_map([count], summary)?;
+        let id = id.map_or(AFTER_ALL, RunId::as_str);
+        let runs = query.query_map(params![id, count], summary)?;
         Ok(runs.collect::<Result<_, _>>()?)
     }
 }
@@ -310,6 +311,7 @@ fn check(connection: &Connection, claim: &Claim) -> Result<(), StoreError> {
 
 /// The columns of a [`RunSummary`].
 const SUMMARY: &str = "id, began_at, ended_at, model, options, outcome, \
+                       CASE WHEN ended_at IS NULL THEN conditions END AS open_conditions, \
                        (SELECT count(*) FROM steps WHERE run = runs.id) AS steps";
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
@@ -323,6 +325,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         model: row.get("model")?,
         options: row.get("options")?,
         outcome: row.get("outcome")?,
+        open_conditions: row.get("open_conditions")?,
         steps: unsigned(row.get("steps")?),
     })
 }

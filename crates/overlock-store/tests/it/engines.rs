@@ -170,6 +170,7 @@ macro_rules! laws_hold_for {
                 who_follows_a_run_is_told_what_is_new
                 nobody_takes_up_what_is_not_there
                 lists_the_latest_first
+                lists_those_before_a_run
                 many_begin_at_once
                 a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded
                 runs_that_are_told_together_keep_what_is_their_own

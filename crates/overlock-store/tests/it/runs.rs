@@ -183,6 +183,26 @@ pub(crate) fn nobody_takes_up_what_is_not_there(fresh: &Fresh) {
     assert_eq!(store.take_up(&id).expect("it can be read"), None);
 }
 
+pub(crate) fn lists_those_before_a_run(fresh: &Fresh) {
+    let store = fresh.again();
+    let ids = (10..17).map(|at| begin(&*store, at).id().clone());
+    let ids: Vec<RunId> = ids.collect();
+    let listed = |before: Option<&RunId>, count| {
+        let runs = store.before(before, count).expect("a list");
+        runs.into_iter().map(|run| run.id).collect::<Vec<_>>()
+    };
+    let mut all = Vec::new();
+    while let Some(next) = Some(listed(all.last(), 3)).filter(|next| !next.is_empty()) {
+        all.extend(next);
+    }
+    all.reverse();
+    assert_eq!(all, ids);
+    // One that is not there is a place all the same.
+    let between = RunId::new(12, 99);
+    assert_eq!(listed(Some(&between), 1), [ids[2].clone()]);
+    assert_eq!(listed(Some(&ids[0]), 9), []);
+}
+
 pub(crate) fn lists_the_latest_first(fresh: &Fresh) {
     let store = fresh.again();
     let claims = [10, 30, 20].map(|at| begin(&*store, at));

@@ -75,6 +75,7 @@ impl<'a> Answer<'a> {
     fn new(name: &'a str, found: &'a Found, config: &Config) -> Self {
         let Model {
             window,
+            window_source: _,
             sharing,
             answer_cap,
             ref tokenizer,

@@ -20,7 +20,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use overlock_budget::{Model, Models, PlanOptions, Price, Prices, Sharing, Trim};
+use overlock_budget::{Model, Models, PlanOptions, Price, Prices, Sharing, Trim, WindowSource};
 use overlock_gateway::api::Pricing;
 
 pub(crate) use error::ConfigError;
@@ -100,7 +100,11 @@ impl Config {
     pub(crate) fn models(&self) -> Models {
         let table = Models::default();
         Models::with_own(self.models.iter().map(|(name, own)| {
-            let known = table.find(name).model;
+            let found = table.find(name);
+            let known = Model {
+                window_source: found.window_source(),
+                ..found.model
+            };
             (name.clone(), own.over(known))
         }))
     }
@@ -168,6 +172,10 @@ impl OwnModel {
         };
         Model {
             window: self.window.unwrap_or(known.window),
+            window_source: match self.window {
+                Some(_) => WindowSource::Set,
+                None => known.window_source,
+            },
             sharing,
             answer_cap: self.answer_cap.or(known.answer_cap),
             tokenizer: self.tokenizer.clone().map(Into::into).or(known.tokenizer),

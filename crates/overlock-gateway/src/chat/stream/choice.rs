@@ -84,6 +84,23 @@ impl Choice {
         }
     }
 
+    /// How many texts there are of it.
+    pub(super) fn texts(&self) -> usize {
+        usize::from(!self.content.text().is_empty()) + self.calls.len()
+    }
+
+    /// The bytes of its texts.
+    pub(super) fn bytes(&self) -> u64 {
+        let calls = self.calls.iter().map(|call| call.arguments.text().len());
+        (self.content.text().len() + calls.sum::<usize>()) as u64
+    }
+
+    /// The text that is being written.
+    pub(super) fn written(&self) -> &str {
+        let call = self.calls.last();
+        call.map_or(self.content.text(), |call| call.arguments.text())
+    }
+
     /// Which of the calls a piece is of; nothing if it begins another one. Some upstreams give all
     /// calls one index, and only the name of the call tells them apart.
     pub(super) fn call_of(&self, index: u64, piece: &Value) -> Option<usize> {

@@ -201,6 +201,7 @@ impl Relay {
                     return Ok(());
                 }
                 let wrapping = self.pass_on(event.data).await?;
+                self.tell_how_far();
                 heard = heard.saturating_sub(wrapping);
             }
             if heard > most {
@@ -274,6 +275,17 @@ impl Relay {
                 .await;
         }
         Ok(wrapping)
+    }
+
+    /// Shows those who follow the run how much of the first answer has come.
+    fn tell_how_far(&mut self) {
+        let recording = self.job.recording.as_mut();
+        let Some(recording) = recording.filter(|it| it.is_followed()) else {
+            return;
+        };
+        let bytes = self.choices.values().map(Choice::bytes).sum();
+        let text = self.choices.values().next().map_or("", Choice::written);
+        recording.came(bytes, text);
     }
 
     /// Gives an event the name of the answer, which is that of the first one that has a choice or
@@ -412,6 +424,9 @@ impl Relay {
             recording.answered_first(|| kept_first(&self.first()));
         }
         self.job.recording = recording;
+        let first_usage = self.usage.as_ref().and_then(read_usage);
+        let is_one_text = self.choices.values().map(Choice::texts).sum::<usize>() == 1;
+        self.job.told = first_usage.filter(|_| is_one_text);
         let broken_by = broken.as_ref();
         self.broken = broken_by.map(|error| self.job.secrets().scrub(&error.message));
         if broken.is_some() && !self.choices.values().all(Choice::outlives_a_break) {
@@ -483,7 +498,8 @@ impl Relay {
             refusal: None,
         };
         let taken = read_usage(&usage);
-        self.job.ended(&outcome, taken, before).await;
+        let counted_by = self.taken.counted_by(self.usage.is_some());
+        self.job.ended(&outcome, taken, counted_by, before).await;
         for event in &ends {
             self.event(event).await;
         }

@@ -183,7 +183,10 @@ const sees = (page, text) => page.getByText(text).first().waitFor();
 const contents = new Map();
 
 /** Asks for a document; the run that came of it. */
-async function ask(gateway, { signal, model = 'gpt-4', key, retry, question } = {}) {
+async function ask(
+  gateway,
+  { signal, model = 'gpt-4', key, retry, question, messages = [] } = {},
+) {
   const rows = Array.from(
     { length: 150 },
     (_, row) => `${row}:00 ${400 + ((row * 37) % 90)} cm`,
@@ -206,6 +209,7 @@ async function ask(gateway, { signal, model = 'gpt-4', key, retry, question } = 
           content:
             'You write reports as JSON. Every section has an id, rows and a note, and nothing is left out.',
         },
+        ...messages,
         { role: 'user', content: 'What were the levels?' },
         { role: 'assistant', content: rows },
         { role: 'user', content: question ?? 'Write the report as JSON.' },
@@ -242,6 +246,31 @@ async function askBriefly(gateway, { json, text, until } = {}) {
   return answer.headers.get('x-overlock-run');
 }
 
+/** Asks for a document as a stream, until it is there or nobody wants it any more. */
+async function stream(gateway, signal, model) {
+  const message = { role: 'user', content: 'Write the report as JSON.' };
+  const body = {
+    model,
+    stream: true,
+    response_format: { type: 'json_object' },
+    messages: [message],
+  };
+  try {
+    const headers = { 'content-type': 'application/json' };
+    const request = { method: 'POST', signal, headers, body: JSON.stringify(body) };
+    await (await fetch(`${gateway}/v1/chat/completions`, request)).text();
+  } catch {
+    // It was called off.
+  }
+}
+
+/** A picture of what is seen, where pictures are wanted. */
+async function picture(name, page) {
+  if (!screenshots) return;
+  await mkdir(screenshots, { recursive: true });
+  await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+}
+
 // --- What there is to be seen ---
 
 const runs = {};
@@ -274,8 +303,11 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   const rows = () => page.locator('.list tbody tr').count();
   await page.getByRole('link', { name: runs.whole }).waitFor();
   equal(await rows(), 8, 'all runs');
+  const summary = page.locator('.list-head .summary');
+  await summary.getByText(/^8 runs: .*; [\d,]+ tokens in, [\d,]+ out; /).waitFor();
   await page.getByRole('button', { name: 'Partial', exact: true }).click();
   equal(await rows(), 1, 'partial runs');
+  await summary.getByText(/^1 of 8 recorded runs: 1 partial; /).waitFor();
   await page.getByRole('button', { name: 'All', exact: true }).click();
   await page.getByRole('searchbox').fill('overlock-demo');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
@@ -364,6 +396,137 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await sees(page, 'It was cancelled');
   await page.getByRole('heading', { name: 'What is missing' }).waitFor();
   await clean('a live run that is called off', view);
+  await view.context.close();
+}
+
+// --- An answer that is being written, seen to grow ---
+
+for (const name of ['slow', 'unknown']) {
+  // Where only metadata are recorded there is nothing to read of a run before it ends.
+  const view = await open(gateways[name], '#/runs', { allowed: ['status of 404'] });
+  const { page } = view;
+  await sees(page, 'live');
+  const leaving = new AbortController();
+  const grown = stream(gateways[name], leaving.signal, name === 'slow' ? 'gpt-4' : 'nobody-knows');
+  const row = page.locator('.list tbody tr').filter({ hasText: 'running' });
+  const link = row.getByRole('link');
+  await link.focus();
+  await row.getByText(/asking, attempt 1: [\d,]+ bytes, about [\d,]+ tokens so far/).waitFor();
+  const told = async (place) =>
+    Number((await place.textContent()).match(/([\d,]+) bytes/)[1].replaceAll(',', ''));
+  const before = await told(row.locator('.why'));
+  const cells = await row.locator('td').allTextContents();
+  expect(
+    cells.some((cell) => cell.startsWith('≈ ')),
+    `an estimate is called one: ${cells}`,
+  );
+  await page.waitForFunction(
+    (before) =>
+      Number(
+        document
+          .querySelector('.list .why')
+          .textContent.match(/([\d,]+) bytes/)[1]
+          .replaceAll(',', ''),
+      ) > before,
+    before,
+  );
+  expect(
+    await link.evaluate((link) => link === document.activeElement),
+    'whoever is at a row stays there',
+  );
+  await clean(`an answer that grows in the list, ${name}`, view);
+  await link.click();
+  const line = page.locator('.waiting');
+  await line.getByText(/Attempt 1 is being answered: [\d,]+ bytes, about/).waitFor();
+  const took = page.locator('.key-figures > div').filter({ hasText: 'Took' }).locator('dd');
+  const first = await took.textContent();
+  // Nobody loads the page again, and whoever is at something stays there.
+  const button = page.getByRole('button', { name: 'Copy link' });
+  await button.focus();
+  await page.waitForFunction(
+    (first) =>
+      [...document.querySelectorAll('.key-figures > div')].find((one) =>
+        one.textContent.startsWith('Took'),
+      ).lastChild.textContent !== first,
+    first,
+  );
+  expect(
+    await button.evaluate((button) => button === document.activeElement),
+    'a button keeps its focus',
+  );
+  expect((await told(line)) > before, 'the answer has grown');
+  await page
+    .locator('.key-figures')
+    .getByText(/^≈ [\d,]+ bytes$/)
+    .waitFor();
+  // The text is shown where it is recorded.
+  const end = page.getByRole('group', { name: 'The end of the answer, as it arrives' });
+  equal(await end.isVisible(), name === 'slow', 'the end of the text is there');
+  if (name === 'slow') expect((await end.textContent()).includes('<b>'), 'as it was written');
+  await picture(`growing-${name}`, page);
+  await clean(`an answer that grows, ${name}`, view);
+  leaving.abort();
+  await grown;
+  await view.context.close();
+}
+
+// --- A window that nobody knows, and a conversation that was too long for it ---
+
+{
+  const messages = Array.from({ length: 30 }, (_, at) => ({
+    role: at % 2 ? 'assistant' : 'user',
+    content: 'water '.repeat(700),
+  }));
+  const run = await ask(gateways.trimming, { model: 'nobody-knows', messages });
+  const view = await open(gateways.trimming, '#/runs');
+  const { page } = view;
+  await page
+    .locator('.list tbody tr')
+    .getByText(/^[\d,]+ of \?$/)
+    .waitFor();
+  await page.getByRole('link', { name: run }).click();
+  await page.getByRole('row', { name: /History ≥ [\d,]+ .* messages left out/ }).waitFor();
+  await sees(page, /Left out: \d+ messages\./);
+  await sees(
+    page,
+    /The counts are estimates, made with o200k_base in place of an unknown tokenizer/,
+  );
+  await sees(page, 'models."nobody-knows".window');
+  equal(await page.locator('.gauge').count(), 0, 'shares of a window that was assumed');
+  await sees(page, /the provider counted 10 in.*, we counted [\d,]+ in/);
+  await sees(page, 'as the provider counts');
+  await picture('window-assumed', page);
+  await clean('a window that nobody knows', view);
+  await view.context.close();
+}
+
+// --- Many runs ---
+
+{
+  const view = await open(gateways.crowd, '#/runs');
+  const { page } = view;
+  const rows = page.locator('.list tbody tr');
+  const summary = page.locator('.list-head .summary');
+  await summary
+    .getByText(/^1,204 runs: 1,200 whole, 4 failed; 12,400 tokens in, 6,100 out$/)
+    .waitFor();
+  equal(await rows.count(), 100, 'runs that are drawn at first');
+  await page.getByRole('button', { name: 'Show 100 more' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 200);
+  // The oldest of them all is found, though nobody has scrolled to it.
+  await page.getByRole('searchbox').fill('the-very-first');
+  await summary.getByText(/^1 of 1,204 recorded runs: 1 whole; /).waitFor();
+  equal(await rows.count(), 1, 'runs that are found');
+  await picture('runs-found', page);
+  await page.getByRole('searchbox').fill('');
+  await page.getByRole('button', { name: 'Failed', exact: true }).click();
+  await summary.getByText(/^4 of 1,204 recorded runs: 4 failed/).waitFor();
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 4);
+  // What was found far back leaves no gap among the latest.
+  await page.getByRole('button', { name: 'All', exact: true }).click();
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 100);
+  await picture('runs-many', page);
+  await clean('many runs', view);
   await view.context.close();
 }
 

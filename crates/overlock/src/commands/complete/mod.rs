@@ -190,6 +190,7 @@ impl Complete {
             conditions: Conditions {
                 upstream: address.recordable(),
                 schema: schema.map(|schema| schema.value().clone()),
+                is_held: false,
             },
             store: None,
         })
@@ -265,7 +266,7 @@ impl Complete {
             ..
         } = task;
         let begun = std::time::Instant::now();
-        let mut recorder = Recorder::new(&*store, &claim, interrupt.clone());
+        let mut recorder = Recorder::new(&*store, &claim, &found, interrupt.clone());
         recorder.show.begin(&id, &model, &run);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

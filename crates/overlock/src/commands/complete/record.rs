@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
-use overlock_budget::Plan;
+use overlock_budget::{Found, Plan};
 use overlock_gateway::api::{CallBudget, RecordedStep};
 use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
 use overlock_store::{Claim, Store};
@@ -16,6 +16,7 @@ use crate::runs;
 pub(super) struct Recorder<'a> {
     store: &'a dyn Store,
     claim: &'a Claim,
+    model: &'a Found,
     pub(super) show: Show,
     interrupt: Interrupt,
     /// What the call that is being made was planned with.
@@ -25,10 +26,16 @@ pub(super) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(store: &'a dyn Store, claim: &'a Claim, interrupt: Interrupt) -> Self {
+    pub(super) fn new(
+        store: &'a dyn Store,
+        claim: &'a Claim,
+        model: &'a Found,
+        interrupt: Interrupt,
+    ) -> Self {
         Self {
             store,
             claim,
+            model,
             show: Show::new(),
             interrupt,
             budget: None,
@@ -43,7 +50,7 @@ impl<'a> Recorder<'a> {
 
 impl Observe for Recorder<'_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
-        self.budget = Some(plan.into());
+        self.budget = Some(CallBudget::of(plan, self.model));
         self.interrupt.asking(ask);
         self.show.asking(ask, plan);
     }
@@ -56,9 +63,10 @@ impl Observe for Recorder<'_> {
         &'b mut self,
         run: &'b Continuation,
         step: &'b Step,
-        _end: &'b CallEnd,
+        end: &'b CallEnd,
     ) -> BoxFuture<'b, Result<(), Box<dyn Error + Send + Sync>>> {
-        let recorded = RecordedStep::new(run, step, self.budget.take());
+        let recorded =
+            RecordedStep::new(run, step, self.budget.take()).with_counts(end.usage, end.counted);
         let kept = runs::add_step(self.store, self.claim, &recorded);
         // It was paid for, kept or not.
         self.show.stepped(run, step);
