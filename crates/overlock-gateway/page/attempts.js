@@ -336,7 +336,7 @@ function stop(run, step) {
       ? 'when whoever asked went away'
       : isCut
         ? (CUTS[step.finish] ?? 'before it was done')
-        : `by itself: the provider says “${step.finish}”`;
+        : `${isUnknownEnd(step.finish) ? '' : 'by itself: '}the provider says “${step.finish}”`;
   return h(
     'p',
     { class: 'excerpt' },

@@ -351,8 +351,8 @@ function verdict(run) {
   if (run.outcome === 'complete' && steps.length === 0)
     return `One answer${run.output_tokens > 0 ? ` of ${counted(run.output_tokens, 'token')}` : ''}, complete as it came: nothing had to be joined, and its text was not kept.`;
   const end = steps.at(-1)?.finish;
-  if (run.outcome === 'complete' && isText(run) && isUnknownEnd(end))
-    return `The provider ended the answer with “${end}”, after ${counted(run.bytes, 'byte')}: nobody here can tell whether it is whole.`;
+  if (run.reason === 'no-finish' && isUnknownEnd(end))
+    return `The provider ended the answer with “${end}”${run.bytes > 0 ? `, after ${counted(run.bytes, 'byte')}` : ''}: nobody here can tell whether it is whole.`;
   if (run.outcome === 'complete' && isText(run) && seams === 0)
     return `One answer of ${counted(run.bytes, 'byte')}, complete as it came: nothing had to be joined.`;
   const mended = steps.reduce((sum, step) => sum + (step.mended?.count ?? 0), 0);

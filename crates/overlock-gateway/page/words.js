@@ -189,14 +189,17 @@ export const REASONS = {
     'cut off, not to be continued',
   ],
   'no-finish': [
-    'The provider did not say that the answer had ended.',
-    'Nobody can tell whether it is whole. Look at the log of the upstream, or ask again.',
+    'The provider did not say that the answer had ended, or in no word that is known.',
+    'Nobody can tell whether it is whole. Look at what the upstream says of that word, or ask again.',
     'no end was told',
   ],
 };
 
 /** What providers say of an answer of which no more was to come. */
-const ENDS = ['stop', 'length', 'tool_calls', 'function_call', 'content_filter'];
+const ENDS =
+  'stop length tool_calls function_call content_filter eos eos_token end_turn stop_sequence'.split(
+    ' ',
+  );
 
 /** Whether a provider's word tells nothing about whether an answer is whole. */
 export const isUnknownEnd = (finish) => Boolean(finish) && !ENDS.includes(finish);

@@ -37,9 +37,21 @@ impl<'a> First<'a> {
     }
 }
 
-/// Whether an answer with this end is one like most others.
+/// Whether this is a word for an answer that ended by itself: those of `OpenAI`, and those that
+/// other servers have for the same.
 fn is_usual(finish: Option<&str>) -> bool {
-    matches!(finish, Some("stop" | "tool_calls" | "function_call"))
+    matches!(
+        finish,
+        Some(
+            "stop"
+                | "tool_calls"
+                | "function_call"
+                | "eos"
+                | "eos_token"
+                | "end_turn"
+                | "stop_sequence"
+        )
+    )
 }
 
 impl Joiner<'_> {
@@ -186,11 +198,16 @@ impl Joiner<'_> {
             Some(Reason::Refusal)
         } else if self.wish.is_json && !has_calls && is_ended {
             Some(Reason::NoJson)
+        } else if is_ended && !is_usual(finish) {
+            Some(Reason::NoFinish)
         } else {
             None
         };
-        let outcome = reason.map(|reason| Outcome::Failed { reason });
         let is_empty = first.came.is_empty();
+        let outcome = reason.map(|reason| {
+            let has_come = reason == Reason::NoFinish && !is_empty;
+            unfinished(reason, has_come, None)
+        });
         let is_one_of_many = is_usual(finish) || is_empty && has_calls;
         let is_told = outcome.is_some() || !is_one_of_many;
         let recording = recording.filter(|it| is_told || !is_empty && it.keeps_text());

@@ -351,10 +351,20 @@ async fn a_text_that_ended_by_itself_is_kept_where_all_is() {
 async fn a_word_that_nobody_knows_is_told_as_it_came() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, "Once upon", "abort")];
-        let (_, run) = run(replies, &plain(stream), &[], record).await;
-        check_end(&run, "complete", None);
-        assert_eq!(run["steps"][0]["finish"], "abort", "{run}");
-        check_text(&run, record, "/steps/0/result/added", "Once upon");
+        let (got, told) = run(replies, &plain(stream), &[], record).await;
+        assert!(got.body.contains("\"abort\""), "{}", got.body);
+        check_end(&told, "partial", Some("no-finish"));
+        assert_eq!(told["steps"][0]["finish"], "abort", "{told}");
+        check_text(&told, record, "/steps/0/result/added", "Once upon");
+
+        let replies = vec![content(stream, "The end.", "eos")];
+        let (_, told) = run(replies, &plain(stream), &[], record).await;
+        check_end(&told, "complete", None);
+
+        // A document tells by itself whether it is whole.
+        let replies = vec![content(stream, "{\"a\": 1}", "abort")];
+        let (_, told) = run(replies, &as_json(stream), &[], record).await;
+        check_end(&told, "complete", None);
     }
 }
 

@@ -85,8 +85,8 @@ pub enum Reason {
     /// The answer was cut off at the limit of its call, and nobody was to ask for the rest.
     #[error("the answer was cut off at the limit of its call, and was not to be continued")]
     NotContinued,
-    /// The provider did not say that the answer had ended.
-    #[error("the provider did not say that the answer had ended")]
+    /// The provider did not say that the answer had ended, or in no word that is known.
+    #[error("the provider did not say in a known word that the answer had ended")]
     NoFinish,
 }
 

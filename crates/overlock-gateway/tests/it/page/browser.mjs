@@ -787,7 +787,7 @@ for (const name of ['ends', 'brief']) {
     await sees(page, 'Hello! Ports are nice.');
     await page.getByRole('heading', { name: 'The window' }).waitFor();
   });
-  await look('abort', 'whole', async (page) => {
+  await look('abort', 'partial', async (page) => {
     await sees(page, 'The provider ended the answer with “abort”, after 16 bytes');
   });
   await look('left', 'stopped', async (page) => {
