@@ -555,7 +555,10 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     equal(await box(page, 'failed').textContent(), 'answer', 'the step that failed');
   });
   await everywhere('pipeline-rounds', gateway, `#/runs/${pipelines.rounds}`, async (page) => {
-    await sees(page, 'It came to its end after 52 steps: 11 asked a model, 2 answers had to be joined');
+    await sees(
+      page,
+      'It came to its end after 52 steps: 11 asked a model, 2 answers had to be joined',
+    );
     const over = await page.evaluate(() => {
       const names = [...document.querySelectorAll('.graph .edge-name')];
       const rects = names.map((name) => name.getBoundingClientRect());
@@ -692,6 +695,16 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       ],
       'what became of blocks',
     );
+    await view.context.close();
+  }
+
+  {
+    const view = await open(gateway, `#/runs/${pipelines.demand}`);
+    const { page } = view;
+    const step = page.locator('#step-5');
+    await step.getByText(/made smaller \(.*asked for by mail.*\), which freed \d+/).waitFor();
+    await step.getByText('took “compact_sql”').waitFor();
+    await clean('a pipeline that made texts smaller on demand', view);
     await view.context.close();
   }
 
