@@ -74,7 +74,7 @@ pub(crate) async fn step(call: Call) -> Handled {
         };
         match ShownStep::of(&run, number, text) {
             Some(shown) => Ok(told(StatusCode::OK, &shown?)),
-            None => Err(RunsError::NoStep { id, number }),
+            None => Ok(no_step().into_reply()),
         }
     })
     .await
@@ -230,7 +230,6 @@ pub(super) fn unreadable() -> ApiError {
 pub(super) fn untold(error: &RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
-        RunsError::NoStep { .. } => no_step(),
         RunsError::Store(_)
         | RunsError::OfPipeline { .. }
         | RunsError::Damaged { .. }
