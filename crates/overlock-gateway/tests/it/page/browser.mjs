@@ -626,6 +626,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       )
       .click();
     const fates = step.locator('.entry h4');
+    await fates.last().waitFor();
     equal(await fates.filter({ hasText: /: new$/ }).count(), 2, 'blocks that are new');
     equal(await fates.filter({ hasText: 'again: the same as' }).count(), 4, 'blocks that repeat');
     equal(await fates.filter({ hasText: 'was there' }).count(), 4, 'blocks that were there');
@@ -640,6 +641,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       'the bar',
     );
     await step.getByText('The 6 texts, one by one').click();
+    await step.locator('table').waitFor();
     equal(await step.locator('td').filter({ hasText: 'repeats block' }).count(), 4, 'the table');
     await clean('blocks that repeat', view);
     // Whatever came and went, every block is told of once.
@@ -730,6 +732,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await sees(page, 'What was asked and answered is not shown');
     const step = page.locator('#step-39');
     await step.getByText('What was asked and answered', { exact: true }).click();
+    await step.locator('.attempts > li').last().waitFor();
     equal(await step.locator('.attempts > li').count(), 2, 'attempts without their text');
     expect(!(await page.content()).includes('Who closes'), 'no text is told');
     await clean('a pipeline without text', view);
