@@ -63,7 +63,10 @@ function inOrder(places) {
         [length, before] = [best[earlier].length + 1, earlier];
     best.push({ length, before });
   });
-  let at = best.reduce((most, one, place) => (one.length > (best[most]?.length ?? 0) ? place : most), -1);
+  let at = best.reduce(
+    (most, one, place) => (one.length > (best[most]?.length ?? 0) ? place : most),
+    -1,
+  );
   const stay = new Set();
   for (; at >= 0; at = best[at].before) stay.add(places[at]);
   return stay;

@@ -410,8 +410,7 @@ const short = (text, most) => (text.length > most ? `${beginning(text, most - 1)
 function contextBefore({ trace, request }, at) {
   const latest = (pick) => trace.slice(0, at).map(pick).findLast(Boolean);
   return {
-    found:
-      latest((event) => event.changed?.context_blocks) ?? request?.state?.context_blocks ?? [],
+    found: latest((event) => event.changed?.context_blocks) ?? request?.state?.context_blocks ?? [],
     divider: trace[at].divider ?? latest((event) => event.divider),
   };
 }
@@ -494,10 +493,7 @@ function tokens(event) {
       : undefined;
   const whose = { provider: 'by the provider’s count', us: 'by our count' }[event.counted_by];
   const cached = used.cached > 0 ? ` (${number(used.cached)} from a cache)` : '';
-  return [
-    `${number(used.input)} tokens in${cached}, ${number(used.output)} out`,
-    whose,
-  ]
+  return [`${number(used.input)} tokens in${cached}, ${number(used.output)} out`, whose]
     .filter(Boolean)
     .join(' ');
 }
@@ -528,7 +524,8 @@ function decided(event) {
         ? `Passed ${number(event.passed)} of ${number(event.max_turn_loops)} times before, so not again.`
         : `Passed ${number(event.passed)} of ${number(event.max_turn_loops)} times.`,
     ];
-  if (event.action === 'route' && event.said) return [`The answer says “${short(event.said, 80)}”.`];
+  if (event.action === 'route' && event.said)
+    return [`The answer says “${short(event.said, 80)}”.`];
   return [];
 }
 
@@ -643,7 +640,8 @@ function budget(event) {
       piece('part-free', Math.max(0, most - wanted), 'free'),
     ),
     h('p', { class: 'facts' }, `${number(wanted)} of ${number(most)} tokens: ${parts.join(' · ')}`),
-    nodes.length > 0 && folded(`The ${counted(nodes.length, 'text')}, one by one`, () => texts(event)),
+    nodes.length > 0 &&
+      folded(`The ${counted(nodes.length, 'text')}, one by one`, () => texts(event)),
   );
 }
 
@@ -776,24 +774,22 @@ function exchange(run, event, shown, view) {
 
 /** The context before and after a step. */
 function blocks(fates, found, after) {
-  return folded(comparison(fates), () =>
-    [
-      ...fates.after.map((fate, at) =>
-        h(
-          'div',
-          { class: `entry fate-${fate.kind}` },
-          h('h4', {}, `${at + 1}: ${told(fate)}`),
-          textView({ text: after[at] }, { label: `Context block ${at + 1}` }),
-        ),
+  return folded(comparison(fates), () => [
+    ...fates.after.map((fate, at) =>
+      h(
+        'div',
+        { class: `entry fate-${fate.kind}` },
+        h('h4', {}, `${at + 1}: ${told(fate)}`),
+        textView({ text: after[at] }, { label: `Context block ${at + 1}` }),
       ),
-      ...fates.gone.map((at) =>
-        h(
-          'div',
-          { class: 'entry fate-gone' },
-          h('h4', {}, `Left out: block ${at + 1} of those before`),
-          textView({ text: found[at] }, { label: `Context block ${at + 1} before` }),
-        ),
+    ),
+    ...fates.gone.map((at) =>
+      h(
+        'div',
+        { class: 'entry fate-gone' },
+        h('h4', {}, `Left out: block ${at + 1} of those before`),
+        textView({ text: found[at] }, { label: `Context block ${at + 1} before` }),
       ),
-    ],
-  );
+    ),
+  ]);
 }

@@ -488,9 +488,9 @@ function line(run) {
   );
 }
 
-/** Where a pipeline stopped, and why. */
-function stopped({ stopped_at: at }) {
-  if (!at) return '';
+/** Where a pipeline stopped, and why. One that was taken up again has not. */
+function stopped({ outcome, stopped_at: at }) {
+  if (!at || !['failed', 'cancelled'].includes(outcome)) return '';
   if (!at.why) return `in ${at.step_id}`;
   return `in ${at.step_id}: ${at.why.length > 120 ? `${at.why.slice(0, 119)}…` : at.why}`;
 }

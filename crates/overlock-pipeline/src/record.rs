@@ -712,17 +712,13 @@ impl<'a> Answers<'a> {
 
     /// What a call took by its provider, or by our own count of its answer.
     pub(crate) fn took(&self, end: &CallEnd, output: u64) -> (Usage, CountedBy) {
-        match end.usage {
-            Some(usage) => (usage, CountedBy::Provider),
-            None => {
-                let counted = Usage {
-                    input: self.asking,
-                    output,
-                    cached: 0,
-                };
-                (counted, CountedBy::Us)
-            }
-        }
+        let counted = Usage {
+            input: self.asking,
+            output,
+            cached: 0,
+        };
+        let told = end.usage.map(|usage| (usage, CountedBy::Provider));
+        told.unwrap_or((counted, CountedBy::Us))
     }
 
     /// Keeps an answer, and what its call took.

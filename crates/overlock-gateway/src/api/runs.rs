@@ -630,14 +630,6 @@ pub enum RunsError {
         /// The run.
         id: RunId,
     },
-    /// It has no such step.
-    #[error("run `{id}` has no step {number} of a pipeline")]
-    NoStep {
-        /// The run.
-        id: RunId,
-        /// The number of the step.
-        number: usize,
-    },
     /// It is a run of a pipeline, which has other steps.
     #[error("run `{id}` is a run of a pipeline")]
     OfPipeline {

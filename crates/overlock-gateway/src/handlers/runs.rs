@@ -148,7 +148,7 @@ pub(crate) async fn step(call: Call) -> Handled {
         };
         match ShownStep::of(&run, number, text) {
             Some(shown) => Ok(told(StatusCode::OK, &shown?)),
-            None => Err(RunsError::NoStep { id, number }),
+            None => Ok(no_step().into_reply()),
         }
     })
     .await
@@ -388,7 +388,6 @@ pub(super) fn unreadable() -> ApiError {
 pub(super) fn untold(error: &RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
-        RunsError::NoStep { .. } => no_step(),
         RunsError::Store(_)
         | RunsError::OfPipeline { .. }
         | RunsError::Damaged { .. }

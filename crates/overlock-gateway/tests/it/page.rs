@@ -335,7 +335,8 @@ const COMPLETE: &str = r#"{"outcome": "complete", "input_tokens": 10, "output_to
 const FAILED: &str = r#"{"outcome": "failed", "reason": "model-error", "input_tokens": 100, "output_tokens": 25, "window": 8192, "peak_tokens": 125}"#;
 
 /// Runs of pipelines that are over: one that found its answer, one that had to make room for more,
-/// one of many steps, one whose context has texts twice, and some that failed.
+/// one of many steps, one whose context has texts twice, one whose texts were made smaller on demand,
+/// and some that failed.
 fn played() -> (Stage, Value) {
     let stage = Stage::new();
     let refused = Play {
@@ -355,6 +356,14 @@ fn played() -> (Stage, Value) {
         replies: &[LOOP.replies[0], LOOP.replies[3]],
         ..LOOP
     };
+    let demand = Play {
+        example: "compact_on_demand.yaml",
+        replies: &[
+            Reply::Says(r#"{"outline_is_enough": true, "query": "orders closed"}"#),
+            Reply::Says("Orders have an Id, and are closed or not."),
+        ],
+        ..ANSWER
+    };
     let plays = [
         ("finished", ANSWER),
         ("over", LOOP),
@@ -362,6 +371,7 @@ fn played() -> (Stage, Value) {
         ("unreachable", unreachable),
         ("misfit", misfit),
         ("twice", twice),
+        ("demand", demand),
         ("rounds", ROUNDS),
     ];
     let mut names = json!({});

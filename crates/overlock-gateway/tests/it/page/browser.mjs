@@ -1072,7 +1072,10 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     equal(await box(page, 'failed').textContent(), 'answer', 'the step that failed');
   });
   await everywhere('pipeline-rounds', gateway, `#/runs/${pipelines.rounds}`, async (page) => {
-    await sees(page, 'It came to its end after 52 steps: 11 asked a model, 2 answers had to be joined');
+    await sees(
+      page,
+      'It came to its end after 52 steps: 11 asked a model, 2 answers had to be joined',
+    );
     const over = await page.evaluate(() => {
       const names = [...document.querySelectorAll('.graph .edge-name')];
       const rects = names.map((name) => name.getBoundingClientRect());
@@ -1140,6 +1143,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       )
       .click();
     const fates = step.locator('.entry h4');
+    await fates.last().waitFor();
     equal(await fates.filter({ hasText: /: new$/ }).count(), 2, 'blocks that are new');
     equal(await fates.filter({ hasText: 'again: the same as' }).count(), 4, 'blocks that repeat');
     equal(await fates.filter({ hasText: 'was there' }).count(), 4, 'blocks that were there');
@@ -1154,6 +1158,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       'the bar',
     );
     await step.getByText('The 6 texts, one by one').click();
+    await step.locator('table').waitFor();
     equal(await step.locator('td').filter({ hasText: 'repeats block' }).count(), 4, 'the table');
     await clean('blocks that repeat', view);
     // Whatever came and went, every block is told of once.
@@ -1213,6 +1218,16 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   }
 
   {
+    const view = await open(gateway, `#/runs/${pipelines.demand}`);
+    const { page } = view;
+    const step = page.locator('#step-5');
+    await step.getByText(/made smaller \(.*asked for by mail.*\), which freed \d+/).waitFor();
+    await step.getByText('took “compact_sql”').waitFor();
+    await clean('a pipeline that made texts smaller on demand', view);
+    await view.context.close();
+  }
+
+  {
     const view = await open(gateway, `#/runs/${pipelines.unreachable}`);
     const { page } = view;
     await sees(page, 'nothing taken: no answer to the');
@@ -1234,6 +1249,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await sees(page, 'What was asked and answered is not shown');
     const step = page.locator('#step-39');
     await step.getByText('What was asked and answered', { exact: true }).click();
+    await step.locator('.attempts > li').last().waitFor();
     equal(await step.locator('.attempts > li').count(), 2, 'attempts without their text');
     expect(!(await page.content()).includes('Who closes'), 'no text is told');
     await clean('a pipeline without text', view);
