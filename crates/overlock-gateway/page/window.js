@@ -38,7 +38,7 @@ export function windowView({ window, margin, parts, used, over = 0, basis, model
   return h(
     'div',
     { class: 'window' },
-    bar({ ordered, margin, free, used, window, taken, over }),
+    bar({ ordered, margin, free, used, window, taken, over, isGuess: isGuess(basis) }),
     table({ ordered, margin, free, used, window }),
     leftOut(ordered),
     basis && restsOn(basis, window, model),
@@ -63,8 +63,12 @@ function leftOut(parts) {
   return left.length > 0 && h('p', {}, `Left out: ${left.map(pieces).join(', ')}.`);
 }
 
+/** Whether nobody knows the window of this very model. */
+const isGuess = (basis) => ['alike', 'assumed'].includes(basis?.window);
+
 /** What the figures rest on, and what to do where that is little. */
-function restsOn({ counter, provenance, window: source }, window, model) {
+function restsOn(basis, window, model) {
+  const { counter, provenance, window: source } = basis;
   const counting = {
     exact: `Counted with ${counter}, as the model counts.`,
     calibrated: `Counted with ${counter}, and in part by a formula that is known to be close.`,
@@ -76,13 +80,16 @@ function restsOn({ counter, provenance, window: source }, window, model) {
     alike: ' Window taken from a model whose name begins alike;',
     assumed: ` Window assumed: the model is not known, and ${number(window)} tokens are a guess;`,
   };
-  const isGuess = source === 'alike' || source === 'assumed';
   return h(
     'p',
-    { class: isGuess ? 'notice' : 'muted' },
+    { class: isGuess(basis) ? 'notice' : 'muted' },
     counting,
     sizes[source],
-    isGuess && [' set ', h('code', {}, `models.${JSON.stringify(model)}.window`), ' to its own.'],
+    isGuess(basis) && [
+      ' set ',
+      h('code', {}, `models.${JSON.stringify(model)}.window`),
+      ' to its own.',
+    ],
   );
 }
 
@@ -112,7 +119,7 @@ export function windowBar({ window, margin, parts, used }, size) {
 const inOrder = (parts) =>
   [...parts].sort((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
 
-function bar({ ordered, margin, free, used, window, taken, over }) {
+function bar({ ordered, margin, free, used, window, taken, over, isGuess }) {
   const segment = (name, tokens, label, more) =>
     tokens > 0 &&
     h(
@@ -159,7 +166,7 @@ function bar({ ordered, margin, free, used, window, taken, over }) {
       { class: 'bar-ends', 'aria-hidden': 'true' },
       h('span', {}, '0'),
       over > 0 && h('strong', { class: 'wrong' }, `${number(over)} too many`),
-      h('span', {}, `${number(window)} tokens`),
+      h('span', {}, `${number(window)} tokens${isGuess ? ', a guess' : ''}`),
     ),
   );
 }

@@ -5,8 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use overlock_budget::{ChatCounter, Found, PlanOptions};
+use overlock_budget::{ChatCounter, Found, How, PlanOptions, WindowSource};
 
+use crate::demo;
 use crate::record::About;
 use crate::settings::Settings;
 
@@ -52,7 +53,11 @@ impl KnownModels {
 
 impl KnownModel {
     fn new(settings: &Settings, name: &str) -> Self {
-        let found = settings.models.find(name);
+        let mut found = settings.models.find(name);
+        if name == demo::MODEL && found.how == How::Default {
+            // It is scripted, and takes what is assumed of those that nobody knows.
+            found.model.window_source = WindowSource::Known;
+        }
         let own = settings.counters.as_ref();
         let own = own.and_then(|counters| counters.for_model(&found));
         Self {
@@ -75,6 +80,14 @@ mod tests {
         let [one, two] = ["gpt-4o"; 2].map(|name| models.get(&settings, name));
         assert!(Arc::ptr_eq(&one, &two));
         assert_eq!(one.found.entry.as_deref(), Some("gpt-4o"));
+    }
+
+    #[test]
+    fn the_window_of_the_demonstration_is_known() {
+        let (settings, models) = (Settings::new(Upstream::none()), KnownModels::default());
+        let source = |name| models.get(&settings, name).found.window_source();
+        assert_eq!(source(demo::MODEL), WindowSource::Known);
+        assert_eq!(source("nobody-knows"), WindowSource::Assumed);
     }
 
     #[test]

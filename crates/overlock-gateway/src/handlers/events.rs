@@ -313,15 +313,14 @@ struct AllRuns {
 impl Tell for AllRuns {
     async fn next(&mut self) -> Option<Told> {
         let heard = loop {
-            match timeout_at(self.growing.at, self.reader.next(None)).await {
-                Ok(heard) => break heard,
-                Err(_) => {
-                    let growths = self.recorder.growths.all();
-                    let told = self.growing.news(&self.recorder, growths);
-                    if !told.0.is_empty() {
-                        return Some(told);
-                    }
-                }
+            let next = self.reader.next(None);
+            if let Ok(heard) = timeout_at(self.growing.at, next).await {
+                break heard;
+            }
+            let growths = self.recorder.growths.all();
+            let told = self.growing.news(&self.recorder, growths);
+            if !told.0.is_empty() {
+                return Some(told);
             }
         };
         let mut told = Told::default();

@@ -76,12 +76,12 @@ async fn door() -> Door<()> {
         output: price("0"),
         cached_input: None,
     };
-    let priced = Model {
+    let with_prices = Model {
         prices: Some(prices),
         ..Models::default().find("gpt-4o").model
     };
     let set = |settings: &mut Settings| {
-        settings.models = Models::with_own([("gpt-4o".to_owned(), priced)]);
+        settings.models = Models::with_own([("gpt-4o".to_owned(), with_prices)]);
     };
     let address = serve_with("http://127.0.0.1:1/v1", Some(filled()), set).await;
     let upstream = ();

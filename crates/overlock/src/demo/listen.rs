@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
-use overlock_budget::{ChatRequest, Plan};
-use overlock_gateway::api::{Conditions, RecordedStep};
+use overlock_budget::{ChatRequest, Found, Plan};
+use overlock_gateway::api::{CallBudget, Conditions, RecordedStep};
 use overlock_json::Base;
 use overlock_model::testing::Behaviour;
 use overlock_model::{Ask, CallEnd, Continuation, ContinuationOptions, Observe, Outcome, Step};
@@ -17,6 +17,7 @@ use crate::runs;
 
 pub(super) struct Listener<'a> {
     store: Option<&'a dyn Store>,
+    model: &'a Found,
     /// The run, once it has begun to be recorded.
     claim: Option<Claim>,
     calls: Vec<Call>,
@@ -26,9 +27,10 @@ pub(super) struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    pub(super) fn new(store: Option<&'a dyn Store>) -> Self {
+    pub(super) fn new(store: Option<&'a dyn Store>, model: &'a Found) -> Self {
         Self {
             store,
+            model,
             claim: None,
             calls: Vec::new(),
             asked: None,
@@ -85,7 +87,9 @@ impl Observe for Listener<'_> {
         let (ask, plan) = self.asked.take().expect("an answer follows a question");
         let kept = match (self.store, &self.claim) {
             (Some(store), Some(claim)) => {
-                let step = RecordedStep::new(run, step, Some((&plan).into()));
+                let budget = CallBudget::of(&plan, self.model);
+                let step =
+                    RecordedStep::new(run, step, Some(budget)).with_counts(end.usage, end.counted);
                 runs::add_step(store, claim, &step)
             }
             _ => Ok(()),

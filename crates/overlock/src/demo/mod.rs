@@ -9,7 +9,7 @@ mod check;
 mod listen;
 mod tell;
 
-use overlock_budget::{ChatRequest, Plan};
+use overlock_budget::{ChatRequest, How, Plan, WindowSource};
 use overlock_json::Cut;
 use overlock_model::testing::{Behaviour, Script, ScriptedServer};
 use overlock_model::{
@@ -88,9 +88,13 @@ pub(crate) fn play<'a>(
     let mut run = Continuation::new(options(&script));
     let request = request()?;
     let config = Config::default();
-    let found = config.models().find(MODEL);
+    let mut found = config.models().find(MODEL);
+    if found.how == How::Default {
+        // It is scripted, and takes what is assumed of those that nobody knows.
+        found.model.window_source = WindowSource::Known;
+    }
     let counter = Counter::for_model(MODEL, &found, &config)?;
-    let mut listener = Listener::new(store);
+    let mut listener = Listener::new(store, &found);
     listener.begin(&request, run.options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
