@@ -136,7 +136,7 @@ pub(super) fn blocker(blocker: Blocker, parts: &[PlannedPart], window: u64) -> S
     let name = |index: usize| parts.get(index).map_or("", |planned| planned.part.name());
     match blocker {
         Blocker::Floor { index, tokens } => format!(
-            "what takes the most room and cannot shrink further is `{}`, with {tokens} tokens",
+            "what takes the most room and cannot shrink is `{}`, which keeps at least {tokens} tokens",
             name(index)
         ),
         Blocker::Priority { index, tokens } => format!(

@@ -371,7 +371,7 @@ fn explains_every_figure() {
              take 20 of its share of 25; 2 of 4 messages stay",
             "completion: 20 of 20 tokens, as wanted",
             "answer: 20 requested, 25 available in the window, 20 given (granted)",
-            "what takes the most room and cannot shrink further is `completion`, with 20 tokens",
+            "what takes the most room and cannot shrink is `completion`, which keeps at least 20 tokens",
         ]
     );
 }
