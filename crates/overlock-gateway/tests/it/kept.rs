@@ -207,12 +207,13 @@ async fn every_call_for_a_text_is_kept_with_its_window_and_its_seam() {
 
 #[tokio::test]
 async fn a_text_that_reached_its_limit_says_which() {
-    for stream in [false, true] {
+    // An answer that comes at once is told to have 5 tokens; a stream says nothing, and is counted.
+    for (stream, limit) in [(false, 14), (true, 16)] {
         let replies = vec![
             content(stream, NIGHT[0], "length"),
             content(true, NIGHT[1], "length"),
         ];
-        let door = door(replies, Record::Full, 16).await;
+        let door = door(replies, Record::Full, limit).await;
         let got = door.chat(&plain(stream), &TEXT).await;
         let run = shown(&door, got.header("x-overlock-run")).await;
         check_end(&run, "partial", Some("token-limit"));
