@@ -333,7 +333,7 @@ function stop(run, step) {
   const where = cut
     ? [`${place(cut.place)} at `, h('code', { class: 'path' }, path(cut.path))]
     : isLeft
-      ? 'when whoever asked went away'
+      ? 'when the client closed the connection'
       : isCut
         ? (CUTS[step.finish] ?? 'before it was done')
         : `${isUnknownEnd(step.finish) ? '' : 'by itself: '}the provider says “${step.finish}”`;

@@ -531,7 +531,7 @@ function unfit({ model, unfit: { message, overflow, budget } }) {
   return h(
     'div',
     { class: 'fault' },
-    h('p', {}, 'Whoever asked was told:'),
+    h('p', {}, 'The client was told:'),
     h('pre', { class: 'code' }, message),
     windowView({ ...budget, over: overflow, model }),
   );

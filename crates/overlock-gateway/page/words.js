@@ -186,7 +186,7 @@ export const REASONS = {
   'not-continued': [
     'The answer was cut off at the limit of its call, and was not to be continued.',
     'Raise the max_tokens of the request. Plain text is continued with x-overlock-continue: text; JSON is, unless that header says off.',
-    'cut off, not to be continued',
+    'cut off, not continued',
   ],
   'no-finish': [
     'The provider did not say that the answer had ended, or in no word that is known.',

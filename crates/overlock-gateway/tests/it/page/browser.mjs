@@ -653,7 +653,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
 {
   const view = await open(gateways.metadata, `#/runs/${runs.unfit}`);
   await sees(view.page, /The request was not sent: what must stay needs .* tokens more than/);
-  await sees(view.page, 'Whoever asked was told:');
+  await sees(view.page, 'The client was told:');
   await view.page.locator('.bar.over').waitFor();
   await clean('a request that does not fit', view);
   await view.context.close();
@@ -698,7 +698,7 @@ for (const name of ['ends', 'brief']) {
   equal(await list.page.locator('.list tbody tr').count(), 1, 'runs that somebody stopped');
   await clean(`stopped runs, ${name}`, list);
   await list.page.getByRole('button', { name: 'All', exact: true }).click();
-  for (const reason of ['content filter', 'not continued', 'refusal', 'no json'])
+  for (const reason of ['content filter', 'cut off, not continued', 'declined', 'no JSON'])
     await sees(list.page, reason);
   await clean(`every end in the list, ${name}`, list);
   await list.context.close();
@@ -733,7 +733,7 @@ for (const name of ['ends', 'brief']) {
   await look('joined', 'whole', async (page) => {
     await sees(page, 'Cut 2 times and joined at 2 seams: one whole text of');
     equal(await page.locator('.attempt').count(), 3, 'attempts for a text');
-    await page.getByRole('heading', { name: /^end-to-end, / }).waitFor();
+    await sees(page, 'repeats nothing, put after the end');
     await sees(page, 'by itself: the provider says “stop”');
     await page.getByRole('heading', { name: 'The window' }).waitFor();
     if (!isFull) return sees(page, 'The text of this run was not kept.');
@@ -780,10 +780,10 @@ for (const name of ['ends', 'brief']) {
   });
   await look('plain', 'whole', async (page) => {
     if (!isFull) {
-      await sees(page, 'of 5 tokens that ended by itself');
+      await sees(page, 'of 5 tokens, complete as it came');
       return sees(page, 'its text was not kept');
     }
-    await sees(page, 'One answer of 22 bytes that ended by itself');
+    await sees(page, 'One answer of 22 bytes, complete as it came');
     await sees(page, 'Hello! Ports are nice.');
     await page.getByRole('heading', { name: 'The window' }).waitFor();
   });
@@ -791,8 +791,8 @@ for (const name of ['ends', 'brief']) {
     await sees(page, 'The provider ended the answer with “abort”, after 16 bytes');
   });
   await look('left', 'stopped', async (page) => {
-    await sees(page, 'It was cancelled: whoever asked went away. 26 bytes of the text are there.');
-    await sees(page, 'when whoever asked went away');
+    await sees(page, 'It was cancelled: the client closed the connection. 26 bytes of the text are there.');
+    await sees(page, 'when the client closed the connection');
     if (isFull) await sees(page, 'Once upon a time there was');
   });
 }
