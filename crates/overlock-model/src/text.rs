@@ -340,6 +340,7 @@ mod tests {
             end: CallEnd {
                 finish: finish.map(str::to_owned),
                 usage: None,
+                counted: None,
             },
             ..Collected::default()
         }

@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use overlock_budget::{Model, Models, Prices, Trim};
 use overlock_gateway::{Keys, Record, Settings};
 use overlock_model::ContinuationOptions;
-use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
+use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
 use overlock_store::{EndedRun, NewRun, RunId, Store};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -106,7 +106,8 @@ struct Gateways {
     documents: Value,
     /// The names of runs of pipelines.
     pipelines: Value,
-    _upstreams: (Vec<ScriptedServer>, Vec<Fake>),
+    scripted: Vec<ScriptedServer>,
+    fakes: Vec<Fake>,
 }
 
 const KEY: &str = "the-key-of-the-test";
@@ -119,126 +120,150 @@ const RESTARTS: &[Behaviour] = &[
     Behaviour::RepeatsMore,
 ];
 
+/// Everything is recorded, and some models have prices.
+fn full(settings: &mut Settings) {
+    settings.record = Record::Full;
+    settings.models = Models::with_own(["gpt-4", "gpt-4o-mini"].map(priced));
+    settings.max_total_tokens = 10_000_000;
+    settings.continuation.max_iterations = 1000;
+}
+
+/// A store of its own: what is recorded elsewhere is in no other list.
+fn own() -> Arc<dyn Store> {
+    overlock_store::in_memory().expect("a store")
+}
+
 impl Gateways {
     async fn open() -> Self {
-        let store = overlock_store::in_memory().expect("a store");
-        let full = |settings: &mut Settings| {
-            settings.record = Record::Full;
-            settings.models = Models::with_own(["gpt-4", "gpt-4o-mini"].map(priced));
-            settings.max_total_tokens = 10_000_000;
-            settings.continuation.max_iterations = 1000;
+        let (whole, hostile) = (levels(), hostile());
+        let (stage, pipelines) = played();
+        let mut gateways = Self {
+            addresses: json!({}),
+            documents: json!({
+                "whole": whole,
+                "hostile_end": &hostile[hostile.len() - 20..],
+            }),
+            pipelines,
+            scripted: Vec::new(),
+            fakes: Vec::new(),
         };
-        let mut addresses = json!({});
-        let (mut scripted, mut fakes) = (Vec::new(), Vec::new());
-        let whole = levels();
-        let hostile = hostile();
+        gateways.with_one_list(&whole, &hostile).await;
+        gateways.with_lists_of_their_own(&whole, &hostile).await;
+        gateways.with_other_settings(&stage).await;
+        gateways.addresses["prompter"] = json!(Prompter::start(stage).await);
+        gateways
+    }
+
+    /// Gateways whose runs are all in one list.
+    async fn with_one_list(&mut self, whole: &str, hostile: &str) {
+        let store = own();
         let as_asked: &[Behaviour] = &Behaviour::AS_ASKED;
         let documents = [
-            ("whole", whole.clone(), 700, as_asked),
-            ("hostile", hostile.clone(), 60_000, as_asked),
+            ("whole", whole.to_owned(), 700, as_asked),
+            ("hostile", hostile.to_owned(), 60_000, as_asked),
             ("many", report(100_000), 400, as_asked),
             ("long", report(5 << 20), 600_000, as_asked),
             ("restarts", report(9000), 1100, RESTARTS),
         ];
         for (name, document, breath, behaviours) in documents {
             let script = script(&document, breath, behaviours);
-            let upstream = ScriptedServer::start(script, &[]).await.expect("a server");
-            let own = Some(store.clone());
-            addresses[name] = json!(serve_with(&upstream.base(), own, full).await);
-            scripted.push(upstream);
+            self.before_script(name, store.clone(), (script, &[]), full)
+                .await;
         }
-        let cut = Said::content(&whole[..1987], "length");
+        let refusal = json!({ "error": { "message": "You exceeded your current quota." } });
+        let aside = Said::content("Shall I go on?", "stop");
         let answers = [
-            (
-                "partial",
-                vec![cut.clone(), Said::content("Shall I go on?", "stop")],
-            ),
-            (
-                "failed",
-                vec![Said::json(
-                    429,
-                    &json!({ "error": { "message": "You exceeded your current quota." } }),
-                )],
-            ),
+            ("partial", vec![beginning(whole), aside]),
+            ("failed", vec![Said::json(429, &refusal)]),
         ];
         for (name, answers) in answers {
-            let upstream = Fake::start(answers).await;
-            let own = Some(store.clone());
-            addresses[name] = json!(serve_with(&upstream.base, own, full).await);
-            fakes.push(upstream);
+            self.before_answers(name, store.clone(), answers, full)
+                .await;
         }
-        // What is recorded elsewhere is in no other list.
-        let own = || Some(overlock_store::in_memory().expect("a store"));
-        let first = cut.clone();
-        let held = Fake::start(vec![cut, Said::never()]).await;
-        addresses["held"] = json!(serve_with(&held.base, own(), full).await);
-        fakes.push(held);
+    }
+
+    /// Gateways with runs that would disturb others.
+    async fn with_lists_of_their_own(&mut self, whole: &str, hostile: &str) {
+        let metadata = |settings: &mut Settings| settings.record = Record::Metadata;
+        let rest = Said::content(whole, "stop");
+        let held = vec![beginning(whole), Said::never()];
+        self.before_answers("held", own(), held, full).await;
         // Its second call is never answered, and whoever asks again gets the rest.
-        let rest = Said::content(&whole, "stop");
-        let left = Fake::start(vec![first, Said::never(), rest]).await;
-        addresses["left"] = json!(serve_with(&left.base, own(), full).await);
-        fakes.push(left);
-        let upstream = script(&turned(), 120, as_asked);
-        let upstream = ScriptedServer::start(upstream, &[])
-            .await
-            .expect("a server");
-        addresses["turned"] = json!(serve_with(&upstream.base(), own(), full).await);
-        scripted.push(upstream);
-        let brief = |settings: &mut Settings| settings.record = Record::Metadata;
-        for (name, is_full) in [("ends", true), ("brief", false)] {
-            let upstream = Fake::start(ends()).await;
-            let address = if is_full {
-                serve_with(&upstream.base, own(), full).await
-            } else {
-                serve_with(&upstream.base, own(), brief).await
-            };
-            addresses[name] = json!(address);
-            fakes.push(upstream);
-        }
-        // One that writes slowly, so that it can be watched.
+        let left = vec![beginning(whole), Said::never(), rest];
+        self.before_answers("left", own(), left, full).await;
+        self.before_answers("ends", own(), ends(), full).await;
+        self.before_answers("brief", own(), ends(), metadata).await;
+        let short = vec![Said::content("{\"rows\": []}", "stop")];
+        let trimming = |settings: &mut Settings| settings.plan.trim = Trim::Oldest;
+        self.before_answers("trimming", own(), short, trimming)
+            .await;
+        let turned = script(&turned(), 120, &Behaviour::AS_ASKED);
+        self.before_script("turned", own(), (turned, &[]), full)
+            .await;
+        // Some write slowly, so that they can be watched.
         let slowly = hostile.replace("item", "<b>item</b>");
         for (name, record) in [("slow", Record::Full), ("unknown", Record::Metadata)] {
-            let script = script(&slowly, slowly.len(), as_asked);
-            let drips = [Some(Fault::Drip(30))];
-            let upstream = ScriptedServer::start(script, &drips).await;
-            let upstream = upstream.expect("a server");
+            let script = script(&slowly, slowly.len(), &Behaviour::AS_ASKED);
             let set = |settings: &mut Settings| {
                 full(settings);
                 settings.record = record;
             };
-            addresses[name] = json!(serve_with(&upstream.base(), own(), set).await);
-            scripted.push(upstream);
+            let drips = [Some(Fault::Drip(30))];
+            self.before_script(name, own(), (script, &drips), set).await;
         }
-        let said = Fake::start(vec![Said::content("{\"rows\": []}", "stop")]).await;
-        let trimming = |settings: &mut Settings| settings.plan.trim = Trim::Oldest;
-        addresses["trimming"] = json!(serve_with(&said.base, own(), trimming).await);
-        fakes.push(said);
-        let base = scripted[0].base();
-        addresses["crowd"] = json!(serve_with(&base, Some(crowd()), |_| {}).await);
-        addresses["empty"] = json!(serve_with(&base, own(), full).await);
-        addresses["storeless"] = json!(serve(&base, |_| {}).await);
-        let off = |settings: &mut Settings| settings.record = Record::Off;
-        addresses["unrecorded"] = json!(serve_with(&base, own(), off).await);
-        addresses["metadata"] = json!(serve_with(&base, own(), |_| {}).await);
+    }
+
+    /// Gateways that are about what is set and what is stored.
+    async fn with_other_settings(&mut self, stage: &Stage) {
+        let base = self.scripted[0].base();
         let keyed = |settings: &mut Settings| {
             full(settings);
             settings.keys = Keys::new([KEY.to_owned()]);
         };
-        addresses["keyed"] = json!(serve_with(&base, own(), keyed).await);
-        let (stage, pipelines) = played();
-        addresses["pipelines"] = json!(serve_with(&base, Some(stage.store()), full).await);
-        addresses["pipelines_untold"] = json!(serve_with(&base, Some(stage.store()), |_| {}).await);
-        addresses["prompter"] = json!(Prompter::start(stage).await);
-        Self {
-            addresses,
-            pipelines,
-            documents: json!({
-                "whole": whole,
-                "hostile_end": &hostile[hostile.len() - 20..],
-            }),
-            _upstreams: (scripted, fakes),
-        }
+        let off = |settings: &mut Settings| settings.record = Record::Off;
+        let told = Some(stage.store());
+        let addresses = &mut self.addresses;
+        addresses["crowd"] = json!(serve_with(&base, Some(crowd()), |_| {}).await);
+        addresses["empty"] = json!(serve_with(&base, Some(own()), full).await);
+        addresses["storeless"] = json!(serve(&base, |_| {}).await);
+        addresses["unrecorded"] = json!(serve_with(&base, Some(own()), off).await);
+        addresses["metadata"] = json!(serve_with(&base, Some(own()), |_| {}).await);
+        addresses["keyed"] = json!(serve_with(&base, Some(own()), keyed).await);
+        addresses["pipelines"] = json!(serve_with(&base, told.clone(), full).await);
+        addresses["pipelines_untold"] = json!(serve_with(&base, told, |_| {}).await);
     }
+
+    /// One before a model that writes what a script says.
+    async fn before_script(
+        &mut self,
+        name: &str,
+        store: Arc<dyn Store>,
+        (script, faults): (Script, &[Option<Fault>]),
+        set: impl FnOnce(&mut Settings),
+    ) {
+        let upstream = ScriptedServer::start(script, faults).await;
+        let upstream = upstream.expect("a server");
+        self.addresses[name] = json!(serve_with(&upstream.base(), Some(store), set).await);
+        self.scripted.push(upstream);
+    }
+
+    /// One before a model that gives these answers.
+    async fn before_answers(
+        &mut self,
+        name: &str,
+        store: Arc<dyn Store>,
+        answers: Vec<Said>,
+        set: impl FnOnce(&mut Settings),
+    ) {
+        let upstream = Fake::start(answers).await;
+        self.addresses[name] = json!(serve_with(&upstream.base, Some(store), set).await);
+        self.fakes.push(upstream);
+    }
+}
+
+/// An answer that was cut.
+fn beginning(document: &str) -> Said {
+    Said::content(&document[..1987], "length")
 }
 
 /// Many steps, with loops and branches, in which every kind of thing happens.
