@@ -41,18 +41,16 @@ export const whose = (run) =>
     both: 'in part as the provider counts',
   })[run.counted_by] ?? '';
 
-/** What the provider and the gateway counted, where that is not the same. */
+/** What was counted here, where the provider, whose count is told, says something else. */
 export function twoCounts(step) {
   if (!step.told) return '';
   const own = step.budget?.input_token_count;
   const isSame = (theirs, ours) => ours === undefined || ours === null || theirs === ours;
   const parts = [
-    !isSame(step.told.input, own) && [step.told.input, own, 'in'],
-    !isSame(step.told.output, step.counted) && [step.told.output, step.counted, 'out'],
+    !isSame(step.told.input, own) && `${number(own)} in`,
+    !isSame(step.told.output, step.counted) && `${number(step.counted)} out`,
   ].filter(Boolean);
-  if (parts.length === 0) return '';
-  const told = (at) => parts.map((part) => `${number(part[at])} ${part[2]}`).join(' and ');
-  return `the provider counted ${told(0)}, we counted ${told(1)}`;
+  return parts.length > 0 ? `as the provider counts (we counted ${parts.join(' and ')})` : '';
 }
 
 /** What something cost, as it is told: an exact amount and its currency. */

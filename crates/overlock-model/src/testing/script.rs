@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, future, stream};
+use overlock_budget::{ChatCounter, ChatRequest, Models};
 use overlock_json::{Place, Scanner};
 use serde_json::{Value, json};
 
@@ -172,24 +173,27 @@ impl<'a> Asked<'a> {
 
 impl Backend for ScriptedModel {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
-        const TOKEN: usize = 4;
+        const PIECE: usize = 160;
         let Reply { text, is_cut } = self.reply(&call);
-        let output = text.len().div_ceil(TOKEN) as u64;
-        let mut events: Vec<_> = pieces(&text, 40 * TOKEN)
+        let mut events: Vec<_> = pieces(&text, PIECE)
             .map(|piece| Ok(Event::Text(piece.to_owned())))
             .collect();
         let finish = if is_cut { "length" } else { "stop" };
         events.push(Ok(Event::Finish(finish.to_owned())));
-        let input = Value::Object(call.request)
-            .to_string()
-            .len()
-            .div_ceil(TOKEN) as u64;
-        events.push(Ok(Event::Usage(Usage {
-            input,
-            output,
-            cached: 0,
-        })));
+        events.push(Ok(Event::Usage(taken(call, &text))));
         future::ready(Ok(stream::iter(events).boxed())).boxed()
+    }
+}
+
+/// What a call and its answer take, counted as the provider of the model does.
+fn taken(call: Call, answer: &str) -> Usage {
+    let request = ChatRequest::from_value(Value::Object(call.request)).ok();
+    let name = request.as_ref().and_then(ChatRequest::model);
+    let counter = ChatCounter::for_model(&Models::default().find(name.unwrap_or_default()));
+    Usage {
+        input: request.map_or(0, |request| counter.count(&request).tokens),
+        output: counter.tokens().count(answer),
+        cached: 0,
     }
 }
 

@@ -493,7 +493,7 @@ for (const name of ['slow', 'unknown']) {
   );
   await sees(page, 'models."nobody-knows".window');
   equal(await page.locator('.gauge').count(), 0, 'shares of a window that was assumed');
-  await sees(page, /the provider counted 10 in.*, we counted [\d,]+ in/);
+  await sees(page, /10 tokens in · 5 out · as the provider counts \(we counted [\d,]+ in/);
   await sees(page, 'as the provider counts');
   await picture('window-assumed', page);
   await clean('a window that nobody knows', view);
