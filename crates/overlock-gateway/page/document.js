@@ -10,14 +10,14 @@ import { counted, number } from './words.js';
  * Puts the document of a run together. `pieces` say where the text of each attempt begins, and
  * `end` where the text ends; places are characters of `text`.
  */
-export function assembled(steps) {
+export function assembled(steps, first = steps[0]) {
   const encoder = new TextEncoder();
   const decoder = new TextDecoder();
   let pieces = [];
   let bytes = 0;
   for (const [place, step] of steps.entries()) {
     const { result } = step;
-    if (result.result !== 'grown' || !isSamePart(steps, step, steps[0])) continue;
+    if (result.result !== 'grown' || !isSamePart(steps, step, first)) continue;
     // The end of what was there may have been taken back.
     while (pieces.length > 0 && bytes > result.offset) {
       const last = pieces.pop();

@@ -3,7 +3,7 @@
 import { ask, askEach, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, renewed, saveButton, say } from './dom.js';
 import { addAttempts, attemptList, goToAttempt } from './attempts.js';
-import { assembled, growth, textView, tree } from './document.js';
+import { assembled, growth, isSamePart, textView, tree } from './document.js';
 import { pipelineVerdict, pipelineView } from './pipeline.js';
 import { live } from './runs.js';
 import { direction } from './text.js';
@@ -246,7 +246,7 @@ function runView(frame) {
       history.replaceState(null, '', `#/runs/${encodeURIComponent(run.id)}/attempts/${attempt}`);
       goToAttempt(list, attempt);
     };
-    put('no text', () => (run.has_text ? null : noText(run)));
+    put('no text', () => (run.steps.some(isShown) ? null : noText(run)));
     put('missing', () => {
       if (run.outcome === 'partial' || run.outcome === 'failed') return missing(run, whole);
       return run.left && run.upstream_fault ? fault(run) : null;
@@ -259,7 +259,7 @@ function runView(frame) {
     }
     drawn = run.steps.length;
     put('asking', () => (run.asking && !isEnd ? arriving(run) : null));
-    put('document', () => documentSection(run, whole, choose), !isEnd);
+    put('document', () => documents(run, whole, choose), !isEnd);
     put('request', () => requestSection(run), true);
   }
 
@@ -327,8 +327,8 @@ function head(run) {
       copyButton('Copy link', async () => location.href.replace(/\/attempts\/.*$/, '')),
       copyButton('Copy trace', async () => JSON.stringify(run, null, 2)),
       saveButton('Save trace', `${run.id}.trace.json`, async () => JSON.stringify(run, null, 2)),
-      run.request && copyButton('Copy request', async () => JSON.stringify(run.request, null, 2)),
-      run.request &&
+      isRequestKept(run) && copyButton('Copy request', async () => JSON.stringify(run.request, null, 2)),
+      isRequestKept(run) &&
         saveButton('Save request', `${run.id}.request.json`, async () =>
           JSON.stringify(run.request, null, 2),
         ),
@@ -340,13 +340,20 @@ function head(run) {
 function verdict(run) {
   const steps = run.steps ?? [];
   const grown = steps.filter((step) => step.result?.result === 'grown');
-  const refused = steps.length - grown.length;
+  const isLeft = ({ result }) => result?.failure?.failure === 'cancelled';
+  const refused = steps.length - grown.length - steps.filter(isLeft).length;
   const but =
     refused > 0
       ? `; ${counted(refused, 'answer was', 'answers were')} refused and changed nothing`
       : '';
   const seams = grown.filter(({ result }) => !['first', 'kpis'].includes(result.seam)).length;
   const what = isText(run) ? 'text' : 'document';
+  const parts = firstsOf(steps);
+  if (parts.length > 1 && run.outcome) {
+    const total = parts.reduce((sum, part) => sum + bytesOf(steps, part), 0);
+    const [why] = run.outcome === 'complete' ? ['All of them are whole.'] : (REASONS[run.reason] ?? ['']);
+    return `${number(parts.length)} parts, which are choices or tool calls, of ${counted(total, 'byte')} together, cut and joined at ${counted(seams, 'seam')}. ${why}`;
+  }
   if (run.trace) return pipelineVerdict(run);
   if (run.outcome === 'complete' && steps.length === 0)
     return `One answer${run.output_tokens > 0 ? ` of ${counted(run.output_tokens, 'token')}` : ''}, complete as it came: nothing had to be joined, and its text was not kept.`;
@@ -395,7 +402,12 @@ function figures(run) {
         ? about(number(growing[name]))
         : number(growing[name])
       : [number(run[name]), whose(run) && h('small', { class: 'whose' }, whose(run))];
-  const bytes = (run.bytes ?? 0) + (growing?.bytes ?? 0);
+  const parts = run.trace ? [] : firstsOf(run.steps);
+  const written =
+    parts.length > 1
+      ? parts.reduce((sum, part) => sum + bytesOf(run.steps, part), 0)
+      : (run.bytes ?? 0);
+  const bytes = written + (growing?.bytes ?? 0);
   const attempts = Math.max(run.iterations, isAsked(run) ? 1 : 0, run.asking?.number ?? 0);
   return h(
     'dl',
@@ -411,7 +423,7 @@ function figures(run) {
     !run.trace &&
       (run.bytes !== undefined || growing) &&
       figure(
-        isText(run) ? 'Text' : 'Document',
+        parts.length > 1 ? 'All parts' : isText(run) ? 'Text' : 'Document',
         growing ? about(counted(bytes, 'byte')) : counted(bytes, 'byte'),
       ),
     figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window, run.window_assumed)),
@@ -423,6 +435,8 @@ function figures(run) {
   );
 }
 
+const isShown = ({ result }) => Boolean(result.added || result.raw);
+
 function noText(run) {
   const said = ({ result }) =>
     result.added_bytes > 0 || ['no-json', 'declined', 'cancelled'].includes(result.failure?.failure);
@@ -430,8 +444,10 @@ function noText(run) {
   return h(
     'p',
     { class: 'notice' },
-    h('strong', {}, 'The text of this run was not kept. '),
-    'The gateway records only what happened, not what was said. To see the text of future runs, set ',
+    h('strong', {}, `The text of this run ${run.has_text ? 'is not shown' : 'was not kept'}. `),
+    run.has_text
+      ? 'It is kept for whoever asks again with the same key, and the gateway shows only what happened. To see the text of runs, set '
+      : 'The gateway records only what happened, not what was said. To see the text of future runs, set ',
     h('code', {}, 'serve.record = "full"'),
     '.',
   );
@@ -600,15 +616,55 @@ function attemptsSection(run, list) {
   );
 }
 
-function documentSection(run, whole, choose) {
+/** What was written, part by part: choices and tool calls are documents of their own. */
+function documents(run, whole, choose) {
+  const [first, ...others] = firstsOf(run.steps);
+  if (others.length === 0) return documentSection(run, whole, choose, first);
+  return h(
+    'div',
+    {},
+    [first, ...others].map((one) =>
+      documentSection(run, assembled(run.steps, one), choose, one, partOf(one)),
+    ),
+  );
+}
+
+/** How long a part of an answer has become. */
+function bytesOf(steps, first) {
+  const grown = steps.filter(
+    (step) => step.result.result === 'grown' && isSamePart(steps, step, first),
+  );
+  const last = grown.at(-1)?.result;
+  return last ? last.offset + last.added_bytes : 0;
+}
+
+/** The first attempt of each part of an answer. */
+function firstsOf(steps) {
+  const firsts = [];
+  for (const step of steps)
+    if (!firsts.some((first) => isSamePart(steps, step, first))) firsts.push(step);
+  return firsts;
+}
+
+const partOf = ({ part }) =>
+  [
+    part?.tool_call !== undefined && `tool call ${part.tool_call + 1}`,
+    `choice ${(part?.choice ?? 0) + 1}`,
+  ]
+    .filter(Boolean)
+    .join(' of ');
+
+function documentSection(run, whole, choose, first, part = '') {
   if (!whole.text) return null;
+  const isPlain = Boolean(first?.plain_text);
   const holder = h('div', {
-    class: isText(run) && whole.text.length < SHORT ? 'document short' : 'document',
+    class: isPlain && whole.text.length < SHORT ? 'document short' : 'document',
   });
-  const name = isText(run) ? 'text' : 'document';
-  const label = isText(run) ? 'Text' : 'Document';
+  const name = isPlain ? 'text' : 'document';
+  const label = `${isPlain ? 'Text' : 'Document'}${part && ` of ${part}`}`;
+  const id = ['document-title', first?.part?.choice, first?.part?.tool_call].join('-');
   const views = [
-    !isText(run) && ['Tree', () => tree(whole)],
+    !isPlain && ['Tree', () => tree(whole)],
     ['Text', () => textView(whole, { label })],
   ].filter(Boolean);
   const buttons = views.map(([label, view], at) =>
@@ -630,18 +686,18 @@ function documentSection(run, whole, choose) {
   fill(holder, views[0][1]());
   return h(
     'section',
-    { 'aria-labelledby': 'document-title' },
+    { 'aria-labelledby': id },
     h(
       'div',
       { class: 'section-head' },
-      h('h2', { id: 'document-title' }, `The ${name}`),
+      h('h2', { id }, `The ${name}${part && ` of ${part}`}`),
       h(
         'div',
         { class: 'actions' },
         views.length > 1 &&
           h('div', { class: 'segmented', role: 'group', 'aria-label': 'Show as' }, buttons),
-        copyButton('Copy', async () => whole.text, name),
-        saveButton('Save', `${run.id}.${isText(run) ? 'txt' : 'json'}`, async () => whole.text),
+        copyButton('Copy', async () => whole.text, `${name}${part && ` of ${part}`}`),
+        saveButton('Save', `${run.id}.${isPlain ? 'txt' : 'json'}`, async () => whole.text),
       ),
     ),
     h(
@@ -654,9 +710,12 @@ function documentSection(run, whole, choose) {
   );
 }
 
+/** Where only metadata are kept there is a request, and nothing in it. */
+const isRequestKept = (run) =>
+  Boolean(run.trace ? run.request : run.request?.messages?.some((message) => message.content));
+
 function requestSection(run) {
-  // Where only metadata are kept there is a request, and nothing in it.
-  if (!run.request?.messages?.some((message) => message.content)) return null;
+  if (!isRequestKept(run)) return null;
   const text = JSON.stringify(run.request, null, 2);
   const details = h(
     'details',

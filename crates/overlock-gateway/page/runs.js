@@ -259,7 +259,7 @@ export async function showRuns(frame, { parameters, signal }) {
     more.hidden = !mayBeMore;
     nothing.hidden = there.length > 0;
     if (there.length > 0) return;
-    if (sorted.length > 0) fill(nothing, h('p', {}, 'No run is like that.'));
+    if (sorted.length > 0 || filter || wanted) fill(nothing, h('p', {}, 'No run is like that.'));
     else if (!nothing.firstChild) fill(nothing, firstSteps());
   }
 

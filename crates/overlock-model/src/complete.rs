@@ -11,7 +11,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::arriving::ArrivingAnswer;
 use crate::backend::{Backend, BackendError, Call, Event, Usage};
 use crate::continuation::{
-    Answer, AnswerError, Ask, Continuation, Outcome, Reason, Step, StepEnd, Wants,
+    Answer, AnswerError, Ask, Continuation, Failure, Outcome, Reason, Step, StepEnd, StepResult,
+    Wants,
 };
 use crate::prompt::{FittedCall, PromptError, next_call};
 
@@ -168,6 +169,18 @@ pub async fn complete(
         let text = collected.text.as_bytes();
         let mut step = run.answered(&ask, &Answer { text, tokens })?;
         step.end = collected.step_end();
+        // What was withheld or declined is not to be had by asking again.
+        if ask.wants != Wants::Kpis {
+            if is_silent && step.end.refusal.is_some() {
+                step.result = StepResult::Failed {
+                    failure: Failure::Declined,
+                    raw: None,
+                };
+                run.stop(Reason::Refusal);
+            } else if step.end.finish.as_deref() == Some("content_filter") {
+                run.stop(Reason::ContentFilter);
+            }
+        }
         broken = collected.broken.map(Obstacle::Backend);
         observer
             .stepped(run, &step, &collected.end)

@@ -146,6 +146,8 @@ impl Tally {
             budget.input_token_count
         });
         let input = recorded.told.map_or(input, |told| told.input);
+        let cached = recorded.told.map_or(0, |told| told.cached);
+        self.cached_tokens = self.cached_tokens.saturating_add(cached);
         self.call(input, recorded.step.tokens);
         // Earlier records do not say.
         if recorded.counted.is_some() {
@@ -429,6 +431,16 @@ pub struct Part {
     /// The tool call whose arguments it is; without one it is the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call: Option<u64>,
+}
+
+impl Part {
+    /// The content of a choice.
+    pub(crate) const fn content(choice: u64) -> Self {
+        Self {
+            choice,
+            tool_call: None,
+        }
+    }
 }
 
 /// The budget of one call.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use overlock_budget::{Cost, Prices};
+use overlock_model::Reason;
 use serde::Serialize;
 
 use super::cost::{Pricing, RunCost};
@@ -81,6 +82,8 @@ impl Wanted {
 /// What a run is called in a list.
 fn state(run: &ListedRun<'_>) -> &'static str {
     match run.outcome {
+        // Whatever was there by then.
+        Some(_) if run.reason == Some(Reason::Cancelled) => "cancelled",
         Some(outcome) => outcome,
         None if run.left => "left",
         None => "running",

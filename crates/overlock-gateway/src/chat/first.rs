@@ -112,6 +112,7 @@ impl Joiner<'_> {
     /// The step that an answer without anything in it is.
     fn blank_step(&self, end: &StepEnd) -> RecordedStep {
         let refusal = end.refusal.as_deref();
+        let counted = refusal.map_or(0, |text| self.counter.tokens().count(text));
         let failure = match refusal {
             Some(_) => Failure::Declined,
             None => Failure::Empty,
@@ -119,14 +120,14 @@ impl Joiner<'_> {
         let step = Step {
             iteration: 1,
             way: None,
-            tokens: refusal.map_or(0, |text| self.counter.tokens().count(text)),
+            tokens: self.told.map_or(counted, |told| told.output),
             kpi: None,
             kpis: None,
             progress: Progress::Unknown,
             result: StepResult::Failed { failure, raw: None },
             end: end.clone(),
         };
-        RecordedStep::of_text(step, Some(self.budget.clone()))
+        RecordedStep::of_text(step, Some(self.budget.clone())).with_counts(self.told, Some(counted))
     }
 
     /// The step that a content is which nobody goes on with: that of a document if it is one.

@@ -534,10 +534,11 @@ impl Drop for Observer<'_, '_> {
         if calling.coming.is_empty() {
             return;
         }
+        let tokens = self.counter.tokens().count(&calling.coming);
         let step = Step {
             iteration: calling.iteration,
             way: calling.way,
-            tokens: self.counter.tokens().count(&calling.coming),
+            tokens,
             kpi: None,
             kpis: None,
             progress: Progress::Unknown,
@@ -549,6 +550,7 @@ impl Drop for Observer<'_, '_> {
         };
         recording.leave(RecordedStep {
             plain_text: calling.plain_text,
+            counted: Some(tokens),
             ..RecordedStep::of_text(step, Some(calling.budget))
         });
     }

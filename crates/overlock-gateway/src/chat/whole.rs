@@ -1,5 +1,7 @@
 //! Makes an answer whole that comes at once.
 
+use std::mem;
+
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 use overlock_json::Cut as DocumentCut;
@@ -122,6 +124,7 @@ async fn made_whole(
         recording: recording.as_mut(),
         outcome: None,
         cut: None,
+        is_withheld: false,
         taken: Taken::default(),
         ended: Ended::Complete,
         changed: false,
@@ -181,7 +184,7 @@ async fn made_whole(
     job.account.answered(&value, outcome.name(), taken.calls);
     Ok(WholeAnswer {
         value,
-        bytes: bytes.filter(|_| !changed),
+        bytes: bytes.filter(|_| !changed && taken.calls == 0),
         headers,
         ended,
         continuations: taken.calls,
@@ -189,7 +192,7 @@ async fn made_whole(
     })
 }
 
-/// Whether a completion is one text: what it took is what that text took.
+/// Whether a completion is one text at most: what it took is what that text took.
 fn is_one_text(completion: &Value) -> bool {
     let choices = completion.get("choices").and_then(Value::as_array);
     let Some([choice]) = choices.map(Vec::as_slice) else {
@@ -199,7 +202,7 @@ fn is_one_text(completion: &Value) -> bool {
     let calls = calls.and_then(Value::as_array).map_or(0, Vec::len);
     let content = choice.pointer("/message/content").and_then(Value::as_str);
     let has_content = content.is_some_and(|content| !content.is_empty());
-    calls + usize::from(has_content) == 1
+    calls + usize::from(has_content) <= 1
 }
 
 /// What is said instead of a document that must not violate its schema.
@@ -244,6 +247,8 @@ struct Making<'a> {
     outcome: Option<Outcome>,
     /// Where a document stops that nobody goes on with.
     cut: Option<DocumentCut>,
+    /// Whether the provider's filter ended the rest of a part of the choice.
+    is_withheld: bool,
     taken: Taken,
     ended: Ended,
     changed: bool,
@@ -328,6 +333,9 @@ impl Making<'_> {
             if text != arguments {
                 self.replace(call, "/function/arguments", text);
             }
+        }
+        if mem::take(&mut self.is_withheld) {
+            ending.withheld();
         }
         let older = choice.pointer("/message/function_call/arguments");
         if let Some(arguments) = older.and_then(Value::as_str) {
@@ -428,6 +436,7 @@ impl Making<'_> {
         let continued = self.joiner.join(Cut::Content, &first, None, recording);
         let joined = Box::pin(continued).await?;
         self.taken.join(joined.taken);
+        self.is_withheld |= joined.is_withheld && !is_whole(&joined.run);
         if joined.run.base().is_none() {
             return Ok(as_it_came(Found::Unclear));
         }
@@ -472,6 +481,11 @@ impl Making<'_> {
         let mut reading = self.job.arguments_reading();
         reading.feed(arguments);
         if !reading.is_open() {
+            let recording = new(&mut self.recording, part);
+            let recording = recording.filter(|it| it.keeps_text());
+            let recording = recording.filter(|_| reading.found() == Found::Whole);
+            let first = First::all(arguments, end);
+            Box::pin(self.joiner.keep_document(&first, recording)).await?;
             return Ok((arguments.to_owned(), reading.found()));
         }
         self.output_tokens += self.joiner.counter.tokens().count(arguments);
@@ -481,6 +495,7 @@ impl Making<'_> {
         let continued = self.joiner.join(cut, &first, None, recording);
         let joined = Box::pin(continued).await?;
         self.taken.join(joined.taken);
+        self.is_withheld |= joined.is_withheld && !is_whole(&joined.run);
         if let Some(outcome) = joined.outcome() {
             self.note(outcome);
         }

@@ -602,3 +602,80 @@ async fn a_retry_goes_on_with_a_text_where_it_was_left() {
         assert_eq!(told, [NIGHT[0], &NIGHT[1][25..], NIGHT[2]].concat());
     }
 }
+
+#[tokio::test]
+async fn what_is_withheld_or_declined_in_the_rest_of_a_document_is_not_asked_for_again() {
+    let cut = "{\"rows\": [1, 2, ";
+    let words = "I would rather not say more.";
+    let declined = json!({ "role": "assistant", "refusal": words });
+    for (stream, record) in EVERY_WAY {
+        let filtered = content(true, "[1, 2, 3, ", "content_filter");
+        let replies = vec![content(stream, cut, "length"), filtered];
+        let (got, told) = run(replies, &as_json(stream), &[], record).await;
+        check_end(&told, "partial", Some("content-filter"));
+        assert_eq!(told["iterations"], 2, "{told}");
+        assert!(got.body.contains("content_filter"), "{}", got.body);
+
+        let refused = message(true, &declined, &json!("stop"));
+        let replies = vec![content(stream, cut, "length"), refused];
+        let (_, told) = run(replies, &as_json(stream), &[], record).await;
+        check_end(&told, "partial", Some("refusal"));
+        assert_eq!(told["iterations"], 2, "{told}");
+        assert_eq!(told["steps"][1]["result"]["failure"]["failure"], "declined");
+        check_text(&told, record, "/steps/1/refusal", words);
+    }
+}
+
+/// A call of a tool with these arguments.
+fn calling(stream: bool, arguments: &str, finish: &str) -> Said {
+    let function = json!({ "name": "note", "arguments": arguments });
+    let call = json!({ "index": 0, "id": "one", "type": "function", "function": function });
+    let said = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+    message(stream, &said, &json!(finish))
+}
+
+#[tokio::test]
+async fn a_tool_call_that_is_whole_is_kept_where_all_text_is() {
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![calling(stream, "{\"a\": 1}", "tool_calls")];
+        let (_, told) = run(replies, &plain(stream), &[], record).await;
+        check_end(&told, "complete", None);
+        check_text(&told, record, "/steps/0/result/added", "{\"a\": 1}");
+        if record == Record::Full {
+            assert_eq!(told["steps"][0]["part"]["tool_call"], 0, "{told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_told_what_all_calls_took_whatever_came_of_them() {
+    let replies = vec![
+        calling(false, "{\"a\": [1, ", "length"),
+        content(true, "no", "stop"),
+        content(true, "no", "stop"),
+        content(true, "no", "stop"),
+    ];
+    let (got, told) = run(replies, &plain(false), &[], Record::Full).await;
+    let usage = &got.json()["usage"];
+    assert_eq!(usage["prompt_tokens"], told["input_tokens"], "{told}");
+    assert_eq!(usage["completion_tokens"], told["output_tokens"], "{told}");
+    assert!(told["iterations"].as_u64() > Some(1), "{told}");
+}
+
+#[tokio::test]
+async fn what_a_client_left_is_found_as_stopped() {
+    let door = door(vec![Said::never()], Record::Metadata, 65_536).await;
+    let request = plain(false);
+    let asked = door.chat(&request, &[]);
+    let left = tokio::time::timeout(Duration::from_millis(200), asked).await;
+    assert!(left.is_err(), "nobody answers");
+    loop {
+        let listed = door.get("/api/runs?outcome=cancelled").await.json();
+        if listed[0]["reason"] == "cancelled" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let totals = door.get("/api/runs/totals").await.json();
+    assert_eq!(totals["outcomes"], json!({ "cancelled": 1 }), "{totals}");
+}

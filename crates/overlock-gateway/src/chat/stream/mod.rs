@@ -95,6 +95,8 @@ struct Relay {
     broken: Option<String>,
     /// Whether it is not what the schema of the request says.
     violates: bool,
+    /// Whether the provider's filter ended the rest of a part of the choice that is being ended.
+    is_withheld: bool,
 }
 
 /// What content turned out to be.
@@ -136,6 +138,7 @@ impl Relay {
             outcome: None,
             broken: None,
             violates: false,
+            is_withheld: false,
         }
     }
 
@@ -425,7 +428,7 @@ impl Relay {
         }
         self.job.recording = recording;
         let first_usage = self.usage.as_ref().and_then(read_usage);
-        let is_one_text = self.choices.values().map(Choice::texts).sum::<usize>() == 1;
+        let is_one_text = self.choices.values().map(Choice::texts).sum::<usize>() <= 1;
         self.job.told = first_usage.filter(|_| is_one_text);
         let broken_by = broken.as_ref();
         self.broken = broken_by.map(|error| self.job.secrets().scrub(&error.message));
@@ -547,10 +550,7 @@ impl Relay {
     /// Continues what is cut of one answer; how it ends then.
     async fn ending_of(&mut self, index: u64, choice: &mut Choice) -> Result<Ending, ApiError> {
         self.output_tokens += self.count(choice.content.text());
-        let part = Part {
-            choice: index,
-            tool_call: None,
-        };
+        let part = Part::content(index);
         let end = choice.end(self.broken.as_deref());
         let mut ending = Ending::said(choice.finish.clone());
         // What a provider does not want to be said is not asked for again.
@@ -612,6 +612,18 @@ impl Relay {
             let rest = reading.rest();
             self.arguments(index, number, &rest).await;
             ending.call(reading.found());
+            let recording = self.job.recording.as_ref();
+            if reading.found() == Found::Whole && recording.is_some_and(Recording::keeps_text) {
+                let part = Part {
+                    choice: index,
+                    tool_call: Some(number),
+                };
+                let first = First::all(reading.document(), &end);
+                self.keep_document(part, &first).await?;
+            }
+        }
+        if std::mem::take(&mut self.is_withheld) {
+            ending.withheld();
         }
         if let Some(reading) = &choice.older_call {
             ending.older_call(reading.found());
@@ -669,7 +681,7 @@ impl Relay {
         let is_continued = self.job.wish.continues != Continues::Nothing;
         if found == Found::Whole && is_continued {
             let first = reading.first(end);
-            self.keep_document(index, &first).await?;
+            self.keep_document(Part::content(index), &first).await?;
             self.check_schema(first.document);
         } else if found != Found::Unclear {
             let keeps_text = self
@@ -679,7 +691,7 @@ impl Relay {
                 .is_some_and(Recording::keeps_text);
             if found == Found::Cut || keeps_text {
                 let first = First::all(reading.document(), end);
-                let cut = self.keep_document(index, &first).await?;
+                let cut = self.keep_document(Part::content(index), &first).await?;
                 return Ok(Content { found, cut });
             }
         }
@@ -708,7 +720,7 @@ impl Relay {
             }
             Some(_) if reading.has_whole_document() => {
                 let first = reading.first(end);
-                self.keep_document(index, &first).await?;
+                self.keep_document(Part::content(index), &first).await?;
                 self.check_schema(first.document);
                 Ok(Content::from(Found::Whole))
             }
@@ -717,7 +729,7 @@ impl Relay {
                     document: given,
                     ..first
                 };
-                let cut = self.keep_document(index, &first).await?;
+                let cut = self.keep_document(Part::content(index), &first).await?;
                 choice.said = Some(given.to_owned());
                 let found = Found::Cut;
                 Ok(Content { found, cut })
@@ -760,6 +772,7 @@ impl Relay {
         };
         let joined = self.recorded(keep).await?;
         self.taken.join(joined.taken);
+        self.is_withheld |= joined.is_withheld && !is_whole(&joined.run);
         if let Some(outcome) = joined.outcome() {
             self.note(outcome);
         }
@@ -789,13 +802,9 @@ impl Relay {
     /// Keeps a document that nobody goes on with; where it stops, if it does.
     async fn keep_document(
         &mut self,
-        index: u64,
+        part: Part,
         first: &First<'_>,
     ) -> Result<Option<DocumentCut>, ApiError> {
-        let part = Part {
-            choice: index,
-            tool_call: None,
-        };
         let keep = async |joiner: Joiner<'_>, recording: Option<&mut Recording>| {
             let Some(recording) = recording.and_then(|it| it.turn_to_new(part)) else {
                 return Ok(None);
@@ -818,10 +827,7 @@ impl Relay {
             let first = First::all(choice.content.text(), &end);
             if !first.came.is_empty() {
                 let step = joiner.step_of(self.job.content_kind(), &first);
-                recording.turn_to(Part {
-                    choice: *index,
-                    tool_call: None,
-                });
+                recording.turn_to(Part::content(*index));
                 recording.leave(step);
             }
         }
