@@ -260,10 +260,7 @@ struct Making<'a> {
 impl Making<'_> {
     async fn choice(&mut self, number: u64, choice: &mut Value) -> Result<(), ApiError> {
         let index = choice.get("index").and_then(Value::as_u64);
-        let mut part = Part {
-            choice: index.unwrap_or(number),
-            tool_call: None,
-        };
+        let part = Part::content(index.unwrap_or(number));
         let said = choice.get("finish_reason").and_then(Value::as_str);
         let said = said.map(str::to_owned);
         let text = |pointer| {
@@ -318,22 +315,7 @@ impl Making<'_> {
                 self.note(outcome);
             }
         }
-        let calls = choice.pointer_mut("/message/tool_calls");
-        let calls = calls.and_then(Value::as_array_mut);
-        let calls = (0..).zip(calls.into_iter().flatten());
-        for (number, call) in calls {
-            part.tool_call = Some(number);
-            let text = |pointer| call.pointer(pointer).and_then(Value::as_str);
-            let name = text("/function/name").unwrap_or_default().to_owned();
-            let Some(arguments) = text("/function/arguments").map(str::to_owned) else {
-                continue;
-            };
-            let (text, found) = self.arguments(part, &name, &arguments, &end).await?;
-            ending.call(found);
-            if text != arguments {
-                self.replace(call, "/function/arguments", text);
-            }
-        }
+        self.calls(part, choice, &end, &mut ending).await?;
         if mem::take(&mut self.is_withheld) {
             ending.withheld();
         }
@@ -389,6 +371,33 @@ impl Making<'_> {
             }
             None => Ok(None),
         }
+    }
+
+    /// The tool calls of a choice, as they should be.
+    async fn calls(
+        &mut self,
+        mut part: Part,
+        choice: &mut Value,
+        end: &StepEnd,
+        ending: &mut Ending,
+    ) -> Result<(), ApiError> {
+        let calls = choice.pointer_mut("/message/tool_calls");
+        let calls = calls.and_then(Value::as_array_mut);
+        let calls = (0..).zip(calls.into_iter().flatten());
+        for (number, call) in calls {
+            part.tool_call = Some(number);
+            let text = |pointer| call.pointer(pointer).and_then(Value::as_str);
+            let name = text("/function/name").unwrap_or_default().to_owned();
+            let Some(arguments) = text("/function/arguments").map(str::to_owned) else {
+                continue;
+            };
+            let (text, found) = self.arguments(part, &name, &arguments, end).await?;
+            ending.call(found);
+            if text != arguments {
+                self.replace(call, "/function/arguments", text);
+            }
+        }
+        Ok(())
     }
 
     fn replace(&mut self, value: &mut Value, pointer: &str, text: String) {
