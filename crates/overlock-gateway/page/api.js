@@ -29,6 +29,7 @@ async function greeted() {
     const answer = await withKey('/health', {});
     const value = parsed(await answer.text());
     if (!answer.ok || !value) throw refusal(answer, value);
+    document.getElementById('forget').hidden = value.key !== 'right';
     if (value.key !== 'missing' && value.key !== 'wrong') return value;
     await askForKey(value.key === 'wrong');
   }
@@ -77,13 +78,15 @@ export async function askEach(questions, signal) {
 
 /** A request from somebody who has been let in. */
 async function send(path, options) {
-  for (;;) {
-    await gateway();
+  for (let isAgain = false; ; isAgain = true) {
+    const greeting = gateway();
+    await greeting;
     const answer = await withKey(path, options);
-    if (answer.status !== 401) return answer;
-    // Its keys are others than they were.
+    // Somebody who has just been let in is refused for another reason than the key.
+    if (answer.status !== 401 || isAgain) return answer;
+    // Its keys are others than they were. Of several who find out, one greets it again.
     await answer.body?.cancel();
-    welcome = null;
+    if (welcome === greeting) welcome = null;
   }
 }
 
@@ -128,7 +131,6 @@ function askForKey(wasWrong) {
         dialog.removeEventListener('cancel', stay);
         key = field.value.trim();
         field.value = '';
-        document.getElementById('forget').hidden = false;
         resolve();
       },
       { once: true },

@@ -4,7 +4,7 @@ import { ask, askEach, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, renewed, saveButton, say } from './dom.js';
 import { addAttempts, attemptList, goToAttempt } from './attempts.js';
 import { assembled, growth, textView, tree } from './document.js';
-import { pipelineVerdict, pipelineView } from './pipeline.js';
+import { goToStep, pipelineVerdict, pipelineView } from './pipeline.js';
 import { live } from './runs.js';
 import { direction } from './text.js';
 import { gauge, windowView } from './window.js';
@@ -69,6 +69,7 @@ export async function showRun(frame, { rest, signal }) {
   const move = (target) => {
     const list = frame.querySelector('#attempts');
     if (target[1] === 'attempts' && target[2] && list) goToAttempt(list, Number(target[2]));
+    if (target[1] === 'steps' && target[2]) goToStep(Number(target[2]));
   };
   const moved = (event) => {
     event.preventDefault();
@@ -282,7 +283,7 @@ function arrivingView() {
     line.textContent = `Attempt ${asking.number} is being answered: ${soFar(growing)}.`;
     end.hidden = !growing?.text;
     if (growing?.text && end.textContent !== growing.text) {
-      end.textContent = growing.text;
+      fill(end, growing.text);
       // What is read is left where it is.
       if (end !== document.activeElement) end.scrollTop = end.scrollHeight;
     }
@@ -324,7 +325,7 @@ function head(run) {
     h(
       'div',
       { class: 'actions', role: 'group', 'aria-label': 'Take along' },
-      copyButton('Copy link', async () => location.href.replace(/\/attempts\/.*$/, '')),
+      copyButton('Copy link', async () => location.href.replace(/\/(attempts|steps)\/.*$/, '')),
       copyButton('Copy trace', async () => JSON.stringify(run, null, 2)),
       saveButton('Save trace', `${run.id}.trace.json`, async () => JSON.stringify(run, null, 2)),
       run.request && copyButton('Copy request', async () => JSON.stringify(run.request, null, 2)),
