@@ -1,5 +1,7 @@
 // Asks the gateway. The key, if one is needed, is in this module's memory and nowhere else.
 
+import { counted, number } from './words.js';
+
 let key = '';
 let welcome = null;
 
@@ -58,10 +60,12 @@ export async function askEach(questions, signal) {
     ([name, question]) =>
       `${JSON.stringify(name)}:${typeof question === 'string' ? question : JSON.stringify(question)}`,
   );
+  const body = `{${written.join(',')}}`;
   let answers = {};
   let failed = null;
   try {
-    answers = await ask('/api/several', { body: `{${written.join(',')}}`, signal });
+    await checkLength(body);
+    answers = await ask('/api/several', { body, signal });
   } catch (error) {
     failed = error;
   }
@@ -74,6 +78,27 @@ export async function askEach(questions, signal) {
     return [name, reason ? { status: 'rejected', reason } : { status: 'fulfilled', value }];
   });
   return Object.fromEntries(settled);
+}
+
+/** What would be read to its limit and refused there is not sent. */
+async function checkLength(body) {
+  const { body_bytes: most } = await gateway();
+  const bytes = new Blob([body]).size;
+  if (bytes > most)
+    throw new ApiError(
+      413,
+      'request_too_large',
+      `this is too long to be looked at here: all that is asked about it takes ${counted(bytes, 'byte')}, and this gateway reads ${number(most)} of a request (\`serve.body_bytes\`)`,
+    );
+}
+
+/** Asks a model as a client does. The name of the run that came of it, if it is told. */
+export async function askModel(request) {
+  const body = JSON.stringify(request);
+  const answer = await send('/v1/chat/completions', { method: 'POST', body });
+  const text = await answer.text();
+  if (!answer.ok) throw refusal(answer, parsed(text));
+  return answer.headers.get('x-overlock-run');
 }
 
 /** A request from somebody who has been let in. */

@@ -1,6 +1,6 @@
 // The list of runs, as they happen.
 
-import { ask, gateway, listen } from './api.js';
+import { ask, askModel, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, say, settled } from './dom.js';
 import { beginning } from './text.js';
 import { gauge } from './window.js';
@@ -631,8 +631,9 @@ function firstSteps() {
       onclick: async () => {
         button.disabled = true;
         try {
-          await ask('/v1/chat/completions', { body: { ...request, stream: false } });
-          fill(said, 'It is in the list.');
+          const run = await askModel({ ...request, stream: false });
+          if (run) location.hash = `#/runs/${encodeURIComponent(run)}`;
+          else fill(said, 'It is in the list.');
         } catch (error) {
           fill(said, error.message);
         }
