@@ -85,7 +85,7 @@ export async function showRun(frame, { rest, signal }) {
   /** Says whether events arrive, unless there are none to come. */
   function tellLive(state) {
     if (run?.ended_at) ended('ended');
-    else if (run?.left) ended('left');
+    else if (run?.left) ended('broken off');
     else live(state);
   }
 
@@ -302,7 +302,7 @@ function crumbs(run) {
 }
 
 function head(run) {
-  const { word, sign, name } = outcome(run);
+  const { word, sign, name, help } = outcome(run);
   return h(
     'header',
     { class: 'run-head' },
@@ -314,7 +314,7 @@ function head(run) {
         {},
         h(
           'span',
-          { class: `badge large ${name}` },
+          { class: `badge large ${name}`, title: help },
           h('span', { 'aria-hidden': 'true' }, sign),
           word,
         ),
@@ -372,7 +372,7 @@ function verdict(run) {
   if (run.outcome === 'failed' && ['refusal', 'no-json'].includes(run.reason)) return why;
   if (run.outcome === 'failed') return `${why} There is no document.`;
   if (run.left)
-    return 'Nobody is working on it: the client disconnected, or the gateway stopped. A request with the same key goes on from here.';
+    return 'Nobody works on it any more: the client disconnected, or the gateway stopped. A request with the same key goes on from here.';
   if (run.elsewhere && !run.asking)
     return 'It is not at this gateway. Another one that shares the store is working on it, or has stopped: what it records is looked for again and again.';
   return run.asking

@@ -53,7 +53,7 @@ const WORDS = [
   ['partial', 'partial'],
   ['failed', 'failed'],
   ['cancelled', 'stopped'],
-  ['left', 'left'],
+  ['left', 'broken off'],
 ];
 
 /** What is told of each run: a heading, a class, what a heading leaves out, and a shorter heading. */
@@ -488,7 +488,7 @@ export function live(state) {
 }
 
 function line(run) {
-  const { word, sign, name } = outcome(run);
+  const { word, sign, name, help } = outcome(run);
   const took = run.ended_at ? run.ended_at - run.began_at : undefined;
   const why = run.unfit
     ? `${counted(run.unfit.overflow, 'token')} too many for the window`
@@ -534,7 +534,12 @@ function line(run) {
     h(
       'td',
       { role: 'cell' },
-      h('span', { class: `badge ${name}` }, h('span', { 'aria-hidden': 'true' }, sign), word),
+      h(
+        'span',
+        { class: `badge ${name}`, title: help },
+        h('span', { 'aria-hidden': 'true' }, sign),
+        word,
+      ),
     ),
     h(
       'th',

@@ -90,7 +90,9 @@ export function clock(milliseconds) {
 const day = (at) =>
   `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, '0')}-${String(at.getDate()).padStart(2, '0')}`;
 
-/** What became of a run: a word, a sign that needs no colour, and a class. */
+const BROKEN_OFF = 'it has not come to an end, and nobody works on it any more';
+
+/** What became of a run: a word, a sign that needs no colour, a class, and what a word leaves out. */
 export function outcome(run) {
   // Whatever had come by then: nobody wanted more.
   if (run.reason === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
@@ -98,7 +100,7 @@ export function outcome(run) {
   if (run.outcome === 'partial') return { word: 'partial', sign: '◐', name: 'partial' };
   if (run.outcome === 'failed') return { word: 'failed', sign: '✕', name: 'failed' };
   if (run.outcome === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
-  if (run.left) return { word: 'left', sign: '◌', name: 'left' };
+  if (run.left) return { word: 'broken off', sign: '◌', name: 'left', help: BROKEN_OFF };
   return { word: 'running', sign: '▷', name: 'running' };
 }
 

@@ -1359,7 +1359,9 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   {
     const list = await open(gateway, '#/runs?outcome=stopped');
     const row = list.page.locator('.list tbody tr');
-    await row.getByText('left').waitFor();
+    await row.getByText('broken off').waitFor();
+    await list.page.getByRole('searchbox').fill('broken off');
+    await list.page.locator('.summary').getByText('1 broken off').waitFor();
     equal(await row.count(), 1, 'runs that nobody works on');
     await clean('a pipeline that was left, in the list', list);
     await list.context.close();
