@@ -126,14 +126,13 @@ export const place = (name) => PLACES[name] ?? name;
 /** So many names at the beginning and at the end of a path are told, if it is much longer. */
 const PATH_ENDS = 6;
 
-/** Where something is. Of a path that nobody would read, its ends, and how deep it is. */
+/** Where something is. Of a path that nobody would read, its ends: what is between may be left out already. */
 export function path(pointer) {
   if (pointer === '') return 'the root';
   const names = pointer.split('/');
   if (names.length <= 3 * PATH_ENDS) return pointer;
-  const between = names.length - 1 - 2 * PATH_ENDS;
   const [first, last] = [names.slice(0, PATH_ENDS + 1), names.slice(-PATH_ENDS)];
-  return `${first.join('/')}/… ${number(between)} more …/${last.join('/')}`;
+  return [...first, '… many levels …', ...last].join('/');
 }
 
 /** Why a run ended before its document was whole, what would help, and the same in a few words. */
