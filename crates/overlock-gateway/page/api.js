@@ -1,5 +1,7 @@
 // Asks the gateway. The key, if one is needed, is in this module's memory and nowhere else.
 
+import { counted, number } from './words.js';
+
 let key = '';
 let welcome = null;
 
@@ -29,6 +31,7 @@ async function greeted() {
     const answer = await withKey('/health', {});
     const value = parsed(await answer.text());
     if (!answer.ok || !value) throw refusal(answer, value);
+    document.getElementById('forget').hidden = value.key !== 'right';
     if (value.key !== 'missing' && value.key !== 'wrong') return value;
     await askForKey(value.key === 'wrong');
   }
@@ -57,10 +60,12 @@ export async function askEach(questions, signal) {
     ([name, question]) =>
       `${JSON.stringify(name)}:${typeof question === 'string' ? question : JSON.stringify(question)}`,
   );
+  const body = `{${written.join(',')}}`;
   let answers = {};
   let failed = null;
   try {
-    answers = await ask('/api/several', { body: `{${written.join(',')}}`, signal });
+    await checkLength(body);
+    answers = await ask('/api/several', { body, signal });
   } catch (error) {
     failed = error;
   }
@@ -75,15 +80,38 @@ export async function askEach(questions, signal) {
   return Object.fromEntries(settled);
 }
 
+/** What would be read to its limit and refused there is not sent. */
+async function checkLength(body) {
+  const { body_bytes: most } = await gateway();
+  const bytes = new Blob([body]).size;
+  if (bytes > most)
+    throw new ApiError(
+      413,
+      'request_too_large',
+      `this is too long to be looked at here: all that is asked about it takes ${counted(bytes, 'byte')}, and this gateway reads ${number(most)} of a request (\`serve.body_bytes\`)`,
+    );
+}
+
+/** Asks a model as a client does. The name of the run that came of it, if it is told. */
+export async function askModel(request) {
+  const body = JSON.stringify(request);
+  const answer = await send('/v1/chat/completions', { method: 'POST', body });
+  const text = await answer.text();
+  if (!answer.ok) throw refusal(answer, parsed(text));
+  return answer.headers.get('x-overlock-run');
+}
+
 /** A request from somebody who has been let in. */
 async function send(path, options) {
-  for (;;) {
-    await gateway();
+  for (let isAgain = false; ; isAgain = true) {
+    const greeting = gateway();
+    await greeting;
     const answer = await withKey(path, options);
-    if (answer.status !== 401) return answer;
-    // Its keys are others than they were.
+    // Somebody who has just been let in is refused for another reason than the key.
+    if (answer.status !== 401 || isAgain) return answer;
+    // Its keys are others than they were. Of several who find out, one greets it again.
     await answer.body?.cancel();
-    welcome = null;
+    if (welcome === greeting) welcome = null;
   }
 }
 
@@ -128,7 +156,6 @@ function askForKey(wasWrong) {
         dialog.removeEventListener('cancel', stay);
         key = field.value.trim();
         field.value = '';
-        document.getElementById('forget').hidden = false;
         resolve();
       },
       { once: true },

@@ -200,7 +200,7 @@ function mended({ mended: told, result }) {
 const BESIDE = 4000;
 
 function side(label, text) {
-  const shown = text.slice(0, BESIDE);
+  const shown = beginning(text, BESIDE);
   return h(
     'figure',
     {},

@@ -2,9 +2,19 @@
 
 import { ApiError, askEach } from './api.js';
 import { copyButton, fill, h, message, settled } from './dom.js';
-import { beginning, ending, hidden } from './text.js';
+import { beginning, ending, halfCharacter, hidden } from './text.js';
 import { windowView } from './window.js';
-import { counted, FOUND, number, path, place, PROVENANCE, seam, sentence } from './words.js';
+import {
+  budgetSentence,
+  counted,
+  FOUND,
+  number,
+  path,
+  place,
+  PROVENANCE,
+  seam,
+  sentence,
+} from './words.js';
 
 const SAMPLES = {
   'Cut inside a number': {
@@ -220,17 +230,28 @@ function cutBench(holder, signal) {
     ),
   );
 
+  const cards = {
+    cut: [cut, contexts],
+    close: [closed],
+    repair: [],
+    render: [rendered],
+    stitch: [joint],
+  };
   const draws = {
     cut: ({ cut: told }) => {
       show(cut, told, stops);
-      show(contexts, told, (told) => [
-        entry('Element that is cut off', told.cut_off_element),
-        entry('Element before it', told.element_before_cutoff),
-        entry('Overlap to be repeated', told.overlap_context),
-        entry('Delivered so far', told.delivered),
-      ]);
+      show(contexts, told, (told) =>
+        told.cut
+          ? [
+              entry('Element that is cut off', told.cut_off_element),
+              entry('Element before it', told.element_before_cutoff),
+              entry('Overlap to be repeated', told.overlap_context),
+              entry('Delivered so far', told.delivered),
+            ]
+          : h('p', { class: 'muted' }, 'There is no rest to ask for.'),
+      );
     },
-    close: ({ close, repair }) => show(closed, close, (told) => closedForm(told, repair)),
+    close: ({ close, repair, cut }) => show(closed, close, (told) => closedForm(told, repair, cut)),
     render: ({ render: told }) =>
       show(rendered, told, ({ rendered: shown }) => [
         code(shown, 'Rendered context'),
@@ -246,6 +267,7 @@ function cutBench(holder, signal) {
     if (text.value === '') {
       for (const card of [cut, closed, rendered, contexts, joint])
         fill(card.body, h('p', { class: 'muted' }, 'Write or paste a text.'));
+      for (const name of names) busy(cards[name], false);
       return;
     }
     const body = { text: text.value };
@@ -257,20 +279,57 @@ function cutBench(holder, signal) {
       stitch: { parts: [text.value, fragment.value] },
     };
     const asked = names.filter((name) => name !== 'stitch' || fragment.value !== '');
-    const told =
-      asked.length > 0
-        ? await askEach(Object.fromEntries(asked.map((name) => [name, questions[name]])), signal)
-        : {};
+    const told = await answers(questions, asked, [text.value, fragment.value], signal);
     names.forEach((name, at) => {
       if (!isNew[at]()) return;
+      busy(cards[name], false);
       if (told[name]) draws[name]?.(told);
       else fill(joint.body, h('p', { class: 'muted' }, 'Write or paste what comes next.'));
     });
   };
-  const look = settled(200, () => update(['cut', 'close', 'repair', 'render', 'stitch']));
-  const render = settled(60, () => update(['render']));
-  const stitched = settled(200, () => update(['stitch']));
+  const asking = (wait, names) => {
+    const work = settled(wait, () => update(names));
+    return () => {
+      for (const name of names) busy(cards[name], true);
+      work();
+    };
+  };
+  const look = asking(200, ['cut', 'close', 'repair', 'render', 'stitch']);
+  const render = asking(60, ['render']);
+  const stitched = asking(200, ['stitch']);
   look();
+}
+
+/** What is answered to questions about a text and what comes next, if that can be sent. */
+async function answers(questions, asked, [text, fragment], signal) {
+  const refused = (name) =>
+    halfOf(text, 'text') ?? (name === 'stitch' ? halfOf(fragment, 'next piece') : null);
+  const sent = asked.filter((name) => !refused(name));
+  const told =
+    sent.length > 0
+      ? await askEach(Object.fromEntries(sent.map((name) => [name, questions[name]])), signal)
+      : {};
+  for (const name of asked)
+    told[name] ??= { status: 'rejected', reason: refused(name) };
+  return told;
+}
+
+/** Why a text cannot be sent, if it cannot. */
+function halfOf(text, what) {
+  const half = halfCharacter(text);
+  return half
+    ? new Error(
+        `the ${what} holds half of a character, ${half.code}, after ${counted(half.at, 'character')}: without its other half it is no text and cannot be sent`,
+      )
+    : null;
+}
+
+/** Says of results that they are old, and that others are being worked out. */
+function busy(cards, isBusy) {
+  for (const { element } of cards) {
+    if (isBusy) element.setAttribute('aria-busy', 'true');
+    else element.removeAttribute('aria-busy');
+  }
 }
 
 /** Where a text stops. */
@@ -289,7 +348,7 @@ const stops = (told) =>
     : h('p', { class: 'big' }, 'The document is whole.');
 
 /** What a text becomes when it is closed, and what had to be repaired for it. */
-const closedForm = (told, repaired) => [
+const closedForm = (told, repaired, { value: stopped }) => [
   h(
     'p',
     {},
@@ -306,7 +365,7 @@ const closedForm = (told, repaired) => [
             h('code', { class: 'path' }, path(told.dropped)),
             '. ',
           ],
-          told.truncated === null && told.dropped === null && 'Only closed.',
+          told.truncated === null && told.dropped === null && (completed(stopped) ?? 'Only closed.'),
         ],
   ),
   code(told.json, 'Closed form'),
@@ -317,6 +376,16 @@ const closedForm = (told, repaired) => [
   ),
   fixes(repaired),
 ];
+
+/** Which literal was completed, if one was. */
+const completed = (stopped) =>
+  stopped?.cut?.place === 'literal'
+    ? [
+        'Completed: the literal at ',
+        h('code', { class: 'path' }, path(stopped.cut.path)),
+        ', because only one word begins like that.',
+      ]
+    : null;
 
 /** Names what cannot be seen in the fields, where texts are as they are. */
 function tellHidden(element, texts) {
@@ -382,6 +451,7 @@ function fitBench(holder, signal) {
     value: typed.request,
     oninput: () => {
       typed.request = request.value;
+      busy([window_, sent], true);
       look();
     },
   });
@@ -419,11 +489,12 @@ function fitBench(holder, signal) {
   const latest = only(signal);
   const look = settled(250, async () => {
     const isNew = latest('fit');
-    const problem = notJson(request.value);
+    const problem = halfOf(request.value, 'request') ?? notJson(request.value);
     const { fit: told } = problem
       ? { fit: { status: 'rejected', reason: problem } }
       : await askEach({ fit: request.value }, signal);
     if (!isNew()) return;
+    busy([window_, sent], false);
     show(window_, told, (fit) => [
       h(
         'p',
@@ -438,12 +509,12 @@ function fitBench(holder, signal) {
         `${fit.model} has a window of ${number(fit.window)} tokens (${FOUND[fit.found] ?? fit.found}). Tokens are ${PROVENANCE[fit.provenance] ?? fit.provenance} (${fit.counter}).`,
       ),
       !fit.fits && [
-        h('p', { class: 'wrong' }, message(sentence(fit.error.message))),
+        h('p', { class: 'wrong' }, message(budgetSentence(fit.error.message))),
         fit.error.help.length > 0 &&
           h(
             'ul',
             {},
-            fit.error.help.map((help) => h('li', {}, message(sentence(help)))),
+            fit.error.help.map((help) => h('li', {}, message(budgetSentence(help)))),
           ),
       ],
       windowView({
@@ -451,14 +522,9 @@ function fitBench(holder, signal) {
         margin: fit.margin,
         parts: fit.parts.filter((part) => part.asked > 0),
         over: fit.overflow,
+        messages: fit.dropped_messages,
       }),
-      fit.dropped_messages?.length > 0 &&
-        h(
-          'p',
-          {},
-          `Left out: ${counted(fit.dropped_messages.length, 'message')} (${fit.dropped_messages.map((at) => at + 1).join(', ')}).`,
-        ),
-      fit.blocker && h('p', { class: 'muted' }, message(sentence(fit.blocker))),
+      fit.blocker && h('p', { class: 'muted' }, message(budgetSentence(fit.blocker))),
     ]);
     show(sent, told, (fit) =>
       fit.request

@@ -21,55 +21,84 @@ function shownNode(block) {
  * places of those that are not there any more. A `divider` is no block of the context.
  */
 export function compared(found, after, divider) {
-  const key = (block) => block.trim();
-  const places = new Map();
-  found.forEach((block, at) => places.set(key(block), [...(places.get(key(block)) ?? []), at]));
-  const fates = after.map((block) => {
-    const at = places.get(key(block))?.shift();
-    if (divider && key(block) === divider) return { kind: 'divider', from: at };
+  const [keysFound, keys] = [found, after].map((blocks) => blocks.map((block) => block.trim()));
+  const places = queues(keysFound);
+  const fates = keys.map((key) => {
+    const at = places.get(key)?.next().value;
+    if (divider && key === divider) return { kind: 'divider', from: at };
     return at === undefined ? undefined : { kind: 'stayed', from: at };
   });
   const stay = inOrder(fates.filter((fate) => fate?.kind === 'stayed').map(({ from }) => from));
   for (const fate of fates)
     if (fate?.kind === 'stayed' && !stay.has(fate.from)) fate.kind = 'moved';
-  const used = new Set(fates.filter(Boolean).map(({ from }) => from));
-  const left = found.map((_, at) => at).filter((at) => !used.has(at));
-  const shown = after.map(shownNode);
-  after.forEach((block, at) => {
+  const left = new Set(keysFound.keys());
+  for (const fate of fates) left.delete(fate?.from);
+  const isAllThere = fates.every(Boolean);
+  const shownFound = isAllThere ? [] : found.map((block, at) => left.has(at) && shownNode(block));
+  const nodes = queues(shownFound);
+  const [firstOfKey, firstOfNode] = [new Map(), new Map()];
+  keys.forEach((key, at) => {
+    const node = isAllThere ? undefined : shownNode(after[at]);
+    const [same, other] = [firstOfKey.get(key), node && firstOfNode.get(node)];
+    if (same === undefined) firstOfKey.set(key, at);
+    if (node && other === undefined) firstOfNode.set(node, at);
     if (fates[at]) return;
-    const was = left.findIndex((from) => shown[at] && shownNode(found[from]) === shown[at]);
-    const same = after.slice(0, at).findIndex((other) => key(other) === key(block));
-    const node = shown[at] ? shown.slice(0, at).indexOf(shown[at]) : -1;
-    if (same >= 0) fates[at] = { kind: 'again', block: same + 1 };
-    else if (was >= 0) fates[at] = { kind: 'changed', from: left.splice(was, 1)[0] };
-    else if (node >= 0) fates[at] = { kind: 'other', block: node + 1 };
+    if (same !== undefined) {
+      fates[at] = { kind: 'again', block: same + 1 };
+      return;
+    }
+    const was = node && nodes.get(node)?.next().value;
+    if (was !== undefined) {
+      fates[at] = { kind: 'changed', from: was };
+      left.delete(was);
+    } else if (other !== undefined) fates[at] = { kind: 'other', block: other + 1 };
     else fates[at] = { kind: 'new' };
   });
   return {
     after: fates.map((fate) =>
       fate.from === undefined ? fate : { kind: fate.kind, block: fate.from + 1 },
     ),
-    gone: left.filter((at) => !divider || key(found[at]) !== divider),
+    gone: [...left].filter((at) => !divider || keysFound[at] !== divider),
   };
+}
+
+/** The places of each that are equal, to be taken one after the other. */
+function queues(keys) {
+  const places = new Map();
+  keys.forEach((key, at) => {
+    if (places.has(key)) places.get(key).push(at);
+    else places.set(key, [at]);
+  });
+  return new Map([...places].map(([key, all]) => [key, all.values()]));
 }
 
 /** The longest run of places that are still in their order. */
 function inOrder(places) {
-  const best = [];
-  places.forEach((place, at) => {
-    let [length, before] = [1, -1];
-    for (let earlier = 0; earlier < at; earlier += 1)
-      if (places[earlier] < place && best[earlier].length + 1 > length)
-        [length, before] = [best[earlier].length + 1, earlier];
-    best.push({ length, before });
-  });
-  let at = best.reduce(
-    (most, one, place) => (one.length > (best[most]?.length ?? 0) ? place : most),
-    -1,
-  );
+  // In each pile the last places of runs of one length, of which every later one is smaller.
+  const piles = [];
+  const before = new Map();
+  for (const place of places) {
+    const length = firstWhere(piles.length, (at) => piles[at].at(-1) > place);
+    const pile = piles[length - 1];
+    if (pile) before.set(place, pile[firstWhere(pile.length, (at) => pile[at] < place)]);
+    if (length === piles.length) piles.push([place]);
+    else piles[length].push(place);
+  }
   const stay = new Set();
-  for (; at >= 0; at = best[at].before) stay.add(places[at]);
+  for (let place = piles.at(-1)?.[0]; place !== undefined; place = before.get(place))
+    stay.add(place);
   return stay;
+}
+
+/** The first number below a limit from which on something holds, or the limit. */
+function firstWhere(limit, holds) {
+  let [low, high] = [0, limit];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 const KINDS = [

@@ -59,7 +59,9 @@ export function pipelineView() {
     const picture = JSON.stringify([trace.length, current, Boolean(run.error)]);
     if (picture !== drawn) {
       const known = run.graph ?? drawnFrom(trace);
-      fill(drawing, graph(known, trace, current));
+      const focused = drawing.contains(document.activeElement) && document.activeElement.dataset.step;
+      fill(drawing, graph(known, trace, current, run.id));
+      if (focused) drawing.querySelector(`[data-step="${CSS.escape(focused)}"]`)?.focus();
       // What is higher than a screen has to be reached by the keyboard, too.
       if (known.steps.length > FEW) {
         drawing.setAttribute('tabindex', 0);
@@ -234,11 +236,14 @@ function drawnFrom(trace) {
 
 const [WIDTH, HEIGHT, GAP] = [200, 44, 30];
 
+/** So many letters of a name have room in a box, less those of a count beside it. */
+const LONGEST_NAME = 22;
+
 /** Lines beside the boxes are so far apart, a letter of a label is so wide, and a label so high. */
 const [LANE, LETTER, LINE] = [13, 6.2, 14];
 
 /** Steps one below the other; whoever jumps goes around: forward on the right, back on the left. */
-function graph({ entry, steps }, trace, current) {
+function graph({ entry, steps }, trace, current, run) {
   const places = new Map(steps.map((step, at) => [step.id, at]));
   const visits = new Map();
   for (const event of trace) visits.set(event.step_id, (visits.get(event.step_id) ?? 0) + 1);
@@ -319,18 +324,20 @@ function graph({ entry, steps }, trace, current) {
   const boxes = steps.map((one, at) => {
     const times = visits.get(one.id) ?? 0;
     const state = one.id === current ? ' now' : one.id === failed ? ' failed' : '';
+    const count = times > 1 ? `×${times}` : '';
+    const look = { class: `box${times > 0 ? ' taken' : ''}${state}` };
     return svg(
-      'g',
-      { class: `box${times > 0 ? ' taken' : ''}${state}` },
+      times > 0 ? 'a' : 'g',
+      times > 0 ? { ...look, ...leadTo(run, trace, one, times) } : look,
       svg('title', {}, one.id),
       svg('rect', { x: left, y: tops[at], width: WIDTH, height: heights[at], rx: 5 }),
-      svg('text', { x: left + 10, y: tops[at] + 18, class: 'box-id' }, short(one.id, 22)),
+      svg('text', { x: left + 10, y: tops[at] + 18, class: 'box-id' }, short(one.id, LONGEST_NAME - count.length)),
       svg('text', { x: left + 10, y: tops[at] + 34, class: 'box-action' }, one.action),
-      times > 1 &&
+      count &&
         svg(
           'text',
           { x: right - 8, y: tops[at] + 18, class: 'box-times', 'text-anchor': 'end' },
-          `×${times}`,
+          count,
         ),
     );
   });
@@ -348,7 +355,7 @@ function graph({ entry, steps }, trace, current) {
       viewBox: `0 0 ${width} ${height}`,
       width,
       height,
-      role: 'img',
+      role: 'group',
       'aria-label': `The graph of the pipeline, from ${entry}. The run went through ${went}.${current ? ` It is at ${current}.` : ''}`,
     },
     svg('defs', {}, tip('tip', 'tip'), tip('tip-taken', 'tip taken')),
@@ -356,6 +363,35 @@ function graph({ entry, steps }, trace, current) {
     boxes,
     names,
   );
+}
+
+/** A box leads to what its step did first, and from there on to what it did next. */
+function leadTo(run, trace, { id, action }, times) {
+  const numbers = trace.filter((event) => event.step_id === id).map((event) => event.number);
+  const address = (number) => `#/runs/${encodeURIComponent(run)}/steps/${number}`;
+  return {
+    href: address(numbers[0]),
+    'data-step': id,
+    'aria-label': `${id}, ${action}: to ${times > 1 ? `the next of ${counted(times, 'step')}` : 'its step'}`,
+    onclick: (event) => {
+      const shown = document.querySelector('.attempts > .chosen')?.dataset.step;
+      const next = numbers[(numbers.indexOf(Number(shown)) + 1) % numbers.length];
+      event.preventDefault();
+      history.replaceState(null, '', address(next));
+      goToStep(next);
+    },
+  };
+}
+
+/** Brings a step into sight. */
+export function goToStep(number) {
+  const item = document.getElementById(`step-${number}`);
+  if (!item) return;
+  for (const other of item.parentElement.querySelectorAll(':scope > .chosen'))
+    other.classList.remove('chosen');
+  item.classList.add('chosen');
+  item.scrollIntoView({ block: 'start' });
+  item.querySelector('h3').focus({ preventScroll: true });
 }
 
 /** All ways between steps, with how often each was taken and on which side it runs. */
@@ -408,7 +444,10 @@ const short = (text, most) => (text.length > most ? `${beginning(text, most - 1)
 
 /** The context blocks that a step found, and what divides older from newer ones. */
 function contextBefore({ trace, request }, at) {
-  const latest = (pick) => trace.slice(0, at).map(pick).findLast(Boolean);
+  const latest = (pick) => {
+    const event = trace.findLast((event, place) => place < at && pick(event));
+    return event && pick(event);
+  };
   return {
     found: latest((event) => event.changed?.context_blocks) ?? request?.state?.context_blocks ?? [],
     divider: trace[at].divider ?? latest((event) => event.divider),
@@ -450,7 +489,7 @@ function step(run, event, { found, divider }) {
   const fates = after && compared(found, after, divider);
   return h(
     'li',
-    { class: event.error ? 'attempt refused' : 'attempt', id: `step-${event.number}` },
+    { class: event.error ? 'attempt refused' : 'attempt', id: `step-${event.number}`, 'data-step': event.number },
     h(
       'div',
       { class: 'attempt-head' },
@@ -752,12 +791,12 @@ function exchange(run, event, shown, view) {
         h(
           'ol',
           { class: 'pieces' },
-          pieces.map((one) =>
+          pieces.map((one, at) =>
             h(
               'li',
               {},
               `${counted(one.added_bytes, 'byte')}${one.is_cut ? ', cut off' : ', the end'}`,
-              one.added !== undefined && h('pre', { class: 'code' }, one.added),
+              one.added !== undefined && textView({ text: one.added }, { label: `Piece ${at + 1}` }),
             ),
           ),
         ),

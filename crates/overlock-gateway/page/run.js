@@ -4,7 +4,7 @@ import { ask, askEach, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, renewed, saveButton, say } from './dom.js';
 import { addAttempts, attemptList, goToAttempt } from './attempts.js';
 import { assembled, growth, isSamePart, textView, tree } from './document.js';
-import { pipelineVerdict, pipelineView } from './pipeline.js';
+import { goToStep, pipelineVerdict, pipelineView } from './pipeline.js';
 import { live } from './runs.js';
 import { direction } from './text.js';
 import { gauge, windowView } from './window.js';
@@ -69,6 +69,7 @@ export async function showRun(frame, { rest, signal }) {
   const move = (target) => {
     const list = frame.querySelector('#attempts');
     if (target[1] === 'attempts' && target[2] && list) goToAttempt(list, Number(target[2]));
+    if (target[1] === 'steps' && target[2]) goToStep(Number(target[2]));
   };
   const moved = (event) => {
     event.preventDefault();
@@ -84,7 +85,7 @@ export async function showRun(frame, { rest, signal }) {
   /** Says whether events arrive, unless there are none to come. */
   function tellLive(state) {
     if (run?.ended_at) ended('ended');
-    else if (run?.left) ended('left');
+    else if (run?.left) ended('broken off');
     else live(state);
   }
 
@@ -282,7 +283,7 @@ function arrivingView() {
     line.textContent = `Attempt ${asking.number} is being answered: ${soFar(growing)}.`;
     end.hidden = !growing?.text;
     if (growing?.text && end.textContent !== growing.text) {
-      end.textContent = growing.text;
+      fill(end, growing.text);
       // What is read is left where it is.
       if (end !== document.activeElement) end.scrollTop = end.scrollHeight;
     }
@@ -301,7 +302,7 @@ function crumbs(run) {
 }
 
 function head(run) {
-  const { word, sign, name } = outcome(run);
+  const { word, sign, name, help } = outcome(run);
   return h(
     'header',
     { class: 'run-head' },
@@ -313,7 +314,7 @@ function head(run) {
         {},
         h(
           'span',
-          { class: `badge large ${name}` },
+          { class: `badge large ${name}`, title: help },
           h('span', { 'aria-hidden': 'true' }, sign),
           word,
         ),
@@ -324,7 +325,7 @@ function head(run) {
     h(
       'div',
       { class: 'actions', role: 'group', 'aria-label': 'Take along' },
-      copyButton('Copy link', async () => location.href.replace(/\/attempts\/.*$/, '')),
+      copyButton('Copy link', async () => location.href.replace(/\/(attempts|steps)\/.*$/, '')),
       copyButton('Copy trace', async () => JSON.stringify(run, null, 2)),
       saveButton('Save trace', `${run.id}.trace.json`, async () => JSON.stringify(run, null, 2)),
       isRequestKept(run) && copyButton('Copy request', async () => JSON.stringify(run.request, null, 2)),
@@ -378,7 +379,7 @@ function verdict(run) {
   if (run.outcome === 'failed' && ['refusal', 'no-json'].includes(run.reason)) return why;
   if (run.outcome === 'failed') return `${why} There is no document.`;
   if (run.left)
-    return 'Nobody is working on it: the client disconnected, or the gateway stopped. A request with the same key goes on from here.';
+    return 'Nobody works on it any more: the client disconnected, or the gateway stopped. A request with the same key goes on from here.';
   if (run.elsewhere && !run.asking)
     return 'It is not at this gateway. Another one that shares the store is working on it, or has stopped: what it records is looked for again and again.';
   return run.asking

@@ -1,6 +1,6 @@
 // The list of runs, as they happen.
 
-import { ask, gateway, listen } from './api.js';
+import { ask, askModel, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, say, settled } from './dom.js';
 import { beginning } from './text.js';
 import { gauge } from './window.js';
@@ -28,6 +28,12 @@ const LOOK_AGAIN = 3000;
 /** Sums over all runs are asked for so seldom that it takes this part of the time at most. */
 const PART_FOR_SUMS = 1 / 20;
 
+/** What happens within so many milliseconds is drawn at once. */
+const DRAWN_AT_ONCE = 150;
+
+/** The gateway reads no more of what is looked for. */
+const LONGEST_SEARCH = 400;
+
 /** What shows that something happened to a run. */
 const SEEN = ['ended_at', 'outcome', 'iterations'];
 
@@ -47,7 +53,7 @@ const WORDS = [
   ['partial', 'partial'],
   ['failed', 'failed'],
   ['cancelled', 'stopped'],
-  ['left', 'left'],
+  ['left', 'broken off'],
 ];
 
 /** What is told of each run: a heading, a class, what a heading leaves out, and a shorter heading. */
@@ -71,13 +77,20 @@ export async function showRuns(frame, { parameters, signal }) {
     ? parameters.get('outcome')
     : '';
   let wanted = parameters.get('q') ?? '';
-  // Of those that are looked for, all are there from this one on.
+  // Runs of which the row is older than what is known.
+  const stale = new Set();
+  // What the gateway told last of the latest runs, whatever is looked for.
+  let latest = new Set();
+  // Of those that are looked for, all are there from this one on, and not more than so many.
   let oldest = '';
+  let room = AT_ONCE;
   let mayBeMore = false;
   let sums = null;
   // Whether anything has happened since, and when sums are made again at the earliest.
   let isNew = false;
   let nextSums = Infinity;
+  let isWaiting = false;
+  let searching = new AbortController();
 
   const body = h('tbody', { role: 'rowgroup' });
   const summary = h('p', { class: 'summary' });
@@ -153,7 +166,10 @@ export async function showRuns(frame, { parameters, signal }) {
   /** Something else is looked for. What of it is known is there at once. */
   function sought() {
     remember();
-    [oldest, mayBeMore, sums] = ['', false, null];
+    // Nobody waits any more for what was looked for before.
+    searching.abort();
+    searching = new AbortController();
+    [oldest, room, mayBeMore, sums] = ['', AT_ONCE, false, null];
     draw();
     lookUp().catch(() => {});
     addUp();
@@ -162,18 +178,27 @@ export async function showRuns(frame, { parameters, signal }) {
   /** What is looked for, as the gateway reads it. */
   function query(more = {}) {
     const [, , states] = FILTERS.find(([name]) => name === filter);
-    const asked = { outcome: states, q: wanted.trim().slice(0, 400), ...more };
+    const asked = { outcome: states, q: beginning(wanted.trim(), LONGEST_SEARCH), ...more };
     const given = Object.entries(asked).filter(([, value]) => value !== '');
     return new URLSearchParams(given).toString();
   }
 
   /** Reads those that are looked for, or more of them. */
   async function lookUp(before = '') {
+    const search = searching.signal;
     const asked = query({ limit: AT_ONCE, before });
-    const listed = await ask(`/api/runs?${asked}`, { signal });
-    // Meanwhile something else may be looked for.
-    if (asked !== query({ limit: AT_ONCE, before })) return;
+    let listed;
+    try {
+      listed = await ask(`/api/runs?${asked}`, { signal: AbortSignal.any([signal, search]) });
+    } catch (error) {
+      // Meanwhile something else is looked for.
+      if (search.aborted) return;
+      throw error;
+    }
+    if (search.aborted) return;
     take(listed);
+    if (before) room += AT_ONCE;
+    else if (!isPart()) latest = new Set(listed.map(({ id }) => id));
     mayBeMore = listed.length >= AT_ONCE;
     oldest = listed.at(-1)?.id ?? oldest;
     draw();
@@ -181,14 +206,17 @@ export async function showRuns(frame, { parameters, signal }) {
 
   /** Has all recorded runs added up that are looked for. */
   async function addUp() {
-    const [asked, began] = [query(), Date.now()];
+    const search = searching.signal;
+    const began = Date.now();
     [isNew, nextSums] = [false, Infinity];
     try {
-      const told = await ask(`/api/runs/totals?${asked}`, { signal });
-      if (asked === query()) sums = told;
+      const either = AbortSignal.any([signal, search]);
+      const told = await ask(`/api/runs/totals?${query()}`, { signal: either });
+      if (!search.aborted) sums = told;
     } catch {
       // What was told before is there all the same.
     }
+    if (search.aborted) return;
     nextSums = Date.now() + Math.max(LOOK_AGAIN, (Date.now() - began) / PART_FOR_SUMS);
     draw();
   }
@@ -224,14 +252,35 @@ export async function showRuns(frame, { parameters, signal }) {
     return words.every((word) => text.includes(word));
   };
 
+  /** Whether only some of all runs are looked for. */
+  const isPart = () => Boolean(filter || wanted.trim());
+
+  const isRunning = (run) => outcome(run).name === 'running';
+
+  function drawSoon() {
+    if (isWaiting) return;
+    isWaiting = true;
+    setTimeout(() => {
+      isWaiting = false;
+      if (!signal.aborted) draw();
+    }, DRAWN_AT_ONCE);
+  }
+
   function draw() {
     const sorted = [...runs.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
+    const found = sorted.filter(matches);
+    const last = found.filter((run) => !mayBeMore || run.id >= oldest)[room - 1];
+    // What has come since takes the place of the oldest, or a list that is left open would grow for ever.
+    if (last && last !== found.at(-1)) [oldest, mayBeMore] = [last.id, true];
     // There may be others before the oldest, which nobody has read.
-    const there = sorted.filter((run) => (!mayBeMore || run.id >= oldest) && matches(run));
+    const there = found.filter((run) => !mayBeMore || run.id >= oldest || isRunning(run));
+    forgetAllBut(there);
     // Rows that stay are not touched, or they would lose their focus.
     let at = body.firstChild;
     for (const run of there) {
-      const row = rows.get(run.id) ?? drawn(run);
+      const before = rows.get(run.id);
+      const row = before && !stale.has(run.id) ? before : drawn(run);
+      if (at === before && before) at = row;
       if (row === at) at = at.nextSibling;
       else body.insertBefore(row, at);
     }
@@ -245,21 +294,36 @@ export async function showRuns(frame, { parameters, signal }) {
 
   function drawn(run) {
     const row = line(run);
-    rows.get(run.id)?.replaceWith(row);
+    const before = rows.get(run.id);
+    const hadFocus = before?.contains(document.activeElement);
+    before?.replaceWith(row);
     rows.set(run.id, row);
+    stale.delete(run.id);
+    if (hadFocus) row.querySelector('a').focus();
     return row;
+  }
+
+  /** Keeps what is shown, what is running, and the latest, by which it is seen what is new. */
+  function forgetAllBut(there) {
+    const kept = new Set(there);
+    for (const run of runs.values()) {
+      if (kept.has(run)) continue;
+      rows.delete(run.id);
+      stale.delete(run.id);
+      if (!isRunning(run) && !latest.has(run.id)) runs.delete(run.id);
+    }
   }
 
   /** What is looked for in all recorded runs, and not only in those that are drawn. */
   function summarise(sorted, there) {
-    const running = there.filter((run) => outcome(run).name === 'running');
+    const running = there.filter(isRunning);
     // Nothing is told of what nobody has given a price.
     table.classList.toggle('priced', Boolean(sums?.cost) || running.some((run) => run.cost));
     summary.textContent = sums ? summed(sums, running.length) : '';
     more.hidden = !mayBeMore;
     nothing.hidden = there.length > 0;
     if (there.length > 0) return;
-    if (sorted.length > 0 || filter || wanted) fill(nothing, h('p', {}, 'No run is like that.'));
+    if (sorted.length > 0 || isPart()) fill(nothing, h('p', {}, 'No run is like that.'));
     else if (!nothing.firstChild) fill(nothing, firstSteps());
   }
 
@@ -271,9 +335,8 @@ export async function showRuns(frame, { parameters, signal }) {
     );
     if (running > 0) states.unshift(`${number(running)} running`);
     const all = is_all ? counted(looked_at, 'recorded run') : `the last ${number(looked_at)} runs`;
-    const isPart = filter || wanted.trim();
-    if (over + running === 0) return isPart ? `none of ${all}` : '';
-    const what = isPart
+    if (over + running === 0) return isPart() ? `none of ${all}` : '';
+    const what = isPart()
       ? `${number(over + running)} of ${all}`
       : is_all
         ? counted(over + running, 'run')
@@ -292,10 +355,7 @@ export async function showRuns(frame, { parameters, signal }) {
     const before = runs.get(run.id) ?? {};
     const word = outcome(before).word;
     runs.set(run.id, { ...before, ...run });
-    const there = rows.get(run.id);
-    const hadFocus = there?.contains(document.activeElement);
-    const row = drawn(runs.get(run.id));
-    if (hadFocus) row.querySelector('a').focus();
+    stale.add(run.id);
     const now = outcome(runs.get(run.id)).word;
     isNew ||= now !== word;
     if (now !== word && now !== 'running')
@@ -307,8 +367,9 @@ export async function showRuns(frame, { parameters, signal }) {
     const listed = await ask(`/api/runs?limit=${AT_ONCE}`, { signal });
     // So many have come that nobody knows what was between.
     const isGap =
-      runs.size > 0 && listed.length >= AT_ONCE && !listed.some(({ id }) => runs.has(id));
+      latest.size > 0 && listed.length >= AT_ONCE && !listed.some(({ id }) => runs.has(id));
     take(listed);
+    latest = new Set(listed.map(({ id }) => id));
     if (isGap) return lookUp();
     draw();
   }
@@ -322,7 +383,6 @@ export async function showRuns(frame, { parameters, signal }) {
       if (known) update(seen);
       else {
         runs.set(run.id, seen);
-        drawn(seen);
         isNew = true;
       }
     }
@@ -355,7 +415,7 @@ export async function showRuns(frame, { parameters, signal }) {
       for (const id of told.runs)
         if (!runs.has(id)) update({ id, model: '', outcome: null, ended_at: null, iterations: 0 });
     } else return;
-    draw();
+    drawSoon();
   }
 
   /** Shows how much has come of an answer, in its row and nowhere else. */
@@ -364,6 +424,8 @@ export async function showRuns(frame, { parameters, signal }) {
     if (!run || run.ended_at) return;
     Object.assign(run, { growing: told, asking: told.number, cost: told.cost ?? run.cost });
     const row = rows.get(run.id);
+    // Where there is more to be drawn, this is drawn with it.
+    if (!row || stale.has(run.id)) return;
     const cells = [...line(run).cells];
     [...row.cells].forEach((cell, at) => {
       const isName = cell.tagName === 'TH';
@@ -426,7 +488,7 @@ export function live(state) {
 }
 
 function line(run) {
-  const { word, sign, name } = outcome(run);
+  const { word, sign, name, help } = outcome(run);
   const took = run.ended_at ? run.ended_at - run.began_at : undefined;
   const why = run.unfit
     ? `${counted(run.unfit.overflow, 'token')} too many for the window`
@@ -472,7 +534,12 @@ function line(run) {
     h(
       'td',
       { role: 'cell' },
-      h('span', { class: `badge ${name}` }, h('span', { 'aria-hidden': 'true' }, sign), word),
+      h(
+        'span',
+        { class: `badge ${name}`, title: help },
+        h('span', { 'aria-hidden': 'true' }, sign),
+        word,
+      ),
     ),
     h(
       'th',
@@ -492,7 +559,7 @@ function line(run) {
 function stopped({ outcome, stopped_at: at }) {
   if (!at || !['failed', 'cancelled'].includes(outcome)) return '';
   if (!at.why) return `in ${at.step_id}`;
-  return `in ${at.step_id}: ${at.why.length > 120 ? `${at.why.slice(0, 119)}…` : at.why}`;
+  return `in ${at.step_id}: ${at.why.length > 120 ? `${beginning(at.why, 119)}…` : at.why}`;
 }
 
 /** What an upstream said, in a few words. */
@@ -569,8 +636,9 @@ function firstSteps() {
       onclick: async () => {
         button.disabled = true;
         try {
-          await ask('/v1/chat/completions', { body: { ...request, stream: false } });
-          fill(said, 'It is in the list.');
+          const run = await askModel({ ...request, stream: false });
+          if (run) location.hash = `#/runs/${encodeURIComponent(run)}`;
+          else fill(said, 'It is in the list.');
         } catch (error) {
           fill(said, error.message);
         }

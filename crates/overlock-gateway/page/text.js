@@ -114,6 +114,12 @@ export function ending(text, most) {
   return text.slice(isHalved(text, from) ? from + 1 : from);
 }
 
+/** The first half of a character that stands without the other: its number, and its place. */
+export function halfCharacter(text) {
+  const at = text.search(/\p{Cs}/u);
+  return at < 0 ? null : { at, code: code(text[at]) };
+}
+
 /** Whether a place is between the two halves of a character. */
 export const isHalved = (text, at) =>
   (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;

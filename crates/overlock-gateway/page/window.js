@@ -29,9 +29,9 @@ const shade = (name) => `part-${NAMES[name] ?? name}`;
  *
  * `window` and `margin` are tokens, `parts` is `[{name, asked, given, at_least?, dropped?}]`, and
  * `used` what the answer really took, if it is there. What the figures rest on is told with `basis`
- * and the name of the `model`.
+ * and the name of the `model`; the places of `messages` that were left out, where they are known.
  */
-export function windowView({ window, margin, parts, used, over = 0, basis, model }) {
+export function windowView({ window, margin, parts, used, over = 0, basis, model, messages }) {
   const ordered = inOrder(parts);
   const taken = ordered.reduce((sum, part) => sum + part.given, margin);
   const free = Math.max(0, window - taken);
@@ -40,7 +40,7 @@ export function windowView({ window, margin, parts, used, over = 0, basis, model
     { class: 'window' },
     bar({ ordered, margin, free, used, window, taken, over, isGuess: isGuess(basis) }),
     table({ ordered, margin, free, used, window }),
-    leftOut(ordered),
+    leftOut(ordered, messages),
     basis && restsOn(basis, window, model),
   );
 }
@@ -58,9 +58,26 @@ const PIECES = {
 const pieces = (part) => counted(part.dropped, ...(PIECES[part.name] ?? ['piece']));
 
 /** What there was no room for. */
-function leftOut(parts) {
+function leftOut(parts, messages = []) {
   const left = parts.filter((part) => part.dropped > 0);
-  return left.length > 0 && h('p', {}, `Left out: ${left.map(pieces).join(', ')}.`);
+  const which = (part) =>
+    part.name === 'history' && messages.length > 0 ? ` (${ranges(messages)})` : '';
+  return (
+    left.length > 0 &&
+    h('p', {}, `Left out: ${left.map((part) => pieces(part) + which(part)).join(', ')}.`)
+  );
+}
+
+/** Places as they are counted by people, those that follow one another as one. */
+function ranges(places) {
+  const found = [];
+  for (const place of places) {
+    if (found.at(-1)?.[1] === place) found.at(-1)[1] += 1;
+    else found.push([place + 1, place + 1]);
+  }
+  return found
+    .map(([from, to]) => (from === to ? number(from) : `${number(from)}–${number(to)}`))
+    .join(', ');
 }
 
 /** Whether nobody knows the window of this very model. */

@@ -90,7 +90,9 @@ export function clock(milliseconds) {
 const day = (at) =>
   `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, '0')}-${String(at.getDate()).padStart(2, '0')}`;
 
-/** What became of a run: a word, a sign that needs no colour, and a class. */
+const BROKEN_OFF = 'it has not come to an end, and nobody works on it any more';
+
+/** What became of a run: a word, a sign that needs no colour, a class, and what a word leaves out. */
 export function outcome(run) {
   // Whatever had come by then: nobody wanted more.
   if (run.reason === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
@@ -98,7 +100,7 @@ export function outcome(run) {
   if (run.outcome === 'partial') return { word: 'partial', sign: '◐', name: 'partial' };
   if (run.outcome === 'failed') return { word: 'failed', sign: '✕', name: 'failed' };
   if (run.outcome === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
-  if (run.left) return { word: 'left', sign: '◌', name: 'left' };
+  if (run.left) return { word: 'broken off', sign: '◌', name: 'left', help: BROKEN_OFF };
   return { word: 'running', sign: '▷', name: 'running' };
 }
 
@@ -121,7 +123,17 @@ export const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice
 
 export const place = (name) => PLACES[name] ?? name;
 
-export const path = (pointer) => (pointer === '' ? 'the root' : pointer);
+/** So many names at the beginning and at the end of a path are told, if it is much longer. */
+const PATH_ENDS = 6;
+
+/** Where something is. Of a path that nobody would read, its ends: what is between may be left out already. */
+export function path(pointer) {
+  if (pointer === '') return 'the root';
+  const names = pointer.split('/');
+  if (names.length <= 3 * PATH_ENDS) return pointer;
+  const [first, last] = [names.slice(0, PATH_ENDS + 1), names.slice(-PATH_ENDS)];
+  return [...first, '… many levels …', ...last].join('/');
+}
 
 /** Why a run ended before its document was whole, what would help, and the same in a few words. */
 export const REASONS = {
@@ -275,15 +287,24 @@ const PARTS = {
 export const PROVENANCE = {
   exact: 'counted exactly, with the model’s own tokenizer',
   calibrated: 'counted by a formula made for this model',
-  estimate: 'estimated: the model’s own tokenizer is not at hand',
+  estimate: 'estimated: not all of this can be counted with the model’s own tokenizer',
 };
 
-/** How a model was found in the table of models. */
+/** Whence the window of a model is known: from the settings, or from what is built in. */
 export const FOUND = {
-  exact: 'in the table of models',
-  alias: 'in the table of models, by another name',
-  prefix: 'in the table of models, by the beginning of its name',
-  default: 'not in the table of models, so this is a guess',
+  exact: 'known by its name',
+  alias: 'known by another form of its name',
+  prefix: 'taken from a model whose name begins alike',
+  default: 'a guess, because the model is not known',
 };
 
 export const part = (name) => PARTS[name] ?? name;
+
+/** What the budget says in a sentence, with the names and the figures as they are told here. */
+export const budgetSentence = (text) =>
+  sentence(text)
+    .split('`')
+    .map((piece, at) =>
+      at % 2 === 1 ? part(piece) : piece.replaceAll(/\b\d{4,}\b/g, (digits) => number(BigInt(digits))),
+    )
+    .join('`');

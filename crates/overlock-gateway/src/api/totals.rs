@@ -96,6 +96,7 @@ fn told(run: &ListedRun<'_>, state: &str) -> String {
     let word = match state {
         "complete" => "whole",
         "cancelled" => "stopped",
+        "left" => "broken off",
         other => other,
     };
     let fault = run.upstream_fault.as_ref();

@@ -26,6 +26,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
         "key": settings.keys.shown(call.request.headers()).name(),
         "record": record.name(),
         "has_store": has_store,
+        "body_bytes": settings.limits.body_bytes,
     });
     Ok(json_reply(StatusCode::OK, &health))
 }

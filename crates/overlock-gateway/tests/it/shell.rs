@@ -340,6 +340,7 @@ async fn health_tells_who_is_behind() {
         "key": "not-needed",
         "record": "off",
         "has_store": false,
+        "body_bytes": 32 << 20,
     });
     assert_eq!(health, expected);
 }

@@ -899,6 +899,27 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     .waitFor();
   await page.getByLabel('What the model sends next').fill('{"other": true}');
   await sees(page, 'The document stays as it was.');
+  const text = page.getByLabel('A text that stopped too early');
+  await text.fill('{"open": tr');
+  await sees(page, 'Completed: the literal at /open');
+  await text.fill('[1, 2]');
+  await sees(page, 'There is no rest to ask for.');
+  await text.fill('{"a":'.repeat(2000));
+  await sees(page, /^(\/a){6}\/… many levels …(\/a){6}$/);
+  let sent = 0;
+  page.on('request', () => (sent += 1));
+  await text.evaluate((field) => {
+    field.value = '["half \ud83d';
+    field.dispatchEvent(new Event('input'));
+  });
+  await sees(page, 'The text holds half of a character, U+D83D, after 7 characters');
+  equal(sent, 0, 'requests with half of a character');
+  await text.evaluate((field) => {
+    field.value = `["${'x'.repeat(8 << 20)}`;
+    field.dispatchEvent(new Event('input'));
+  });
+  await sees(page, 'This is too long to be looked at here');
+  equal(sent, 0, 'requests that are too long');
   await page.getByLabel('A text that stopped too early').fill('no JSON at all');
   await sees(page, 'there is no object');
   let asked = 0;
@@ -931,7 +952,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   const view = await open(whole, '#/bench/fit');
   await sees(view.page, 'what takes the most room is');
   const blocker = view.page.getByText('What takes the most room is');
-  equal(await blocker.locator('code').textContent(), 'history', 'what takes the most room');
+  equal(await blocker.locator('code').textContent(), 'History', 'what takes the most room');
   await sees(view.page, 'Tokens are counted by a formula made for this model');
   await view.context.close();
 }
@@ -1086,7 +1107,37 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
         .length;
     });
     equal(over, 0, 'names in the graph that lie over others');
+    const counts = await page.evaluate(() =>
+      [...document.querySelectorAll('.graph .box:has(.box-times)')].filter(
+        (box) =>
+          box.querySelector('.box-id').getBoundingClientRect().right >
+          box.querySelector('.box-times').getBoundingClientRect().left,
+      ).length,
+    );
+    equal(counts, 0, 'names in the graph that lie under a count');
   });
+
+  {
+    const view = await open(gateway, `#/runs/${pipelines.rounds}`);
+    const { page } = view;
+    const again = page.locator('.graph a:has(.box-times)').first();
+    const id = await again.getAttribute('data-step');
+    const chosen = page.locator('.attempts > .chosen');
+    await again.focus();
+    await page.keyboard.press('Enter');
+    const first = Number(await chosen.getAttribute('data-step'));
+    await again.click();
+    expect(Number(await chosen.getAttribute('data-step')) > first, 'a box leads on to the next');
+    expect((await chosen.locator('h3').textContent()).startsWith(id), 'a box leads to its step');
+    expect(/\/steps\/\d+$/.test(page.url()), 'a step has an address');
+    await clean('a step that the graph led to', view);
+    await page.emulateMedia({ media: 'print' });
+    const hidden = await page
+      .locator('.graph-frame')
+      .evaluate((frame) => frame.scrollHeight - frame.clientHeight);
+    equal(hidden, 0, 'what print cuts off of the graph');
+    await view.context.close();
+  }
 
   {
     const view = await open(gateway, `#/runs/${pipelines.rounds}`);
@@ -1308,7 +1359,9 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   {
     const list = await open(gateway, '#/runs?outcome=stopped');
     const row = list.page.locator('.list tbody tr');
-    await row.getByText('left').waitFor();
+    await row.getByText('broken off').waitFor();
+    await list.page.getByRole('searchbox').fill('broken off');
+    await list.page.locator('.summary').getByText('1 broken off').waitFor();
     equal(await row.count(), 1, 'runs that nobody works on');
     await clean('a pipeline that was left, in the list', list);
     await list.context.close();
@@ -1401,10 +1454,12 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await field.fill('a wrong key');
   await page.keyboard.press('Enter');
   await sees(page, 'This gateway does not accept that key.');
+  equal(await page.locator('#forget').isVisible(), false, 'a wrong key that could be forgotten');
   await clean('asked for a key', view);
   await field.fill(told.key);
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'The document' }).waitFor();
+  await page.locator('#forget').waitFor();
   await page.goto(`${gateways.keyed}/#/runs`);
   await sees(page, 'live');
   const kept = await page.evaluate(() =>
@@ -1417,6 +1472,56 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await view.context.close();
 }
 
+{
+  // Several requests find out that the keys have changed: the reader is asked once.
+  const view = await open(whole, '#/runs');
+  const { page } = view;
+  await sees(page, /^8 runs: |runs: /);
+  let greetings = 0;
+  let refuse;
+  const second = new Promise((resolve) => (refuse = resolve));
+  const has = (route) => route.request().headers().authorization === 'Bearer new';
+  const unauthorised = { status: 401, json: { error: { code: '', message: 'no such key' } } };
+  await page.route('**/health', async (route) => {
+    greetings += 1;
+    const answer = await route.fetch();
+    const json = { ...(await answer.json()), key: has(route) ? 'right' : 'missing' };
+    await route.fulfill({ json });
+  });
+  await page.route('**/api/runs?*', (route) =>
+    has(route) ? route.continue() : route.fulfill(unauthorised),
+  );
+  await page.route('**/api/runs/totals*', async (route) => {
+    if (has(route)) return route.continue();
+    await second;
+    return route.fulfill(unauthorised).catch(() => {});
+  });
+  await page.getByRole('searchbox').fill('overlock-demo');
+  const field = page.getByLabel('Key', { exact: true });
+  await field.fill('new');
+  const before = greetings;
+  const answered = page.waitForResponse((answer) => answer.url().includes('/totals'));
+  refuse();
+  await answered;
+  await page.waitForTimeout(300);
+  equal(greetings, before, 'greetings while the reader types');
+  equal(await field.inputValue(), 'new', 'what the reader has typed');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
+  equal(greetings, before + 1, 'greetings with the key');
+  // What is refused to somebody who was let in is told, and not asked for again and again.
+  let refusals = 0;
+  await page.route('**/api/several', (route) => {
+    refusals += 1;
+    return route.fulfill(unauthorised);
+  });
+  await page.goto(`${whole}/#/bench`);
+  await sees(page, 'No such key.');
+  equal(refusals, 2, 'requests that were refused');
+  looked.push('keys that change');
+  await view.context.close();
+}
+
 // --- The first visit ---
 
 {
@@ -1425,6 +1530,8 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await sees(page, 'Nothing has been recorded yet.');
   await clean('nothing recorded', view);
   await page.getByRole('button', { name: 'Run the demonstration' }).click();
+  await page.locator('.run-head .badge.whole').waitFor();
+  await page.getByRole('link', { name: 'Runs', exact: true }).first().click();
   await page
     .locator('.list tbody tr')
     .filter({ hasText: 'overlock-demo' })
