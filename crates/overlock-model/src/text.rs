@@ -82,6 +82,7 @@ impl TextContinuation {
                 }
                 run.text.push_str(added);
             }
+            run.stopped = run.stopped_by(step);
         }
         Some(run)
     }
@@ -160,12 +161,18 @@ impl TextContinuation {
             }
         };
         self.text.push_str(news);
-        if end.finish.as_deref() == Some("content_filter") {
-            self.stopped = Some(Reason::ContentFilter);
-        } else if news.is_empty() && self.is_cut {
-            self.stopped = Some(Reason::NoProgress);
+        let step = step(self.iterations, Some(Way::Overlap), tokens, result, end);
+        self.stopped = self.stopped_by(&step);
+        step
+    }
+
+    /// Why nobody goes on after this step, which was the last so far, whatever the limits are.
+    fn stopped_by(&self, step: &Step) -> Option<Reason> {
+        if step.end.finish.as_deref() == Some("content_filter") {
+            return Some(Reason::ContentFilter);
         }
-        step(self.iterations, Some(Way::Overlap), tokens, result, end)
+        let has_failed = matches!(step.result, StepResult::Failed { .. });
+        (has_failed && self.is_cut).then_some(Reason::NoProgress)
     }
 }
 
@@ -251,7 +258,7 @@ pub async fn complete_text(
         let arriving = drive.live.then(|| ArrivingAnswer::of_text(&run.text));
         let most_bytes = drive.most_bytes(&plan);
         let (mut collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
-        // What stopped before its end was cut, whatever the provider had said by then.
+        // What stopped before its end was cut, unless the provider had said by then how it ends.
         let is_stopped = collected.broken.is_some() || drive.is_late();
         let is_silent = collected.text.is_empty();
         if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
@@ -389,23 +396,27 @@ mod tests {
         assert!(TextContinuation::resume([&first, &first], OPTIONS).is_none());
     }
 
+    fn finishes() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec!["length", "stop", "content_filter"])
+    }
+
     proptest! {
         #[test]
         fn the_steps_of_a_text_make_the_same_text_again(
             first in "[a-cé ]{0,30}",
-            answers in prop::collection::vec(("[a-cé ]{0,40}", any::<bool>(), any::<bool>()), 0..6),
+            answers in prop::collection::vec(("[a-cé ]{0,40}", any::<bool>(), finishes()), 0..6),
         ) {
             let end = StepEnd { finish: Some("length".to_owned()), ..StepEnd::default() };
             let mut run = TextContinuation::new(first.clone(), 3, OPTIONS);
             let mut steps = vec![TextContinuation::first_step(&first, 3, end)];
-            for (answer, repeats, is_cut) in answers {
+            for (answer, repeats, finish) in answers {
                 let answer = if repeats { format!("{}{answer}", run.overlap()) } else { answer };
-                let finish = if is_cut { "length" } else { "stop" };
                 steps.push(run.take(&collected(&answer, Some(finish)), 5, false));
             }
             let resumed = TextContinuation::resume(&steps, OPTIONS).expect("one text");
             prop_assert_eq!(resumed.text(), run.text());
             prop_assert_eq!(resumed.is_cut(), run.is_cut());
+            prop_assert_eq!(resumed.reason(), run.reason());
             prop_assert_eq!(resumed.iterations(), run.iterations());
             prop_assert_eq!(resumed.output_tokens(), run.output_tokens());
         }

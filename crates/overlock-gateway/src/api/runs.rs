@@ -546,20 +546,27 @@ impl RecordedStep {
     /// The same step without the text that it brought, to be shown.
     #[must_use]
     pub fn without_text(&self) -> Self {
-        let mut recorded = Self {
+        let mended = self.mended.as_ref().map(|mended| Mended {
+            fixes: mended.fixes.clone(),
+            count: mended.count,
+            original: String::new(),
+        });
+        Self {
+            part: self.part,
             step: self.step.without_text(),
-            ..self.clone()
-        };
-        recorded.step.end.refusal = None;
-        if let Some(mended) = &mut recorded.mended {
-            mended.original.clear();
+            budget: self.budget.clone(),
+            cut: self.cut.clone(),
+            at: self.at,
+            plain_text: self.plain_text,
+            mended,
+            told: self.told,
+            counted: self.counted,
         }
-        recorded
     }
 
     /// Whether it holds any text.
     fn has_text(&self) -> bool {
-        self.step != self.step.without_text() || self.step.end.refusal.is_some()
+        self.step.has_text()
     }
 }
 

@@ -198,22 +198,28 @@ impl Step {
         all.into_iter().flatten().collect()
     }
 
-    /// The same step without the text that it brought, to be shown.
+    /// The same step without any words of the model, to be shown.
     #[must_use]
     pub fn without_text(&self) -> Self {
-        let mut step = self.clone();
-        match &mut step.result {
-            StepResult::Grown {
-                added,
-                half_character,
-                ..
-            } => {
-                added.clear();
-                half_character.clear();
-            }
-            StepResult::Failed { raw, .. } => *raw = None,
+        Self {
+            iteration: self.iteration,
+            way: self.way,
+            tokens: self.tokens,
+            kpi: self.kpi,
+            kpis: self.kpis.clone(),
+            progress: self.progress,
+            result: self.result.without_text(),
+            end: StepEnd {
+                finish: self.end.finish.clone(),
+                refusal: None,
+                broken: self.end.broken.clone(),
+            },
         }
-        step
+    }
+
+    /// Whether it holds any words of the model.
+    pub fn has_text(&self) -> bool {
+        self.end.refusal.is_some() || self.result.has_text()
     }
 }
 
@@ -250,6 +256,45 @@ pub enum StepResult {
         /// much as somebody who asks why wants to read. Nothing if it wrote nothing.
         raw: Option<String>,
     },
+}
+
+impl StepResult {
+    /// The same, copied without its text, of which there may be much.
+    fn without_text(&self) -> Self {
+        match self {
+            Self::Grown {
+                seam,
+                overlap,
+                offset,
+                added_bytes,
+                scanned,
+                ..
+            } => Self::Grown {
+                seam: seam.clone(),
+                overlap: *overlap,
+                offset: *offset,
+                added_bytes: *added_bytes,
+                added: String::new(),
+                half_character: Vec::new(),
+                scanned: *scanned,
+            },
+            Self::Failed { failure, .. } => Self::Failed {
+                failure: failure.clone(),
+                raw: None,
+            },
+        }
+    }
+
+    fn has_text(&self) -> bool {
+        match self {
+            Self::Grown {
+                added,
+                half_character,
+                ..
+            } => !added.is_empty() || !half_character.is_empty(),
+            Self::Failed { raw, .. } => raw.is_some(),
+        }
+    }
 }
 
 /// Whether an answer brought the document forward.
