@@ -394,7 +394,9 @@ function figures(run) {
       ? isGrowing
         ? about(number(growing[name]))
         : number(growing[name])
-      : [number(run[name]), whose(run) && h('small', { class: 'whose' }, whose(run))];
+      : name === 'output_tokens' && run.output_unknown
+        ? h('abbr', { title: 'the provider did not say, and nobody counted' }, '–')
+        : [number(run[name]), whose(run) && h('small', { class: 'whose' }, whose(run))];
   const bytes = (run.bytes ?? 0) + (growing?.bytes ?? 0);
   const attempts = Math.max(run.iterations, isAsked(run) ? 1 : 0, run.asking?.number ?? 0);
   return h(
