@@ -465,13 +465,13 @@ impl Job {
     /// Keeps that a text ended by itself, and what it took if the provider says so.
     async fn ended_plainly(&mut self, usage: Option<Usage>) {
         let outcome = Outcome::Complete;
-        let mut recording = self.recording.take();
-        if let Some(recording) = &mut recording {
+        if let Some(recording) = &mut self.recording {
             match usage {
                 Some(_) => recording.counted_by(CountedBy::Provider),
                 None => recording.answered_untold(),
             }
         }
+        let recording = self.recording.take();
         if let Some(recording) = recording.and_then(|it| it.end_story(&outcome, usage)) {
             // The client has its answer all the same. Boxed, or every request would carry the space
             // for what is written of few.
