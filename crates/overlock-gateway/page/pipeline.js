@@ -325,11 +325,12 @@ function graph({ entry, steps }, trace, current, run) {
     const times = visits.get(one.id) ?? 0;
     const state = one.id === current ? ' now' : one.id === failed ? ' failed' : '';
     const count = times > 1 ? `×${times}` : '';
+    const lead = times > 1 ? `the next of ${counted(times, 'step')}` : 'its step';
     const look = { class: `box${times > 0 ? ' taken' : ''}${state}` };
     return svg(
       times > 0 ? 'a' : 'g',
-      times > 0 ? { ...look, ...leadTo(run, trace, one, times) } : look,
-      svg('title', {}, one.id),
+      times > 0 ? { ...look, ...leadTo(run, trace, one.id) } : look,
+      svg('title', {}, times > 0 ? `${one.id}, ${one.action}: to ${lead}` : one.id),
       svg('rect', { x: left, y: tops[at], width: WIDTH, height: heights[at], rx: 5 }),
       svg('text', { x: left + 10, y: tops[at] + 18, class: 'box-id' }, short(one.id, LONGEST_NAME - count.length)),
       svg('text', { x: left + 10, y: tops[at] + 34, class: 'box-action' }, one.action),
@@ -366,13 +367,12 @@ function graph({ entry, steps }, trace, current, run) {
 }
 
 /** A box leads to what its step did first, and from there on to what it did next. */
-function leadTo(run, trace, { id, action }, times) {
+function leadTo(run, trace, id) {
   const numbers = trace.filter((event) => event.step_id === id).map((event) => event.number);
   const address = (number) => `#/runs/${encodeURIComponent(run)}/steps/${number}`;
   return {
     href: address(numbers[0]),
     'data-step': id,
-    'aria-label': `${id}, ${action}: to ${times > 1 ? `the next of ${counted(times, 'step')}` : 'its step'}`,
     onclick: (event) => {
       const shown = document.querySelector('.attempts > .chosen')?.dataset.step;
       const next = numbers[(numbers.indexOf(Number(shown)) + 1) % numbers.length];

@@ -402,7 +402,9 @@ function figures(run) {
       ? isGrowing
         ? about(number(growing[name]))
         : number(growing[name])
-      : [number(run[name]), whose(run) && h('small', { class: 'whose' }, whose(run))];
+      : name === 'output_tokens' && run.output_unknown
+        ? h('abbr', { title: 'the provider did not say, and nobody counted' }, '–')
+        : [number(run[name]), whose(run) && h('small', { class: 'whose' }, whose(run))];
   const parts = run.trace ? [] : firstsOf(run.steps);
   const written =
     parts.length > 1

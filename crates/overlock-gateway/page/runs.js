@@ -487,6 +487,9 @@ export function live(state) {
   document.getElementById('live-word').textContent = words[state];
 }
 
+/** The tokens of the answers, unless neither the provider nor anybody else counted them. */
+const output = (run) => number(run.output_unknown ? undefined : run.output_tokens);
+
 function line(run) {
   const { word, sign, name, help } = outcome(run);
   const took = run.ended_at ? run.ended_at - run.began_at : undefined;
@@ -513,7 +516,7 @@ function line(run) {
           : '–'
         : number(attempts),
     number(run.growing ? run.growing.input_tokens : run.input_tokens),
-    run.growing ? about(number(run.growing.output_tokens)) : number(run.output_tokens),
+    run.growing ? about(number(run.growing.output_tokens)) : output(run),
     gauge(run.peak_tokens ?? 0, run.window, run.window_assumed),
     h(
       'span',

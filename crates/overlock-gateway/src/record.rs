@@ -387,6 +387,16 @@ impl Recording {
         self.tally.counted_by = Some(who);
     }
 
+    /// The upstream has answered, and does not say what that took. Its prompt was counted here; so
+    /// was its answer if a step of it is kept, and else nobody knows its length.
+    pub(crate) fn answered_untold(&mut self) {
+        self.tally.counted_by = Some(CountedBy::Us);
+        if self.steps == 0 {
+            self.tally.call(self.asking.unwrap_or_default(), 0);
+            self.tally.output_unknown = true;
+        }
+    }
+
     /// Keeps with its end why the upstream did not answer.
     pub(crate) fn note_fault(&mut self, fault: UpstreamFault) {
         self.fault = Some(Box::new(fault));

@@ -83,7 +83,8 @@ impl ListedRun<'_> {
         let used = used.map(|(model, usage)| (model.as_str(), *usage));
         let tally = self
             .tally
-            .filter(|_| self.used.is_none() && self.pipeline.is_none());
+            .filter(|_| self.used.is_none() && self.pipeline.is_none())
+            .filter(|tally| !tally.output_unknown);
         used.chain(tally.map(|tally| (self.model, tally.usage())))
     }
 }

@@ -96,6 +96,10 @@ pub struct Tally {
     /// Whether nothing is known of the model, and its window was assumed.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub window_assumed: bool,
+    /// Whether nobody told nor counted the tokens of the answer, so that there are more than those
+    /// of all answers say.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub output_unknown: bool,
     /// Whose count the tokens of prompts and answers are, where that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_by: Option<CountedBy>,
@@ -320,6 +324,7 @@ impl<'a> ListedRun<'a> {
                 peak_tokens: ending.peak_tokens,
                 cached_tokens: ending.models.values().map(|usage| usage.cached).sum(),
                 window_assumed: false,
+                output_unknown: false,
                 counted_by: None,
             }),
             used: Some(ending.models),

@@ -99,6 +99,7 @@ fn told(run: &ListedRun<'_>, state: &str) -> String {
         "left" => "broken off",
         other => other,
     };
+    let stopped_at = run.stopped_at.as_ref();
     let fault = run.upstream_fault.as_ref();
     let status = fault.and_then(|fault| fault.status);
     let status = status.map(|status| status.to_string());
@@ -110,8 +111,11 @@ fn told(run: &ListedRun<'_>, state: &str) -> String {
         run.reason.map_or("", |reason| reason.name()),
         run.cut.as_ref().map_or("", |cut| &cut.path),
         run.pipeline.as_deref().unwrap_or_default(),
+        stopped_at.map_or("", |at| &at.step_id),
+        stopped_at.map_or("", |at| at.why.as_deref().unwrap_or_default()),
         status.as_deref().unwrap_or_default(),
         fault.map_or("", |fault| &fault.message),
+        run.unfit.as_ref().map_or("", |unfit| &unfit.message),
     ]
     .join(" ")
 }

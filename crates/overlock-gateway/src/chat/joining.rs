@@ -142,10 +142,14 @@ impl Joiner<'_> {
         let (mut run, mut taken) = if let Some(steps) = earlier {
             keyed::resumed_text(options, &steps)?
         } else {
-            if let Some(recording) = recording.as_deref_mut() {
-                self.keep(recording, self.text_step(first)).await?;
-            }
-            let tokens = self.tokens_of(first);
+            let tokens = if let Some(recording) = recording.as_deref_mut() {
+                let step = self.text_step(first);
+                let tokens = step.step.tokens;
+                self.keep(recording, step).await?;
+                tokens
+            } else {
+                self.tokens_of(first)
+            };
             let run = TextContinuation::new(first.came.to_owned(), tokens, options);
             (run, Taken::default())
         };
@@ -470,7 +474,7 @@ struct Calling {
     budget: CallBudget,
     /// Whether it is for a text that is no document.
     plain_text: bool,
-    /// What has come of its answer, where that is kept.
+    /// What has come of its answer, where anything of the run is kept.
     coming: String,
 }
 

@@ -451,30 +451,33 @@ impl Job {
         counted_by: CountedBy,
         answered: impl FnOnce() -> Answered,
     ) {
-        if let Some(recording) = &mut self.recording {
-            recording.counted_by(counted_by);
-        }
-        if let Some(recording) = self.recording.take() {
+        if let Some(mut recording) = self.recording.take() {
+            match usage {
+                Some(_) => recording.counted_by(counted_by),
+                None => recording.answered_untold(),
+            }
             let answer = recording.is_keyed().then(|| answered().kept());
             // The client has its answer all the same.
             let _ = recording.end(outcome, usage, answer).await;
         }
     }
 
-    /// Keeps that a text ended by itself, and what it took.
-    async fn ended_plainly(&mut self, usage: Usage) {
+    /// Keeps that a text ended by itself, and what it took if the provider says so.
+    async fn ended_plainly(&mut self, usage: Option<Usage>) {
         let outcome = Outcome::Complete;
-        if let Some(recording) = &mut self.recording
-            && usage != Usage::default()
-        {
-            recording.counted_by(CountedBy::Provider);
+        if let Some(recording) = &mut self.recording {
+            match usage {
+                Some(_) => recording.counted_by(CountedBy::Provider),
+                None => recording.answered_untold(),
+            }
         }
         let recording = self.recording.take();
-        if let Some(recording) = recording.and_then(|it| it.end_story(&outcome, Some(usage))) {
+        if let Some(recording) = recording.and_then(|it| it.end_story(&outcome, usage)) {
             // The client has its answer all the same. Boxed, or every request would carry the space
             // for what is written of few.
-            let _ = Box::pin(recording.end(&outcome, Some(usage), None)).await;
+            let _ = Box::pin(recording.end(&outcome, usage, None)).await;
         }
+        let usage = usage.unwrap_or_default();
         self.account.ended(usage, Ended::Complete.name(), 0);
     }
 

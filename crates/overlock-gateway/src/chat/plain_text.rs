@@ -41,7 +41,7 @@ struct Message<'a> {
     refusal: Option<IgnoredAny>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct Told {
     prompt_tokens: u64,
     completion_tokens: u64,
@@ -49,14 +49,21 @@ struct Told {
     prompt_tokens_details: Option<Details>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct Details {
     #[serde(default)]
     cached_tokens: Option<u64>,
 }
 
-/// What an answer took that can be passed on as it came; nothing if it has to be read in full.
-pub(crate) fn usage_of(job: &Job, answer: &[u8]) -> Option<Usage> {
+/// An answer that is a text that ended by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlainText {
+    /// What the provider says that it took, if it says anything.
+    pub(crate) usage: Option<Usage>,
+}
+
+/// Whether an answer can be passed on as it came; nothing if it has to be read in full.
+pub(crate) fn plain_text(job: &Job, answer: &[u8]) -> Option<PlainText> {
     let is_plain = !job.wish.streams
         && !job.wish.is_json
         && job.wish.continues != Continues::Nothing
@@ -65,25 +72,25 @@ pub(crate) fn usage_of(job: &Job, answer: &[u8]) -> Option<Usage> {
     if is_plain { glance(answer) } else { None }
 }
 
-fn glance(answer: &[u8]) -> Option<Usage> {
+fn glance(answer: &[u8]) -> Option<PlainText> {
     // Read as text, its strings need not be looked at once more.
     let answer = str::from_utf8(answer).ok()?;
-    skimmed::usage_of(answer).or_else(|| read(answer))
+    skimmed::plain_text(answer).or_else(|| read(answer))
 }
 
 /// The same of any answer there may be.
-fn read(answer: &str) -> Option<Usage> {
+fn read(answer: &str) -> Option<PlainText> {
     let completion: Completion<'_> = serde_json::from_str(answer).ok()?;
     let is_plain = completion.error.is_none() && completion.choices.iter().all(is_plain);
-    let told = completion.usage.unwrap_or_default();
-    is_plain.then_some(Usage {
+    let usage = completion.usage.map(|told| Usage {
         input: told.prompt_tokens,
         output: told.completion_tokens,
         cached: told
             .prompt_tokens_details
             .and_then(|details| details.cached_tokens)
             .unwrap_or_default(),
-    })
+    });
+    is_plain.then_some(PlainText { usage })
 }
 
 fn is_plain(choice: &Choice<'_>) -> bool {
@@ -125,8 +132,10 @@ mod tests {
             "usage": { "prompt_tokens": 110, "completion_tokens": 20, "total_tokens": 130 },
         });
         change(&mut answer);
-        let usage = glance(answer.to_string().as_bytes());
-        assert_eq!(usage.is_some(), plain, "{answer}");
+        let text = glance(answer.to_string().as_bytes());
+        assert_eq!(text.is_some(), plain, "{answer}");
+        let is_told = text.is_some_and(|text| text.usage.is_some());
+        assert_eq!(is_told, plain && answer["usage"].is_object(), "{answer}");
     }
 
     #[test]
@@ -276,7 +285,7 @@ mod tests {
                 "usage": { "prompt_tokens": 110, "completion_tokens": 20, "details": { "a": [0, 1] } },
                 "error": null } "#,
         ] {
-            let skimmed = skimmed::usage_of(text);
+            let skimmed = skimmed::plain_text(text);
             assert!(skimmed.is_some(), "{text}");
             assert_eq!(skimmed, read(text), "{text}");
         }
@@ -287,7 +296,7 @@ mod tests {
 
         #[test]
         fn who_skims_says_what_who_reads_says_or_nothing(answer in answers()) {
-            let skimmed = skimmed::usage_of(&answer);
+            let skimmed = skimmed::plain_text(&answer);
             prop_assert!(skimmed.is_none() || skimmed == read(&answer), "{}", answer);
         }
     }

@@ -6,8 +6,10 @@
 
 use overlock_model::Usage;
 
-/// What an answer took whose choices are texts that ended by themselves.
-pub(super) fn usage_of(answer: &str) -> Option<Usage> {
+use super::plain_text::PlainText;
+
+/// An answer whose choices are texts that ended by themselves.
+pub(super) fn plain_text(answer: &str) -> Option<PlainText> {
     let mut skim = Skim {
         text: answer,
         at: 0,
@@ -62,10 +64,10 @@ impl<'a> Skim<'a> {
         content.map(|_| ())
     }
 
-    fn usage(&mut self) -> Option<Usage> {
+    fn usage(&mut self) -> Option<PlainText> {
         if self.next() == Some(b'n') {
             self.null()?;
-            return Some(Usage::default());
+            return Some(PlainText::default());
         }
         let (mut input, mut output, mut cached) = (None, None, None);
         self.object(|skim, name| match name {
@@ -74,11 +76,12 @@ impl<'a> Skim<'a> {
             "prompt_tokens_details" => once(&mut cached, skim.cached()),
             _ => skim.value(DEEPEST),
         })?;
-        Some(Usage {
+        let usage = Usage {
             input: input?,
             output: output?,
             cached: cached.unwrap_or_default(),
-        })
+        };
+        Some(PlainText { usage: Some(usage) })
     }
 
     /// What the provider had read before of a prompt.

@@ -12,7 +12,7 @@ use super::ending::Ending;
 use super::first::First;
 use super::joining::{Cut, JoinedText, Joiner, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
-use super::plain_text;
+use super::plain_text::plain_text;
 use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told};
 use super::wish::Continues;
@@ -76,8 +76,8 @@ pub(crate) async fn read(job: &mut Job, mut answer: Box<Answer>) -> Result<Whole
         Ok(bytes) => bytes,
         Err(error) => return Err(Box::pin(job.fails(error)).await),
     };
-    if let Some(usage) = plain_text::usage_of(job, &bytes) {
-        job.ended_plainly(usage).await;
+    if let Some(text) = plain_text(job, &bytes) {
+        job.ended_plainly(text.usage).await;
         return Ok(WholeAnswer {
             value: Value::Null,
             bytes: Some(bytes),
@@ -253,7 +253,7 @@ struct Making<'a> {
     ended: Ended,
     changed: bool,
     violation: Option<String>,
-    /// The tokens of the first answer, as they are counted here.
+    /// The tokens of the first answer as they are counted here, where the provider tells none.
     output_tokens: u64,
 }
 
@@ -440,7 +440,7 @@ impl Making<'_> {
                 return Ok(as_it_came(Found::Unclear));
             }
         }
-        self.output_tokens += self.joiner.counter.tokens().count(content);
+        self.count(content);
         let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
         let continued = self.joiner.join(Cut::Content, &first, None, recording);
         let joined = Box::pin(continued).await?;
@@ -497,7 +497,7 @@ impl Making<'_> {
             Box::pin(self.joiner.keep_document(&first, recording)).await?;
             return Ok((arguments.to_owned(), reading.found()));
         }
-        self.output_tokens += self.joiner.counter.tokens().count(arguments);
+        self.count(arguments);
         let cut = Cut::Arguments(tool);
         let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
         let first = First::all(arguments, end);
@@ -509,6 +509,13 @@ impl Making<'_> {
             self.note(outcome);
         }
         Ok((joined.run.text().to_owned(), found(&joined.run)))
+    }
+
+    /// Counts a text of the first answer, unless the provider has.
+    fn count(&mut self, text: &str) {
+        if self.joiner.told.is_none() {
+            self.output_tokens += self.joiner.counter.tokens().count(text);
+        }
     }
 
     fn check_schema(&mut self, document: &str) {

@@ -6,7 +6,7 @@
 //! nobody who has something to write waits for long, and so many of them at most.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use hyper::StatusCode;
 use overlock_pipeline::Taken;
@@ -22,7 +22,7 @@ use crate::body::Reply;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::path;
-use crate::record::now;
+use crate::record::{Recorder, now};
 use crate::routes::{Call, Handled};
 use crate::settings::Record;
 
@@ -41,18 +41,18 @@ const AT_ONCE: u32 = 1000;
 /// So many are looked through at most.
 const MOST_LOOKED_AT: u32 = 200_000;
 
-/// What is looked for may have so many bytes.
+/// What is looked for may have so many characters.
 const LONGEST: usize = 400;
 
 pub(crate) async fn list(call: Call) -> Handled {
     let query = call.request.uri().query();
     let (limit, wanted, before) = (limit(query)?, wanted(query)?, before(query)?);
     let here = Here::of(&call.gateway);
-    from_store(call.gateway, move |store, pricing| {
+    from_store(call.gateway, move |store, pricing, waiting| {
         let mut found: Vec<Seen> = Vec::new();
         let most = limit as usize;
         let at_once = if wanted.is_any() { limit } else { AT_ONCE };
-        look_through(store, &here, before, at_once, |run| {
+        look_through((store, waiting), &here, before, at_once, |run| {
             if found.len() < most && wanted.has(&run.listed()) {
                 found.push(run);
             }
@@ -67,9 +67,9 @@ pub(crate) async fn list(call: Call) -> Handled {
 pub(crate) async fn totals(call: Call) -> Handled {
     let wanted = wanted(call.request.uri().query())?;
     let here = Here::of(&call.gateway);
-    from_store(call.gateway, move |store, pricing| {
+    from_store(call.gateway, move |store, pricing, waiting| {
         let mut adding = Adding::new(pricing);
-        let is_all = look_through(store, &here, None, AT_ONCE, |run| {
+        let is_all = look_through((store, waiting), &here, None, AT_ONCE, |run| {
             adding.look_at(&run.listed(), &wanted);
             true
         })?;
@@ -78,17 +78,26 @@ pub(crate) async fn totals(call: Call) -> Handled {
     .await
 }
 
-/// Looks at runs from the last one on, or from the last before one, until that is enough; whether
-/// it has seen all that there are.
+/// Somebody who waits for an answer, until they leave.
+struct Waiting(Weak<()>);
+
+impl Waiting {
+    fn has_left(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+/// Looks at runs from the last one on, or from the last before one, until that is enough or nobody
+/// waits for it; whether it has seen all that there are.
 fn look_through(
-    store: &dyn Store,
+    (store, waiting): (&dyn Store, &Waiting),
     here: &Here,
     mut before: Option<RunId>,
     at_once: u32,
     mut look: impl FnMut(Seen) -> bool,
 ) -> Result<bool, RunsError> {
     let mut looked_at = 0;
-    while looked_at < MOST_LOOKED_AT {
+    while looked_at < MOST_LOOKED_AT && !waiting.has_left() {
         let runs = store.before(before.as_ref(), at_once)?;
         let is_last = runs.len() < at_once as usize;
         looked_at += at_once;
@@ -114,7 +123,7 @@ async fn shown(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
     let here = Here::of(&call.gateway);
-    from_store(call.gateway, move |store, pricing| {
+    from_store(call.gateway, move |store, pricing, _| {
         let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
@@ -142,7 +151,7 @@ pub(crate) async fn step(call: Call) -> Handled {
     let id = run_id(run, "/steps")?;
     let number: usize = number.parse().map_err(|_| no_step())?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
-    from_store(call.gateway, move |store, _| {
+    from_store(call.gateway, move |store, _, _| {
         let Some(run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
@@ -156,6 +165,9 @@ pub(crate) async fn step(call: Call) -> Handled {
 
 /// What this process knows of who works on a run.
 pub(super) struct Here {
+    /// Knows what runs now.
+    recorder: Option<Arc<Recorder>>,
+    /// What ran before anything was read: it may have ended since.
     running: HashSet<RunId>,
     /// Whatever began before this time has been given up by whoever keeps to the limits.
     oldest: u64,
@@ -194,6 +206,7 @@ impl Here {
         let running = gateway.recorder.iter().flat_map(|it| it.running());
         let longest = gateway.settings.limits.run_time.as_millis();
         Self {
+            recorder: gateway.recorder.clone(),
             running: running.collect(),
             oldest: now().saturating_sub(u64::try_from(longest).unwrap_or(u64::MAX)),
         }
@@ -220,9 +233,15 @@ impl Here {
         Ok(seen.collect())
     }
 
+    /// Whether a run that has been read without an end is, or was just now, at this gateway.
+    fn runs(&self, id: &RunId) -> bool {
+        let recorder = self.recorder.as_ref();
+        self.running.contains(id) || recorder.is_some_and(|it| it.is_live(id))
+    }
+
     /// Who works on a run that nobody holds.
     pub(super) fn whereabouts(&self, run: &RunSummary) -> Whereabouts {
-        if run.ended_at.is_some() || self.running.contains(&run.id) {
+        if run.ended_at.is_some() || self.runs(&run.id) {
             return Whereabouts::Known;
         }
         let is_old = run.began_at < self.oldest;
@@ -276,8 +295,11 @@ fn wanted(query: Option<&str>) -> Result<Wanted, ApiError> {
     let states = parameter(query, "outcome").unwrap_or_default();
     let states = decoded("outcome", states)?;
     let words = decoded("q", parameter(query, "q").unwrap_or_default())?;
-    if words.len() > LONGEST {
-        return Err(wrong("q", format!("`q` is longer than {LONGEST} bytes")));
+    if words.chars().nth(LONGEST).is_some() {
+        return Err(wrong(
+            "q",
+            format!("`q` is longer than {LONGEST} characters"),
+        ));
     }
     let wanted = Wanted::read(&states, &words);
     wanted.map_err(|error| wrong("outcome", error.to_string()))
@@ -354,7 +376,7 @@ fn wrong(parameter: &str, message: String) -> ApiError {
 /// Reads the store, with all that was answered before, where nobody else has to wait for it.
 async fn from_store(
     gateway: Arc<Gateway>,
-    read: impl FnOnce(&dyn Store, &Pricing) -> Result<Reply, RunsError> + Send + 'static,
+    read: impl FnOnce(&dyn Store, &Pricing, &Waiting) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
     let Some(recorder) = &gateway.recorder else {
         return Err(not_recorded());
@@ -362,8 +384,14 @@ async fn from_store(
     recorder.settle().await;
     let store = Arc::clone(recorder.store());
     let pricing = Arc::clone(&recorder.pricing);
-    let read = spawn_blocking(move || read(&*store, &pricing).map_err(|error| untold(&error)));
-    read.await.map_err(|_| ApiError::defect())?
+    // Dropped with the request, whose client may leave before it is answered.
+    let asked = Arc::new(());
+    let waiting = Waiting(Arc::downgrade(&asked));
+    let read =
+        spawn_blocking(move || read(&*store, &pricing, &waiting).map_err(|error| untold(&error)));
+    let read = read.await;
+    drop(asked);
+    read.map_err(|_| ApiError::defect())?
 }
 
 pub(super) fn not_recorded() -> ApiError {
@@ -411,4 +439,42 @@ fn no_run() -> ApiError {
         "there is no such run",
     )
     .with_code(NO_RUN)
+}
+
+#[cfg(test)]
+mod tests {
+    use overlock_store::NewRun;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_looked_through_for_a_client_who_has_left() {
+        let store = overlock_store::in_memory().expect("a store");
+        for number in 0..5 {
+            let run = NewRun {
+                id: &RunId::new(1000, number),
+                at: 1000,
+                model: "a-model",
+                request: "{}",
+                options: "{}",
+                conditions: "{}",
+            };
+            store.begin(&run).expect("it is recorded");
+        }
+        let here = Here {
+            recorder: None,
+            running: HashSet::new(),
+            oldest: 0,
+        };
+        let mut asked = Some(Arc::new(()));
+        let waiting = Waiting(asked.as_ref().map(Arc::downgrade).unwrap_or_default());
+        let mut looked_at = 0;
+        let is_all = look_through((&*store, &waiting), &here, None, 2, |_| {
+            looked_at += 1;
+            asked = None;
+            true
+        });
+        // What was read together is looked at.
+        assert_eq!((looked_at, is_all.expect("a store")), (2, false));
+    }
 }

@@ -15,7 +15,7 @@ fn id(number: u64) -> RunId {
     RunId::new(1_700_000_000_000 + number, number)
 }
 
-/// How a run ended: one in a hundred failed, and the very first is cut.
+/// How a run ended: one in a hundred failed, the very first is cut, and the next did not fit.
 fn ending(number: u64) -> Value {
     let took = json!({
         "input_tokens": 100 + number, "output_tokens": 10, "window": 8192, "peak_tokens": 110,
@@ -24,6 +24,16 @@ fn ending(number: u64) -> Value {
         0 => json!({
             "outcome": "partial", "reason": "deadline",
             "cut": { "offset": 9, "path": "/harbours/7", "place": "string" },
+        }),
+        1 => json!({
+            "outcome": "failed", "reason": "window",
+            "unfit": {
+                "message": "the messages are 70 tokens too long", "overflow": 70,
+                "budget": {
+                    "adjusted_max_tokens": 1, "input_token_count": 8262, "message_count": 1,
+                    "memory_count": 0,
+                },
+            },
         }),
         number if number.is_multiple_of(100) => json!({
             "outcome": "failed", "reason": "model-error",
@@ -97,6 +107,7 @@ async fn sums_are_over_all_recorded_runs() {
     let door = door().await;
     let all = totals(&door, "").await;
     let failed = (MANY - 1) / 100;
+    let did_not_fit = 1;
     let sum = |of: &dyn Fn(u64) -> bool| {
         (0..MANY)
             .filter(|it| of(it.to_owned()))
@@ -107,7 +118,10 @@ async fn sums_are_over_all_recorded_runs() {
         all,
         json!({
             "looked_at": MANY, "is_all": true, "runs": MANY,
-            "outcomes": { "complete": MANY - failed - 1, "failed": failed, "partial": 1 },
+            "outcomes": {
+                "complete": MANY - failed - did_not_fit - 1, "failed": failed + did_not_fit,
+                "partial": 1,
+            },
             "input_tokens": sum(&|_| true), "output_tokens": 10 * MANY,
             "priced": MANY / 2,
             "cost": { "amount": sum(&|it| it % 2 == 0).to_string(), "currency": "USD" },
@@ -142,6 +156,8 @@ async fn a_run_is_found_however_old_it_is() {
             .collect();
         assert_eq!(ids, [id(0).as_str()], "{query}");
     }
+    let unfit = door.get("/api/runs?q=70+tokens+too+long").await.json();
+    assert_eq!(unfit[0]["id"], id(1).as_str(), "{unfit}");
     let found = door
         .get("/api/runs?limit=3&q=429%20gr%C3%B6%C3%9Fe")
         .await
@@ -155,7 +171,7 @@ async fn pages_follow_one_another_without_a_gap() {
     let door = door().await;
     for (filter, count) in [
         ("", MANY),
-        ("&outcome=failed", 24),
+        ("&outcome=failed", 25),
         ("&q=no-price", MANY / 2),
     ] {
         let mut seen = Vec::new();
@@ -181,6 +197,8 @@ async fn pages_follow_one_another_without_a_gap() {
 #[tokio::test]
 async fn what_cannot_be_looked_for_is_told() {
     let door = door().await;
+    let fits = format!("/api/runs?q={}", "%C3%A9".repeat(400));
+    assert_eq!(door.get(&fits).await.status, StatusCode::OK);
     let long = format!("q={}", "x".repeat(401));
     for (query, parameter) in [
         ("outcome=whole", "outcome"),

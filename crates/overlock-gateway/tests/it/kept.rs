@@ -5,6 +5,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use overlock_budget::{Model, Models, Prices};
 use overlock_gateway::{Record, Settings};
 use serde_json::{Value, json};
 
@@ -518,6 +519,82 @@ async fn whoever_leaves_during_a_later_answer_leaves_what_had_come() {
         assert_eq!(run["bytes"], NIGHT[0].len(), "{run}");
         check_text(&run, record, "/steps/1/result/raw", &longer);
     }
+}
+
+#[tokio::test]
+async fn whoever_leaves_while_one_answer_goes_on_leaves_the_others_too() {
+    for record in [Record::Full, Record::Metadata] {
+        let choice = |index: u64, text: &str, finish: Value| json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
+        let other = "{\"rows\": [\"a\", \"b\"]}";
+        let replies = vec![
+            Said::stream(&[
+                choice(0, "{\"rows\": [\"one\", \"tw", Value::Null),
+                choice(1, other, Value::Null),
+                choice(0, "", json!("length")),
+                choice(1, "", json!("stop")),
+            ]),
+            Said::hanging("{\"rows\": [\"one\", \"two\", \"three\", \"fo"),
+        ];
+        let mut request = as_json(true);
+        request["n"] = json!(2);
+        let run = left(replies, &request, &[], record, "three").await;
+        check_end(&run, "partial", Some("cancelled"));
+        let steps = run["steps"].as_array().expect("a list");
+        let last = steps.last().expect("a step");
+        assert_eq!(
+            (steps.len(), &last["part"]["choice"]),
+            (3, &json!(1)),
+            "{run}"
+        );
+        check_text(&run, record, "/steps/2/result/added", other);
+    }
+}
+
+fn with_prices(model: &str) -> Models {
+    let prices = Prices {
+        input: "1".parse().expect("a price"),
+        output: "2".parse().expect("a price"),
+        cached_input: None,
+    };
+    let known = Model {
+        prices: Some(prices),
+        ..Models::default().find(model).model
+    };
+    Models::with_own([(model.to_owned(), known)])
+}
+
+#[tokio::test]
+async fn what_nobody_counted_is_not_called_nothing() {
+    let uncounted = |text: &str| {
+        let said = content(false, text, "stop");
+        let mut value: Value = serde_json::from_str(&said.body).expect("JSON");
+        value["usage"].take();
+        Said::json(200, &value)
+    };
+    let check = async |text: &str, request: Value, record: Record, is_unknown: bool| {
+        let upstream = Fake::start(vec![uncounted(text)]).await;
+        let store = overlock_store::in_memory().expect("a store");
+        let set = |settings: &mut Settings| {
+            settings.record = record;
+            settings.models = with_prices("gpt-4o");
+        };
+        let address = serve_with(&upstream.base, Some(store), set).await;
+        let door = Door { address, upstream };
+        let got = door.chat(&request, &[]).await;
+        let run = shown(&door, got.header("x-overlock-run")).await;
+        assert_eq!(run["outcome"], "complete", "{run}");
+        assert!(run["input_tokens"].as_u64() > Some(0), "{run}");
+        assert!(run["peak_tokens"].as_u64() > Some(0), "{run}");
+        assert_eq!(run["counted_by"], "us", "{run}");
+        assert_eq!(run["output_unknown"] == true, is_unknown, "{run}");
+        assert_eq!(run["output_tokens"] == 0, is_unknown, "{run}");
+        // Half of what it cost is not what it cost.
+        assert_eq!(run["cost"].is_null(), is_unknown, "{run}");
+    };
+    for (record, is_unknown) in [(Record::Metadata, true), (Record::Full, false)] {
+        check("It does.", plain(false), record, is_unknown).await;
+    }
+    check("[1, 2]", as_json(false), Record::Full, false).await;
 }
 
 #[tokio::test]

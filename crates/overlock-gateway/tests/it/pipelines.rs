@@ -255,6 +255,10 @@ async fn a_list_says_in_which_step_a_pipeline_failed_and_why() {
         assert_eq!(listed(&door, &id).await["stopped_at"], stopped_at);
         let shown = door.get(&format!("/api/runs/{id}")).await.json();
         assert_eq!(shown["stopped_at"], stopped_at);
+        let words = why.split_whitespace().last().expect("a word");
+        let found = door.get(&format!("/api/runs?q={step}+{words}")).await;
+        let found = found.json();
+        assert_eq!(found[0]["id"], id.as_str(), "{found}");
         shown
     };
     let refused = [Reply::Refuses("the key was revoked")];
@@ -408,6 +412,7 @@ async fn a_step_tells_no_text_where_only_metadata_are_recorded() {
     let playing = stage.play(&Play {
         replies: &[
             Reply::SaysUncounted(r#"{"action": "no such route"✂"#),
+            Reply::Declines("I would rather not."),
             Reply::Says(r#"{"action": "no such route"}"#),
         ],
         ..LOOP
@@ -422,9 +427,18 @@ async fn a_step_tells_no_text_where_only_metadata_are_recorded() {
         shown.body
     );
     let step = door.get(&format!("/api/runs/{id}/steps/4?text=true")).await;
-    assert_eq!(step.json()["attempts"].as_array().map(Vec::len), Some(2));
+    let attempts = step.json()["attempts"].clone();
+    assert_eq!(attempts.as_array().map(Vec::len), Some(3));
+    let path = format!("/api/runs/{id}/steps/4?text=true");
+    let kept = self::door(&stage, Record::Full).await.get(&path).await;
+    assert_eq!(
+        kept.json()["attempts"][1]["refusal"],
+        "I would rather not.",
+        "it is there to be told: {}",
+        kept.body
+    );
     for body in [shown.body, step.body] {
-        for text in ["no such route", "Who closes", "UPDATE"] {
+        for text in ["no such route", "rather not", "Who closes", "UPDATE"] {
             assert!(!body.contains(text), "{text}: {body}");
         }
     }

@@ -52,6 +52,8 @@ pub(crate) enum Reply {
     Says(&'static str),
     /// The same, and nothing is told of the tokens.
     SaysUncounted(&'static str),
+    /// The model says this instead of an answer.
+    Declines(&'static str),
     Refuses(&'static str),
     /// Nobody is there.
     Unreachable,
@@ -285,6 +287,11 @@ impl Backend for Scripted {
                     reason: "Connection refused".to_owned(),
                 }),
                 Reply::Says(text) => Ok(said(text)),
+                Reply::Declines(text) => {
+                    let end = Event::Finish("stop".to_owned());
+                    let events = [Event::Refusal(text.to_owned()), end];
+                    Ok(stream::iter(events.map(Ok)).boxed())
+                }
                 Reply::SaysUncounted(text) => {
                     let events = said(text);
                     let told = |event: &Result<Event, BackendError>| {

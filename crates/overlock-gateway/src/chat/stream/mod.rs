@@ -7,6 +7,7 @@ mod choice;
 mod events;
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -80,12 +81,15 @@ struct Relay {
     head: Map<String, Value>,
     /// Characters of which half has come.
     halves: Halves,
+    /// The answers that have not been ended.
     choices: BTreeMap<u64, Choice>,
+    /// Where a recording goes that was lent to work which was dropped.
+    lent: Arc<Mutex<Option<Recording>>>,
     /// What events said besides their choices that were not passed on. It is told at the end.
     beside: Map<String, Value>,
     /// What the upstream says its call took.
     usage: Option<Value>,
-    /// The tokens of the first answer, as they are counted here.
+    /// The tokens of the first answer as they are counted here, where the upstream tells none.
     output_tokens: u64,
     taken: Taken,
     ended: Ended,
@@ -130,6 +134,7 @@ impl Relay {
             head: Map::new(),
             halves: Halves::default(),
             choices: BTreeMap::new(),
+            lent: Arc::default(),
             beside: Map::new(),
             usage: None,
             output_tokens: 0,
@@ -439,9 +444,9 @@ impl Relay {
             }
             return broken.map_or(Ok(()), Err);
         }
-        let choices = std::mem::take(&mut self.choices);
         let mut finishes = Vec::new();
-        for (index, mut choice) in choices {
+        // Whoever leaves meanwhile leaves those that are still there.
+        while let Some((index, mut choice)) = self.choices.pop_first() {
             let ending = self.ending_of(index, &mut choice).await?;
             let Some(reason) = ending.word().map(str::to_owned) else {
                 finishes.clear();
@@ -558,7 +563,6 @@ impl Relay {
             for call in &choice.calls {
                 self.output_tokens += self.count(call.arguments.text());
             }
-            self.rests(index, choice).await;
             let first = First::all(choice.content.text(), &end);
             let kind = self.job.content_kind();
             let keep = async |joiner: Joiner<'_>, recording: Option<&mut Recording>| {
@@ -567,6 +571,7 @@ impl Relay {
             };
             let outcome = self.recorded(keep).await?;
             self.note(outcome);
+            self.rests(index, choice).await;
             return Ok(ending);
         }
         let has_calls = !choice.calls.is_empty() || choice.older_call.is_some();
@@ -650,10 +655,20 @@ impl Relay {
         &mut self,
         work: impl AsyncFnOnce(Joiner<'_>, Option<&mut Recording>) -> T,
     ) -> T {
-        let mut recording = self.job.recording.take();
-        let done = work(self.job.joiner(), recording.as_mut()).await;
-        self.job.recording = recording;
+        let mut lent = Lent {
+            recording: self.job.recording.take(),
+            back: Arc::clone(&self.lent),
+        };
+        let done = work(self.job.joiner(), lent.recording.as_mut()).await;
+        drop(lent);
+        self.job.recording = self.given_back();
         done
+    }
+
+    /// The recording that was lent, whatever became of the work it was lent to.
+    fn given_back(&self) -> Option<Recording> {
+        let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        lent.take()
     }
 
     /// Passes on all that there is of the content, and continues it where it is a document that is
@@ -744,7 +759,11 @@ impl Relay {
         }
     }
 
+    /// The tokens of a text of the first answer; none where the upstream says how many it has.
     fn count(&self, text: &str) -> u64 {
+        if self.usage.is_some() {
+            return 0;
+        }
         self.job.wish.known.counter.tokens().count(text)
     }
 
@@ -818,7 +837,8 @@ impl Relay {
 
     /// Keeps what has come of answers that will not be whole.
     fn leave(&mut self) {
-        let Some(mut recording) = self.job.recording.take() else {
+        let recording = self.job.recording.take();
+        let Some(mut recording) = recording.or_else(|| self.given_back()) else {
             return;
         };
         let joiner = self.job.joiner();
@@ -877,6 +897,19 @@ impl Drop for Relay {
     /// Whoever goes away leaves what has come by then.
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// A recording that is given back even by work that is dropped before its end.
+struct Lent {
+    recording: Option<Recording>,
+    back: Arc<Mutex<Option<Recording>>>,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
+        *back = self.recording.take();
     }
 }
 
