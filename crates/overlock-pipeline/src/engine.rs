@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actions::{ActionError, Next, Work};
 use crate::file::{Pipeline, Prompts, Step};
-use crate::record::{Answers, Ending, Recording, Taken, TraceEvent};
+use crate::record::{Answers, Ending, Recording, Taken, Took, TraceEvent};
 use crate::settings::InboxRule;
 use crate::state::{Mail, State};
 
@@ -154,6 +154,7 @@ pub async fn run(
         next,
         mut trace,
         answers: mut kept,
+        mut worked,
         is_over,
         ..
     } = taken;
@@ -203,12 +204,20 @@ pub async fn run(
             counter_name: world.counter_name,
             provenance: world.provenance,
             state: &mut after,
-            answers: Answers::new(&step.id, std::mem::take(&mut kept), recording, watch),
+            answers: Answers::new(
+                &step.id,
+                std::mem::take(&mut kept),
+                recording,
+                watch,
+                world.clock,
+            ),
             told: Map::new(),
         };
         let performed = step.action.perform(&mut work).await;
         let told = work.into_told();
-        let took = (world.clock)().saturating_sub(began_at);
+        let ended_at = (world.clock)();
+        let took = ended_at.saturating_sub(began_at);
+        worked.recorded(began_at, ended_at);
         let mut event = Event {
             step,
             began_at,
@@ -237,8 +246,14 @@ pub async fn run(
         watch.stepped(&event);
         trace.push(event);
     };
-    let mut ending = Ending::of(&outcome, &pipeline.name, &trace);
-    ending.why = why;
+    let ending = Ending {
+        outcome: outcome.clone(),
+        pipeline: pipeline.name.clone(),
+        took: Took::of(&trace),
+        steps: trace.len() as u64,
+        paused_ms: worked.paused_ms,
+        why,
+    };
     recording.end((world.clock)(), &ending)?;
     Ok(Ended {
         outcome,
