@@ -441,8 +441,8 @@ mod tests {
         let steps = [
             step(1, 0, r#"{"ports": ["Oslo", "Ber"#),
             step(2, 19, r#""Bergen", "Hull"#),
-            step(3, 35, r#""], "count""#),
-            step(4, 46, ": 3}"),
+            step(3, 34, r#""], "count""#),
+            step(4, 45, ": 3}"),
         ];
         let steps: Vec<&Step> = steps.iter().collect();
         let cuts = cuts(&steps);
