@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::mem::take;
+
 use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
 use overlock_model::{Backend, BackendError, ContinuationOptions};
@@ -172,17 +174,7 @@ pub async fn run(
         tokio::task::yield_now().await;
         let done = trace.iter().filter(|event| !event.contains_key("error"));
         if done.count() as u64 >= pipeline.settings.max_steps {
-            let outcome = failed(
-                step_id,
-                format!(
-                    "the run took {} steps, which is the limit",
-                    pipeline.settings.max_steps
-                ),
-                Some(
-                    "put a `loop_guard` into the loop, or set a larger settings.max_steps"
-                        .to_owned(),
-                ),
-            );
+            let outcome = too_long(step_id, pipeline.settings.max_steps);
             break (outcome, None);
         }
         let Some(step) = pipeline.step(&step_id) else {
@@ -204,13 +196,7 @@ pub async fn run(
             counter_name: world.counter_name,
             provenance: world.provenance,
             state: &mut after,
-            answers: Answers::new(
-                &step.id,
-                std::mem::take(&mut kept),
-                recording,
-                watch,
-                world.clock,
-            ),
+            answers: Answers::new(&step.id, take(&mut kept), recording, watch, world.clock),
             told: Map::new(),
         };
         let performed = step.action.perform(&mut work).await;
@@ -260,6 +246,16 @@ pub async fn run(
         state,
         trace,
     })
+}
+
+/// How a run ends that has taken as many steps as it may.
+fn too_long(step_id: String, max_steps: u64) -> Outcome {
+    let help = "put a `loop_guard` into the loop, or set a larger settings.max_steps";
+    failed(
+        step_id,
+        format!("the run took {max_steps} steps, which is the limit"),
+        Some(help.to_owned()),
+    )
 }
 
 /// How a run ends that has nowhere to go on.
