@@ -14,6 +14,9 @@ import { beginning, direction } from './text.js';
 import { windowBar, windowView } from './window.js';
 import { counted, duration, money, number, part as partName } from './words.js';
 
+/** What is shorter goes by between two steps, too. */
+const SHORTEST_PAUSE = 1000;
+
 /** So many steps are seen at once. */
 const FEW = 5;
 
@@ -193,14 +196,19 @@ export function pipelineVerdict(run) {
     ];
   if (run.outcome === 'cancelled')
     return [`Somebody stopped it in step ${run.step_id}, ${steps}. To go on: `, resume];
-  if (run.left) return [`Whoever worked on it is gone, ${steps}. To go on: `, resume];
+  if (run.left) {
+    const where = run.stopped_at ? ` since step ${run.stopped_at.step_id}` : '';
+    return [`Whoever worked on it is gone${where}, ${steps}. To go on: `, resume];
+  }
   return `Step ${run.trace.length + 1}, ${going(run) ?? 'its end'}, is being done.`;
 }
 
 /** What happened on the way, in a few figures. */
 function summary(trace) {
   const calls = trace.filter((event) => event.action === 'call_model');
-  const joined = calls.filter((event) => event.calls > 1).length;
+  const joined = calls.filter(
+    (event) => !event.error && event.calls - (event.refused ?? 0) > 1,
+  ).length;
   const over = trace.filter((event) => event.decision === 'on_over').length;
   const times = over === 1 ? 'once' : `${number(over)} times`;
   const parts = [
@@ -460,7 +468,7 @@ function step(run, event, { found, divider }) {
     event.took_ms !== undefined && duration(event.took_ms),
     isModel && event.model,
     isModel && tokens(event),
-    event.calls > 1 && `joined from ${counted(event.calls, 'answer')}`,
+    event.calls > 1 && calls(event),
     event.cost && money(event.cost),
     event.hits !== undefined && counted(event.hits, 'hit'),
     typeof event.nodes === 'number' && counted(event.nodes, 'node'),
@@ -521,6 +529,60 @@ function step(run, event, { found, divider }) {
     isModel && event.window && call(run, event),
     after && blocks(fates, found, after),
   );
+}
+
+/** What became of several answers. Earlier records do not tell how many were refused. */
+function calls({ calls, refused = 0, error }) {
+  if (refused > 0) return `${counted(calls, 'answer')}, ${number(refused)} refused`;
+  return error ? counted(calls, 'answer') : `joined from ${counted(calls, 'answer')}`;
+}
+
+/** What the recorded steps of a run took together. */
+export function taken(trace) {
+  // A step that failed and was taken up again tells all that it took in the next event.
+  const steps = trace.filter((event, at) => at === trace.length - 1 || !event.error);
+  // Of a step that nobody answered nothing was taken.
+  const used = (event) => event.usage ?? (event.error ? undefined : planned(event));
+  const asked = steps.filter(used);
+  const sum = (pick) => asked.reduce((sum, event) => sum + (pick(used(event)) ?? 0), 0);
+  const peak = (event) => event.peak_tokens ?? event.input_tokens + (event.output_tokens ?? 0);
+  const fullest = asked.reduce(
+    (most, event) => (most && peak(most) > peak(event) ? most : event),
+    undefined,
+  );
+  return {
+    iterations: trace.length,
+    input_tokens: sum(({ input }) => input),
+    output_tokens: sum(({ output }) => output),
+    cached_tokens: sum(({ cached }) => cached),
+    peak_tokens: fullest ? peak(fullest) : 0,
+    window: fullest?.window?.tokens ?? 0,
+    cost: asked.every(({ cost }) => cost) ? added(asked.map(({ cost }) => cost)) : undefined,
+  };
+}
+
+/** Amounts together, to their last place. */
+function added(costs) {
+  if (costs.length === 0) return undefined;
+  const parts = costs.map(({ amount }) => amount.split('.'));
+  const places = Math.max(...parts.map(([, part = '']) => part.length));
+  const sum = parts.reduce(
+    (sum, [whole, part = '']) => sum + BigInt(whole + part.padEnd(places, '0')),
+    0n,
+  );
+  const digits = String(sum).padStart(places + 1, '0');
+  const at = digits.length - places;
+  const amount = [digits.slice(0, at), digits.slice(at).replace(/0+$/, '')];
+  return { ...costs[0], amount: amount.filter(Boolean).join('.') };
+}
+
+/** When a run was worked on, with one step more: what nobody did before it is a pause. */
+export function worked({ last_at: last, began_at: began, paused_ms: paused = 0 }, event) {
+  const gap = event.at - (last ?? began);
+  return {
+    last_at: event.at + event.took_ms,
+    paused_ms: gap >= SHORTEST_PAUSE ? paused + gap : paused,
+  };
 }
 
 /** What the calls of a step took, and who says so. */
@@ -744,11 +806,13 @@ function call(run, event) {
     window: window.tokens,
     margin: window.margin,
     parts,
-    used: event.output_tokens,
+    // The window is that of the first call; earlier records do not tell what only that took.
+    used: event.calls > 1 ? event.first_output_tokens : event.output_tokens,
   };
   return h(
     'div',
     { class: 'window' },
+    event.calls > 1 && h('p', { class: 'facts' }, firstCall(event)),
     windowBar(view, 'small'),
     folded('What was asked and answered', async () => {
       const address = `/api/runs/${encodeURIComponent(run.id)}/steps/${event.number}`;
@@ -756,6 +820,8 @@ function call(run, event) {
     }),
   );
 }
+
+const firstCall = ({ calls }) => `The window of the first of ${number(calls)} calls`;
 
 /** What a model was asked and what it answered. */
 function exchange(run, event, shown, view) {
@@ -801,7 +867,7 @@ function exchange(run, event, shown, view) {
           ),
         ),
       ),
-    h('h4', {}, 'The window'),
+    h('h4', {}, event.calls > 1 ? firstCall(event) : 'The window'),
     windowView(view),
     h(
       'p',

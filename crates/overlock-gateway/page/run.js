@@ -4,7 +4,7 @@ import { ask, askEach, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, renewed, saveButton, say } from './dom.js';
 import { addAttempts, attemptList, goToAttempt } from './attempts.js';
 import { assembled, growth, isSamePart, textView, tree } from './document.js';
-import { goToStep, pipelineVerdict, pipelineView } from './pipeline.js';
+import { goToStep, pipelineVerdict, pipelineView, taken, worked } from './pipeline.js';
 import { live } from './runs.js';
 import { direction } from './text.js';
 import { gauge, windowView } from './window.js';
@@ -12,9 +12,9 @@ import {
   about,
   clock,
   counted,
-  duration,
   faultHelp,
   isUnknownEnd,
+  lasted,
   money,
   number,
   outcome,
@@ -186,10 +186,7 @@ function stepped(run, event) {
   run.trace.push(event);
   run.answering = null;
   run.left = false;
-  // Of a step that nobody answered nothing was taken.
-  const used = event.usage ?? (event.error ? undefined : { input: event.input_tokens });
-  if (used?.input !== undefined)
-    took(run, used.input, used.output ?? event.output_tokens ?? 0, event.window?.tokens);
+  Object.assign(run, taken(run.trace), worked(run, event));
   say(`Step ${event.step_id} ${event.error ? 'failed' : 'is done'}`);
 }
 
@@ -432,7 +429,7 @@ function figures(run) {
     figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window, run.window_assumed)),
     figure(
       'Took',
-      run.ended_at ? duration(run.ended_at - run.began_at) : duration(Date.now() - run.began_at),
+      ...lasted(run),
     ),
     figure('Began', clock(run.began_at)),
   );

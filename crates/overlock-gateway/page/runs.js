@@ -8,7 +8,7 @@ import {
   about,
   clock,
   counted,
-  duration,
+  lasted,
   money,
   number,
   outcome,
@@ -35,7 +35,7 @@ const DRAWN_AT_ONCE = 150;
 const LONGEST_SEARCH = 400;
 
 /** What shows that something happened to a run. */
-const SEEN = ['ended_at', 'outcome', 'iterations'];
+const SEEN = ['ended_at', 'outcome', 'iterations', 'output_tokens'];
 
 /** Each with the states that it lets through: what nobody works on has stopped, too. */
 const FILTERS = [
@@ -377,9 +377,12 @@ export async function showRuns(frame, { parameters, signal }) {
   function take(listed) {
     for (const run of listed) {
       const known = runs.get(run.id);
-      if (known && SEEN.every((name) => known[name] === run[name]) && (known.left || !run.left))
+      // Of a pipeline the store always knows whether somebody works on it; of other runs an event
+      // may have told that nobody does.
+      const left = Boolean(run.left || (!run.pipeline && known?.left && !run.ended_at));
+      if (known && SEEN.every((name) => known[name] === run[name]) && Boolean(known.left) === left)
         continue;
-      const seen = { ...known, ...run, left: Boolean(run.left || (known?.left && !run.ended_at)) };
+      const seen = { ...(run.pipeline ? {} : known), ...run, left };
       if (known) update(seen);
       else {
         runs.set(run.id, seen);
@@ -463,7 +466,7 @@ export async function showRuns(frame, { parameters, signal }) {
     for (const run of runs.values()) {
       if (!run.ended_at && !run.left && run.began_at) {
         const cell = rows.get(run.id)?.querySelector('.took');
-        if (cell) cell.textContent = duration(Date.now() - run.began_at);
+        if (cell) [cell.textContent] = lasted(run);
       }
     }
   }, 1000);
@@ -492,7 +495,6 @@ const output = (run) => number(run.output_unknown ? undefined : run.output_token
 
 function line(run) {
   const { word, sign, name, help } = outcome(run);
-  const took = run.ended_at ? run.ended_at - run.began_at : undefined;
   const why = run.unfit
     ? `${counted(run.unfit.overflow, 'token')} too many for the window`
     : run.reason
@@ -511,9 +513,7 @@ function line(run) {
     isText
       ? h('abbr', { title: 'an answer that needed no joining' }, '1')
       : run.pipeline
-        ? run.ended_at
-          ? counted(attempts, 'step')
-          : '–'
+        ? counted(run.iterations, 'step')
         : number(attempts),
     number(run.growing ? run.growing.input_tokens : run.input_tokens),
     run.growing ? about(number(run.growing.output_tokens)) : output(run),
@@ -523,11 +523,7 @@ function line(run) {
       { title: run.cost && `exactly ${money(run.cost)}` },
       run.growing && run.cost ? about(roundedMoney(run.cost)) : roundedMoney(run.cost),
     ),
-    took === undefined
-      ? run.left || !run.began_at
-        ? '–'
-        : duration(Date.now() - run.began_at)
-      : duration(took),
+    h('span', { title: lasted(run).join('') }, lasted(run)[0]),
     run.began_at ? clock(run.began_at) : '–',
   ];
   const called = [run.pipeline, run.model].filter(Boolean).join(' · ') || '–';
@@ -559,8 +555,8 @@ function line(run) {
 }
 
 /** Where a pipeline stopped, and why. One that was taken up again has not. */
-function stopped({ outcome, stopped_at: at }) {
-  if (!at || !['failed', 'cancelled'].includes(outcome)) return '';
+function stopped({ outcome, left, stopped_at: at }) {
+  if (!at || !(left || ['failed', 'cancelled'].includes(outcome))) return '';
   if (!at.why) return `in ${at.step_id}`;
   return `in ${at.step_id}: ${at.why.length > 120 ? `${beginning(at.why, 119)}…` : at.why}`;
 }

@@ -18,6 +18,16 @@ export function duration(milliseconds) {
   return `${Math.floor(whole / 3600)} h ${String(Math.floor((whole % 3600) / 60)).padStart(2, '0')} min`;
 }
 
+/** How long a run was worked on, until now if it is, and how long it was not in between. */
+export function lasted(run) {
+  // When somebody left it is known of a pipeline only.
+  const until = run.ended_at ?? (run.left ? run.last_at : Date.now());
+  if (!until || !run.began_at) return ['–'];
+  const paused = run.paused_ms ?? 0;
+  const text = duration(until - run.began_at - paused);
+  return paused > 0 ? [text, ` and a pause of ${duration(paused)}`] : [text];
+}
+
 export function share(part, whole) {
   if (!whole) return '–';
   const percent = (100 * part) / whole;

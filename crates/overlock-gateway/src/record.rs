@@ -324,6 +324,8 @@ impl Recording {
             elsewhere: false,
             upstream_fault: self.fault.as_deref().cloned(),
             unfit: self.unfit.as_deref().cloned(),
+            last_at: None,
+            paused_ms: 0,
             tally: outcome.map(|_| self.tally),
             used: None,
             cost: None,

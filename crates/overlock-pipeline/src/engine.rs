@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::mem::take;
+
 use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
 use overlock_model::{Backend, BackendError, ContinuationOptions};
@@ -15,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actions::{ActionError, Next, Work};
 use crate::file::{Pipeline, Prompts, Step};
-use crate::record::{Answers, Ending, Recording, Taken, TraceEvent};
+use crate::record::{Answers, Ending, Recording, Taken, Took, TraceEvent};
 use crate::settings::InboxRule;
 use crate::state::{Mail, State};
 
@@ -154,6 +156,7 @@ pub async fn run(
         next,
         mut trace,
         answers: mut kept,
+        mut worked,
         is_over,
         ..
     } = taken;
@@ -171,17 +174,7 @@ pub async fn run(
         tokio::task::yield_now().await;
         let done = trace.iter().filter(|event| !event.contains_key("error"));
         if done.count() as u64 >= pipeline.settings.max_steps {
-            let outcome = failed(
-                step_id,
-                format!(
-                    "the run took {} steps, which is the limit",
-                    pipeline.settings.max_steps
-                ),
-                Some(
-                    "put a `loop_guard` into the loop, or set a larger settings.max_steps"
-                        .to_owned(),
-                ),
-            );
+            let outcome = too_long(step_id, pipeline.settings.max_steps);
             break (outcome, None);
         }
         let Some(step) = pipeline.step(&step_id) else {
@@ -203,12 +196,14 @@ pub async fn run(
             counter_name: world.counter_name,
             provenance: world.provenance,
             state: &mut after,
-            answers: Answers::new(&step.id, std::mem::take(&mut kept), recording, watch),
+            answers: Answers::new(&step.id, take(&mut kept), recording, watch, world.clock),
             told: Map::new(),
         };
         let performed = step.action.perform(&mut work).await;
         let told = work.into_told();
-        let took = (world.clock)().saturating_sub(began_at);
+        let ended_at = (world.clock)();
+        let took = ended_at.saturating_sub(began_at);
+        worked.recorded(began_at, ended_at);
         let mut event = Event {
             step,
             began_at,
@@ -237,14 +232,30 @@ pub async fn run(
         watch.stepped(&event);
         trace.push(event);
     };
-    let mut ending = Ending::of(&outcome, &pipeline.name, &trace);
-    ending.why = why;
+    let ending = Ending {
+        outcome: outcome.clone(),
+        pipeline: pipeline.name.clone(),
+        took: Took::of(&trace),
+        steps: trace.len() as u64,
+        paused_ms: worked.paused_ms,
+        why,
+    };
     recording.end((world.clock)(), &ending)?;
     Ok(Ended {
         outcome,
         state,
         trace,
     })
+}
+
+/// How a run ends that has taken as many steps as it may.
+fn too_long(step_id: String, max_steps: u64) -> Outcome {
+    let help = "put a `loop_guard` into the loop, or set a larger settings.max_steps";
+    failed(
+        step_id,
+        format!("the run took {max_steps} steps, which is the limit"),
+        Some(help.to_owned()),
+    )
 }
 
 /// How a run ends that has nowhere to go on.

@@ -36,8 +36,8 @@ pub use file::{
     graph, read, schema,
 };
 pub use record::{
-    Answered, Begun, Conditions, CountedBy, Ending, Happened, ReadError, Recording, StoredAnswer,
-    Taken, TraceEvent,
+    Answered, Begun, Conditions, CountedBy, Ending, Happened, ReadError, Recording, SoFar,
+    StoredAnswer, Taken, Took, TraceEvent, Worked,
 };
 pub use settings::{InboxRule, Settings};
 pub use source::UnknownSource;

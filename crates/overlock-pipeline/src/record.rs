@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
 use overlock_model::{
-    Ask, CallEnd, Continuation, Observe, ObserveText, Step, TextContinuation, Usage,
+    Ask, CallEnd, Continuation, Observe, ObserveText, Step, StepResult, TextContinuation, Usage,
 };
 use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError, Work};
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,28 @@ pub struct Ending {
     pub outcome: Outcome,
     /// What the pipeline is called.
     pub pipeline: String,
+    /// What it took.
+    #[serde(flatten)]
+    pub took: Took,
+    /// How many steps it took; 0 in records that did not tell.
+    #[serde(default)]
+    pub steps: u64,
+    /// How many milliseconds nobody worked on it, before it was taken up again.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub paused_ms: u64,
+    /// Why it failed, in a few words that no model said; nothing in records that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_nothing(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What the recorded calls of a run took: all of it is about the same ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Took {
     /// The tokens of all prompts.
     pub input_tokens: u64,
     /// The tokens of all answers.
@@ -68,30 +90,17 @@ pub struct Ending {
     pub window: u64,
     /// The tokens of its prompt and its answer.
     pub peak_tokens: u64,
-    /// How many steps it took; 0 in records that did not tell.
-    #[serde(default)]
-    pub steps: u64,
-    /// Why it failed, in a few words that no model said; nothing in records that did not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
     /// What the calls of each model took.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Usage>,
 }
 
-impl Ending {
+impl Took {
     /// What the events of a run come to.
-    pub(crate) fn of(outcome: &Outcome, pipeline: &str, trace: &[TraceEvent]) -> Self {
-        let mut ending = Self {
-            outcome: outcome.clone(),
-            pipeline: pipeline.to_owned(),
-            input_tokens: 0,
-            output_tokens: 0,
-            window: 0,
-            peak_tokens: 0,
-            steps: trace.len() as u64,
-            why: None,
+    pub(crate) fn of(trace: &[TraceEvent]) -> Self {
+        let mut all = Self {
             models: used(trace),
+            ..Self::default()
         };
         for event in counted(trace) {
             let number = |key: &str| event.get(key).and_then(Value::as_u64);
@@ -110,16 +119,64 @@ impl Ending {
                     cached: 0,
                 },
             };
-            ending.input_tokens = ending.input_tokens.saturating_add(used.input);
-            ending.output_tokens = ending.output_tokens.saturating_add(used.output);
+            all.add(used);
             let window = event.get("window").and_then(|window| window.get("tokens"));
-            if input.saturating_add(output) >= ending.peak_tokens {
-                ending.peak_tokens = input.saturating_add(output);
-                ending.window = window.and_then(Value::as_u64).unwrap_or_default();
-            }
+            // Records of earlier versions do not tell of each call.
+            let peak = number("peak_tokens").unwrap_or(input.saturating_add(output));
+            all.call(peak, window.and_then(Value::as_u64));
         }
-        ending
+        all
     }
+
+    /// Adds what calls took.
+    fn add(&mut self, used: Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(used.input);
+        self.output_tokens = self.output_tokens.saturating_add(used.output);
+    }
+
+    /// A call that took so much of a window.
+    fn call(&mut self, tokens: u64, window: Option<u64>) {
+        if tokens >= self.peak_tokens {
+            self.peak_tokens = tokens;
+            self.window = window.unwrap_or_default();
+        }
+    }
+}
+
+/// When a run was worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worked {
+    /// When the last was recorded of it, in milliseconds since 1970.
+    pub last_at: u64,
+    /// How many milliseconds before that nobody worked on it.
+    pub paused_ms: u64,
+}
+
+/// What is shorter goes by between two steps, too.
+const SHORTEST_PAUSE: u64 = 1000;
+
+impl Worked {
+    /// Something was recorded that had been worked on since a time.
+    pub(crate) fn recorded(&mut self, since: u64, at: u64) {
+        let gap = since.saturating_sub(self.last_at);
+        if gap >= SHORTEST_PAUSE {
+            self.paused_ms = self.paused_ms.saturating_add(gap);
+        }
+        self.last_at = self.last_at.max(at);
+    }
+}
+
+/// How far a run has come that has not ended.
+#[derive(Clone, Debug)]
+pub struct SoFar {
+    /// How many steps were done, or could not be.
+    pub steps: u64,
+    /// What they took, and the answers of the one that is not done.
+    pub took: Took,
+    /// The step that it is in; nothing after the last.
+    pub step_id: Option<String>,
+    /// When it was worked on.
+    pub worked: Worked,
 }
 
 /// What the calls of each model took, as the events of a run tell.
@@ -156,13 +213,8 @@ enum Entry {
     /// A model answered, within a step.
     Answer {
         step_id: String,
-        answer: StoredAnswer,
-        /// What the call took.
-        #[serde(default)]
-        usage: Usage,
-        /// Who says so, in records that tell.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        counted_by: Option<CountedBy>,
+        #[serde(flatten)]
+        answered: Answered,
     },
     /// A step is done.
     Step {
@@ -199,11 +251,9 @@ impl Happened {
     /// Reads one thing that is kept of a run.
     pub fn read(entry: &str) -> serde_json::Result<Self> {
         Ok(match serde_json::from_str(entry)? {
-            Entry::Answer {
-                step_id, answer, ..
-            } => Self::Answered {
+            Entry::Answer { step_id, answered } => Self::Answered {
                 step_id,
-                tokens: match answer {
+                tokens: match answered.answer {
                     StoredAnswer::Document(step) => step.tokens,
                     StoredAnswer::Text { tokens, .. } => tokens,
                 },
@@ -245,14 +295,22 @@ pub enum CountedBy {
 }
 
 /// An answer, with what it took.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answered {
     /// What was answered.
     pub answer: StoredAnswer,
     /// What the call took.
+    #[serde(default)]
     pub usage: Usage,
     /// Who says so, in records that tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_by: Option<CountedBy>,
+    /// The tokens of the window, in records that tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Since when whoever recorded it was at its step, and when they did, in records that tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worked: Option<[u64; 2]>,
 }
 
 impl StoredAnswer {
@@ -286,6 +344,8 @@ pub struct Taken {
     pub changes: Vec<Map<String, Value>>,
     /// What models answered in each of them.
     pub answered: Vec<Vec<Answered>>,
+    /// When it was worked on.
+    pub worked: Worked,
     /// How many entries are kept of it.
     pub(crate) entries: u32,
     /// What models have answered in the step that is not done.
@@ -304,6 +364,15 @@ impl Kept {
             all += answered.usage;
         }
         all
+    }
+
+    /// The tokens of the call that took the most of its window, and those of that window.
+    fn peak(&self) -> Option<(u64, Option<u64>)> {
+        let calls = self.0.iter().map(|answered| {
+            let Usage { input, output, .. } = answered.usage;
+            (input.saturating_add(output), answered.window)
+        });
+        calls.max_by_key(|(tokens, _)| *tokens)
     }
 }
 
@@ -348,6 +417,10 @@ impl Taken {
             trace: Vec::new(),
             changes: Vec::new(),
             answered: Vec::new(),
+            worked: Worked {
+                last_at: began_at,
+                paused_ms: 0,
+            },
             entries: 0,
             answers: Kept::default(),
         }
@@ -381,16 +454,12 @@ impl Taken {
         for entry in &run.steps {
             taken.entries += 1;
             match serde_json::from_str(entry).map_err(damaged)? {
-                Entry::Answer {
-                    answer,
-                    usage,
-                    counted_by,
-                    ..
-                } => taken.answers.0.push(Answered {
-                    answer,
-                    usage,
-                    counted_by,
-                }),
+                Entry::Answer { answered, .. } => {
+                    if let Some([since, at]) = answered.worked {
+                        taken.worked.recorded(since, at);
+                    }
+                    taken.answers.0.push(answered);
+                }
                 Entry::Step {
                     next,
                     changed,
@@ -400,6 +469,7 @@ impl Taken {
                     taken.changes.push(changed);
                     taken.is_over = next.is_none();
                     taken.next = next;
+                    taken.recorded(&event);
                     taken.trace.push(event);
                     let Kept(answers) = std::mem::take(&mut taken.answers);
                     taken.answered.push(answers);
@@ -407,12 +477,21 @@ impl Taken {
                 Entry::Failed { event } => {
                     taken.changes.push(Map::new());
                     taken.answered.push(taken.answers.0.clone());
+                    taken.recorded(&event);
                     taken.trace.push(event);
                 }
             }
         }
         taken.state = serde_json::from_value(Value::Object(state)).map_err(damaged)?;
         Ok(taken)
+    }
+
+    /// Notes when a step was done that told this.
+    fn recorded(&mut self, event: &TraceEvent) {
+        let number = |key: &str| event.get(key).and_then(Value::as_u64);
+        if let (Some(since), Some(took)) = (number("at"), number("took_ms")) {
+            self.worked.recorded(since, since.saturating_add(took));
+        }
     }
 
     /// The pipeline as it is run, without a look at prompts and windows.
@@ -427,22 +506,50 @@ impl Taken {
         read(&begun.file, &begun.text, &options).pipeline
     }
 
-    /// What the calls of each model took, with those of the step that is not done.
-    pub fn used(&self) -> BTreeMap<String, Usage> {
-        let mut used = used(&self.trace);
-        // A step that failed has told of its answers.
-        let is_told = self.trace.last().is_some_and(|it| it.contains_key("error"));
-        if let Some(model) = self.asked_model().filter(|_| !is_told) {
-            *used.entry(model).or_default() += self.answers.usage();
+    /// What its calls took, with those of the step that is not done.
+    pub fn took(&self) -> Took {
+        let mut took = Took::of(&self.trace);
+        // A step that failed has told of its answers, as far as it had them then.
+        let last = self.trace.last().filter(|it| it.contains_key("error"));
+        let told = last.and_then(usage_of).unwrap_or_default();
+        let mut rest = self.answers.usage();
+        rest.input = rest.input.saturating_sub(told.input);
+        rest.output = rest.output.saturating_sub(told.output);
+        rest.cached = rest.cached.saturating_sub(told.cached);
+        if rest == Usage::default() {
+            return took;
         }
-        used
+        took.add(rest);
+        if let Some((tokens, window)) = self.answers.peak() {
+            took.call(tokens, window);
+        }
+        if let Some(model) = self.asked_model() {
+            *took.models.entry(model).or_default() += rest;
+        }
+        took
     }
 
-    /// The model of the step that is not done, if it has answered.
-    fn asked_model(&self) -> Option<String> {
-        if self.answers.0.is_empty() {
+    /// How far it has come.
+    pub fn so_far(&self) -> SoFar {
+        SoFar {
+            steps: self.trace.len() as u64,
+            took: self.took(),
+            step_id: self.step_id(),
+            worked: self.worked,
+        }
+    }
+
+    /// The step that it is in; nothing after the last.
+    fn step_id(&self) -> Option<String> {
+        if self.is_over {
             return None;
         }
+        let entry = || Some(self.pipeline()?.settings.entry_step_id);
+        self.next.clone().or_else(entry)
+    }
+
+    /// The model of the step that is not done.
+    fn asked_model(&self) -> Option<String> {
         let pipeline = self.pipeline()?;
         let step = self
             .next
@@ -464,8 +571,13 @@ impl Taken {
         if let Some(asked) = event.get(ASKED) {
             return Some(asked.clone());
         }
-        // Without a window nothing was sent.
-        event.get("window")?;
+        // Without a window nothing was sent. Earlier versions did not keep what was sent otherwise
+        // than it was planned.
+        let window = event.get("window")?;
+        let count = |key: &str| window.get(key).and_then(Value::as_u64).unwrap_or_default();
+        if count("dropped_messages") > 0 || count("memory_count") > 0 {
+            return None;
+        }
         let mut state = fields(&self.begun.state);
         for changed in self.changes.get(..number - 1)? {
             state.extend(changed.clone());
@@ -599,20 +711,25 @@ impl Recording {
             });
         };
         let taken = Taken::read(&run)?;
-        let (used, told) = (taken.used(), used(&taken.trace));
+        // What was answered in the step that is not done was paid for, too.
+        let took = taken.took();
         let Taken {
-            state, next, trace, ..
+            state,
+            next,
+            trace,
+            worked,
+            ..
         } = taken;
         let step_id = next.unwrap_or_else(|| pipeline.settings.entry_step_id.clone());
         let outcome = Outcome::Cancelled { step_id };
-        let mut ending = Ending::of(&outcome, &pipeline.name, &trace);
-        // What was answered in the step that is not done was paid for, too.
-        for (model, usage) in &used {
-            let told = told.get(model).copied().unwrap_or_default();
-            ending.input_tokens += usage.input.saturating_sub(told.input);
-            ending.output_tokens += usage.output.saturating_sub(told.output);
-        }
-        ending.models = used;
+        let ending = Ending {
+            outcome: outcome.clone(),
+            pipeline: pipeline.name.clone(),
+            took,
+            steps: trace.len() as u64,
+            paused_ms: worked.paused_ms,
+            why: None,
+        };
         self.end(at, &ending)?;
         Ok(Ended {
             outcome,
@@ -641,6 +758,11 @@ pub(crate) struct Answers<'a> {
     kept: Kept,
     /// The tokens of the prompt that is being answered.
     pub(crate) asking: u64,
+    /// Those of the window that it is in.
+    pub(crate) window: Option<u64>,
+    /// The time, and when it was at the beginning of the step.
+    clock: &'a (dyn Fn() -> u64 + Sync),
+    began_at: u64,
     /// What the last call took that went on with a text, and who says so.
     pub(crate) last: (Usage, CountedBy),
     recording: &'a mut Recording,
@@ -654,11 +776,15 @@ impl<'a> Answers<'a> {
         kept: Kept,
         recording: &'a mut Recording,
         watch: &'a mut dyn Watch,
+        clock: &'a (dyn Fn() -> u64 + Sync),
     ) -> Self {
         Self {
             step_id,
             kept,
             asking: 0,
+            window: None,
+            clock,
+            began_at: clock(),
             last: (Usage::default(), CountedBy::Us),
             recording,
             watch,
@@ -668,6 +794,32 @@ impl<'a> Answers<'a> {
     /// What all of them took.
     pub(crate) fn usage(&self) -> Usage {
         self.kept.usage()
+    }
+
+    /// How many calls there were, how many of their answers could not be joined if any, and where
+    /// there were several what the first took, whose window is told.
+    pub(crate) fn calls(&self) -> Map<String, Value> {
+        let answers = &self.kept.0;
+        let mut told = Map::new();
+        told.insert("calls".to_owned(), answers.len().into());
+        let is_refused = |answered: &&Answered| match &answered.answer {
+            StoredAnswer::Document(step) => matches!(step.result, StepResult::Failed { .. }),
+            StoredAnswer::Text { .. } => false,
+        };
+        let refused = answers.iter().filter(is_refused).count();
+        if refused > 0 {
+            told.insert("refused".to_owned(), refused.into());
+        }
+        if let [first, _, ..] = answers.as_slice() {
+            let output = first.usage.output.into();
+            told.insert("first_output_tokens".to_owned(), output);
+        }
+        told
+    }
+
+    /// The tokens of the call that took the most of its window.
+    pub(crate) fn peak_tokens(&self) -> Option<u64> {
+        Some(self.kept.peak()?.0)
     }
 
     /// Who says so; nothing if that is not known of all of them. Of several those who told less.
@@ -727,17 +879,18 @@ impl<'a> Answers<'a> {
         answer: StoredAnswer,
         (usage, by): (Usage, CountedBy),
     ) -> Result<(), StoreError> {
-        self.recording.add(&Entry::Answer {
-            step_id: self.step_id.to_owned(),
-            answer: answer.clone(),
-            usage,
-            counted_by: Some(by),
-        })?;
-        self.kept.0.push(Answered {
+        let answered = Answered {
             answer,
             usage,
             counted_by: Some(by),
-        });
+            window: self.window,
+            worked: Some([self.began_at, (self.clock)()]),
+        };
+        self.recording.add(&Entry::Answer {
+            step_id: self.step_id.to_owned(),
+            answered: answered.clone(),
+        })?;
+        self.kept.0.push(answered);
         Ok(())
     }
 }
@@ -745,6 +898,7 @@ impl<'a> Answers<'a> {
 impl Observe for Answers<'_> {
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
         self.asking = plan.input_token_count;
+        self.window = Some(plan.window);
         self.watch.asking(self.step_id, ask.iteration);
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use overlock_json::Base;
-use overlock_model::{Continuation, ContinuationOptions, ResumeError, Step, Usage};
+use overlock_json::{Cut, Scanner};
+use overlock_model::{Step, StepResult, Usage};
 use overlock_pipeline::{
     Answered, Outcome, Pipeline, ReadError, State, StoredAnswer, Taken, TraceEvent,
 };
@@ -153,7 +153,14 @@ impl<'a> ShownPipelineRun<'a> {
         };
         let graph = taken.pipeline().as_ref().map(Graph::of);
         let is_shown = text == Text::Shown;
-        let used = taken.used();
+        let listed = ListedRun::from(&run.summary);
+        let listed = match listed.outcome {
+            Some(_) => ListedRun {
+                used: Some(taken.took().models),
+                ..listed
+            },
+            None => listed.so_far(taken.so_far()),
+        };
         let request = is_shown.then(|| PipelineRequest {
             pipeline: taken.begun.name.clone(),
             file: taken.begun.file.clone(),
@@ -165,10 +172,7 @@ impl<'a> ShownPipelineRun<'a> {
         let trace = trace.map(|(event, changed)| shown_event(event, changed, text));
         let trace = trace.collect();
         Some(Ok(Self {
-            listed: ListedRun {
-                used: Some(used),
-                ..ListedRun::from(&run.summary)
-            },
+            listed,
             kind: "pipeline",
             question: is_shown.then(|| taken.state.user_question.clone()),
             request,
@@ -264,13 +268,7 @@ impl ShownStep {
         let is_shown = text == Text::Shown;
         Some(Ok(Self {
             asked: taken.asked(number).filter(|_| is_shown),
-            attempts: match attempts(answered, text) {
-                Ok(attempts) => attempts,
-                Err(source) => {
-                    let id = run.summary.id.clone();
-                    return Some(Err(RunsError::Inconsistent { id, source }));
-                }
-            },
+            attempts: attempts(answered, text),
             pieces: pieces(answered, text),
             usage: answered.iter().map(|answered| answered.usage).collect(),
             answer: answer(answered, &taken.changes[at]).filter(|_| is_shown),
@@ -279,8 +277,17 @@ impl ShownStep {
     }
 }
 
+impl ShownStep {
+    /// The same step with what it cost.
+    #[must_use]
+    pub fn priced(mut self, pricing: &Pricing) -> Self {
+        price(&mut self.event, pricing);
+        self
+    }
+}
+
 /// The answers on the way to a document, each with where the document stood after it.
-fn attempts(answered: &[Answered], text: Text) -> Result<Vec<RecordedStep>, ResumeError> {
+fn attempts(answered: &[Answered], text: Text) -> Vec<RecordedStep> {
     let steps = answered
         .iter()
         .filter_map(|answered| match &answered.answer {
@@ -288,27 +295,62 @@ fn attempts(answered: &[Answered], text: Text) -> Result<Vec<RecordedStep>, Resu
             StoredAnswer::Text { .. } => None,
         });
     let steps: Vec<&Step> = steps.collect();
-    let mut attempts = Vec::with_capacity(steps.len());
-    for (at, step) in steps.iter().enumerate() {
-        let so_far = steps[..=at].iter().copied();
-        let run = Continuation::resume(ContinuationOptions::default(), so_far)?;
-        let shown = match text {
-            Text::Shown => (*step).clone(),
-            Text::LeftOut => step.without_text(),
-        };
-        attempts.push(RecordedStep {
+    let attempts = steps
+        .iter()
+        .zip(cuts(&steps))
+        .map(|(step, cut)| RecordedStep {
             part: None,
-            step: shown,
+            step: match text {
+                Text::Shown => (*step).clone(),
+                Text::LeftOut => step.without_text(),
+            },
             budget: None,
-            cut: run.base().and_then(Base::cut),
+            cut,
             at: None,
             plain_text: false,
             mended: None,
             told: None,
             counted: None,
         });
+    attempts.collect()
+}
+
+/// Where a document was cut after each of its steps; nothing where it was whole, or had not begun,
+/// nor from a step on that does not go on from those before it.
+fn cuts(steps: &[&Step]) -> Vec<Option<Cut>> {
+    let mut offsets: Vec<usize> = Vec::with_capacity(steps.len());
+    let mut least = usize::MAX;
+    for step in steps.iter().rev() {
+        offsets.push(least);
+        if let StepResult::Grown { offset, .. } = &step.result {
+            least = least.min(*offset);
+        }
     }
-    Ok(attempts)
+    // What no later step writes anew is read once.
+    let (mut settled, mut settled_len) = (Scanner::new(), 0);
+    let mut document: Vec<u8> = Vec::new();
+    let mut is_joined = true;
+    let mut cuts = Vec::with_capacity(steps.len());
+    for (step, kept_later) in steps.iter().zip(offsets.into_iter().rev()) {
+        if let StepResult::Grown { offset, added, .. } = &step.result {
+            is_joined &= *offset <= document.len();
+            if is_joined {
+                document.truncate(*offset);
+                document.extend_from_slice(added.as_bytes());
+            }
+        }
+        if !is_joined || document.is_empty() {
+            cuts.push(None);
+            continue;
+        }
+        let len = kept_later.min(document.len());
+        settled.feed(&document[settled_len..len]);
+        settled_len = len;
+        let mut whole = settled.clone();
+        whole.feed(&document[settled_len..]);
+        cuts.push(whole.cut());
+    }
+    cuts
 }
 
 /// The answers that are a text together.
@@ -376,4 +418,48 @@ pub(crate) fn shown_event(
         Text::LeftOut => event.retain(|key, _| !TEXTS.contains(&key.as_str())),
     }
     event
+}
+
+#[cfg(test)]
+mod tests {
+    use overlock_json::Base;
+    use overlock_model::{Continuation, ContinuationOptions, StepEnd, TextContinuation};
+
+    use super::*;
+
+    fn step(iteration: u32, at: usize, added: &str) -> Step {
+        let mut step = TextContinuation::first_step(added, 1, StepEnd::default());
+        step.iteration = iteration;
+        if let StepResult::Grown { offset, .. } = &mut step.result {
+            *offset = at;
+        }
+        step
+    }
+
+    #[test]
+    fn the_cut_after_each_step_is_that_of_the_steps_up_to_it() {
+        let steps = [
+            step(1, 0, r#"{"ports": ["Oslo", "Ber"#),
+            step(2, 19, r#""Bergen", "Hull"#),
+            step(3, 34, r#""], "count""#),
+            step(4, 45, ": 3}"),
+        ];
+        let steps: Vec<&Step> = steps.iter().collect();
+        let cuts = cuts(&steps);
+        for (at, cut) in cuts.iter().enumerate() {
+            let so_far = steps[..=at].iter().copied();
+            let run = Continuation::resume(ContinuationOptions::default(), so_far);
+            let run = run.expect("they are of a run");
+            assert_eq!(*cut, run.base().and_then(Base::cut), "after step {at}");
+        }
+        assert_eq!(cuts.last(), Some(&None), "it is whole");
+    }
+
+    #[test]
+    fn a_step_that_does_not_go_on_has_no_cut_and_spoils_none_before_it() {
+        let steps = [step(1, 0, r#"{"a": 1"#), step(2, 99, "}")];
+        let steps: Vec<&Step> = steps.iter().collect();
+        let cuts = cuts(&steps);
+        assert!(cuts[0].is_some() && cuts[1].is_none(), "{cuts:?}");
+    }
 }

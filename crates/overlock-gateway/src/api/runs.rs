@@ -9,7 +9,7 @@ use overlock_json::{Base, Cut, Fix, Place};
 use overlock_model::{
     BackendError, Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage,
 };
-use overlock_pipeline::Taken;
+use overlock_pipeline::{SoFar, Taken, Took};
 use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,12 +38,12 @@ pub struct ListedRun<'a> {
     /// Where the document was cut then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
-    /// How many steps it has; of a pipeline that has not ended, how many records.
+    /// How many steps it has.
     pub iterations: u64,
     /// The pipeline that it is a run of, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<String>,
-    /// The step of a pipeline in which it failed or was called off, if it was.
+    /// The step of a pipeline in which it failed, was called off or was left, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<StoppedAt>,
     /// Why the upstream did not answer, if that ended it.
@@ -58,7 +58,13 @@ pub struct ListedRun<'a> {
     /// Whether it has not ended and is not at this gateway: another one may work on it, or did.
     #[serde(skip_serializing_if = "Not::not")]
     pub elsewhere: bool,
-    /// What it took, which is known once it has ended.
+    /// When the last was recorded of a pipeline that has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<u64>,
+    /// How many milliseconds nobody worked on a pipeline, before it was taken up again.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub paused_ms: u64,
+    /// What it took, which is known once it has ended, and of a pipeline at any time.
     #[serde(flatten)]
     pub tally: Option<Tally>,
     /// What the calls of each model took, in a run of a pipeline.
@@ -290,9 +296,43 @@ impl<'a> ListedRun<'a> {
             elsewhere: false,
             upstream_fault: None,
             unfit: None,
+            last_at: None,
+            paused_ms: 0,
             tally: None,
             used: None,
             cost: None,
+        }
+    }
+
+    /// The same run of a pipeline with how far it has come.
+    #[must_use]
+    pub(crate) fn so_far(self, so_far: SoFar) -> Self {
+        Self {
+            iterations: so_far.steps,
+            stopped_at: so_far
+                .step_id
+                .map(|step_id| StoppedAt { step_id, why: None }),
+            last_at: Some(so_far.worked.last_at),
+            paused_ms: so_far.worked.paused_ms,
+            ..self.taking(so_far.took)
+        }
+    }
+
+    /// The same run of a pipeline with what it took.
+    fn taking(self, took: Took) -> Self {
+        Self {
+            tally: Some(Tally {
+                input_tokens: took.input_tokens,
+                output_tokens: took.output_tokens,
+                window: took.window,
+                peak_tokens: took.peak_tokens,
+                cached_tokens: took.models.values().map(|usage| usage.cached).sum(),
+                window_assumed: false,
+                counted_by: None,
+                output_unknown: false,
+            }),
+            used: Some(took.models),
+            ..self
         }
     }
 
@@ -317,18 +357,8 @@ impl<'a> ListedRun<'a> {
             } else {
                 self.iterations
             },
-            tally: Some(Tally {
-                input_tokens: ending.input_tokens,
-                output_tokens: ending.output_tokens,
-                window: ending.window,
-                peak_tokens: ending.peak_tokens,
-                cached_tokens: ending.models.values().map(|usage| usage.cached).sum(),
-                window_assumed: false,
-                output_unknown: false,
-                counted_by: None,
-            }),
-            used: Some(ending.models),
-            ..self
+            paused_ms: ending.paused_ms,
+            ..self.taking(ending.took)
         }
     }
 }

@@ -19,14 +19,16 @@ use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper::{Response, StatusCode};
-use overlock_pipeline::Happened;
+use overlock_pipeline::{Happened, SoFar};
 use overlock_store::{RunId, Since, StoreError};
 use serde::Serialize;
 use serde_json::json;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::runs::{Here, Missing, Whereabouts, going_on, not_recorded, run_id, unreadable, untold};
+use super::runs::{
+    Here, Missing, Whereabouts, going_on, not_recorded, run_id, so_far, unreadable, untold,
+};
 use crate::api::{ListedRun, RunCost, RunsError};
 use crate::body::{Body, KEEP_ALIVE, Reply, event_stream, whole};
 use crate::error::ApiError;
@@ -377,6 +379,8 @@ struct Look {
     /// Whether somebody worked on it before that was read.
     is_worked_on: bool,
     since: Since,
+    /// How far it had come when nobody worked on it any more.
+    so_far: Option<SoFar>,
 }
 
 impl OneRun {
@@ -388,9 +392,19 @@ impl OneRun {
             // In this order: of who has let go, everything is there.
             let is_worked_on = store.worked_on(slice::from_ref(&id))?.contains(&id);
             let since = store.since(&id, steps)?;
-            Ok(since.map(|since| Look {
+            let Some(since) = since else {
+                return Ok(None);
+            };
+            // Of who is at work it is told step by step.
+            let so_far = if is_worked_on {
+                None
+            } else {
+                so_far(&*store, &since.summary)?
+            };
+            Ok(Some(Look {
                 is_worked_on,
                 since,
+                so_far,
             }))
         })
     }
@@ -400,6 +414,7 @@ impl OneRun {
         let Look {
             is_worked_on,
             since: Since { mut summary, steps },
+            so_far,
         } = look;
         if is_worked_on {
             summary = going_on(summary);
@@ -409,7 +424,11 @@ impl OneRun {
         } else {
             Here::of(&self.growing.gateway).whereabouts(&summary)
         };
-        let listed = at.told(ListedRun::from(&summary));
+        let listed = ListedRun::from(&summary);
+        let listed = at.told(match so_far {
+            Some(so_far) => listed.so_far(so_far),
+            None => listed,
+        });
         let as_begun = ListedRun {
             ended_at: None,
             outcome: None,
@@ -418,6 +437,8 @@ impl OneRun {
             stopped_at: None,
             left: false,
             iterations: 0,
+            last_at: None,
+            paused_ms: 0,
             tally: None,
             upstream_fault: None,
             unfit: None,

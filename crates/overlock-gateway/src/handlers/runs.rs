@@ -6,11 +6,12 @@
 //! nobody who has something to write waits for long, and so many of them at most.
 
 use std::collections::HashSet;
+use std::slice;
 use std::sync::{Arc, Weak};
 
 use hyper::StatusCode;
-use overlock_pipeline::Taken;
-use overlock_store::{RunId, RunSummary, Store};
+use overlock_pipeline::{SoFar, Taken};
+use overlock_store::{RunId, RunSummary, Store, StoreError};
 use tokio::task::spawn_blocking;
 
 use super::api::told;
@@ -127,10 +128,8 @@ async fn shown(call: Call) -> Handled {
         let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
-        let seen = here.seen(store, vec![run.summary])?;
-        let Some(Seen { summary, at }) = seen.into_iter().next() else {
-            return Err(RunsError::Missing { id });
-        };
+        let worked_on = store.worked_on(slice::from_ref(&id))?;
+        let (summary, at) = here.now(run.summary, &worked_on);
         run.summary = summary;
         if let Some(shown) = ShownPipelineRun::of(&run, text) {
             let mut shown = shown?.priced(pricing);
@@ -151,12 +150,12 @@ pub(crate) async fn step(call: Call) -> Handled {
     let id = run_id(run, "/steps")?;
     let number: usize = number.parse().map_err(|_| no_step())?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
-    from_store(call.gateway, move |store, _, _| {
+    from_store(call.gateway, move |store, pricing, _| {
         let Some(run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
         match ShownStep::of(&run, number, text) {
-            Some(shown) => Ok(told(StatusCode::OK, &shown?)),
+            Some(shown) => Ok(told(StatusCode::OK, &shown?.priced(pricing))),
             None => Ok(no_step().into_reply()),
         }
     })
@@ -177,6 +176,8 @@ pub(super) struct Here {
 struct Seen {
     summary: RunSummary,
     at: Whereabouts,
+    /// How far it has come, if it is one of a pipeline that has not ended.
+    so_far: Option<SoFar>,
 }
 
 /// Who works on a run.
@@ -193,9 +194,12 @@ pub(super) enum Whereabouts {
 impl Whereabouts {
     /// A run with who works on it.
     pub(super) fn told(self, run: ListedRun<'_>) -> ListedRun<'_> {
+        let left = self == Self::Left;
         ListedRun {
-            left: self == Self::Left,
+            left,
             elsewhere: self == Self::Elsewhere,
+            // Who is still at work has not stopped.
+            stopped_at: run.stopped_at.filter(|_| left || run.outcome.is_some()),
             ..run
         }
     }
@@ -219,18 +223,23 @@ impl Here {
         let ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
         let worked_on = store.worked_on(&ids)?;
         let seen = runs.into_iter().map(|summary| {
-            if worked_on.contains(&summary.id) {
-                return Seen {
-                    summary: going_on(summary),
-                    at: Whereabouts::Known,
-                };
-            }
-            Seen {
-                at: self.whereabouts(&summary),
+            let (summary, at) = self.now(summary, &worked_on);
+            Ok(Seen {
+                so_far: so_far(store, &summary)?,
                 summary,
-            }
+                at,
+            })
         });
-        Ok(seen.collect())
+        seen.collect()
+    }
+
+    /// A run as it is now, where these are worked on, and who works on it.
+    fn now(&self, run: RunSummary, worked_on: &HashSet<RunId>) -> (RunSummary, Whereabouts) {
+        if worked_on.contains(&run.id) {
+            return (going_on(run), Whereabouts::Known);
+        }
+        let at = self.whereabouts(&run);
+        (run, at)
     }
 
     /// Whether a run that has been read without an end is, or was just now, at this gateway.
@@ -258,8 +267,23 @@ impl Here {
 
 impl Seen {
     fn listed(&self) -> ListedRun<'_> {
-        self.at.told(ListedRun::from(&self.summary))
+        let listed = ListedRun::from(&self.summary);
+        self.at.told(match &self.so_far {
+            Some(so_far) => listed.so_far(so_far.clone()),
+            None => listed,
+        })
     }
+}
+
+/// How far a run of a pipeline has come that has not ended. What it took is in its records only,
+/// and so is nothing of one that cannot be read.
+pub(super) fn so_far(store: &dyn Store, run: &RunSummary) -> Result<Option<SoFar>, StoreError> {
+    if run.ended_at.is_some() || Taken::pipeline_name(&run.options).is_none() {
+        return Ok(None);
+    }
+    let run = store.run(&run.id)?;
+    let taken = run.and_then(|run| Taken::read(&run).ok());
+    Ok(taken.map(|taken| taken.so_far()))
 }
 
 /// A run that somebody works on, whatever end it had before.

@@ -222,6 +222,91 @@ async fn all_calls_of_a_pipeline_are_paid_for_once_however_often_it_was_resumed(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_has_not_ended_tells_tokens_window_and_cost_of_the_same_calls() {
+    let stage = Stage::new();
+    let price = |text: &str| text.parse().expect("a price");
+    let prices = Prices {
+        input: price("1"),
+        output: price("1000"),
+        cached_input: None,
+    };
+    let model = Model {
+        prices: Some(prices),
+        ..Model::default()
+    };
+    let set = |settings: &mut Settings| {
+        settings.models = Models::with_own([("gpt-4o-mini".to_owned(), model)]);
+    };
+    let door = Door {
+        address: serve_with("http://127.0.0.1:1/v1", Some(stage.store()), set).await,
+        upstream: (),
+    };
+    let check = async |id: &RunId, calls: u64| {
+        let shown = door.get(&format!("/api/runs/{id}")).await.json();
+        let listed = listed(&door, id).await;
+        for run in [&shown, &listed] {
+            let number = |name: &str| run[name].as_u64().expect("a number");
+            assert_eq!(number("input_tokens"), 400 * calls, "{run}");
+            let amount = format!(
+                "0.{:06}",
+                number("input_tokens") + 1000 * number("output_tokens")
+            );
+            assert_eq!(run["cost"]["amount"], amount.trim_end_matches('0'), "{run}");
+            assert!(
+                number("peak_tokens") > 400 && number("peak_tokens") < 800,
+                "{run}"
+            );
+            assert_eq!(number("window"), 128_000, "{run}");
+            assert_eq!(
+                number("iterations"),
+                shown["trace"].as_array().expect("a list").len() as u64
+            );
+        }
+        (shown, listed)
+    };
+    let playing = stage.play(&LOOP);
+    let id = playing.id.clone();
+    // After three answers, the last of which was cut: its step is not done.
+    playing.cue(3);
+    let mut one = listen(&door, &id, None).await;
+    for _ in 0..3 {
+        one.until("answer").await;
+    }
+    let (running, _) = check(&id, 3).await;
+    assert_eq!(running["stopped_at"], Value::Null, "{running}");
+    playing.kill();
+    let left = one.until("left").await;
+    let (shown, listed) = check(&id, 3).await;
+    let event = &left.last().expect("an event").data;
+    for run in [&shown, &listed, event] {
+        assert_eq!(run["left"], true, "{run}");
+        assert_eq!(
+            run["stopped_at"]["step_id"],
+            shown["trace"]
+                .as_array()
+                .expect("a list")
+                .last()
+                .expect("a step")["next"]
+        );
+        assert_eq!(run["last_at"], shown["last_at"], "{run}");
+        assert_eq!(run["iterations"], shown["iterations"], "{run}");
+        assert!(run["last_at"].as_u64() >= run["began_at"].as_u64(), "{run}");
+    }
+    let playing = stage.resume(&id, &LOOP.replies[3..]);
+    let (resumed, _) = check(&id, 3).await;
+    assert_eq!(resumed["left"], Value::Null, "{resumed}");
+    playing.end();
+    let (ended, _) = check(&id, 4).await;
+    assert_eq!(ended["outcome"], "complete");
+    let mut step = ended["trace"].as_array().expect("a list").iter();
+    let step = step
+        .rfind(|event| event["cost"].is_object())
+        .expect("a call");
+    let path = format!("/api/runs/{id}/steps/{}", step["number"]);
+    assert_eq!(door.get(&path).await.json()["event"]["cost"], step["cost"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_read_is_an_error_and_no_panic() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;

@@ -155,6 +155,7 @@ impl Perform for CallModel {
         let planned = self.plan(&request, &speaker, work)?;
         note_plan(&planned, work);
         work.answers.asking = planned.input_token_count;
+        work.answers.window = Some(planned.window);
         let request = planned.rewrite(request);
         if request["messages"] != messages.list {
             work.note(ASKED, &request["messages"]);
@@ -326,7 +327,6 @@ impl CallModel {
                 break;
             }
         }
-        work.note("calls", calls);
         work.note("output_tokens", run.output_tokens());
         if run.is_cut() {
             work.warn("the answer was cut off at its limit");
@@ -350,7 +350,6 @@ async fn document(
     let obstacle = complete(&mut run, drive, &mut work.answers)
         .await
         .map_err(driven)?;
-    work.note("calls", run.iterations());
     work.note("output_tokens", run.output_tokens());
     match (run.outcome(), obstacle) {
         (Some(Outcome::Complete), _) => Ok(run.text().to_owned()),

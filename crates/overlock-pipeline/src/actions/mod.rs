@@ -162,8 +162,14 @@ impl Work<'_> {
     /// All that was told, with what the answers of models took.
     pub(crate) fn into_told(self) -> Map<String, Value> {
         let (mut told, usage) = (self.told, self.answers.usage());
+        if !self.answers.is_empty() {
+            told.extend(self.answers.calls());
+        }
         if usage != Usage::default() {
             told.insert("usage".to_owned(), json!(usage));
+            if let Some(peak) = self.answers.peak_tokens() {
+                told.insert("peak_tokens".to_owned(), peak.into());
+            }
             if let Some(by) = self.answers.counted_by() {
                 told.insert("counted_by".to_owned(), json!(by));
             }

@@ -628,6 +628,13 @@ fn a_step_that_fails_says_so_and_can_be_taken_up() {
         (0, "Now."),
         "{resumed:?}"
     );
+    // One that has come to its end says so, and stays as it is.
+    let shown = || overlock(&["inspect", "--json", "--store", &shop.store], "").stdout;
+    let before = shown();
+    let again = overlock(&["run", "--resume", &id, "--store", &shop.store], "");
+    assert_eq!((again.code, again.stdout.trim()), (0, "Now."), "{again:?}");
+    assert!(again.stderr.contains("has come to its end"), "{again:?}");
+    assert_eq!(shown(), before);
 }
 
 #[test]

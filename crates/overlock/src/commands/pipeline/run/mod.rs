@@ -104,12 +104,28 @@ struct Task {
     store: Arc<dyn Store>,
 }
 
+/// A recorded run that somebody wants to go on with.
+enum Resumed {
+    /// It has not come to its end.
+    Open(Box<Task>),
+    /// It has, so that there is nothing to do.
+    Over(Box<Ended>),
+}
+
 impl Run {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         let task = match &self.resume {
-            Some(id) => Some(self.resumed(id, &config, &mut notes)?),
+            Some(id) => match self.resumed(id, &config, &mut notes)? {
+                Resumed::Open(task) => Some(*task),
+                Resumed::Over(ended) => {
+                    notes.note(format_args!(
+                        "run `{id}` has come to its end before: this is what came of it"
+                    ));
+                    return self.tell(id, &ended, &mut notes);
+                }
+            },
             None => self.begun(&config, &mut notes)?,
         };
         let Some(task) = task else {
@@ -178,13 +194,22 @@ impl Run {
     }
 
     /// A recorded run, as far as it has come.
-    fn resumed(&self, id: &RunId, config: &Config, notes: &mut Notes) -> Result<Task, Failure> {
+    fn resumed(&self, id: &RunId, config: &Config, notes: &mut Notes) -> Result<Resumed, Failure> {
         let store = runs::open(self.store.as_deref(), config, Access::Write)?;
         let recorded = store.run(id).map_err(|source| Failure::Store { source })?;
         let Some(recorded) = recorded else {
             return Err(Failure::NoRun { id: id.to_string() });
         };
         let taken = Taken::read(&recorded).map_err(|error| unreadable(id, error))?;
+        let outcome = recorded.summary.outcome.as_deref();
+        let outcome = outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
+        if let Some(outcome @ Outcome::Complete) = outcome {
+            return Ok(Resumed::Over(Box::new(Ended {
+                outcome,
+                state: taken.state,
+                trace: taken.trace,
+            })));
+        }
         let begun = &taken.begun;
         let mut settings = begun.settings.clone();
         for (name, value) in &self.set {
@@ -202,12 +227,12 @@ impl Run {
                 PipelineFile::recorded(&begun.file, &begun.text, &begun.prompts, &settings, config)
             }
         };
-        Ok(Task {
+        Ok(Resumed::Open(Box::new(Task {
             id: id.clone(),
             file,
             taken,
             store,
-        })
+        })))
     }
 
     fn go(
