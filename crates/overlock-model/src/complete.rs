@@ -167,19 +167,18 @@ pub async fn complete(
         collected.end.counted = Some(counted);
         let tokens = collected.end.usage.map_or(counted, |usage| usage.output);
         let text = collected.text.as_bytes();
+        let is_rest = run.base().is_some();
         let mut step = run.answered(&ask, &Answer { text, tokens })?;
         step.end = collected.step_end();
-        // What was withheld or declined is not to be had by asking again.
-        if ask.wants != Wants::Kpis {
-            if is_silent && step.end.refusal.is_some() {
-                step.result = StepResult::Failed {
-                    failure: Failure::Declined,
-                    raw: None,
-                };
-                run.stop(Reason::Refusal);
-            } else if step.end.finish.as_deref() == Some("content_filter") {
-                run.stop(Reason::ContentFilter);
-            }
+        if is_silent && step.end.refusal.is_some() && ask.wants != Wants::Kpis {
+            step.result = StepResult::Failed {
+                failure: Failure::Declined,
+                raw: None,
+            };
+        }
+        // What a provider withholds after the document has begun is not to be had by asking again.
+        if is_rest && step.end.finish.as_deref() == Some("content_filter") {
+            run.stop(Reason::ContentFilter);
         }
         broken = collected.broken.map(Obstacle::Backend);
         observer

@@ -80,6 +80,8 @@ pub(crate) struct Joined {
     pub(crate) taken: Taken,
     /// Whether the provider's filter ended the last answer.
     pub(crate) is_withheld: bool,
+    /// Whether the model would not give the last answer.
+    pub(crate) is_declined: bool,
 }
 
 impl Joined {
@@ -88,6 +90,13 @@ impl Joined {
         match self.run.outcome()?.clone() {
             Outcome::Partial { cut, .. } if self.is_withheld => Some(Outcome::Partial {
                 reason: Reason::ContentFilter,
+                cut,
+            }),
+            Outcome::Partial {
+                reason: Reason::MergeFailures | Reason::NoProgress,
+                cut,
+            } if self.is_declined => Some(Outcome::Partial {
+                reason: Reason::Refusal,
                 cut,
             }),
             outcome => Some(outcome),
@@ -195,6 +204,7 @@ impl Joiner<'_> {
                 run,
                 taken: Taken::default(),
                 is_withheld: false,
+                is_declined: false,
             }
         };
         self.go_on(joined, cut, hear, recording).await
@@ -222,11 +232,12 @@ impl Joiner<'_> {
             }
         };
         if run.outcome().is_some() || run.base().is_none() {
-            let is_withheld = false;
+            let (is_withheld, is_declined) = (false, false);
             return Ok(Joined {
                 run,
                 taken,
                 is_withheld,
+                is_declined,
             });
         }
         let request = self.request(cut)?;
@@ -239,12 +250,13 @@ impl Joiner<'_> {
         let obstacle = driven.map_err(undriven)?;
         self.note_fault(obstacle.as_ref(), observer.recording.take());
         self.stopped_by(obstacle.as_ref());
-        let is_withheld = observer.is_withheld;
+        let (is_withheld, is_declined) = (observer.is_withheld, observer.is_declined);
         drop(observer);
         Ok(Joined {
             run,
             taken,
             is_withheld,
+            is_declined,
         })
     }
 
@@ -465,6 +477,8 @@ struct Observer<'a, 'h> {
     calling: Option<Calling>,
     /// Whether the provider's filter ended the last answer.
     is_withheld: bool,
+    /// Whether the model would not give the last answer.
+    is_declined: bool,
 }
 
 /// A call that is being made.
@@ -494,6 +508,7 @@ impl<'a, 'h> Observer<'a, 'h> {
             model: &joiner.wish.known.found,
             calling: None,
             is_withheld: false,
+            is_declined: false,
         }
     }
 
@@ -514,6 +529,9 @@ impl<'a, 'h> Observer<'a, 'h> {
         let usage = end.usage.unwrap_or(counted);
         self.account.called(|| called(step, Some(usage)));
         self.is_withheld = step.end.finish.as_deref() == Some("content_filter");
+        let declined = Failure::Declined;
+        self.is_declined =
+            matches!(&step.result, StepResult::Failed { failure, .. } if *failure == declined);
         self.calling.take().map(|calling| calling.budget)
     }
 

@@ -202,6 +202,7 @@ pub(crate) fn resumed(
         run,
         taken: taken_after_first(steps),
         is_withheld: false,
+        is_declined: false,
     })
 }
 

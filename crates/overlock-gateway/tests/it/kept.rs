@@ -681,7 +681,7 @@ async fn a_retry_goes_on_with_a_text_where_it_was_left() {
 }
 
 #[tokio::test]
-async fn what_is_withheld_or_declined_in_the_rest_of_a_document_is_not_asked_for_again() {
+async fn what_is_withheld_or_declined_in_the_rest_of_a_document_is_told_as_that() {
     let cut = "{\"rows\": [1, 2, ";
     let words = "I would rather not say more.";
     let declined = json!({ "role": "assistant", "refusal": words });
@@ -693,11 +693,10 @@ async fn what_is_withheld_or_declined_in_the_rest_of_a_document_is_not_asked_for
         assert_eq!(told["iterations"], 2, "{told}");
         assert!(got.body.contains("content_filter"), "{}", got.body);
 
-        let refused = message(true, &declined, &json!("stop"));
-        let replies = vec![content(stream, cut, "length"), refused];
+        let mut replies = vec![content(stream, cut, "length")];
+        replies.extend((0..3).map(|_| message(true, &declined, &json!("stop"))));
         let (_, told) = run(replies, &as_json(stream), &[], record).await;
         check_end(&told, "partial", Some("refusal"));
-        assert_eq!(told["iterations"], 2, "{told}");
         assert_eq!(told["steps"][1]["result"]["failure"]["failure"], "declined");
         check_text(&told, record, "/steps/1/refusal", words);
     }

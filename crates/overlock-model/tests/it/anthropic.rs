@@ -61,7 +61,7 @@ fn call(
 }
 
 fn rivers() -> Value {
-    json!({ "model": "claude", "messages": [{ "role": "user", "content": "Rivers." }] })
+    json!({ "model": "claude", "messages": [{ "role": "user", "content": "The rivers of Europe, the longest first." }] })
 }
 
 #[test]
