@@ -13,6 +13,7 @@ import {
   place,
   seam,
   twoCounts,
+  unanswered,
   way,
 } from './words.js';
 
@@ -224,6 +225,7 @@ function headline(result) {
 function warnings(step) {
   const grown = step.result.result === 'grown';
   const told = [
+    step.retried && unanswered(step.retried),
     grown && step.refusal && `The model declines: ${step.refusal}`,
     step.finish === 'content_filter' && 'The provider ended the answer: content_filter',
     step.plain_text &&

@@ -16,12 +16,14 @@ import {
   isUnknownEnd,
   lasted,
   money,
+  notAnswered,
   number,
   outcome,
   path,
   place,
   REASONS,
   soFar,
+  unanswered,
   unfitWhy,
   way,
   whose,
@@ -133,11 +135,15 @@ export async function showRun(frame, { rest, signal }) {
       return name === 'ended' && !mayGoOn();
     } else if (!run) return false;
     else if (name === 'asking') Object.assign(run, { asking: told, growing: null, left: false });
-    else if (name === 'growing') {
+    else if (name === 'retrying') {
+      if (told.number <= run.steps.length) return false;
+      run.asking = { ...run.asking, number: told.number, retrying: told };
+      say(`Attempt ${told.number} was not answered and is made again`);
+    } else if (name === 'growing') {
       // What comes twice a second changes what it is about, and nothing else.
       if (run.trace || told.number <= run.steps.length) return false;
       Object.assign(run, { growing: told, cost: told.cost ?? run.cost });
-      run.asking ??= { number: told.number };
+      run.asking = { ...run.asking, number: told.number, retrying: null };
       if (!waiting) view.grow(run);
       return false;
     } else if (name === 'answer') {
@@ -277,7 +283,9 @@ function arrivingView() {
   const section = h('section', {}, line, end);
   return (run) => {
     const { asking, growing } = run;
-    line.textContent = `Attempt ${asking.number} is being answered: ${soFar(growing)}.`;
+    line.textContent = asking.retrying
+      ? notAnswered(asking.retrying)
+      : `Attempt ${asking.number} is being answered: ${soFar(growing)}.`;
     end.hidden = !growing?.text;
     if (growing?.text && end.textContent !== growing.text) {
       fill(end, growing.text);
@@ -530,7 +538,7 @@ function tokenLimit(run) {
 }
 
 /** What the upstream said, or what happened on the way to it. */
-function fault({ upstream, upstream_fault: { status, message } }) {
+function fault({ upstream, upstream_fault: { status, message, retried } }) {
   const where = upstream ? [' at ', h('code', {}, upstream)] : '';
   return h(
     'div',
@@ -539,6 +547,7 @@ function fault({ upstream, upstream_fault: { status, message } }) {
       ? h('p', {}, 'The upstream', where, ` answered ${status}:`)
       : h('p', {}, 'The upstream', where, ' gave no answer:'),
     h('pre', { class: 'code', dir: direction(message) }, message || 'nothing'),
+    retried && h('p', {}, unanswered(retried)),
   );
 }
 

@@ -10,6 +10,7 @@ import {
   counted,
   lasted,
   money,
+  notAnswered,
   number,
   outcome,
   path,
@@ -393,13 +394,15 @@ export async function showRuns(frame, { parameters, signal }) {
 
   function heard(name, told) {
     if (!told) return;
-    const nothing = { asking: undefined, growing: undefined };
+    const nothing = { asking: undefined, retrying: undefined, growing: undefined };
     if (name === 'growing') return grow(told);
     if (name === 'began') update({ ...told, left: false });
     else if (name === 'ended') update({ ...told, left: false, ...nothing });
     else if (name === 'left') update({ ...told, left: true, ...nothing });
     else if (name === 'asking' && runs.has(told.run))
-      update({ id: told.run, asking: told.number, growing: undefined, left: false });
+      update({ ...nothing, id: told.run, asking: told.number, left: false });
+    else if (name === 'retrying' && runs.has(told.run))
+      update({ id: told.run, asking: told.number, retrying: told });
     else if (name === 'step' && runs.has(told.run)) {
       const run = runs.get(told.run);
       const input = told.told?.input ?? told.budget?.input_token_count ?? 0;
@@ -426,6 +429,7 @@ export async function showRuns(frame, { parameters, signal }) {
     const run = runs.get(told.run);
     if (!run || run.ended_at) return;
     Object.assign(run, { growing: told, asking: told.number, cost: told.cost ?? run.cost });
+    run.retrying = undefined;
     const row = rows.get(run.id);
     // Where there is more to be drawn, this is drawn with it.
     if (!row || stale.has(run.id)) return;
@@ -499,7 +503,9 @@ function line(run) {
     ? `${counted(run.unfit.overflow, 'token')} too many for the window`
     : run.reason
     ? [REASONS[run.reason]?.[2] ?? run.reason, said(run.upstream_fault)].filter(Boolean).join(': ')
-    : run.asking
+    : run.retrying
+      ? notAnswered(run.retrying)
+      : run.asking
       ? `asking, attempt ${run.asking}${run.growing ? `: ${soFar(run.growing)}` : ''}`
       : run.elsewhere && !run.ended_at && !run.left
         ? 'not at this gateway, but perhaps at another'

@@ -215,6 +215,14 @@ export const REASONS = {
   ],
 };
 
+/** The calls that were not answered before the one that is told of. */
+export const unanswered = ({ times, waited_ms: waited, error }) =>
+  `${times === 1 ? 'One call was' : `${number(times)} calls were`} not answered, and the model was asked again after ${duration(waited)} of waiting: ${error}`;
+
+/** A call that was not answered and is to be made again. */
+export const notAnswered = ({ number: attempt, wait_ms: wait, error }) =>
+  `Attempt ${attempt} was not answered, and is made again in ${duration(wait)}: ${error}`;
+
 /** What providers say of an answer of which no more was to come. */
 const ENDS =
   'stop length tool_calls function_call content_filter eos eos_token end_turn stop_sequence'.split(

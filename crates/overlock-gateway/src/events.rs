@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::AbortHandle;
+use overlock_model::Retry;
 use overlock_pipeline::Happened;
 use overlock_store::RunId;
 use serde::Serialize;
@@ -75,6 +76,8 @@ pub(crate) struct Event {
 pub(crate) enum EventKind {
     Began,
     Asking,
+    /// The model was asked and did not answer, and will be asked again.
+    Retrying,
     Step,
     /// A model answered within a step of a pipeline.
     Answer,
@@ -88,6 +91,7 @@ impl EventKind {
         match self {
             Self::Began => "began",
             Self::Asking => "asking",
+            Self::Retrying => "retrying",
             Self::Step => "step",
             Self::Answer => "answer",
             Self::Ended => "ended",
@@ -404,6 +408,24 @@ impl Event {
                 way,
                 budget,
             }),
+        }
+    }
+
+    /// The call for what is to be step `number` was not answered and will be made again.
+    pub(crate) fn retrying(
+        run: &RunId,
+        number: u32,
+        retry: &Retry,
+        hidden: impl FnOnce(&str) -> String,
+    ) -> Self {
+        let error = hidden(&retry.error.to_string());
+        let wait_ms = u64::try_from(retry.wait.as_millis()).unwrap_or(u64::MAX);
+        let told = json!({ "run": run, "number": number, "error": error, "wait_ms": wait_ms });
+        Self {
+            kind: EventKind::Retrying,
+            run: run.clone(),
+            steps: number,
+            data: plain(&told),
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::HeaderName;
 use overlock_json::Cut;
-use overlock_model::{ContinuationOptions, Outcome, Reason, Usage};
+use overlock_model::{ContinuationOptions, Outcome, Reason, Retry, Usage};
 use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work, Writes};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
@@ -344,6 +344,14 @@ impl Recording {
         if let Some(growth) = self.followed() {
             growth.locked().end.clear();
         }
+    }
+
+    /// Tells that the call for the next step was not answered and will be made again, without what
+    /// is `hidden` of the reason.
+    pub(crate) fn retrying(&self, retry: &Retry, hidden: impl FnOnce(&str) -> String) {
+        let number = self.steps.saturating_add(1);
+        let retrying = || Event::retrying(&self.id, number, retry, hidden);
+        self.recorder.events.tell(retrying);
     }
 
     /// So much has come of the answer to the first call, which ends with this text.

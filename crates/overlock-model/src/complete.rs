@@ -9,7 +9,7 @@ use overlock_json::Base;
 use tokio::time::{Instant, timeout_at};
 
 use crate::arriving::ArrivingAnswer;
-use crate::backend::{Backend, BackendError, Call, Event, Usage};
+use crate::backend::{Backend, BackendError, Call, Event, Retried, Retry, Usage};
 use crate::continuation::{
     Answer, AnswerError, Ask, Continuation, Failure, Outcome, Reason, Step, StepEnd, StepResult,
     Wants,
@@ -56,6 +56,8 @@ pub(crate) struct Collected {
     pub(crate) end: CallEnd,
     /// What broke it off, if something did. What arrived before is an answer that was cut.
     pub(crate) broken: Option<BackendError>,
+    /// The calls that were not answered before.
+    pub(crate) retried: Option<Retried>,
 }
 
 /// Hears what happens while it happens, and keeps it.
@@ -63,6 +65,11 @@ pub trait Observe: Send {
     /// A call is about to be made.
     fn asking(&mut self, ask: &Ask, plan: &Plan) {
         let _ = (ask, plan);
+    }
+
+    /// The call that is being made was not answered, and will be made again.
+    fn retrying(&mut self, retry: &Retry) {
+        let _ = retry;
     }
 
     /// A piece of an answer has arrived.
@@ -109,7 +116,12 @@ pub enum DriveError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// The model, or the way to it.
-    Backend(BackendError),
+    Backend {
+        /// What went wrong.
+        error: BackendError,
+        /// How often it did before.
+        retried: Option<Retried>,
+    },
     /// The window.
     Window(PromptError),
 }
@@ -149,15 +161,18 @@ pub async fn complete(
         let most_bytes = drive.most_bytes(&plan);
         let (mut collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
         let is_silent = collected.text.is_empty();
-        if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
+        let obstacle = collected.obstacle();
+        if let Some((error, obstacle)) = collected.broken.as_ref().zip(obstacle.clone())
+            && is_silent
+        {
             // What can be counted is worth one call and no more.
             let is_refusal = error.is_refusal() || ask.wants == Wants::Kpis;
             if is_refusal && note_refusal(run, &ask, error.to_string(), observer).await? {
-                refusal = Some(Obstacle::Backend(error));
+                refusal = Some(obstacle);
                 continue;
             }
             run.stop(Reason::ModelError);
-            return Ok(Some(Obstacle::Backend(error)));
+            return Ok(Some(obstacle));
         }
         if is_silent && drive.is_late() {
             continue;
@@ -180,7 +195,7 @@ pub async fn complete(
         if is_rest && step.end.finish.as_deref() == Some("content_filter") {
             run.stop(Reason::ContentFilter);
         }
-        broken = collected.broken.map(Obstacle::Backend);
+        broken = obstacle;
         observer
             .stepped(run, &step, &collected.end)
             .await
@@ -214,12 +229,21 @@ async fn note_refusal(
 }
 
 impl Collected {
+    /// What broke it off, if something did.
+    pub(crate) fn obstacle(&self) -> Option<Obstacle> {
+        Some(Obstacle::Backend {
+            error: self.broken.clone()?,
+            retried: self.retried.clone(),
+        })
+    }
+
     /// What a step keeps of how its answer ended.
     pub(crate) fn step_end(&self) -> StepEnd {
         StepEnd {
             finish: self.end.finish.clone(),
             refusal: (!self.refusal.is_empty()).then(|| self.refusal.clone()),
             broken: self.broken.as_ref().map(ToString::to_string),
+            retried: self.retried.clone().map(Box::new),
         }
     }
 }
@@ -303,6 +327,10 @@ impl Drive<'_> {
                             break;
                         }
                     }
+                }
+                Ok(Event::Retry(retry)) => {
+                    Retried::add(&mut collected.retried, &retry);
+                    observer.retrying(&retry);
                 }
                 Ok(Event::Refusal(text)) => collected.refusal.push_str(&text),
                 Ok(Event::Finish(reason)) => collected.end.finish = Some(reason),

@@ -42,8 +42,8 @@ pub mod testing;
 pub use arriving::{ArrivingAnswer, HELD_BACK};
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Embeddings, Event, Events, Half, Halves, Http,
-    HttpsClient, OpenAi, Phase, PrefillStyle, ReadEvent, RetryPolicy, Retrying, SseEvent,
-    SseReader, Timeouts, TooLongEvent, Usage, below, https_client,
+    HttpsClient, OpenAi, Phase, PrefillStyle, ReadEvent, Retried, Retry, RetryPolicy, Retrying,
+    SseEvent, SseReader, Timeouts, TooLongEvent, Usage, below, https_client,
 };
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{

@@ -212,8 +212,8 @@ pub async fn first_text(
     let most_bytes = drive.most_bytes(&plan);
     let (collected, _) = drive.listen(call, most_bytes, None, observer).await;
     let is_stopped = collected.broken.is_some() || drive.is_late();
-    if let Some(error) = collected.broken.filter(|_| collected.text.is_empty()) {
-        return Err(Obstacle::Backend(error));
+    if let Some(obstacle) = collected.obstacle().filter(|_| collected.text.is_empty()) {
+        return Err(obstacle);
     }
     let usage = collected.end.usage;
     let tokens = usage.map_or_else(
@@ -261,9 +261,9 @@ pub async fn complete_text(
         // What stopped before its end was cut, unless the provider had said by then how it ends.
         let is_stopped = collected.broken.is_some() || drive.is_late();
         let is_silent = collected.text.is_empty();
-        if let Some(error) = collected.broken.clone().filter(|_| is_silent) {
+        if let Some(obstacle) = collected.obstacle().filter(|_| is_silent) {
             run.stopped = Some(Reason::ModelError);
-            return Ok(Some(Obstacle::Backend(error)));
+            return Ok(Some(obstacle));
         }
         if is_silent && drive.is_late() {
             continue;

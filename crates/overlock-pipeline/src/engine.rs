@@ -10,7 +10,7 @@ use std::mem::take;
 
 use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
-use overlock_model::{Backend, BackendError, ContinuationOptions};
+use overlock_model::{Backend, BackendError, ContinuationOptions, Retry};
 use overlock_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -80,6 +80,11 @@ pub trait Watch: Send {
     /// A model is asked, for the n-th time in this step.
     fn asking(&mut self, step_id: &str, iteration: u32) {
         let _ = (step_id, iteration);
+    }
+
+    /// A model did not answer, and is asked again after a while.
+    fn retrying(&mut self, step_id: &str, retry: &Retry) {
+        let _ = (step_id, retry);
     }
 
     /// A piece of an answer has arrived.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
 use overlock_model::{
-    Ask, CallEnd, Continuation, Observe, ObserveText, Step, StepResult, TextContinuation, Usage,
+    Ask, CallEnd, Continuation, Observe, ObserveText, Retried, Retry, Step, StepResult,
+    TextContinuation, Usage,
 };
 use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError, Work};
 use serde::{Deserialize, Serialize};
@@ -765,6 +766,8 @@ pub(crate) struct Answers<'a> {
     began_at: u64,
     /// What the last call took that went on with a text, and who says so.
     pub(crate) last: (Usage, CountedBy),
+    /// The calls that were not answered, by this process.
+    pub(crate) retried: Option<Retried>,
     recording: &'a mut Recording,
     watch: &'a mut dyn Watch,
 }
@@ -786,6 +789,7 @@ impl<'a> Answers<'a> {
             clock,
             began_at: clock(),
             last: (Usage::default(), CountedBy::Us),
+            retried: None,
             recording,
             watch,
         }
@@ -900,6 +904,11 @@ impl Observe for Answers<'_> {
         self.asking = plan.input_token_count;
         self.window = Some(plan.window);
         self.watch.asking(self.step_id, ask.iteration);
+    }
+
+    fn retrying(&mut self, retry: &Retry) {
+        Retried::add(&mut self.retried, retry);
+        self.watch.retrying(self.step_id, retry);
     }
 
     fn heard(&mut self, piece: &str) {

@@ -57,7 +57,7 @@ impl Replies {
 }
 
 impl Backend for Replies {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         self.asked
             .lock()
             .expect("no test panics")

@@ -484,11 +484,11 @@ impl overlock_pipeline::Models for Voice<'_> {
 }
 
 impl Backend for Voice<'_> {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         let answered = Python::attach(|py| self.ask(py, call.request));
         let answered = answered.map_err(|error| self.raised.keep("the callable", error));
-        let events =
-            answered.map(|events| -> Events { Box::pin(stream::iter(events.into_iter().map(Ok))) });
+        let events = answered
+            .map(|events| -> Events<'_> { Box::pin(stream::iter(events.into_iter().map(Ok))) });
         future::ready(events).boxed()
     }
 }

@@ -127,7 +127,9 @@ pub(crate) fn end(
         outcome: outcome.clone(),
         tally: tally.map(|run| Tally::of(&run.steps)),
         upstream_fault: match obstacle {
-            Some(Obstacle::Backend(error)) => Some(UpstreamFault::of(error)),
+            Some(Obstacle::Backend { error, retried }) => {
+                Some(UpstreamFault::of(error, retried.as_ref()))
+            }
             Some(Obstacle::Window(_)) | None => None,
         },
         unfit: None,

@@ -7,7 +7,8 @@ use std::ops::Not;
 use overlock_budget::{Found, Plan, PlannedPart, Provenance, WindowSource};
 use overlock_json::{Base, Cut, Fix, Place};
 use overlock_model::{
-    BackendError, Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage,
+    BackendError, Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Retried, Step,
+    Usage,
 };
 use overlock_pipeline::{SoFar, Taken, Took};
 use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
@@ -201,16 +202,23 @@ pub struct UpstreamFault {
     pub status: Option<u16>,
     /// What it said, or what happened on the way to it.
     pub message: String,
+    /// The calls before that it did not answer either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried: Option<Retried>,
 }
 
 impl UpstreamFault {
-    /// What stopped a call, from whoever hides the key they showed.
-    pub fn of(error: &BackendError) -> Self {
-        Self::without(&Secrets::of(None, None, None), error)
+    /// What stopped a call, and those before, from whoever hides the key they showed.
+    pub fn of(error: &BackendError, retried: Option<&Retried>) -> Self {
+        Self::without(&Secrets::of(None, None, None), error, retried)
     }
 
-    /// What stopped a call, without these.
-    pub(crate) fn without(secrets: &Secrets, error: &BackendError) -> Self {
+    /// What stopped a call, and those before, without these.
+    pub(crate) fn without(
+        secrets: &Secrets,
+        error: &BackendError,
+        retried: Option<&Retried>,
+    ) -> Self {
         let (status, said) = match error {
             BackendError::Status {
                 status, message, ..
@@ -220,6 +228,10 @@ impl UpstreamFault {
         Self {
             status,
             message: secrets.scrub(&said),
+            retried: retried.map(|it| Retried {
+                error: secrets.scrub(&it.error),
+                ..it.clone()
+            }),
         }
     }
 }

@@ -6,12 +6,12 @@ use std::error::Error;
 use futures_util::future::{self, BoxFuture};
 use futures_util::{FutureExt, TryStreamExt};
 use hyper::{HeaderMap, StatusCode};
-use overlock_budget::{ChatCounter, ChatRequest, Found as FoundModel, Plan, PlanOptions};
+use overlock_budget::{ChatCounter, ChatRequest, Plan, PlanOptions};
 use overlock_json::Base;
 use overlock_model::{
     Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events, Failure,
-    Observe, ObserveText, Obstacle, OpenAi, Outcome, Progress, Reason, Retrying, Step, StepEnd,
-    StepResult, TextContinuation, TextOptions, Usage, Way, below, complete, complete_text,
+    Observe, ObserveText, Obstacle, OpenAi, Outcome, Progress, Reason, Retry, Retrying, Step,
+    StepEnd, StepResult, TextContinuation, TextOptions, Usage, Way, below, complete, complete_text,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -267,10 +267,12 @@ impl Joiner<'_> {
 
     /// Keeps why a call was not answered, or not to its end.
     fn note_fault(&self, obstacle: Option<&Obstacle>, recording: Option<&mut Recording>) {
-        let (Some(Obstacle::Backend(error)), Some(recording)) = (obstacle, recording) else {
+        let (Some(Obstacle::Backend { error, retried }), Some(recording)) = (obstacle, recording)
+        else {
             return;
         };
-        recording.note_fault(UpstreamFault::without(&self.secrets(), error));
+        let retried = retried.as_ref();
+        recording.note_fault(UpstreamFault::without(&self.secrets(), error, retried));
     }
 
     /// The keys that go with the request.
@@ -282,7 +284,7 @@ impl Joiner<'_> {
     /// Tells how a call ended that nobody has heard of since.
     fn stopped_by(&self, obstacle: Option<&Obstacle>) {
         self.account.called(|| match obstacle {
-            Some(Obstacle::Backend(error)) => Called::failed(&failure(error)),
+            Some(Obstacle::Backend { error, .. }) => Called::failed(&failure(error)),
             _ => Called::failed("timeout"),
         });
     }
@@ -365,7 +367,7 @@ async fn kept(recording: &mut Recording, mut step: RecordedStep) -> Result<(), R
 struct Placed<'a>(&'a Joiner<'a>);
 
 impl Backend for Placed<'_> {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         let Self(joiner) = self;
         async {
             let (http, prefill) = (
@@ -389,8 +391,8 @@ impl Backend for Placed<'_> {
             for key in joiner.secrets().iter() {
                 backend = backend.hiding(key);
             }
-            let events = backend.call(call).await.inspect_err(&count)?;
-            let events: Events = Box::pin(events.inspect_err(count));
+            let events = backend.ask(call).await.inspect_err(&count)?;
+            let events: Events<'_> = Box::pin(events.inspect_err(count));
             Ok(events)
         }
         .boxed()
@@ -467,12 +469,10 @@ fn undriven(error: DriveError) -> ApiError {
 
 /// Tells what happens in a run to those who want to know.
 struct Observer<'a, 'h> {
+    joiner: &'a Joiner<'a>,
     hear: Option<&'a mut (dyn Hear + 'h)>,
-    account: &'a Account,
-    counter: &'a ChatCounter<'a>,
     taken: &'a mut Taken,
     recording: Option<&'a mut Recording>,
-    model: &'a FoundModel,
     /// The call that is being made.
     calling: Option<Calling>,
     /// Whether the provider's filter ended the last answer.
@@ -494,18 +494,16 @@ struct Calling {
 
 impl<'a, 'h> Observer<'a, 'h> {
     fn new(
-        joiner: &'a Joiner<'_>,
+        joiner: &'a Joiner<'a>,
         hear: Option<&'a mut (dyn Hear + 'h)>,
         taken: &'a mut Taken,
         recording: Option<&'a mut Recording>,
     ) -> Self {
         Self {
+            joiner,
             hear,
-            account: joiner.account,
-            counter: joiner.counter,
             taken,
             recording,
-            model: &joiner.wish.known.found,
             calling: None,
             is_withheld: false,
             is_declined: false,
@@ -513,7 +511,7 @@ impl<'a, 'h> Observer<'a, 'h> {
     }
 
     fn call(&mut self, calling: Calling, name: Option<&'static str>) {
-        self.account.calling(name);
+        self.joiner.account.calling(name);
         if let Some(recording) = &mut self.recording {
             recording.asking(calling.way.map(Way::name), &calling.budget);
         }
@@ -527,7 +525,8 @@ impl<'a, 'h> Observer<'a, 'h> {
     fn ended(&mut self, step: &Step, end: &CallEnd, counted: Usage) -> Option<CallBudget> {
         self.taken.add(end.usage, counted);
         let usage = end.usage.unwrap_or(counted);
-        self.account.called(|| called(step, Some(usage)));
+        let account = self.joiner.account;
+        account.called(|| called(step, Some(usage)));
         self.is_withheld = step.end.finish.as_deref() == Some("content_filter");
         let declined = Failure::Declined;
         self.is_declined =
@@ -542,7 +541,15 @@ impl<'a, 'h> Observer<'a, 'h> {
         let Some(recording) = self.recording.as_deref_mut() else {
             return future::ready(Ok(())).boxed();
         };
-        let step = step();
+        let mut step = step();
+        let end = &mut step.step.end;
+        if end.broken.is_some() || end.retried.is_some() {
+            let secrets = self.joiner.secrets();
+            let told = end.retried.as_mut().map(|retried| &mut retried.error);
+            for told in told.into_iter().chain(&mut end.broken) {
+                *told = secrets.scrub(told);
+            }
+        }
         async move { Ok(kept(recording, step).await?) }.boxed()
     }
 }
@@ -556,7 +563,7 @@ impl Drop for Observer<'_, '_> {
         if calling.coming.is_empty() {
             return;
         }
-        let tokens = self.counter.tokens().count(&calling.coming);
+        let tokens = self.joiner.counter.tokens().count(&calling.coming);
         let step = Step {
             iteration: calling.iteration,
             way: calling.way,
@@ -583,11 +590,18 @@ impl Observe for Observer<'_, '_> {
         let calling = Calling {
             iteration: ask.iteration,
             way: ask.way,
-            budget: CallBudget::of(plan, self.model),
+            budget: CallBudget::of(plan, &self.joiner.wish.known.found),
             plain_text: false,
             coming: String::new(),
         };
         self.call(calling, ask.way.map(Way::name));
+    }
+
+    fn retrying(&mut self, retry: &Retry) {
+        if let Some(recording) = &mut self.recording {
+            let joiner = self.joiner;
+            recording.retrying(retry, |error| joiner.secrets().scrub(error));
+        }
     }
 
     fn heard(&mut self, piece: &str) {
@@ -629,7 +643,7 @@ impl ObserveText for Observer<'_, '_> {
         let calling = Calling {
             iteration,
             way: Some(Way::Overlap),
-            budget: CallBudget::of(plan, self.model),
+            budget: CallBudget::of(plan, &self.joiner.wish.known.found),
             plain_text: true,
             coming: String::new(),
         };

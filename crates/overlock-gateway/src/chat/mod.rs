@@ -497,6 +497,7 @@ impl Job {
             recording.note_fault(UpstreamFault {
                 status,
                 message: secrets.scrub(message),
+                retried: None,
             });
             let outcome = recording.unfinished(reason);
             let _ = recording.end(&outcome, None, None).await;

@@ -271,7 +271,7 @@ impl Making<'_> {
         let end = StepEnd {
             finish: said.clone(),
             refusal: text("/message/refusal").filter(|refusal| !refusal.is_empty()),
-            broken: None,
+            ..StepEnd::default()
         };
         // What a provider does not want to be said is not asked for again.
         if said.as_deref() == Some("content_filter") {

@@ -527,7 +527,7 @@ impl OneRun {
         let id = match event.kind {
             // Who comes again knows of the beginning, but not that somebody has taken it up.
             EventKind::Began if self.is_begun || self.steps > 0 && event.steps == 0 => return None,
-            EventKind::Asking | EventKind::Step | EventKind::Answer
+            EventKind::Asking | EventKind::Retrying | EventKind::Step | EventKind::Answer
                 if event.steps <= self.steps =>
             {
                 return None;
@@ -535,10 +535,12 @@ impl OneRun {
             EventKind::Began if event.steps == 0 => Some("0"),
             EventKind::Step | EventKind::Answer => Some(&*number),
             EventKind::Ended => Some(ENDED),
-            EventKind::Began | EventKind::Asking | EventKind::Left => None,
+            EventKind::Began | EventKind::Asking | EventKind::Retrying | EventKind::Left => None,
         };
         let before = match event.kind {
-            EventKind::Asking | EventKind::Step | EventKind::Answer => event.steps - 1,
+            EventKind::Asking | EventKind::Retrying | EventKind::Step | EventKind::Answer => {
+                event.steps - 1
+            }
             EventKind::Began | EventKind::Ended | EventKind::Left => event.steps,
         };
         if before > self.steps && event.kind != EventKind::Began {

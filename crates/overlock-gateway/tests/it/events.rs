@@ -389,6 +389,52 @@ async fn a_run_with_a_key_is_left_and_taken_up_again() {
     assert_ne!(other[0].data["id"], run);
 }
 
+/// A door whose upstream is asked again once at most, after a moment.
+async fn once_more(faults: &[Option<Fault>]) -> Door {
+    let set = |settings: &mut Settings| {
+        settings.upstream.retries.retries = 1;
+        settings.upstream.retries.first_wait = Duration::from_millis(1);
+    };
+    door_with(Record::Metadata, faults, set).await
+}
+
+#[tokio::test]
+async fn a_call_that_is_made_again_is_told_and_recorded() {
+    let unwell = Some(Fault::Status(503, None));
+    let door = once_more(&[None, unwell]).await;
+    let mut all = Listening::to(&door.address, ALL).await;
+    let got = door.chat(&ask(false), &[]).await;
+    let told = all.until("ended").await;
+    let asked = ["asking", "retrying", "step"];
+    let begin = ["running", "began", "asking", "step"];
+    assert_eq!(names(&told)[..7], [&begin[..], &asked[..]].concat());
+    let retrying = &told[5].data;
+    assert_eq!(retrying["number"], 2);
+    assert!(retrying["wait_ms"].is_u64(), "{retrying}");
+    let why = retrying["error"].as_str().expect("a reason");
+    assert!(why.contains("503"), "{why}");
+    let run = got.header("x-overlock-run");
+    let run = door.get(&format!("/api/runs/{run}")).await.json();
+    let retried = &run["steps"][1]["retried"];
+    assert_eq!(
+        (&retried["times"], &retried["error"]),
+        (&json!(1), &json!(why))
+    );
+    assert_eq!(run["steps"][0]["retried"], Value::Null);
+}
+
+#[tokio::test]
+async fn an_upstream_that_was_asked_again_in_vain_is_told_so() {
+    let unwell = Some(Fault::Status(503, None));
+    let door = once_more(&[None, unwell, unwell]).await;
+    door.chat(&ask(false), &[]).await;
+    let fault = &door.get("/api/runs").await.json()[0]["upstream_fault"];
+    assert_eq!(
+        (&fault["status"], &fault["retried"]["times"]),
+        (&json!(503), &json!(1))
+    );
+}
+
 #[tokio::test]
 async fn who_lost_the_connection_goes_on_where_it_was() {
     let door = door(Record::Full, &[]).await;

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -193,6 +194,17 @@ impl Gateways {
         self.before_answers("left", own(), left, full).await;
         self.before_answers("ends", own(), ends(), full).await;
         self.before_answers("brief", own(), ends(), metadata).await;
+        // Its second call is not answered at first, and its third never.
+        let unwell = Some(Fault::Status(503, None));
+        let faults = [None, unwell, unwell, None, unwell, unwell, unwell];
+        let waiting = |settings: &mut Settings| {
+            full(settings);
+            settings.upstream.retries.retries = 2;
+            settings.upstream.retries.first_wait = Duration::from_millis(800);
+        };
+        let unsteady = script(whole, 700, &Behaviour::AS_ASKED);
+        self.before_script("unsteady", own(), (unsteady, &faults), waiting)
+            .await;
         let short = vec![Said::content("{\"rows\": []}", "stop")];
         let trimming = |settings: &mut Settings| settings.plan.trim = Trim::Oldest;
         self.before_answers("trimming", own(), short, trimming)

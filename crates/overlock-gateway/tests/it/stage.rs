@@ -269,7 +269,7 @@ impl Models for Scripted {
 }
 
 impl Backend for Scripted {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         let messages = call.request["messages"].clone();
         self.asked.lock().expect("no panic").push(messages);
         async {
@@ -305,7 +305,7 @@ impl Backend for Scripted {
     }
 }
 
-fn said(text: &str) -> Events {
+fn said(text: &str) -> Events<'static> {
     let (text, finish) = match text.strip_suffix('✂') {
         Some(cut) => (cut, "length"),
         None => (text, "stop"),

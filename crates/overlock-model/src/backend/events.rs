@@ -34,7 +34,7 @@ pub(super) fn streamed(
     answer: Answer,
     host: String,
     understand: impl FnMut(&Said<'_>, &str) -> Result<Heard, BackendError> + Send + 'static,
-) -> Events {
+) -> Events<'static> {
     let reading = Reading {
         answer,
         host,

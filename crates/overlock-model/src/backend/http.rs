@@ -264,8 +264,8 @@ impl Endpoint {
     /// The same answer, in the errors of which the key is not told: a server may say it back.
     pub(crate) fn guarded(
         &self,
-        answer: Result<Events, BackendError>,
-    ) -> Result<Events, BackendError> {
+        answer: Result<Events<'static>, BackendError>,
+    ) -> Result<Events<'static>, BackendError> {
         if self.keys.is_empty() {
             return answer;
         }

@@ -20,7 +20,7 @@ pub use error::{BackendError, Phase};
 pub use halves::{Half, Halves, ReadEvent};
 pub use http::{Http, HttpsClient, Timeouts, below, https_client};
 pub use openai::{OpenAi, PrefillStyle};
-pub use retry::{RetryPolicy, Retrying};
+pub use retry::{Retried, Retry, RetryPolicy, Retrying};
 pub use sse::{SseEvent, SseReader, TooLongEvent};
 
 use std::ops::AddAssign;
@@ -41,9 +41,11 @@ pub struct Call {
     pub prefill: Option<String>,
 }
 
-/// What a model says while it answers.
+/// What a model says while it answers, and what happens before it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// Nothing was answered, and the call will be made again.
+    Retry(Retry),
     /// The next piece of the answer.
     Text(String),
     /// The next piece of what the model says instead of an answer.
@@ -76,7 +78,7 @@ impl AddAssign for Usage {
 }
 
 /// An answer as it comes. Dropping it ends the call.
-pub type Events = Pin<Box<dyn Stream<Item = Result<Event, BackendError>> + Send>>;
+pub type Events<'a> = Pin<Box<dyn Stream<Item = Result<Event, BackendError>> + Send + 'a>>;
 
 /// Somebody who answers calls.
 pub trait Backend: Send + Sync {
@@ -84,5 +86,5 @@ pub trait Backend: Send + Sync {
     ///
     /// Who cannot go on from a [`prefill`](Call::prefill) must refuse it as
     /// [unsupported](BackendError::Unsupported): an answer to it would be taken for its rest.
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>>;
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>>;
 }

@@ -83,7 +83,12 @@ impl OpenAi {
         self
     }
 
-    async fn ask(&self, call: Call) -> Result<Events, BackendError> {
+    /// Makes a call, whose answer can be read when this is gone.
+    pub async fn ask(&self, call: Call) -> Result<Events<'static>, BackendError> {
+        self.chat.guarded(self.answer(call).await)
+    }
+
+    async fn answer(&self, call: Call) -> Result<Events<'static>, BackendError> {
         let endpoint = match (&call.prefill, self.prefill) {
             // A server that does not know what it is told here would answer the message.
             (Some(_), PrefillStyle::None) => {
@@ -152,8 +157,8 @@ impl OpenAi {
 }
 
 impl Backend for OpenAi {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
-        async { self.chat.guarded(self.ask(call).await) }.boxed()
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
+        async { self.ask(call).await }.boxed()
     }
 }
 
@@ -178,7 +183,7 @@ fn raw_prompt(messages: Option<&Value>, prefill: &str) -> String {
 }
 
 /// An answer that came in one piece.
-async fn whole(mut answer: Answer, host: String) -> Result<Events, BackendError> {
+async fn whole(mut answer: Answer, host: String) -> Result<Events<'static>, BackendError> {
     let body = answer.read_whole().await?;
     let read = Halves::default().read(&body);
     let value = read

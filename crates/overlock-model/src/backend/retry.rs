@@ -3,12 +3,15 @@
 //! Only as long as nothing of the answer has arrived: half an answer is worth keeping, and asking
 //! again would pay for it twice.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, future, stream};
+
+use serde::{Deserialize, Serialize};
 
 use super::{Backend, BackendError, Call, Event, Events};
 
@@ -50,6 +53,57 @@ impl RetryPolicy {
     }
 }
 
+/// A call that failed and is made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Why it failed.
+    pub error: BackendError,
+    /// How long the server is left alone before.
+    pub wait: Duration,
+}
+
+/// The calls that failed before one was answered, or nobody asked any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retried {
+    /// How many there were.
+    pub times: u32,
+    /// How long the server was left alone between them, in milliseconds.
+    pub waited_ms: u64,
+    /// Why the last of them failed.
+    pub error: String,
+}
+
+impl Retried {
+    /// One more.
+    pub fn add(retried: &mut Option<Self>, retry: &Retry) {
+        let (times, waited_ms) = match retried {
+            Some(before) => (before.times, before.waited_ms),
+            None => (0, 0),
+        };
+        let wait_ms = u64::try_from(retry.wait.as_millis()).unwrap_or(u64::MAX);
+        *retried = Some(Self {
+            times: times.saturating_add(1),
+            waited_ms: waited_ms.saturating_add(wait_ms),
+            error: retry.error.to_string(),
+        });
+    }
+}
+
+impl fmt::Display for Retried {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = Duration::from_millis(self.waited_ms).as_secs_f32();
+        let times = match self.times {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        write!(
+            formatter,
+            "asked again {times}, after {seconds:.1} seconds of waiting: {}",
+            self.error
+        )
+    }
+}
+
 /// An answer with so many bytes was worth its call.
 const MUCH: usize = 500;
 
@@ -74,33 +128,56 @@ impl<B: Backend> Retrying<B> {
         }
     }
 
-    async fn call_until_it_begins(&self, call: Call) -> Result<Events, BackendError> {
-        // What broke off was kept, so that the next call is no retry, but the server may need as
-        // much rest.
-        if let Some(times) = self.broken.load(Ordering::Relaxed).checked_sub(1) {
-            let wait = self.policy.wait(times, None, (self.chance)());
-            tokio::time::sleep(wait.unwrap_or_default()).await;
-        }
-        let mut retry = 0;
+    /// Goes on with a call until something happens that is worth telling.
+    async fn next_event<'a>(&'a self, mut turn: Turn<'a>) -> Option<(Told, Turn<'a>)> {
         loop {
-            let error = match self.first_event(call.clone()).await {
-                Ok(events) => return Ok(events),
-                Err(error) if retry < self.policy.retries && error.is_passing() => error,
-                Err(error) => return Err(error),
-            };
-            let wait = self
-                .policy
-                .wait(retry, error.retry_after(), (self.chance)());
-            let Some(wait) = wait else {
-                return Err(error);
-            };
-            tokio::time::sleep(wait).await;
-            retry += 1;
+            turn = match turn {
+                Turn::Resting { call, wait, retry } => {
+                    tokio::time::sleep(wait).await;
+                    Turn::Asking { call, retry }
+                }
+                Turn::Asking { call, retry } => match self.first_event(call.clone()).await {
+                    Ok(events) => Turn::Answering(events),
+                    Err(error) => {
+                        let Some(wait) = self.wait_after(&error, retry) else {
+                            return Some((Err(error), Turn::Over));
+                        };
+                        let told = Event::Retry(Retry { error, wait });
+                        let retry = retry + 1;
+                        return Some((Ok(told), Turn::Resting { call, wait, retry }));
+                    }
+                },
+                Turn::Answering(mut events) => {
+                    let event = events.next().await?;
+                    return Some((event, Turn::Answering(events)));
+                }
+                Turn::Over => return None,
+            }
         }
     }
 
+    /// How long to wait before a call is made again; nothing if it is not.
+    fn wait_after(&self, error: &BackendError, retry: u32) -> Option<Duration> {
+        if retry >= self.policy.retries || !error.is_passing() {
+            return None;
+        }
+        let chance = (self.chance)();
+        self.policy.wait(retry, error.retry_after(), chance)
+    }
+
+    /// The wait before a call that is no retry: what broke off was kept, but the server may need
+    /// as much rest.
+    fn rest(&self) -> Duration {
+        let broken = self.broken.load(Ordering::Relaxed);
+        let wait = broken.checked_sub(1).and_then(|times| {
+            let chance = (self.chance)();
+            self.policy.wait(times, None, chance)
+        });
+        wait.unwrap_or_default()
+    }
+
     /// Makes the call and waits for the first event, which is given back to the stream.
-    async fn first_event(&self, call: Call) -> Result<Events, BackendError> {
+    async fn first_event(&self, call: Call) -> Result<Events<'_>, BackendError> {
         let mut events = self.backend.call(call).await?;
         match events.next().await {
             None => Ok(stream::empty().boxed()),
@@ -114,7 +191,7 @@ impl<B: Backend> Retrying<B> {
 
     /// The same events; whether they break off is counted. An answer that had much to say before
     /// counts from the beginning: it is not the server's strength that fails.
-    fn counting_breaks(&self, events: Events) -> Events {
+    fn counting_breaks<'a>(&self, events: Events<'a>) -> Events<'a> {
         let broken = Arc::clone(&self.broken);
         let mut said = 0;
         let counted = events.inspect(move |event| match event {
@@ -131,10 +208,36 @@ impl<B: Backend> Retrying<B> {
 }
 
 impl<B: Backend> Backend for Retrying<B> {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
-        self.call_until_it_begins(call).boxed()
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
+        let wait = self.rest();
+        let retry = 0;
+        let begun = match wait {
+            Duration::ZERO => Turn::Asking { call, retry },
+            wait => Turn::Resting { call, wait, retry },
+        };
+        let events = stream::unfold(begun, |turn| self.next_event(turn));
+        future::ready(Ok(events.boxed())).boxed()
     }
 }
+
+/// Where a call is.
+enum Turn<'a> {
+    /// It is to be made, after so many that failed.
+    Asking {
+        call: Call,
+        retry: u32,
+    },
+    /// It is to be made after a wait.
+    Resting {
+        call: Call,
+        wait: Duration,
+        retry: u32,
+    },
+    Answering(Events<'a>),
+    Over,
+}
+
+type Told = Result<Event, BackendError>;
 
 /// A number between 0 and 1, from the randomness that every hash map begins with.
 pub(super) fn random_share() -> f64 {
@@ -159,7 +262,7 @@ mod tests {
     struct Breaking(std::sync::Mutex<Vec<bool>>);
 
     impl Backend for Breaking {
-        fn call(&self, _call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+        fn call(&self, _call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
             let breaks = self.0.lock().ok().and_then(|mut script| script.pop());
             let end = match breaks {
                 Some(true) => Err(BackendError::TooLong { most_bytes: 1 }),

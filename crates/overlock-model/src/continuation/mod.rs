@@ -24,6 +24,7 @@ pub use resume::ResumeError;
 use overlock_json::{Base, CloseOptions, Delivered, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
+use crate::backend::Retried;
 use crate::progress::{Kpi, MeasuredKpi, proposed_kpis, split_progress, validate_kpi_progression};
 use crate::prompt::SHORT_DOCUMENT;
 use crate::way::Way;
@@ -160,6 +161,9 @@ pub struct StepEnd {
     /// What broke it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
+    /// The calls for it that were not answered. There seldom are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retried: Option<Box<Retried>>,
 }
 
 impl Step {
@@ -181,6 +185,7 @@ impl Step {
             finish,
             refusal,
             broken,
+            retried,
         } = &self.end;
         let refusal = refusal
             .as_ref()
@@ -194,7 +199,8 @@ impl Step {
         let finish = finish.map(|finish| format!("the provider ended the answer: `{finish}`"));
         let slipped = (self.progress == Progress::Slipped)
             .then(|| "the share that the model says it has delivered fell".to_owned());
-        let all = [refusal, finish, broken, slipped];
+        let retried = retried.as_ref().map(ToString::to_string);
+        let all = [retried, refusal, finish, broken, slipped];
         all.into_iter().flatten().collect()
     }
 
@@ -213,6 +219,7 @@ impl Step {
                 finish: self.end.finish.clone(),
                 refusal: None,
                 broken: self.end.broken.clone(),
+                retried: self.end.retried.clone(),
             },
         }
     }

@@ -182,6 +182,8 @@ impl Dialect {
                 json!({ "index": 0, "delta": { "content": text }, "finish_reason": null })
             }
             (_, Event::Refusal(text)) => json!({ "index": 0, "delta": { "refusal": text } }),
+            // No server knows of the calls that it did not answer.
+            (_, Event::Retry(_)) => return String::new(),
             (Self::Tool(_), Event::Text(text)) => {
                 let call = json!({ "index": 0, "function": { "arguments": text } });
                 let delta = json!({ "tool_calls": [call] });
@@ -279,6 +281,8 @@ impl Told {
                 Event::Text(piece) | Event::Refusal(piece) => told.text.push_str(piece),
                 Event::Finish(reason) => told.finish.clone_from(reason),
                 Event::Usage(usage) => told.usage = *usage,
+                // No server knows of the calls that it did not answer.
+                Event::Retry(_) => {}
             }
         }
         told

@@ -172,7 +172,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Backend for ScriptedModel {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         const PIECE: usize = 160;
         let Reply { text, is_cut } = self.reply(&call);
         let mut events: Vec<_> = pieces(&text, PIECE)

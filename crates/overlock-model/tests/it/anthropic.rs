@@ -165,7 +165,11 @@ fn an_error_that_calls_itself_a_success_is_an_error() {
     let ended = trial(&[Way::Overlap], vec![Some(Fault::ErrorBody); 9]).run();
     let reason = ended.run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::ModelError));
-    let Some(Obstacle::Backend(BackendError::Status { status, .. })) = ended.obstacle else {
+    let Some(Obstacle::Backend {
+        error: BackendError::Status { status, .. },
+        ..
+    }) = ended.obstacle
+    else {
         panic!("{:?}", ended.obstacle);
     };
     assert_eq!((status, ended.calls), (529, 4));

@@ -6,7 +6,7 @@ use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
 use overlock_model::{
     Anthropic, Backend, BackendError, Continuation, ContinuationOptions, Drive, Failure, Http, Kpi,
-    Obstacle, OpenAi, Outcome, Phase, PrefillStyle, Reason, RetryPolicy, Retrying, Step,
+    Obstacle, OpenAi, Outcome, Phase, PrefillStyle, Reason, Retried, RetryPolicy, Retrying, Step,
     StepResult, Timeouts, Way, complete,
 };
 use serde_json::{Value, json};
@@ -63,6 +63,7 @@ pub(crate) struct Ended {
     pub(crate) asked: Vec<Value>,
     pub(crate) steps: Vec<Step>,
     pub(crate) overlaps: Vec<usize>,
+    pub(crate) retries: usize,
 }
 
 impl Trial {
@@ -137,6 +138,7 @@ impl Trial {
             asked,
             steps: listener.steps,
             overlaps: listener.overlaps,
+            retries: listener.retries,
         }
     }
 }
@@ -299,7 +301,8 @@ fn a_model_of_anthropics_that_takes_no_beginning_is_not_given_one() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let answer = runtime.block_on(server.expect("an address").call(call));
+    let server = server.expect("an address");
+    let answer = runtime.block_on(server.call(call));
     let error = answer.err().expect("it is refused");
     assert!(
         matches!(error, BackendError::Unsupported { .. }),
@@ -327,11 +330,19 @@ fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() 
 }
 
 #[test]
-fn a_refusal_for_now_is_asked_again() {
-    check_survived(Fault::Status(429, Some(0)));
-    check_survived(Fault::Status(429, None));
-    check_survived(Fault::Status(500, None));
-    check_survived(Fault::Status(503, None));
+fn a_refusal_for_now_is_asked_again_and_told() {
+    for (status, asks) in [(429, Some(0)), (429, None), (500, None), (503, None)] {
+        let ended = check_survived(Fault::Status(status, asks));
+        let retried = ended.steps.iter().map(|step| step.end.retried.as_deref());
+        let retried: Vec<&Retried> = retried.flatten().collect();
+        let [retried] = retried[..] else {
+            panic!("{status}: {retried:?}");
+        };
+        assert_eq!(retried.times, 1, "{status}");
+        let said = format!("answered {status}");
+        assert!(retried.error.contains(&said), "{}", retried.error);
+        assert_eq!(ended.retries, 1, "{status}");
+    }
 }
 
 #[test]
@@ -351,7 +362,11 @@ fn check_model_error(ended: &Ended, expected: u16) {
         ended.run.outcome().and_then(Outcome::reason),
         Some(Reason::ModelError)
     );
-    let Some(Obstacle::Backend(BackendError::Status { status, .. })) = &ended.obstacle else {
+    let Some(Obstacle::Backend {
+        error: BackendError::Status { status, .. },
+        ..
+    }) = &ended.obstacle
+    else {
         panic!("{:?}", ended.obstacle);
     };
     assert_eq!(*status, expected);
@@ -541,7 +556,7 @@ fn check_given_up(fault: Fault, calls: usize) -> String {
     );
     assert!(!ended.run.text().is_empty());
     match ended.obstacle {
-        Some(Obstacle::Backend(error)) => error.to_string(),
+        Some(Obstacle::Backend { error, .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -688,7 +703,7 @@ fn an_error_that_calls_itself_a_success_is_an_error() {
         ended.run.outcome().and_then(Outcome::reason),
         Some(Reason::ModelError)
     );
-    let Some(Obstacle::Backend(error)) = ended.obstacle else {
+    let Some(Obstacle::Backend { error, .. }) = ended.obstacle else {
         panic!("{:?}", ended.obstacle);
     };
     assert!(error.to_string().contains("overloaded"), "{error}");
@@ -703,10 +718,13 @@ fn silence_from_the_start_is_given_up() {
     .run();
     let timed_out = matches!(
         ended.obstacle,
-        Some(Obstacle::Backend(BackendError::TimedOut {
-            phase: Phase::FirstByte,
-            ..
-        }))
+        Some(Obstacle::Backend {
+            error: BackendError::TimedOut {
+                phase: Phase::FirstByte,
+                ..
+            },
+            retried: Some(Retried { times: 3, .. }),
+        })
     );
     assert!(timed_out, "{:?}", ended.obstacle);
 }

@@ -11,7 +11,7 @@ mod scripted;
 
 use futures_util::future::BoxFuture;
 use overlock_budget::Plan;
-use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
+use overlock_model::{Ask, CallEnd, Continuation, Observe, Retry, Step};
 
 /// Puts together what is told of a document while it arrives, and keeps all steps.
 #[derive(Default)]
@@ -21,11 +21,17 @@ struct Listener {
     steps: Vec<Step>,
     /// How many characters each call asked to have repeated.
     overlaps: Vec<usize>,
+    /// How often a call was made again.
+    retries: usize,
 }
 
 impl Observe for Listener {
     fn asking(&mut self, ask: &Ask, _plan: &Plan) {
         self.overlaps.push(ask.overlap.chars().count());
+    }
+
+    fn retrying(&mut self, _retry: &Retry) {
+        self.retries += 1;
     }
 
     fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {

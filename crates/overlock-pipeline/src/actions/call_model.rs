@@ -398,7 +398,7 @@ fn window(source: PlanError, request: &ChatRequest) -> ActionError {
 
 fn stopped(obstacle: Obstacle, drive: &Drive<'_>) -> ActionError {
     match obstacle {
-        Obstacle::Backend(error) => ActionError::Model(error),
+        Obstacle::Backend { error, .. } => ActionError::Model(error),
         Obstacle::Window(overlock_model::PromptError::Window(source)) => {
             window(source, drive.request)
         }

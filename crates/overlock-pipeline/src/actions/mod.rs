@@ -160,7 +160,10 @@ impl Work<'_> {
     }
 
     /// All that was told, with what the answers of models took.
-    pub(crate) fn into_told(self) -> Map<String, Value> {
+    pub(crate) fn into_told(mut self) -> Map<String, Value> {
+        if let Some(retried) = self.answers.retried.take() {
+            self.warn(&retried.to_string());
+        }
         let (mut told, usage) = (self.told, self.answers.usage());
         if !self.answers.is_empty() {
             told.extend(self.answers.calls());

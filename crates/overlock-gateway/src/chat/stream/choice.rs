@@ -81,6 +81,7 @@ impl Choice {
             finish: self.finish.clone(),
             refusal: refusal.map(str::to_owned),
             broken: broken.map(str::to_owned),
+            ..StepEnd::default()
         }
     }
 

@@ -399,6 +399,28 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await view.context.close();
 }
 
+// --- An upstream that has to be asked again ---
+
+{
+  const view = await open(gateways.unsteady, '#/runs');
+  const { page } = view;
+  await sees(page, 'live');
+  const asked = ask(gateways.unsteady);
+  const again = /Attempt 2 was not answered, and is made again in .+: .+ answered 503/;
+  const row = page.locator('.list tbody tr').filter({ hasText: again });
+  await row.getByRole('link').click();
+  await page.locator('.waiting').filter({ hasText: again }).waitFor();
+  await clean('a call that is to be made again', view);
+  await asked;
+  const second = page.locator('#attempt-2');
+  await second.getByText(/^2 calls were not answered, and the model was asked again after .+ 503/).waitFor();
+  const fault = page.locator('.fault');
+  await fault.getByText(/^The upstream.* answered 503:$/).waitFor();
+  await fault.getByText(/^2 calls were not answered/).waitFor();
+  await clean('a run whose upstream was asked again in vain', view);
+  await view.context.close();
+}
+
 // --- An answer that is being written, seen to grow ---
 
 for (const name of ['slow', 'unknown']) {

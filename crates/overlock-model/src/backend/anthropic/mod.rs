@@ -41,7 +41,7 @@ impl Anthropic {
         })
     }
 
-    async fn ask(&self, call: Call) -> Result<Events, BackendError> {
+    async fn ask(&self, call: Call) -> Result<Events<'static>, BackendError> {
         let host = self.messages.host().to_owned();
         if call.prefill.is_some() && !self.can_prefill {
             return Err(BackendError::Unsupported {
@@ -69,7 +69,7 @@ impl Anthropic {
 }
 
 impl Backend for Anthropic {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         async { self.messages.guarded(self.ask(call).await) }.boxed()
     }
 }

@@ -76,7 +76,7 @@ impl Interrupt {
     }
 
     /// An answer up to its end, or up to Ctrl-C.
-    fn listen(self, events: Events) -> Events {
+    fn listen(self, events: Events<'_>) -> Events<'_> {
         let begun = (self, events, 0);
         let heard = stream::unfold(begun, |(interrupt, mut events, received)| async move {
             let signal = interrupt.signal.clone();
@@ -98,7 +98,7 @@ impl Interrupt {
 }
 
 impl Backend for Interruptible {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events, BackendError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         let answer = async move {
             let signal = self.interrupt.signal.clone();
             match select(signal, self.backend.call(call)).await {

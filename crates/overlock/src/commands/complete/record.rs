@@ -5,7 +5,7 @@ use std::error::Error;
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::{Found, Plan};
 use overlock_gateway::api::{CallBudget, RecordedStep};
-use overlock_model::{Ask, CallEnd, Continuation, Observe, Step};
+use overlock_model::{Ask, CallEnd, Continuation, Observe, Retry, Step};
 use overlock_store::{Claim, Store};
 
 use super::interrupt::Interrupt;
@@ -53,6 +53,10 @@ impl Observe for Recorder<'_> {
         self.budget = Some(CallBudget::of(plan, self.model));
         self.interrupt.asking(ask);
         self.show.asking(ask, plan);
+    }
+
+    fn retrying(&mut self, retry: &Retry) {
+        self.show.retrying(retry);
     }
 
     fn heard(&mut self, piece: &str) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use overlock_gateway::api::RecordedStep;
 use overlock_model::{
-    BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason,
+    BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason, Retried,
 };
 use overlock_store::RunId;
 use serde::Serialize;
@@ -258,14 +258,17 @@ impl Finished {
     fn note_obstacle(&self, notes: &mut Notes) {
         if let Some(obstacle) = &self.obstacle {
             notes.note(told(obstacle));
-            if let (Obstacle::Backend(error), Some(address)) = (obstacle, &self.address)
+            if let (Obstacle::Backend { error, .. }, Some(address)) = (obstacle, &self.address)
                 && let Some(hint) = address.hint(error)
             {
                 notes.hint(hint);
             }
             if matches!(
                 obstacle,
-                Obstacle::Backend(BackendError::Certificate { .. })
+                Obstacle::Backend {
+                    error: BackendError::Certificate { .. },
+                    ..
+                }
             ) {
                 notes.hint(
                     "if that server is your own, set SSL_CERT_FILE to a PEM file with the \
@@ -278,7 +281,12 @@ impl Finished {
 
 fn told(obstacle: &Obstacle) -> String {
     match obstacle {
-        Obstacle::Backend(error) => error.to_string(),
+        Obstacle::Backend { error, retried } => match retried {
+            Some(Retried { times, .. }) => {
+                format!("{error}; it was asked {} times", u64::from(*times) + 1)
+            }
+            None => error.to_string(),
+        },
         Obstacle::Window(PromptError::Window(error)) => error.to_string(),
         Obstacle::Window(PromptError::Request(error)) => error.to_string(),
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use overlock_budget::Plan;
 use overlock_json::Delivered;
-use overlock_model::{Ask, Continuation, Step};
+use overlock_model::{Ask, Continuation, Retry, Step};
 use overlock_store::RunId;
 
 use crate::draw::{self, CUT, Join, NEW, grouped, grouped_tokens};
@@ -69,6 +69,18 @@ impl Show {
         self.live(&format!("{}, {most} at most out …", self.asked));
     }
 
+    /// The server is left alone for a while: nobody should wonder why nothing comes.
+    pub(super) fn retrying(&mut self, retry: &Retry) {
+        self.live("");
+        let wait = retry.wait.as_secs_f32();
+        let error = draw::plain(&retry.error.to_string());
+        let told = format!("{error}; asked again in {wait:.1} s");
+        for line in draw::wrap_words(&told, self.width()) {
+            self.notes.line(format_args!("{:INDENT$}{line}", ""));
+        }
+        self.live(&format!("{}, waiting {wait:.1} s …", self.asked));
+    }
+
     pub(super) fn heard(&mut self, piece: &str) {
         self.received += piece.len();
         let is_due = |updated: Instant| updated.elapsed() >= EVERY;
@@ -91,11 +103,7 @@ impl Show {
             }
         };
         told.extend(step.warnings());
-        let width = if self.is_live {
-            draw::terminal_width() - INDENT
-        } else {
-            usize::MAX
-        };
+        let width = self.width();
         let told = told.iter().map(|words| draw::plain(words));
         let told = told.flat_map(|words| draw::wrap_words(&words, width));
         let told: Vec<String> = told.collect();
@@ -108,6 +116,15 @@ impl Show {
                     .line(format_args!("{:>3}  {mark} {line}", step.iteration)),
                 _ => self.notes.line(format_args!("{:INDENT$}{line}", "")),
             }
+        }
+    }
+
+    /// How wide the words of a step may be.
+    fn width(&self) -> usize {
+        if self.is_live {
+            draw::terminal_width() - INDENT
+        } else {
+            usize::MAX
         }
     }
 

@@ -6,6 +6,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use overlock_model::Retry;
 use overlock_pipeline::{Pipeline, State, Step, Taken, TraceEvent, Watch};
 use overlock_store::RunId;
 
@@ -90,6 +91,15 @@ impl Watch for Show {
         self.live(&format!(
             "     {}  call {iteration} …",
             draw::plain(step_id)
+        ));
+    }
+
+    fn retrying(&mut self, step_id: &str, retry: &Retry) {
+        self.live("");
+        let (id, wait) = (draw::plain(step_id), retry.wait.as_secs_f32());
+        let error = draw::plain(&retry.error.to_string());
+        self.notes.line(format_args!(
+            "     {id}  {error}; asked again in {wait:.1} s"
         ));
     }
 
