@@ -89,27 +89,35 @@ export function goToAttempt(list, attempt) {
   item.querySelector('h3').focus({ preventScroll: true });
 }
 
+/** Whether a step is of another part of the first answer, and took no call of its own. */
+export const cameAlong = (step, index) => index > 0 && step.iteration === 1 && !step.budget;
+
 function attempt(run, step, index, within = '') {
   const number_ = index + 1;
   const { result } = step;
   const grown = result.result === 'grown';
+  // What a server would not have was answered by nobody, and takes nothing.
+  const isRejected = result.failure?.failure === 'refused';
   const before = index === 0 ? run.began_at : run.steps[index - 1].at;
-  const took = step.at !== undefined && before ? step.at - before : undefined;
-  const asked = step.way
-    ? way(step.way)
-    : step.kpis
-      ? 'asked what can be counted'
-      : within
-        ? "the step's own prompt"
-        : "the client's own request";
+  const isAlong = cameAlong(step, index);
+  const took = step.at !== undefined && before && !isAlong ? step.at - before : undefined;
+  const asked = isAlong
+    ? 'came with attempt 1'
+    : step.way
+      ? way(step.way)
+      : step.kpis
+        ? 'asked what can be counted'
+        : within
+          ? "the step's own prompt"
+          : "the client's own request";
   const facts = [
     step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
     asked,
     grown && result.seam !== 'first' && result.seam !== 'kpis' && seam(result.seam),
-    step.budget && `${number(step.told?.input ?? step.budget.input_token_count)} tokens in`,
-    `${number(step.tokens)} out`,
-    twoCounts(step),
+    !isRejected && step.budget && `${number(step.told?.input ?? step.budget.input_token_count)} tokens in`,
+    !isRejected && `${number(step.tokens)} out`,
+    !isRejected && twoCounts(step),
     took !== undefined && duration(took),
     step.finish && `provider said “${step.finish}”`,
     step.kpi !== null && step.kpi !== undefined && `${step.kpi} % by its own account`,

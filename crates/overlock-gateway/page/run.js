@@ -2,7 +2,7 @@
 
 import { ask, askEach, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, renewed, saveButton, say } from './dom.js';
-import { addAttempts, attemptList, goToAttempt } from './attempts.js';
+import { addAttempts, attemptList, cameAlong, goToAttempt } from './attempts.js';
 import { assembled, growth, isSamePart, textView, tree } from './document.js';
 import { goToStep, pipelineVerdict, pipelineView, taken, worked } from './pipeline.js';
 import { live } from './runs.js';
@@ -384,7 +384,9 @@ function verdict(run) {
   if (run.outcome === 'failed' && ['refusal', 'no-json'].includes(run.reason)) return why;
   if (run.outcome === 'failed') return `${why} There is no document.`;
   if (run.left)
-    return 'Nobody works on it any more: the client disconnected, or the gateway stopped. A request with the same key goes on from here.';
+    return run.keyed
+      ? 'Nobody works on it any more: the client disconnected, or the gateway stopped. A request with the same key goes on from here.'
+      : 'Nobody works on it any more: whoever did was stopped before it ended. What had been recorded by then is here.';
   if (run.elsewhere && !run.asking)
     return 'It is not at this gateway. Another one that shares the store is working on it, or has stopped: what it records is looked for again and again.';
   return run.asking
@@ -416,13 +418,14 @@ function figures(run) {
       ? parts.reduce((sum, part) => sum + bytesOf(run.steps, part), 0)
       : (run.bytes ?? 0);
   const bytes = written + (growing?.bytes ?? 0);
-  const attempts = Math.max(run.iterations, isAsked(run) ? 1 : 0, run.asking?.number ?? 0);
+  const along = run.trace ? 0 : run.steps.filter(cameAlong).length;
+  const attempts = Math.max(run.iterations, isAsked(run) ? 1 : 0, run.asking?.number ?? 0) - along;
   return h(
     'dl',
     { class: 'key-figures' },
     run.trace
       ? figure('Steps', number(run.trace.length))
-      : figure('Attempts', number(attempts)),
+      : figure(along > 0 ? 'Calls' : 'Attempts', number(attempts)),
     run.trace && figure('Model', named(run.model)),
     figure('Tokens in', tokens('input_tokens')),
     figure('Tokens out', tokens('output_tokens', true)),

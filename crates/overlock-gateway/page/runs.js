@@ -420,6 +420,9 @@ export async function showRuns(frame, { parameters, signal }) {
     else if (name === 'running') {
       for (const id of told.runs)
         if (!runs.has(id)) update({ id, model: '', outcome: null, ended_at: null, iterations: 0 });
+      // What was asked of a gateway that is gone is not answered here.
+      for (const { id, asking } of [...runs.values()])
+        if (asking && !told.runs.includes(id)) update({ id, ...nothing });
     } else return;
     drawSoon();
   }
@@ -514,7 +517,7 @@ function line(run) {
     run.cut && run.cut.offset > 0 ? `stops ${place(run.cut.place)} at ${path(run.cut.path)}` : '';
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
   const isAsked = run.upstream_fault || (run.ended_at && run.input_tokens > 0);
-  const attempts = isAsked ? Math.max(run.iterations, 1) : run.iterations;
+  const attempts = Math.max(run.calls ?? run.iterations, isAsked ? 1 : 0);
   const figures = [
     isText
       ? h('abbr', { title: 'an answer that needed no joining' }, '1')

@@ -36,6 +36,8 @@ pub(crate) static RUN: HeaderName = HeaderName::from_static("x-overlock-run");
 pub(crate) struct Recorder {
     store: Arc<dyn Store>,
     writer: Writer,
+    /// Held for as long as this process is there, so that others can see whether it is.
+    presence: Option<(RunId, Work)>,
     /// The runs with a key that somebody is working on.
     live: Mutex<HashSet<RunId>>,
     /// Tells runs apart that begin in the same millisecond.
@@ -60,8 +62,16 @@ pub(crate) enum RecordError {
 impl Recorder {
     /// Starts to write to a store. Whoever listens hears what is kept of a run, and no more.
     pub(crate) fn start(store: Arc<dyn Store>, record: Record, pricing: Pricing) -> Self {
+        let presence = || {
+            let id = RunId::new(now(), now());
+            // Who cannot be seen is not known to be at work, and no more.
+            let work = store.work_on(&id).ok().flatten()?;
+            Some((id, work))
+        };
         Self {
             writer: Writer::start(Arc::clone(&store)),
+            // Of others nothing is on the disk before it ends, or each is held by itself.
+            presence: (record == Record::Full).then(presence).flatten(),
             store,
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
@@ -69,6 +79,11 @@ impl Recorder {
             growths: Growths::default(),
             pricing: Arc::new(pricing),
         }
+    }
+
+    /// What this process is known by to be at work.
+    pub(crate) fn worker(&self) -> Option<&RunId> {
+        self.presence.as_ref().map(|(id, _)| id)
     }
 
     /// Where it writes to.
@@ -445,8 +460,17 @@ impl Recording {
         is_new.then_some(recording)
     }
 
+    /// Puts a step where it belongs: into its part, and to its call. The window of a call is told
+    /// once, however many parts its answer has.
+    pub(crate) fn place(&self, step: &mut RecordedStep) {
+        step.part = self.part();
+        if step.step.iteration == 1 && self.steps > 0 {
+            step.budget = None;
+        }
+    }
+
     /// The part that the next step is of, if it may be one of several.
-    pub(crate) fn part(&self) -> Option<Part> {
+    fn part(&self) -> Option<Part> {
         let is_first = self.part.choice == 0 && self.part.tool_call.is_none();
         (self.is_keyed() || !is_first).then_some(self.part)
     }
@@ -497,7 +521,7 @@ impl Recording {
         if self.is_keyed() || self.is_ended {
             return;
         }
-        step.part = self.part();
+        self.place(&mut step);
         self.count(&step);
         let events = &self.recorder.events;
         let told = events.tell_later(|| events.step(&self.id, self.steps, &step));

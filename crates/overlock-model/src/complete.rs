@@ -224,7 +224,12 @@ async fn note_refusal(
     let Some(step) = run.refused(ask, message) else {
         return Ok(false);
     };
-    let kept = observer.stepped(run, &step, &CallEnd::default()).await;
+    // Nobody pays for a call that the server would not have, or that was never made.
+    let end = CallEnd {
+        usage: Some(Usage::default()),
+        ..CallEnd::default()
+    };
+    let kept = observer.stepped(run, &step, &end).await;
     kept.map_err(DriveError::Observe).map(|()| true)
 }
 

@@ -93,6 +93,10 @@ pub struct Tally {
     pub input_tokens: u64,
     /// The tokens of all answers.
     pub output_tokens: u64,
+    /// How many calls were answered, where that was kept: an answer may have several parts, each
+    /// with steps of its own.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub calls: u64,
     /// The tokens of the model's window.
     pub window: u64,
     /// The tokens of prompt and answer in the call that took the most of the window.
@@ -152,6 +156,7 @@ impl Tally {
 
     /// One step more.
     pub fn add(&mut self, recorded: &RecordedStep) {
+        self.calls += u64::from(!recorded.came_along());
         let input = recorded.budget.as_ref().map_or(0, |budget| {
             self.plan(budget);
             budget.input_token_count
@@ -336,6 +341,7 @@ impl<'a> ListedRun<'a> {
             tally: Some(Tally {
                 input_tokens: took.input_tokens,
                 output_tokens: took.output_tokens,
+                calls: 0,
                 window: took.window,
                 peak_tokens: took.peak_tokens,
                 cached_tokens: took.models.values().map(|usage| usage.cached).sum(),
@@ -424,6 +430,22 @@ pub struct Conditions {
     /// Whether whoever works on it holds it, so that everybody can see whether anybody does.
     #[serde(skip_serializing_if = "Not::not")]
     pub is_held: bool,
+    /// What whoever works on it holds for as long as they are there, as they would hold a run: so
+    /// everybody can see whether they are. Nothing where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+}
+
+impl Conditions {
+    /// Those of a run that has not ended, and nothing of one that has.
+    pub(crate) fn of_open(run: &RunSummary) -> Option<Self> {
+        serde_json::from_str(run.open_conditions.as_deref()?).ok()
+    }
+
+    /// What whoever works on it holds.
+    pub(crate) fn worker(&self) -> Option<RunId> {
+        self.worker.as_deref()?.parse().ok()
+    }
 }
 
 /// A step with what was planned for it and where the document stood after it.
@@ -611,6 +633,11 @@ impl RecordedStep {
         }
     }
 
+    /// Whether it came with another part of the first answer, so that it took no call of its own.
+    fn came_along(&self) -> bool {
+        self.step.iteration == 1 && self.budget.is_none()
+    }
+
     /// Whether it holds any text.
     fn has_text(&self) -> bool {
         self.step.has_text()
@@ -793,6 +820,7 @@ impl RecordedRun {
         Ok(ShownRun {
             listed,
             request: &self.request,
+            keyed: self.conditions.is_held,
             upstream: self.conditions.upstream.as_deref(),
             schema: self.conditions.schema.as_ref(),
             max_total_tokens: self.options.max_output_tokens,
@@ -813,6 +841,9 @@ pub struct ShownRun<'a> {
     #[serde(flatten)]
     pub listed: ListedRun<'a>,
     request: &'a Value,
+    /// Whether the same request goes on with it.
+    #[serde(skip_serializing_if = "Not::not")]
+    keyed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

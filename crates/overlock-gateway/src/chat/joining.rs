@@ -356,7 +356,7 @@ impl Joiner<'_> {
 }
 
 async fn kept(recording: &mut Recording, mut step: RecordedStep) -> Result<(), RecordError> {
-    step.part = recording.part();
+    recording.place(&mut step);
     match recording.step(&step).await {
         Err(error) if recording.is_keyed() => Err(error),
         _ => Ok(()),

@@ -352,6 +352,12 @@ impl Job {
         Ok(whole.into_reply())
     }
 
+    /// What this gateway is known by to be at work.
+    fn worker(&self) -> Option<String> {
+        let recorder = self.gateway.recorder.as_ref()?;
+        recorder.worker().map(ToString::to_string)
+    }
+
     /// What is kept of the request itself.
     fn about(&self, text: &str, is_keyed: bool) -> About {
         let settings = &self.gateway.settings;
@@ -364,6 +370,7 @@ impl Job {
             upstream: self.base.split('?').next().map(str::to_owned),
             schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
             is_held: is_keyed,
+            worker: self.worker().filter(|_| !is_keyed),
         };
         let request = if has_text {
             text.to_owned()

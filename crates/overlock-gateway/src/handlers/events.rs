@@ -8,7 +8,7 @@
 //! How far an answer is that is just being written is looked at twice a second, by each who listens:
 //! it happens too often to be kept, and whoever writes it must not be held up.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
 use std::slice;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::runs::{
     Here, Missing, Whereabouts, going_on, not_recorded, run_id, so_far, unreadable, untold,
+    worked_on,
 };
 use crate::api::{ListedRun, RunCost, RunsError};
 use crate::body::{Body, KEEP_ALIVE, Reply, event_stream, whole};
@@ -376,8 +377,8 @@ enum OneHeard {
 
 /// What the store has of a run.
 struct Look {
-    /// Whether somebody worked on it before that was read.
-    is_worked_on: bool,
+    /// What of it and of who works on it was held before that was read.
+    worked_on: HashSet<RunId>,
     since: Since,
     /// How far it had come when nobody worked on it any more.
     so_far: Option<SoFar>,
@@ -389,20 +390,22 @@ impl OneRun {
         let (store, id) = (Arc::clone(self.recorder.store()), self.id.clone());
         let steps = self.steps;
         spawn_blocking(move || {
+            let Some(before) = store.since(&id, u32::MAX)? else {
+                return Ok(None);
+            };
             // In this order: of who has let go, everything is there.
-            let is_worked_on = store.worked_on(slice::from_ref(&id))?.contains(&id);
-            let since = store.since(&id, steps)?;
-            let Some(since) = since else {
+            let worked_on = worked_on(&*store, slice::from_ref(&before.summary))?;
+            let Some(since) = store.since(&id, steps)? else {
                 return Ok(None);
             };
             // Of who is at work it is told step by step.
-            let so_far = if is_worked_on {
+            let so_far = if worked_on.contains(&id) {
                 None
             } else {
                 so_far(&*store, &since.summary)?
             };
             Ok(Some(Look {
-                is_worked_on,
+                worked_on,
                 since,
                 so_far,
             }))
@@ -412,17 +415,18 @@ impl OneRun {
     /// Tells what was seen in the store.
     fn saw(&mut self, look: Look) -> Result<(), RunsError> {
         let Look {
-            is_worked_on,
+            worked_on,
             since: Since { mut summary, steps },
             so_far,
         } = look;
+        let is_worked_on = worked_on.contains(&self.id);
         if is_worked_on {
             summary = going_on(summary);
         }
         let at = if is_worked_on {
             Whereabouts::Known
         } else {
-            Here::of(&self.growing.gateway).whereabouts(&summary)
+            Here::of(&self.growing.gateway).whereabouts(&summary, &worked_on)
         };
         let listed = ListedRun::from(&summary);
         let listed = at.told(match so_far {
@@ -468,7 +472,7 @@ impl OneRun {
         let last = match listed.ended_at {
             Some(_) => EventKind::Ended,
             None if self.recorder.is_live(&self.id) => return Ok(()),
-            None if is_worked_on || at == Whereabouts::Elsewhere => {
+            None if at != Whereabouts::Left => {
                 self.looks = Looks::At(Instant::now() + LOOK_AGAIN);
                 return Ok(());
             }

@@ -128,7 +128,7 @@ async fn shown(call: Call) -> Handled {
         let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
-        let worked_on = store.worked_on(slice::from_ref(&id))?;
+        let worked_on = worked_on(store, slice::from_ref(&run.summary))?;
         let (summary, at) = here.now(run.summary, &worked_on);
         run.summary = summary;
         if let Some(shown) = ShownPipelineRun::of(&run, text) {
@@ -216,12 +216,9 @@ impl Here {
         }
     }
 
-    /// Runs as they are now: one that ended and is worked on again has not ended. Of a pipeline it
-    /// is always known whether somebody works on it, and of a request with a key; of any other
-    /// request, which may be at another gateway, when it has been too long.
+    /// Runs as they are now: one that ended and is worked on again has not ended.
     fn seen(&self, store: &dyn Store, runs: Vec<RunSummary>) -> Result<Vec<Seen>, RunsError> {
-        let ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
-        let worked_on = store.worked_on(&ids)?;
+        let worked_on = worked_on(store, &runs)?;
         let seen = runs.into_iter().map(|summary| {
             let (summary, at) = self.now(summary, &worked_on);
             Ok(Seen {
@@ -238,7 +235,7 @@ impl Here {
         if worked_on.contains(&run.id) {
             return (going_on(run), Whereabouts::Known);
         }
-        let at = self.whereabouts(&run);
+        let at = self.whereabouts(&run, worked_on);
         (run, at)
     }
 
@@ -248,21 +245,40 @@ impl Here {
         self.running.contains(id) || recorder.is_some_and(|it| it.is_live(id))
     }
 
-    /// Who works on a run that nobody holds.
-    pub(super) fn whereabouts(&self, run: &RunSummary) -> Whereabouts {
+    /// Who works on a run that nobody holds, where these are worked on. Of a pipeline it is always
+    /// known whether somebody does, and of a request with a key; of any other request by whether
+    /// its gateway is there, or, where that was not recorded, when it has been too long.
+    pub(super) fn whereabouts(&self, run: &RunSummary, worked_on: &HashSet<RunId>) -> Whereabouts {
         if run.ended_at.is_some() || self.runs(&run.id) {
             return Whereabouts::Known;
         }
+        let conditions = Conditions::of_open(run).unwrap_or_default();
         let is_old = run.began_at < self.oldest;
-        let conditions = run.open_conditions.as_deref();
-        let conditions = conditions.and_then(|it| serde_json::from_str(it).ok());
-        let is_held = conditions.is_some_and(|it: Conditions| it.is_held);
-        if is_old || is_held || Taken::pipeline_name(&run.options).is_some() {
-            Whereabouts::Left
-        } else {
-            Whereabouts::Elsewhere
+        let is_of_pipeline = Taken::pipeline_name(&run.options).is_some();
+        if is_old || conditions.is_held || is_of_pipeline {
+            return Whereabouts::Left;
+        }
+        let own = self.recorder.as_ref().and_then(|it| it.worker());
+        match conditions.worker() {
+            None => Whereabouts::Elsewhere,
+            // This one knows what it works on.
+            Some(worker) if Some(&worker) == own => Whereabouts::Left,
+            Some(worker) if worked_on.contains(&worker) => Whereabouts::Known,
+            Some(_) => Whereabouts::Left,
         }
     }
+}
+
+/// Which of these runs, and of those who work on them, somebody holds.
+pub(super) fn worked_on(
+    store: &dyn Store,
+    runs: &[RunSummary],
+) -> Result<HashSet<RunId>, StoreError> {
+    let mut ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
+    let workers = runs.iter().filter_map(Conditions::of_open);
+    let workers: HashSet<RunId> = workers.filter_map(|it| it.worker()).collect();
+    ids.extend(workers);
+    store.worked_on(&ids)
 }
 
 impl Seen {

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -7,8 +7,9 @@ use hyper::{Response, StatusCode};
 use overlock_gateway::{Gateway, Keys, Record, Settings, Upstream};
 use overlock_model::ContinuationOptions;
 use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
-use overlock_store::{NewRun, RunId, Store};
+use overlock_store::{Access, NewRun, RunId, Store, StoreAddress};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -676,14 +677,14 @@ async fn a_run_that_another_gateway_works_on_is_not_called_left() {
     let faults = [None, Some(Fault::NoAnswer)];
     let upstream = ScriptedServer::start(script, &faults).await;
     let upstream = upstream.expect("a server");
-    let store = overlock_store::in_memory().expect("a store");
+    let (_folder, store) = filed();
     let full = |settings: &mut Settings| settings.record = Record::Full;
     let one = Door {
-        address: serve_with(&upstream.base(), Some(store.clone()), full).await,
+        address: serve_with(&upstream.base(), Some(store()), full).await,
         upstream: (),
     };
     let other = Door {
-        address: serve_with("http://127.0.0.1:1/v1", Some(store), full).await,
+        address: serve_with("http://127.0.0.1:1/v1", Some(store()), full).await,
         upstream: (),
     };
     let request = ask(true);
@@ -694,7 +695,7 @@ async fn a_run_that_another_gateway_works_on_is_not_called_left() {
         }
         let listed = other.get("/api/runs").await.json();
         let run = &listed[0];
-        assert_eq!((&run["elsewhere"], run.get("left")), (&json!(true), None));
+        assert_eq!((run.get("elsewhere"), run.get("left")), (None, None));
         let id = run["id"].as_str().expect("a name").to_owned();
         let path = format!("/api/runs/{id}/events");
         let mut listening = Listening::to(&other.address, &path).await;
@@ -711,4 +712,54 @@ async fn a_run_that_another_gateway_works_on_is_not_called_left() {
     let ended = listening.until("ended").await;
     assert_eq!(names(&ended), ["ended"]);
     assert_eq!(ended[0].data["reason"], "cancelled");
+}
+
+/// A store in a file, as each process opens it.
+fn filed() -> (TempDir, impl Fn() -> Arc<dyn Store>) {
+    let folder = TempDir::new().expect("a folder");
+    let address = StoreAddress::Sqlite(folder.path().join("runs.db"));
+    let store = move || overlock_store::open(&address, Access::Make).expect("a store");
+    (folder, store)
+}
+
+#[tokio::test]
+async fn a_run_whose_gateway_is_gone_is_left_at_once() {
+    let (_folder, store) = filed();
+    let other = store();
+    let (worker, id) = (RunId::new(1, 1), RunId::new(now(), 1));
+    let held = other.work_on(&worker).expect("a store");
+    let run = NewRun {
+        id: &id,
+        at: now(),
+        model: "gpt-4o",
+        request: "{}",
+        options: &json!(ContinuationOptions::default()).to_string(),
+        conditions: &json!({ "worker": worker }).to_string(),
+    };
+    other.begin(&run).expect("it is recorded");
+    let door = Door {
+        address: serve_with("http://127.0.0.1:1/v1", Some(store()), |_| {}).await,
+        upstream: (),
+    };
+    let path = format!("/api/runs/{id}");
+    let listed = async || {
+        let [listed, shown] = [door.get("/api/runs").await, door.get(&path).await];
+        let [listed, shown] = [listed.json()[0].clone(), shown.json()];
+        let told = |run: &Value| ["left", "elsewhere"].map(|name| run[name] == true);
+        assert_eq!(told(&listed), told(&shown));
+        told(&listed)
+    };
+    assert_eq!(listed().await, [false, false]);
+    let mut one = Listening::to(&door.address, &format!("{path}/events")).await;
+    assert_eq!(one.next().await.expect("an event").name, "began");
+    drop(held);
+    assert_eq!(names(&one.until("left").await), ["left"]);
+    assert_eq!(listed().await, [true, false]);
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let milliseconds = since.expect("it is after 1970").as_millis();
+    u64::try_from(milliseconds).expect("not that far in the future")
 }

@@ -96,6 +96,31 @@ async fn what_happened_is_kept_and_not_what_was_said() {
 }
 
 #[tokio::test]
+async fn nobody_pays_for_a_call_that_the_upstream_would_not_have() {
+    let shared = Shared::new(&[None, Some(Fault::Status(400, None))]).await;
+    let door = shared.door(Record::Full).await;
+    let usage = door.chat(&ask(false), &[]).await.json()["usage"].clone();
+    let listed = &runs(&door, 1).await[0];
+    let id = listed["id"].as_str().expect("a name");
+    let run = door.get(&format!("/api/runs/{id}")).await.json();
+    let steps = run["steps"].as_array().expect("steps");
+    let failure = &steps[1]["result"]["failure"]["failure"];
+    assert_eq!(
+        (failure, &run["outcome"]),
+        (&json!("refused"), &json!("complete"))
+    );
+    let answered = steps.iter().enumerate().filter(|(number, _)| *number != 1);
+    let read: u64 = answered
+        .filter_map(|(_, step)| step["told"]["input"].as_u64())
+        .sum();
+    assert_eq!(
+        (&usage["prompt_tokens"], &listed["input_tokens"]),
+        (&json!(read), &json!(read))
+    );
+    assert_eq!(listed["counted_by"], "provider");
+}
+
+#[tokio::test]
 async fn what_a_run_took_is_listed() {
     for record in [Record::Metadata, Record::Full] {
         for stream in [false, true] {

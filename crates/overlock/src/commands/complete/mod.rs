@@ -182,8 +182,8 @@ impl Complete {
             });
         }
         let options = complete.options(&found.model, can_prefill);
+        let id = runs::new_id();
         Ok(Task {
-            id: runs::new_id(),
             model,
             request,
             run: Continuation::new(options),
@@ -191,7 +191,9 @@ impl Complete {
                 upstream: address.recordable(),
                 schema: schema.map(|schema| schema.value().clone()),
                 is_held: false,
+                worker: Some(id.to_string()),
             },
+            id,
             store: None,
         })
     }
@@ -258,6 +260,8 @@ impl Complete {
         };
         let plan = config.budget.plan_options(&found.model);
         let (store, claim) = self.recorded(&mut task, config)?;
+        // Whoever looks at the run sees that somebody works on it, and when nobody does any more.
+        let _work = store.work_on(&task.id);
         let Task {
             id,
             model,
