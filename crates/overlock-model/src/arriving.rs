@@ -4,7 +4,7 @@ use overlock_json::{Arrival, Arriving, Base};
 
 use crate::continuation::{Ask, Wants};
 use crate::progress::split_label;
-use crate::text::{LONGEST_REPETITION, repeated_len};
+use crate::text::{LONGEST_REPETITION, asked_overlap, repeated_len};
 use crate::way::Way;
 
 /// So many characters before a document are waited for it to begin.
@@ -98,7 +98,9 @@ impl ArrivingAnswer {
                 is_certain,
             } => {
                 held.push_str(piece);
-                *is_certain = held.len() >= LONGEST_REPETITION;
+                // All that was asked for is there, or nothing that comes can make it a repetition.
+                *is_certain =
+                    held.starts_with(asked_overlap(before)) || held.len() >= LONGEST_REPETITION;
                 if !*is_certain {
                     return String::new();
                 }

@@ -5,6 +5,7 @@
 //! and else put after it.
 
 use std::error::Error;
+use std::ops::RangeInclusive;
 
 use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
@@ -126,8 +127,7 @@ impl TextContinuation {
 
     /// The end of the text, which the model is asked to repeat.
     pub(crate) fn overlap(&self) -> &str {
-        let start = self.text.char_indices().rev().nth(ASKED - 1);
-        &self.text[start.map_or(0, |(at, _)| at)..]
+        asked_overlap(&self.text)
     }
 
     fn may_go_on(&self) -> bool {
@@ -313,21 +313,29 @@ pub trait ObserveText: Observe {
     }
 }
 
+/// The end of a text, which the model is asked to repeat.
+pub(crate) fn asked_overlap(text: &str) -> &str {
+    let start = text.char_indices().rev().nth(ASKED - 1);
+    &text[start.map_or(0, |(at, _)| at)..]
+}
+
 /// How many bytes an answer has first that a text ends with, if they are too many to be so by
-/// chance.
+/// chance. A text that repeats itself can be repeated in several ways: then what was asked for is
+/// meant, and no more than that if there is less of it.
 pub(crate) fn repeated_len(text: &str, answer: &str) -> usize {
+    let asked = asked_overlap(text);
+    if answer.starts_with(asked) {
+        return asked.len();
+    }
     let most = LONGEST_REPETITION.min(text.len()).min(answer.len());
     let is_repeated = |len: &usize| {
         answer.is_char_boundary(*len) && text.as_bytes().ends_with(&answer.as_bytes()[..*len])
     };
-    let len = (1..=most).rev().find(is_repeated).unwrap_or_default();
-    // Of a text that is short itself all of it was asked for.
-    let is_all = len > 0 && len == text.len();
-    if is_all || answer[..len].chars().nth(LEAST_REPETITION - 1).is_some() {
-        len
-    } else {
-        0
-    }
+    let is_enough = |len: &usize| answer[..*len].chars().nth(LEAST_REPETITION - 1).is_some();
+    let longest = |lengths: RangeInclusive<usize>| lengths.rev().find(is_repeated);
+    let within = longest(1..=most.min(asked.len())).filter(is_enough);
+    let len = within.or_else(|| longest(asked.len() + 1..=most).filter(is_enough));
+    len.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -419,6 +427,26 @@ mod tests {
             prop_assert_eq!(resumed.reason(), run.reason());
             prop_assert_eq!(resumed.iterations(), run.iterations());
             prop_assert_eq!(resumed.output_tokens(), run.output_tokens());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_that_repeats_what_it_was_asked_to_is_joined_exactly(
+            unit in "[ab\n]{1,9}|[a-zé ]{10,60}", times in 1..300_usize, news in "[ab\n]{1,300}|[a-zé ]{1,90}",
+        ) {
+            let text = unit.repeat(times);
+            let mut run = TextContinuation::new(text.clone(), 7, OPTIONS);
+            let answer = format!("{}{news}", run.overlap());
+            let mut arriving = ArrivingAnswer::of_text(&text);
+            let mut told = String::new();
+            for piece in answer.split_inclusive(' ') {
+                told.push_str(&arriving.feed(piece));
+            }
+            run.take(&collected(&answer, Some("stop")), 5, false);
+            prop_assert_eq!(run.text(), format!("{text}{news}"));
+            // What was asked for is known when it is there, and the rest passed on as it comes.
+            prop_assert_eq!(told, news);
         }
     }
 
