@@ -7,6 +7,7 @@ mod growth;
 mod writer;
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +29,10 @@ use crate::settings::Record;
 use growth::Growths;
 pub(crate) use growth::{Grown, Growth};
 use writer::{Closed, Done, Story, Write, Writer};
+
+/// A time at which no run begins, thousands of years from now: what a process is known by must not
+/// be the name of a run.
+const NEVER: u64 = 1 << 49;
 
 /// Says which run a reply belongs to.
 pub(crate) static RUN: HeaderName = HeaderName::from_static("x-overlock-run");
@@ -63,7 +68,7 @@ impl Recorder {
     /// Starts to write to a store. Whoever listens hears what is kept of a run, and no more.
     pub(crate) fn start(store: Arc<dyn Store>, record: Record, pricing: Pricing) -> Self {
         let presence = || {
-            let id = RunId::new(now(), now());
+            let id = RunId::new(now() | NEVER, RandomState::new().hash_one(0));
             // Who cannot be seen is not known to be at work, and no more.
             let work = store.work_on(&id).ok().flatten()?;
             Some((id, work))
