@@ -227,7 +227,7 @@ fn planned(budget: &CallBudget) -> String {
     let answer = grouped_tokens(budget.adjusted_max_tokens);
     let answer = match budget.limit {
         Some(AnswerLimit { sent: None, .. }) => {
-            format!("{answer} planned for out, without a limit")
+            format!("no limit out ({answer} planned)")
         }
         _ => format!("{answer} at most out"),
     };

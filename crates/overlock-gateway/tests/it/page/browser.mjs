@@ -1066,7 +1066,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
 {
   // What is planned for an answer is no limit where none was set, and no number becomes another.
   const request =
-    '{"model":"overlock-demo","seed":12345678901234567890,"temperature":1.0,"response_format":{"type":"json_object"},"messages":[{"role":"user","content":"Write a report."}]}';
+    '{"model":"gpt-4","seed":12345678901234567890,"temperature":1.0,"response_format":{"type":"json_object"},"messages":[{"role":"user","content":"Write a report."}]}';
   const view = await open(whole, '#/bench/fit');
   const { page } = view;
   await page.getByLabel('A chat request').fill(request);
