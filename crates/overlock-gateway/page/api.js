@@ -38,7 +38,13 @@ async function greeted() {
 }
 
 /** JSON from the gateway, or an `ApiError`. */
-export async function ask(path, { body, signal } = {}) {
+export async function ask(path, options) {
+  const text = await askText(path, options);
+  return text ? parsed(text) : null;
+}
+
+/** The same as it came. */
+export async function askText(path, { body, signal } = {}) {
   const answer = await send(
     path,
     body === undefined
@@ -46,21 +52,22 @@ export async function ask(path, { body, signal } = {}) {
       : { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body), signal },
   );
   const text = await answer.text();
-  const value = text ? parsed(text) : null;
-  if (answer.ok) return value;
-  throw refusal(answer, value);
+  if (answer.ok) return text;
+  throw refusal(answer, parsed(text));
 }
 
 /**
  * What is answered to several questions at once, each by its name, as `Promise.allSettled` tells
- * it. A question is a value, or the text of one.
+ * it. A question is a value, or the text of one; what is the same for all of them is `shared`.
  */
-export async function askEach(questions, signal) {
-  const written = Object.entries(questions).map(
-    ([name, question]) =>
-      `${JSON.stringify(name)}:${typeof question === 'string' ? question : JSON.stringify(question)}`,
+export async function askEach(questions, signal, shared = {}) {
+  const written = (member) => JSON.stringify(member).slice(1, -1);
+  const asked = Object.entries(questions).map(([name, question]) =>
+    typeof question === 'string'
+      ? `${JSON.stringify(name)}:${question}`
+      : written({ [name]: question }),
   );
-  const body = `{${written.join(',')}}`;
+  const body = `{${[written(shared), ...asked].filter(Boolean).join(',')}}`;
   let answers = {};
   let failed = null;
   try {

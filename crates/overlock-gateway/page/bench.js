@@ -1,8 +1,9 @@
 // The bench: paste a text and see what the parts of Overlock make of it.
 
-import { ApiError, askEach } from './api.js';
+import { ApiError, ask, askEach } from './api.js';
 import { copyButton, fill, h, message, settled } from './dom.js';
-import { beginning, ending, halfCharacter, hidden } from './text.js';
+import { laidOut } from './json.js';
+import { beginning, characters, ending, halfCharacter, hidden, isHalved } from './text.js';
 import { windowView } from './window.js';
 import {
   budgetSentence,
@@ -238,8 +239,9 @@ function cutBench(holder, signal) {
     stitch: [joint],
   };
   const draws = {
-    cut: ({ cut: told }) => {
-      show(cut, told, stops);
+    cut: ({ cut: told, repair }) => {
+      read = told.value?.hierarchy_context;
+      show(cut, told, (told) => stops(told, repair));
       show(contexts, told, (told) =>
         told.cut
           ? [
@@ -251,35 +253,37 @@ function cutBench(holder, signal) {
           : h('p', { class: 'muted' }, 'There is no rest to ask for.'),
       );
     },
-    close: ({ close, repair, cut }) => show(closed, close, (told) => closedForm(told, repair, cut)),
+    close: ({ close, repair, cut }) =>
+      show(closed, close, (told) => closedForm(told, repair, cut, typed.text)),
     render: ({ render: told }) =>
       show(rendered, told, ({ rendered: shown }) => [
         code(shown, 'Rendered context'),
-        h('p', { class: 'muted' }, counted(shown.length, 'character')),
+        h('p', { class: 'muted' }, counted(ends(shown).length, 'character')),
       ]),
     stitch: ({ stitch: told }) =>
-      show(joint, told, (stitch) => joined(stitch, text.value, fragment.value)),
+      show(joint, told, (stitch) => joined(stitch, read, typed.fragment)),
   };
+  // The text as it was read, without what stands around the document.
+  let read;
   const latest = only(signal);
   const update = async (names) => {
     const isNew = names.map((name) => latest(name));
-    tellHidden(hiddenTold, [text.value, fragment.value]);
-    if (text.value === '') {
+    tellHidden(hiddenTold, [typed.text, typed.fragment]);
+    if (typed.text === '') {
       for (const card of [cut, closed, rendered, contexts, joint])
         fill(card.body, h('p', { class: 'muted' }, 'Write or paste a text.'));
       for (const name of names) busy(cards[name], false);
       return;
     }
-    const body = { text: text.value };
     const questions = {
-      cut: body,
-      close: body,
-      repair: body,
-      render: { ...body, budget: typed.budget, cut_value: typed.cutValue },
-      stitch: { parts: [text.value, fragment.value] },
+      cut: {},
+      close: {},
+      repair: {},
+      render: { budget: typed.budget, cut_value: typed.cutValue },
+      stitch: { parts: [typed.fragment] },
     };
-    const asked = names.filter((name) => name !== 'stitch' || fragment.value !== '');
-    const told = await answers(questions, asked, [text.value, fragment.value], signal);
+    const asked = names.filter((name) => name !== 'stitch' || typed.fragment !== '');
+    const told = await answers(questions, asked, [typed.text, typed.fragment], signal);
     names.forEach((name, at) => {
       if (!isNew[at]()) return;
       busy(cards[name], false);
@@ -307,7 +311,10 @@ async function answers(questions, asked, [text, fragment], signal) {
   const sent = asked.filter((name) => !refused(name));
   const told =
     sent.length > 0
-      ? await askEach(Object.fromEntries(sent.map((name) => [name, questions[name]])), signal)
+      ? await askEach(Object.fromEntries(sent.map((name) => [name, questions[name]])), signal, {
+          text,
+          most: MOST_SHOWN,
+        })
       : {};
   for (const name of asked)
     told[name] ??= { status: 'rejected', reason: refused(name) };
@@ -319,7 +326,7 @@ function halfOf(text, what) {
   const half = halfCharacter(text);
   return half
     ? new Error(
-        `the ${what} holds half of a character, ${half.code}, after ${counted(half.at, 'character')}: without its other half it is no text and cannot be sent`,
+        `the ${what} holds half of a character, ${half.code}, after ${counted(characters(text.slice(0, half.at)), 'character')}: without its other half it is no text and cannot be sent`,
       )
     : null;
 }
@@ -333,7 +340,7 @@ function busy(cards, isBusy) {
 }
 
 /** Where a text stops. */
-const stops = (told) =>
+const stops = (told, repaired) =>
   told.cut
     ? [
         h(
@@ -343,49 +350,60 @@ const stops = (told) =>
           h('code', { class: 'path' }, path(told.cut.path)),
           `, after ${counted(told.cut.offset, 'byte')}.`,
         ),
-        cutTail(told.hierarchy_context),
+        cutTail(ends(told.hierarchy_context)),
       ]
-    : h('p', { class: 'big' }, 'The document is whole.');
+    : h(
+        'p',
+        { class: 'big' },
+        kinds(repaired).has('several')
+          ? 'The first document is whole, and another follows.'
+          : 'The document is whole.',
+      );
 
-/** What a text becomes when it is closed, and what had to be repaired for it. */
-const closedForm = (told, repaired, { value: stopped }) => [
-  h(
-    'p',
-    {},
-    told.complete
-      ? 'Nothing had to be done.'
-      : [
-          told.truncated !== null && [
-            'Cut short: ',
-            h('code', { class: 'path' }, path(told.truncated)),
-            '. ',
-          ],
-          told.dropped !== null && [
-            'Left out: ',
-            h('code', { class: 'path' }, path(told.dropped)),
-            '. ',
-          ],
-          told.truncated === null && told.dropped === null && (completed(stopped) ?? 'Only closed.'),
-        ],
-  ),
+/** What a text becomes when it is closed, what that cost it, and what repairing it makes of it. */
+const closedForm = (told, repaired, { value: stopped }, text) => [
+  h('p', {}, closing(told, repaired, stopped)),
   code(told.json, 'Closed form'),
+  copying(told.json, 'closed form', '/api/close', text),
+  fixes(repaired, told, text),
+];
+
+/** What closing did, in sentences. */
+function closing(told, repaired, stopped) {
+  const at = (pointer) => h('code', { class: 'path' }, path(pointer));
+  const mended = told.fixes ? ends(told.fixes).length : 0;
+  const around = kinds(repaired);
+  const cut = told.complete ? undefined : stopped?.cut;
+  const did = [
+    mended > 0 && [`Repaired first: ${counted(mended, 'fix', 'fixes')}, named below. `],
+    around.has('prose') && ['Left out: the text around the document. '],
+    around.has('fence') && ['Left out: the fence around the document. '],
+    around.has('several') && ['Left out: all that follows the first document. '],
+    told.truncated !== null && ['Cut short: ', at(told.truncated), '. '],
+    told.dropped !== null && ['Left out: ', at(told.dropped), '. '],
+    cut?.place === 'key' && ['Left out: the key that stops halfway, in ', at(cut.path), '. '],
+    cut?.place === 'after-comma' && ['Left out: the comma at the end. '],
+    cut?.place === 'literal' && [
+      'Completed: the literal at ',
+      at(cut.path),
+      ', because only one word begins like that. ',
+    ],
+  ].filter(Boolean);
+  if (did.length > 0) return did;
+  return told.complete ? 'Nothing had to be done.' : 'Only closed.';
+}
+
+/** A button for a result of which perhaps only the ends are there. */
+const copying = (json, what, address, text) =>
   h(
     'p',
     { class: 'actions' },
-    copyButton('Copy', async () => told.json, 'closed form'),
-  ),
-  fixes(repaired),
-];
-
-/** Which literal was completed, if one was. */
-const completed = (stopped) =>
-  stopped?.cut?.place === 'literal'
-    ? [
-        'Completed: the literal at ',
-        h('code', { class: 'path' }, path(stopped.cut.path)),
-        ', because only one word begins like that.',
-      ]
-    : null;
+    copyButton(
+      'Copy',
+      async () => (typeof json === 'string' ? json : (await ask(address, { body: { text } })).json),
+      what,
+    ),
+  );
 
 /** Names what cannot be seen in the fields, where texts are as they are. */
 function tellHidden(element, texts) {
@@ -424,22 +442,68 @@ function joined({ json, complete, seams }, base, fragment) {
       ),
       h('p', { class: 'muted' }, 'The document stays as it was.'),
     ];
-  const repeated = [...fragment].slice(0, it.overlap).join('');
-  const isShown = it.overlap > 0 && base.endsWith(repeated);
   return [
     said,
-    isShown &&
-      h(
-        'pre',
-        { class: 'code', tabindex: 0, 'aria-label': 'Seam' },
-        h('span', { class: 'old' }, '…', ending(base.slice(0, base.length - repeated.length), 120)),
-        h('mark', { class: 'repeated' }, repeated),
-        h('span', { class: 'joint', role: 'img', 'aria-label': 'seam' }, '┃'),
-        h('span', { class: 'new' }, beginning(fragment.slice(repeated.length), 200)),
-      ),
+    picture(jointOf(base, json), it.overlap, fragment),
     h('p', {}, complete ? 'The document is whole.' : 'The document is still cut.'),
     h('details', { class: 'full' }, h('summary', {}, 'The joined text'), code(json, 'Joined text')),
   ];
+}
+
+/** What stands on both sides of a seam, as far as it is there. */
+function jointOf(base, json) {
+  if (typeof base === 'string' && typeof json === 'string') {
+    let at = 0;
+    while (at < base.length && base[at] === json[at]) at += 1;
+    if (isHalved(json, at)) at -= 1;
+    return { before: json.slice(0, at), after: json.slice(at) };
+  }
+  if (base === undefined) return null;
+  const { ending: before, length } = ends(base);
+  const { beginning: first, ending: last, length: all } = ends(json);
+  const behind = [...last];
+  if (all - length <= behind.length)
+    return { before, after: behind.slice(behind.length - (all - length)).join('') };
+  return { before, after: [...first].slice(length).join('') };
+}
+
+/**
+ * A seam with the repeated text shaded. A fragment may have it in a fence, or with other white
+ * space; then it is told how the fragment has it.
+ */
+function picture(joint, overlap, fragment) {
+  if (!joint) return null;
+  const { before, after } = joint;
+  const repeated = lastOf(before, overlap);
+  const isSame = overlap > 0 && fragment.includes(repeated + beginning(after, 40));
+  const at = fragment.indexOf(beginning(after, 40));
+  const other = !isSame && overlap > 0 && at > 0 ? lastOf(fragment.slice(0, at), overlap) : '';
+  const old = isSame ? before.slice(0, before.length - repeated.length) : before;
+  return [
+    h(
+      'pre',
+      { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Seam' },
+      h('span', { class: 'old' }, old.length > 120 && '…', ending(old, 120)),
+      isSame && h('mark', { class: 'repeated' }, repeated),
+      h('span', { class: 'joint', role: 'img', 'aria-label': 'seam' }, '┃'),
+      h('span', { class: 'new' }, beginning(after, 200)),
+    ),
+    other !== '' && [
+      h('p', { class: 'muted' }, 'What is repeated is written otherwise in the next piece:'),
+      h(
+        'pre',
+        { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Repeated text' },
+        h('mark', { class: 'repeated' }, ending(other, 200)),
+      ),
+    ],
+  ];
+}
+
+/** So many characters from the end of a text. */
+function lastOf(text, count) {
+  // None of them takes more than two places.
+  const end = [...ending(text, 2 * count + 1)];
+  return end.slice(Math.max(0, end.length - count)).join('');
 }
 
 function fitBench(holder, signal) {
@@ -461,7 +525,7 @@ function fitBench(holder, signal) {
   );
   const sent = card(
     'The request as it would be sent',
-    'Only what was trimmed and the length of the answer differ from what you wrote.',
+    'The very text that goes to the upstream, on many lines. Only what was trimmed and a limit that you set differ from what you wrote; of a stream the usage is asked for.',
   );
   fill(
     holder,
@@ -499,10 +563,19 @@ function fitBench(holder, signal) {
       h(
         'p',
         { class: 'big' },
-        fit.fits
-          ? `${number(fit.input_token_count)} tokens in, at most ${number(fit.adjusted_max_tokens)} out`
-          : 'It does not fit',
+        !fit.fits
+          ? 'It does not fit'
+          : fit.limit.sent === null
+            ? `${number(fit.input_token_count)} tokens in, no limit out`
+            : `${number(fit.input_token_count)} tokens in, at most ${number(fit.limit.sent)} out`,
       ),
+      fit.fits &&
+        fit.limit.sent === null &&
+        h(
+          'p',
+          {},
+          `The request sets no limit, and none is sent. Room for ${counted(fit.adjusted_max_tokens, 'token')} is planned, so that the answer has some.`,
+        ),
       h(
         'p',
         { class: 'muted' },
@@ -523,12 +596,23 @@ function fitBench(holder, signal) {
         parts: fit.parts.filter((part) => part.asked > 0),
         over: fit.overflow,
         messages: fit.dropped_messages,
+        limit: fit.limit,
       }),
       fit.blocker && h('p', { class: 'muted' }, message(budgetSentence(fit.blocker))),
     ]);
     show(sent, told, (fit) =>
-      fit.request
-        ? code(JSON.stringify(fit.request, null, 2), 'Request')
+      fit.sent
+        ? [
+            // Laid out it is longer still.
+            code(laidOut(beginning(fit.sent, MOST_SHOWN)), 'Request'),
+            fit.sent.length > MOST_SHOWN &&
+              h('p', { class: 'muted' }, `The beginning of ${counted(fit.sent.length, 'character')}.`),
+            h(
+              'p',
+              { class: 'actions' },
+              copyButton('Copy', async () => fit.sent, 'request'),
+            ),
+          ]
         : h(
             'p',
             { class: 'muted' },
@@ -591,40 +675,63 @@ function only(signal) {
 
 const MOST_SHOWN = 20_000;
 
-const code = (text, label) =>
+/** The ends of what is too long to be shown, and of what is not. */
+const ends = (told) =>
+  typeof told === 'string'
+    ? { beginning: told, ending: told, length: characters(told) }
+    : Array.isArray(told)
+      ? { beginning: told, ending: told, length: told.length }
+      : told;
+
+const code = (told, label) =>
   h(
     'pre',
     { class: 'code', tabindex: 0, role: 'group', 'aria-label': label },
-    text.length > MOST_SHOWN
-      ? `${beginning(text, MOST_SHOWN)}\n… ${number(text.length - MOST_SHOWN)} characters more`
-      : text,
+    typeof told === 'string'
+      ? told
+      : `${told.beginning}\n… ${number(told.length - MOST_SHOWN)} characters more`,
   );
 
-const cutTail = (text) =>
+const cutTail = ({ ending: end, length }) =>
   h(
     'pre',
     { class: 'code' },
-    text.length > 160 && '…',
-    ending(text, 160),
+    length > 160 && '…',
+    ending(end, 160),
     h('span', { class: 'scissors', role: 'img', 'aria-label': 'cut here' }, '✂'),
   );
 
 const entry = (label, text) =>
   text !== '' && h('div', { class: 'entry' }, h('h3', {}, label), code(text, label));
 
-function fixes({ status, value }) {
-  if (status !== 'fulfilled' || value.fixes.length === 0) return null;
+/** What kinds of fixes a text needs, as far as they are told. */
+function kinds({ value }) {
+  const { beginning: first, ending: last } = ends(value?.fixes ?? []);
+  return new Set([...first, ...last].map((fix) => fix.kind));
+}
+
+/** What was repaired, and what came of it where that is not what closing made of it. */
+function fixes({ status, value }, closed, text) {
+  if (status !== 'fulfilled') return null;
+  const { beginning: listed, length } = ends(value.fixes);
+  if (length === 0) return null;
+  const isSame = JSON.stringify(value.json) === JSON.stringify(closed.json);
   return h(
     'div',
     { class: 'entry' },
-    h('h3', {}, `Repaired: ${counted(value.fixes.length, 'fix', 'fixes')}`),
+    h('h3', {}, `Repaired: ${counted(length, 'fix', 'fixes')}`),
     h(
       'ul',
       { class: 'fixes' },
-      value.fixes
+      listed
         .slice(0, 50)
         .map((fix) => h('li', {}, h('code', {}, fix.kind), ` at byte ${number(fix.offset)}`)),
-      value.fixes.length > 50 && h('li', {}, `and ${number(value.fixes.length - 50)} more`),
+      length > 50 && h('li', {}, `and ${number(length - 50)} more`),
     ),
+    !isSame && [
+      h('p', {}, 'Repaired, and not only closed, the text becomes:'),
+      code(value.json, 'Repaired form'),
+      copying(value.json, 'repaired form', '/api/repair', text),
+    ],
   );
 }

@@ -88,7 +88,7 @@ export function copyButton(label, text, what = '') {
       type: 'button',
       class: 'quiet',
       onclick: async () => {
-        const copied = await copy(await text());
+        const copied = await copy(text());
         fill(button, named(copied ? 'Copied' : 'Not copied'));
         say(copied ? `${label} ${what}: done` : 'The browser did not allow copying');
         setTimeout(() => fill(button, named(label)), 1500);
@@ -101,17 +101,25 @@ export function copyButton(label, text, what = '') {
 
 async function copy(text) {
   try {
-    await navigator.clipboard.writeText(text);
+    // While a text is fetched some browsers forget that somebody asked, unless they wait themselves.
+    const type = 'text/plain';
+    const waiting = text.then((text) => new Blob([text], { type }));
+    await navigator.clipboard.write([new ClipboardItem({ [type]: waiting })]);
     return true;
   } catch {
-    // Browsers keep the clipboard from pages that came over plain HTTP.
-    const area = h('textarea', { class: 'unseen', 'aria-hidden': 'true', value: text });
-    document.body.append(area);
-    area.select();
-    const copied = document.execCommand('copy');
-    area.remove();
-    return copied;
+    const found = await text.catch(() => null);
+    return found !== null && copySelected(found);
   }
+}
+
+/** Browsers keep the clipboard from pages that came over plain HTTP. */
+function copySelected(text) {
+  const area = h('textarea', { class: 'unseen', 'aria-hidden': 'true', value: text });
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand('copy');
+  area.remove();
+  return copied;
 }
 
 /** A button that saves a text as a file. */

@@ -11,7 +11,7 @@ import { compared, comparison, told } from './blocks.js';
 import { copyButton, fill, h, saveButton, svg } from './dom.js';
 import { textView } from './document.js';
 import { beginning, direction } from './text.js';
-import { windowBar, windowView } from './window.js';
+import { upTo, windowBar, windowView } from './window.js';
 import { counted, duration, money, number, part as partName } from './words.js';
 
 /** What is shorter goes by between two steps, too. */
@@ -728,17 +728,22 @@ function budget(event) {
   return h(
     'div',
     { class: 'window' },
-    h(
-      'div',
-      {
-        class: wanted > most ? 'bar small over' : 'bar small',
-        role: 'img',
-        'aria-label': `Of ${number(most)} tokens of context: ${parts.join(', ')}.`,
-      },
-      piece('part-history', there, 'there'),
-      piece('part-context', fresh, 'new'),
-      piece('part-memories', repeated, 'again'),
-      piece('part-free', Math.max(0, most - wanted), 'free'),
+    upTo(
+      h(
+        'div',
+        {
+          class: 'bar small',
+          role: 'img',
+          'aria-label': `Of ${number(most)} tokens of context: ${parts.join(', ')}.`,
+        },
+        piece('part-history', there, 'there'),
+        piece('part-context', fresh, 'new'),
+        piece('part-memories', repeated, 'again'),
+        piece('part-free', Math.max(0, most - wanted), 'free'),
+      ),
+      most,
+      wanted,
+      'the budget ends',
     ),
     h('p', { class: 'facts' }, `${number(wanted)} of ${number(most)} tokens: ${parts.join(' · ')}`),
     nodes.length > 0 &&

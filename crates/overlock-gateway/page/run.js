@@ -1,9 +1,10 @@
 // One run: its window, its attempts, its document, and why it ended as it did.
 
-import { ask, askEach, gateway, listen } from './api.js';
+import { ask, askEach, askText, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, renewed, saveButton, say } from './dom.js';
 import { addAttempts, attemptList, cameAlong, goToAttempt } from './attempts.js';
 import { assembled, growth, isSamePart, textView, tree } from './document.js';
+import { laidOut, member } from './json.js';
 import { goToStep, pipelineVerdict, pipelineView, taken, worked } from './pipeline.js';
 import { live } from './runs.js';
 import { direction } from './text.js';
@@ -331,13 +332,11 @@ function head(run) {
       'div',
       { class: 'actions', role: 'group', 'aria-label': 'Take along' },
       copyButton('Copy link', async () => location.href.replace(/\/(attempts|steps)\/.*$/, '')),
-      copyButton('Copy trace', async () => JSON.stringify(run, null, 2)),
-      saveButton('Save trace', `${run.id}.trace.json`, async () => JSON.stringify(run, null, 2)),
-      isRequestKept(run) && copyButton('Copy request', async () => JSON.stringify(run.request, null, 2)),
+      copyButton('Copy trace', () => traceText(run)),
+      saveButton('Save trace', `${run.id}.trace.json`, () => traceText(run)),
+      isRequestKept(run) && copyButton('Copy request', () => requestText(run)),
       isRequestKept(run) &&
-        saveButton('Save request', `${run.id}.request.json`, async () =>
-          JSON.stringify(run.request, null, 2),
-        ),
+        saveButton('Save request', `${run.id}.request.json`, () => requestText(run)),
     ),
   );
 }
@@ -590,6 +589,7 @@ function windowSection(run) {
         parts: step.budget.parts,
         used: step.tokens,
         basis: step.budget.basis,
+        limit: step.budget.limit,
         model: run.model,
       }),
     );
@@ -726,16 +726,31 @@ function documentSection(run, whole, choose, first, part = '') {
 const isRequestKept = (run) =>
   Boolean(run.trace ? run.request : run.request?.messages?.some((message) => message.content));
 
+/** A run as the gateway tells it, letter by letter; before it is told anywhere, as it is known. */
+async function traceText(run) {
+  const text = await askText(`/api/runs/${encodeURIComponent(run.id)}?text=true&missing=nothing`);
+  return text ? laidOut(text) : JSON.stringify(run, null, 2);
+}
+
+/** The same of its request. */
+const requestText = async (run) => laidOut(member(await traceText(run), 'request'));
+
 function requestSection(run) {
   if (!isRequestKept(run)) return null;
-  const text = JSON.stringify(run.request, null, 2);
+  let isAsked = false;
   const details = h(
     'details',
     {
       class: 'full',
-      ontoggle: () => {
-        if (details.open && details.children.length === 1)
-          details.append(textView({ text }, { label: 'Request' }));
+      ontoggle: async () => {
+        if (!details.open || isAsked) return;
+        isAsked = true;
+        try {
+          details.append(textView({ text: await requestText(run) }, { label: 'Request' }));
+        } catch (error) {
+          isAsked = false;
+          details.append(h('p', { class: 'wrong' }, error.message));
+        }
       },
     },
     h('summary', {}, 'What was asked'),

@@ -101,6 +101,13 @@ export function hidden(text) {
   return found;
 }
 
+/** How many characters a text has: many a one takes two places in a string. */
+export function characters(text) {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
 /** So many characters from the beginning of a text, and no half of one. */
 export function beginning(text, most) {
   if (text.length <= most) return text;

@@ -30,20 +30,29 @@ const shade = (name) => `part-${NAMES[name] ?? name}`;
  * `window` and `margin` are tokens, `parts` is `[{name, asked, given, at_least?, dropped?}]`, and
  * `used` what the answer really took, if it is there. What the figures rest on is told with `basis`
  * and the name of the `model`; the places of `messages` that were left out, where they are known.
+ * `limit` says whether somebody limited the answer, where that is known: what is planned for it is
+ * no limit by itself.
  */
-export function windowView({ window, margin, parts, used, over = 0, basis, model, messages }) {
+export function windowView({ window, margin, parts, used, over = 0, basis, model, messages, limit }) {
   const ordered = inOrder(parts);
-  const taken = ordered.reduce((sum, part) => sum + part.given, margin);
+  const taken = ordered.reduce((sum, part) => sum + drawn(part, used), margin);
   const free = Math.max(0, window - taken);
   return h(
     'div',
     { class: 'window' },
-    bar({ ordered, margin, free, used, window, taken, over, isGuess: isGuess(basis) }),
-    table({ ordered, margin, free, used, window }),
+    bar({ ordered, margin, free, used, window, taken, over, isGuess: isGuess(basis), limit }),
+    table({ ordered, margin, free, used, window, over, limit }),
     leftOut(ordered, messages),
     basis && restsOn(basis, window, model),
   );
 }
+
+/** How many tokens of the window a part has: an answer may take more than was planned for it. */
+const drawn = (part, used = 0) =>
+  part.name === 'completion' ? Math.max(part.given, used) : part.given;
+
+/** Whether nobody limited the answer. */
+const isUnlimited = (limit) => limit?.sent === null;
 
 /** What the pieces of a part are called. */
 const PIECES = {
@@ -113,9 +122,9 @@ function restsOn(basis, window, model) {
 /** The bar with a line instead of its table. */
 export function windowBar({ window, margin, parts, used }, size) {
   const ordered = inOrder(parts);
-  const taken = ordered.reduce((sum, part) => sum + part.given, margin);
+  const taken = ordered.reduce((sum, part) => sum + drawn(part, used), margin);
   const free = Math.max(0, window - taken);
-  const drawn = bar({ ordered, margin, free, used, window, taken, over: 0 }).firstChild;
+  const whole = segments({ ordered, margin, free, used });
   const words = [
     ...ordered.map((part) =>
       part.name === 'completion'
@@ -125,10 +134,10 @@ export function windowBar({ window, margin, parts, used }, size) {
     `Margin ${number(margin)}`,
     `Free ${number(free)}`,
   ];
-  drawn.classList.add(size);
-  drawn.setAttribute('aria-label', `Window of ${number(window)} tokens`);
+  whole.classList.add(size);
+  whole.setAttribute('aria-label', `Window of ${number(window)} tokens`);
   return [
-    drawn,
+    upTo(whole, window, taken, 'the window ends'),
     h('p', { class: 'facts' }, `Window of ${number(window)} tokens: ${words.join(' · ')}`),
   ];
 }
@@ -136,7 +145,37 @@ export function windowBar({ window, margin, parts, used }, size) {
 const inOrder = (parts) =>
   [...parts].sort((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
 
-function bar({ ordered, margin, free, used, window, taken, over, isGuess }) {
+/**
+ * A bar that is longer than it may be, with a line and words where it should have ended. Any other
+ * is left as it is.
+ */
+export function upTo(bar, limit, total, words) {
+  if (total <= limit) return bar;
+  const place = (100 * limit) / total;
+  // The words stand where there is more room for them.
+  const side = place <= 50 ? { left: `${place}%` } : { right: `${100 - place}%` };
+  bar.classList.add('over');
+  return h(
+    'div',
+    { class: 'axis' },
+    bar,
+    h('span', { class: 'limit', style: { left: `${place}%` }, 'aria-hidden': 'true' }),
+    h('span', { class: 'beyond', style: { left: `${place}%` }, 'aria-hidden': 'true' }),
+    h(
+      'p',
+      { class: 'limit-words' },
+      h(
+        'strong',
+        { style: side },
+        place <= 50 && '▲ ',
+        `${words} at ${number(limit)}`,
+        place > 50 && ' ▲',
+      ),
+    ),
+  );
+}
+
+function segments({ ordered, margin, free, used }) {
   const segment = (name, tokens, label, more) =>
     tokens > 0 &&
     h(
@@ -149,46 +188,56 @@ function bar({ ordered, margin, free, used, window, taken, over, isGuess }) {
       h('span', { class: 'segment-name' }, label),
       more,
     );
-  const segments = ordered.map((part) => {
+  const parts = ordered.map((part) => {
     const isAnswer = part.name === 'completion';
-    const filled = isAnswer && used !== undefined && part.given > 0;
+    const tokens = drawn(part, used);
+    const filled = isAnswer && used !== undefined && tokens > 0;
     return segment(
       shade(part.name),
-      part.given,
+      tokens,
       partName(part.name),
-      filled &&
-        h('span', {
-          class: 'used',
-          style: { width: `${Math.min(100, (100 * used) / part.given)}%` },
-        }),
+      filled && h('span', { class: 'used', style: { width: `${(100 * used) / tokens}%` } }),
     );
   });
-  const told = `Window of ${number(window)} tokens, of which ${number(Math.min(taken, window))} are planned for.`;
+  return h(
+    'div',
+    { class: 'bar', role: 'img' },
+    parts,
+    segment('part-margin', margin, 'Margin'),
+    segment('part-free', free, 'Free'),
+  );
+}
+
+function bar({ ordered, margin, free, used, window, taken, over, isGuess, limit }) {
+  const whole = segments({ ordered, margin, free, used });
+  const guess = isGuess ? ', a guess' : '';
+  const rests = over === 0 && isUnlimited(limit) ? ' No limit was set for the answer.' : '';
+  const told =
+    taken > window
+      ? `Window of ${number(window)} tokens, for which ${number(taken)} are ${number(taken - window)} too many.`
+      : `Window of ${number(window)} tokens, of which ${number(taken)} are planned for.`;
+  whole.setAttribute('aria-label', `${told}${rests} The table below has every part.`);
   return h(
     'div',
     { class: 'bar-frame' },
-    h(
-      'div',
-      {
-        class: over > 0 ? 'bar over' : 'bar',
-        role: 'img',
-        'aria-label': `${told} The table below has every part.`,
-      },
-      segments,
-      segment('part-margin', margin, 'Margin'),
-      segment('part-free', free, 'Free'),
-    ),
+    upTo(whole, window, taken, `the window ends${guess}`),
     h(
       'div',
       { class: 'bar-ends', 'aria-hidden': 'true' },
       h('span', {}, '0'),
       over > 0 && h('strong', { class: 'wrong' }, `${number(over)} too many`),
-      h('span', {}, `${number(window)} tokens${isGuess ? ', a guess' : ''}`),
+      h(
+        'span',
+        {},
+        taken > window
+          ? `${number(taken)} tokens ${over > 0 ? 'needed' : 'in all'}`
+          : `${number(window)} tokens${guess}`,
+      ),
     ),
   );
 }
 
-function table({ ordered, margin, free, used, window }) {
+function table({ ordered, margin, free, used, window, over, limit }) {
   const row = (name, label, asked, given, note) =>
     h(
       'tr',
@@ -206,11 +255,17 @@ function table({ ordered, margin, free, used, window }) {
     );
   const rows = ordered.map((part) => {
     const isAnswer = part.name === 'completion';
-    const asked = `${part.at_least ? '≥ ' : ''}${number(part.asked)}`;
-    const line = row(shade(part.name), partName(part.name), asked, number(part.given), part.given);
+    const asked =
+      isAnswer && limit?.asked === null
+        ? 'no limit'
+        : `${part.at_least ? '≥ ' : ''}${number(part.asked)}`;
+    const isPlanned = isAnswer && over === 0 && isUnlimited(limit);
+    const given = isPlanned ? 'no limit' : number(part.given);
+    const line = row(shade(part.name), partName(part.name), asked, given, drawn(part, used));
+    const took = isAnswer && used !== undefined && `took ${number(used)}`;
     line.lastChild.textContent =
-      isAnswer && used !== undefined
-        ? `took ${number(used)}`
+      isPlanned || took
+        ? [isPlanned && `${number(part.given)} planned`, took].filter(Boolean).join(', ')
         : part.dropped > 0
           ? `${pieces(part)} left out`
           : part.given < part.asked
@@ -232,7 +287,7 @@ function table({ ordered, margin, free, used, window }) {
           {},
           h('th', { scope: 'col' }, 'Part'),
           h('th', { scope: 'col' }, 'Asked'),
-          h('th', { scope: 'col' }, 'Given'),
+          h('th', { scope: 'col' }, over > 0 ? 'Must stay' : 'Given'),
           h('th', { scope: 'col' }, 'Share'),
           h('th', { scope: 'col' }, 'Note'),
         ),

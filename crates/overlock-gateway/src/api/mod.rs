@@ -8,6 +8,7 @@ mod close;
 mod cut;
 mod render;
 mod repair;
+mod shortened;
 mod stitch;
 mod totals;
 
@@ -31,9 +32,11 @@ pub(crate) use pipelines::{price, shown_event};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
-    Basis, CallBudget, Conditions, CountedBy, Ending, ListedRun, Mended, Part, PartBudget,
-    RecordedRun, RecordedStep, RunsError, ShownRun, StoppedAt, Tally, Text, Unfit, UpstreamFault,
+    AnswerLimit, Basis, CallBudget, Conditions, CountedBy, Ending, ListedRun, Mended, Part,
+    PartBudget, RecordedRun, RecordedStep, RunsError, ShownRun, StoppedAt, Tally, Text, Unfit,
+    UpstreamFault,
 };
 pub(crate) use runs::{cut_of, unfinished};
+pub(crate) use shortened::shortened;
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};
 pub use totals::{Adding, StateError, Totals, Wanted};

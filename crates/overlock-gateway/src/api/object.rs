@@ -2,10 +2,11 @@
 
 use overlock_json::NoJson;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// The object of one request. Fields nobody asks for may be there and are left alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Object {
     fields: Map<String, Value>,
 }
@@ -26,12 +27,42 @@ impl Object {
         }
     }
 
+    /// Says a field as it was written.
+    pub(crate) fn set(&mut self, field: &str, value: &RawValue) -> Result<(), Refusal> {
+        let read = serde_json::from_str(value.get());
+        let value = read.map_err(|error| Refusal::unusable(not_json(field, &error)))?;
+        self.fields.insert(field.to_owned(), value);
+        Ok(())
+    }
+
+    /// Says a text where there is none.
+    pub(crate) fn put_if_missing(&mut self, field: &str, text: &str) {
+        if !self.fields.contains_key(field) {
+            self.fields.insert(field.to_owned(), text.into());
+        }
+    }
+
+    /// Puts a text before those of a list.
+    pub(crate) fn put_first(&mut self, field: &str, text: &str) {
+        if let Some(Value::Array(items)) = self.fields.get_mut(field) {
+            items.insert(0, text.into());
+        }
+    }
+
     /// A string that must be there.
     pub fn text(&mut self, field: &str) -> Result<String, Refusal> {
         match self.fields.remove(field) {
             Some(Value::String(text)) => Ok(text),
             Some(other) => Err(mistyped(field, &other, "a string")),
             None => Err(missing(field)),
+        }
+    }
+
+    /// A string that may be there.
+    pub(crate) fn optional_text(&mut self, field: &str) -> Result<Option<String>, Refusal> {
+        match self.fields.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(_) => self.text(field).map(Some),
         }
     }
 

@@ -535,6 +535,19 @@ pub struct CallBudget {
     /// What these figures rest on, where that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
+    /// How long the answer was said to be at most, where that was kept: what was planned for it
+    /// is only room, as long as nobody is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<AnswerLimit>,
+}
+
+/// The limit of an answer, as it was asked for and as it was passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerLimit {
+    /// The tokens that whoever asked set as a limit, if they set one.
+    pub asked: Option<u64>,
+    /// The tokens that the model was told, if it was told any.
+    pub sent: Option<u64>,
 }
 
 /// What the figures of a budget rest on.
@@ -667,6 +680,16 @@ impl CallBudget {
             margin: plan.margin.tokens,
             parts: PartBudget::of(&plan.parts),
             basis: Some(Basis::of(&plan.counter, plan.provenance, model)),
+            limit: None,
+        }
+    }
+
+    /// The same with the limit that goes with the call.
+    #[must_use]
+    pub(crate) fn with_limit(self, limit: AnswerLimit) -> Self {
+        Self {
+            limit: Some(limit),
+            ..self
         }
     }
 
@@ -681,6 +704,7 @@ impl CallBudget {
             margin: least.margin,
             parts: PartBudget::of(&least.parts),
             basis: Some(basis),
+            limit: None,
         }
     }
 

@@ -22,7 +22,7 @@ use super::taken::Taken;
 use super::wish::Wish;
 use super::{headers_of, keyed};
 use crate::account::Account;
-use crate::api::{CallBudget, RecordedStep, UpstreamFault, unfinished};
+use crate::api::{AnswerLimit, CallBudget, RecordedStep, UpstreamFault, unfinished};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::metrics::UpstreamError;
@@ -325,6 +325,15 @@ impl Joiner<'_> {
         }
     }
 
+    /// How the window of one more call is divided. Its limit is told whether or not the client
+    /// has set one: how long the rest may be is agreed on with every piece of it.
+    fn budget_of(&self, plan: &Plan) -> CallBudget {
+        CallBudget::of(plan, &self.wish.known.found).with_limit(AnswerLimit {
+            asked: self.wish.requested,
+            sent: Some(plan.adjusted_max_tokens),
+        })
+    }
+
     /// What the client asked, as far as it holds for one more piece of one answer.
     fn request(&self, cut: Cut<'_>) -> Result<ChatRequest, ApiError> {
         let mut request = self.wish.request()?.into_value();
@@ -590,7 +599,7 @@ impl Observe for Observer<'_, '_> {
         let calling = Calling {
             iteration: ask.iteration,
             way: ask.way,
-            budget: CallBudget::of(plan, &self.joiner.wish.known.found),
+            budget: self.joiner.budget_of(plan),
             plain_text: false,
             coming: String::new(),
         };
@@ -643,7 +652,7 @@ impl ObserveText for Observer<'_, '_> {
         let calling = Calling {
             iteration,
             way: Some(Way::Overlap),
-            budget: CallBudget::of(plan, &self.joiner.wish.known.found),
+            budget: self.joiner.budget_of(plan),
             plain_text: true,
             coming: String::new(),
         };

@@ -17,7 +17,7 @@ mod skimmed;
 mod stream;
 mod taken;
 mod whole;
-mod wish;
+pub(crate) mod wish;
 
 use std::borrow::Cow;
 use std::mem;
@@ -129,10 +129,10 @@ impl Asked {
             (upstream.address()?.to_owned(), Some(self.headers))
         };
         let (budget, dropped, body, unfit) = match fitted {
-            Ok(Fitted { plan, body }) => {
+            Ok(Fitted { plan, limit, body }) => {
                 let dropped = plan.dropped_messages.len();
                 (
-                    CallBudget::of(&plan, &wish.known.found),
+                    CallBudget::of(&plan, &wish.known.found).with_limit(limit),
                     dropped,
                     body,
                     None,

@@ -8,9 +8,9 @@ use hyper::header::{HeaderMap, HeaderName};
 use overlock_budget::{
     ChatRequest, Extras, FlexError, Plan, PlanError, PlanOptions, RequestError, Trim, plan,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::api::{Basis, CallBudget, Least, Unfit};
+use crate::api::{AnswerLimit, Basis, CallBudget, Least, Unfit};
 use crate::body::text_of;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
@@ -51,6 +51,8 @@ pub(crate) enum Continues {
 /// A request that fits.
 pub(crate) struct Fitted {
     pub(crate) plan: Plan,
+    /// How long the answer is said to be at most.
+    pub(crate) limit: AnswerLimit,
     /// The request as it goes to the upstream.
     pub(crate) body: Bytes,
 }
@@ -70,19 +72,12 @@ impl Wish {
                 .with_param("model")
                 .with_code("missing_required_parameter"));
         };
-        let streams = match members.get("stream") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(streams)) => *streams,
-            Some(_) => {
-                return Err(
-                    ApiError::invalid("`stream` must be true or false").with_param("stream")
-                );
-            }
-        };
-        // Only a stream is asked whether it tells.
-        let options = streams.then(|| members.get("stream_options")).flatten();
-        let wants_usage =
-            options.and_then(|options| options.get("include_usage")) == Some(&Value::Bool(true));
+        if !matches!(
+            members.get("stream"),
+            None | Some(Value::Null | Value::Bool(_))
+        ) {
+            return Err(ApiError::invalid("`stream` must be true or false").with_param("stream"));
+        }
         let format = members.get("response_format");
         let kind = format.and_then(|format| format.get("type"));
         let kind = kind.and_then(Value::as_str);
@@ -94,8 +89,8 @@ impl Wish {
             text,
             known: gateway.known.get(settings, &model),
             model,
-            streams,
-            wants_usage,
+            streams: streams(members),
+            wants_usage: wants_usage(members),
             is_json: matches!(kind, Some("json_object" | "json_schema")),
             schema,
             continues: continues(headers)?,
@@ -122,8 +117,9 @@ impl Wish {
         let extras = Extras::default();
         let error = match plan(&request, &extras, counter, options) {
             Ok(plan) => {
-                let body = self.body(&plan, request);
-                return Ok(Ok(Fitted { plan, body }));
+                let limit = limit(&request, &plan);
+                let body = body(&self.text, request, &plan);
+                return Ok(Ok(Fitted { plan, limit, body }));
             }
             Err(error) => error,
         };
@@ -139,36 +135,56 @@ impl Wish {
         Ok(Err(Unfit {
             message: does_not_fit(options, &error, *over),
             overflow: *over,
-            budget: CallBudget::least(options.window, &least, basis),
+            budget: CallBudget::least(options.window, &least, basis).with_limit(AnswerLimit {
+                asked: self.requested,
+                sent: None,
+            }),
         }))
     }
+}
 
-    /// The request as it goes to the upstream: as it came, where nothing has to change.
-    fn body(&self, plan: &Plan, request: ChatRequest) -> Bytes {
-        let asked = self.requested;
-        let is_shorter = asked.is_some_and(|asked| asked != plan.adjusted_max_tokens);
-        let adds_usage = self.streams && !self.wants_usage;
-        if !is_shorter && plan.dropped_messages.is_empty() && !adds_usage {
-            return self.text.clone();
-        }
-        let Value::Object(mut members) = plan.rewrite(request) else {
-            return self.text.clone();
-        };
-        if asked.is_none() {
-            // Who sets no limit wants none but the model's own.
-            members.remove("max_tokens");
-            members.remove("max_completion_tokens");
-        }
-        if adds_usage {
-            let options = members.entry("stream_options").or_insert(json!({}));
-            if let Some(options) = options.as_object_mut() {
-                options.insert("include_usage".to_owned(), json!(true));
-            } else {
-                *options = json!({ "include_usage": true });
-            }
-        }
-        Value::Object(members).to_string().into()
+/// How long an answer is said to be at most. Who sets no limit wants none but the model's own.
+pub(crate) fn limit(request: &ChatRequest, plan: &Plan) -> AnswerLimit {
+    let asked = request.requested();
+    AnswerLimit {
+        asked,
+        sent: asked.map(|_| plan.adjusted_max_tokens),
     }
+}
+
+/// A request as it goes to the upstream: as it came, where nothing has to change.
+pub(crate) fn body(text: &Bytes, request: ChatRequest, plan: &Plan) -> Bytes {
+    let limit = limit(&request, plan);
+    let adds_usage = streams(request.members()) && !wants_usage(request.members());
+    if limit.asked == limit.sent && plan.dropped_messages.is_empty() && !adds_usage {
+        return text.clone();
+    }
+    let Value::Object(mut members) = plan.rewrite(request) else {
+        return text.clone();
+    };
+    if limit.sent.is_none() {
+        members.remove("max_tokens");
+        members.remove("max_completion_tokens");
+    }
+    if adds_usage {
+        let options = members.entry("stream_options").or_insert(json!({}));
+        if let Some(options) = options.as_object_mut() {
+            options.insert("include_usage".to_owned(), json!(true));
+        } else {
+            *options = json!({ "include_usage": true });
+        }
+    }
+    Value::Object(members).to_string().into()
+}
+
+fn streams(members: &Map<String, Value>) -> bool {
+    members.get("stream") == Some(&Value::Bool(true))
+}
+
+/// Whether a stream is to tell what it took. No other answer is asked whether it tells.
+fn wants_usage(members: &Map<String, Value>) -> bool {
+    let options = members.get("stream_options").filter(|_| streams(members));
+    options.and_then(|options| options.get("include_usage")) == Some(&Value::Bool(true))
 }
 
 fn read(text: &[u8]) -> Result<ChatRequest, ApiError> {

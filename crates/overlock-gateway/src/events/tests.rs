@@ -12,6 +12,7 @@ const BUDGET: CallBudget = CallBudget {
     margin: 1,
     parts: Vec::new(),
     basis: None,
+    limit: None,
 };
 
 fn run(number: u64) -> RunId {

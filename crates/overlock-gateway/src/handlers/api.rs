@@ -1,19 +1,23 @@
 //! `POST /api/…`: one object in, one object out, as on the command line; or several at once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::StatusCode;
 use overlock_budget::{ChatRequest, Extras};
-use overlock_json::{CloseOptions, Protocol, RenderOptions, RepairOptions};
+use overlock_json::{Base, CloseOptions, Protocol, RenderOptions, RepairOptions};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::api::{
-    Asked, Object, Refusal, close_object, cut_object, render_object, repair_object, stitch_object,
+    AnswerLimit, Asked, Object, Refusal, close_object, cut_contexts, cut_object, render_object,
+    repair_object, shortened, stitch_object,
 };
 use crate::aside;
 use crate::body::{Reply, read_text, reply, whole};
+use crate::chat::wish;
 use crate::gateway::Gateway;
 use crate::routes::{Call, Handled};
 
@@ -57,9 +61,9 @@ pub(crate) async fn fit(call: Call) -> Handled {
 pub(crate) async fn several(call: Call) -> Handled {
     let gateway = Arc::clone(&call.gateway);
     of_text(call, move |text| {
-        let asked = questions(text)?;
+        let (shared, asked) = questions(text)?;
         let answers = asked.iter().map(|(name, body)| {
-            let answer = one_of(&gateway, name, body.get())?;
+            let answer = shared.one_of(&gateway, name, body.get())?;
             Ok((name, answer))
         });
         let answers: BTreeMap<_, _> = answers.collect::<Result<_, Refusal>>()?;
@@ -68,30 +72,81 @@ pub(crate) async fn several(call: Call) -> Handled {
     .await
 }
 
-/// The body of each question, by its name.
-fn questions(text: &str) -> Result<BTreeMap<String, Box<RawValue>>, Refusal> {
-    // What is wrong with it is told in the same words as of any other.
-    Object::parse(text, "body")?;
-    serde_json::from_str(text).map_err(|error| Refusal::bad_request(error.to_string()))
+/// The body of each question, by its name, and what was said for all of them.
+fn questions(text: &str) -> Result<(Shared, BTreeMap<String, &RawValue>), Refusal> {
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(text).or_else(|error| {
+        // What is wrong with it is told in the same words as of any other.
+        Object::parse(text, "body")?;
+        Err(Refusal::bad_request(error.to_string()))
+    })?;
+    let mut said = Object::default();
+    for name in ["text", "most"] {
+        if let Some(value) = members.remove(name) {
+            said.set(name, value)?;
+        }
+    }
+    let shared = Shared {
+        text: said.optional_text("text")?,
+        most: said.number("most")?,
+    };
+    Ok((shared, members))
 }
 
-/// The answer to one question of several, or why there is none.
-fn one_of(gateway: &Gateway, name: &str, body: &str) -> Result<Box<RawValue>, Refusal> {
-    let object = || Object::parse(body, name);
-    let answer = match name {
-        "cut" => object().and_then(cut_object),
-        "close" => object().and_then(|it| raw(&close_object(it, CloseOptions::default())?)),
-        "repair" => object().and_then(|it| raw(&repair_object(it, RepairOptions::default())?)),
-        "render" => object().and_then(|it| raw(&render_object(it, RenderOptions::default())?)),
-        "stitch" => object().and_then(|it| raw(&stitch_object(it, Protocol::Auto)?)),
-        "fit" => fitted(gateway, body).map(|(_, answer)| answer),
-        name => {
-            return Err(Refusal::bad_request(format!(
-                "nobody answers `{name}`: there are `cut`, `close`, `repair`, `render`, `stitch` and `fit`"
-            )));
+/// What holds for all questions about a text.
+struct Shared {
+    /// The text, where a question does not have one of its own.
+    text: Option<String>,
+    /// As long as this a text of an answer may be; of a longer one its ends are told.
+    most: Option<usize>,
+}
+
+impl Shared {
+    /// The answer to one question of several, or why there is none.
+    fn one_of(&self, gateway: &Gateway, name: &str, body: &str) -> Result<Box<RawValue>, Refusal> {
+        let object = || self.object(name, body);
+        let answer = match name {
+            "cut" => object().and_then(|mut it| {
+                let text = it.text("text")?;
+                self.told(&cut_contexts(&Base::read(&text)?))
+            }),
+            "close" => {
+                object().and_then(|it| self.told(&close_object(it, CloseOptions::default())?))
+            }
+            "repair" => {
+                object().and_then(|it| self.told(&repair_object(it, RepairOptions::default())?))
+            }
+            "render" => {
+                object().and_then(|it| self.told(&render_object(it, RenderOptions::default())?))
+            }
+            "stitch" => object().and_then(|it| self.told(&stitch_object(it, Protocol::Auto)?)),
+            "fit" => fitted(gateway, body).map(|(_, answer)| answer),
+            name => {
+                return Err(Refusal::bad_request(format!(
+                    "nobody answers `{name}`: there are `cut`, `close`, `repair`, `render`, `stitch` and `fit`"
+                )));
+            }
+        };
+        answer.or_else(|refusal| raw(&refusal.of_a_request()))
+    }
+
+    /// A question, which is about the text of all of them unless it has its own.
+    fn object(&self, name: &str, body: &str) -> Result<Object, Refusal> {
+        let mut object = Object::parse(body, name)?;
+        if let Some(text) = &self.text {
+            match name {
+                "stitch" => object.put_first("parts", text),
+                _ => object.put_if_missing("text", text),
+            }
         }
-    };
-    answer.or_else(|refusal| raw(&refusal.of_a_request()))
+        Ok(object)
+    }
+
+    fn told(&self, answer: &impl Serialize) -> Result<Box<RawValue>, Refusal> {
+        match self.most {
+            Some(most) => raw(&shortened(answer, most)?),
+            None => raw(answer),
+        }
+    }
 }
 
 fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Refusal> {
@@ -126,6 +181,18 @@ async fn of_text(
     }))
 }
 
+/// What came of fitting a request, and what this gateway makes of it.
+#[derive(Serialize)]
+struct FittedHere<'a, T> {
+    #[serde(flatten)]
+    fitted: T,
+    /// The limit that goes with it. What is planned for the answer is none as long as nobody asks.
+    limit: AnswerLimit,
+    /// What goes to the upstream, letter by letter, if it fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<Cow<'a, str>>,
+}
+
 /// A request that fits, or one that cannot be made to: both are answers.
 fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), Refusal> {
     let request =
@@ -143,10 +210,28 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
         counter: &known.counter,
     };
     match asked.fit(known.plan.clone()) {
-        Ok(Ok(fitted)) => Ok((StatusCode::OK, raw(&fitted.told())?)),
+        Ok(Ok(fitted)) => {
+            let body = Bytes::copy_from_slice(text.as_bytes());
+            let sent = wish::body(&body, request.clone(), &fitted.plan);
+            let answer = FittedHere {
+                fitted: fitted.told(),
+                limit: wish::limit(&request, &fitted.plan),
+                sent: Some(String::from_utf8_lossy(&sent)),
+            };
+            Ok((StatusCode::OK, raw(&answer)?))
+        }
         Ok(Err(refused)) => {
             let help = refused.help("set `budget.trim` to `oldest`");
-            let refused = raw(&refused.told(help))?;
+            let limit = AnswerLimit {
+                asked: request.requested(),
+                sent: None,
+            };
+            let fitted = refused.told(help);
+            let refused = raw(&FittedHere {
+                fitted,
+                limit,
+                sent: None,
+            })?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, refused))
         }
         Err(error) => Err(Refusal::bad_request(error.to_string())),

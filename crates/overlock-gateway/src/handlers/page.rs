@@ -44,6 +44,7 @@ const FILES: &[File] = files! {
     SCRIPT "api.js"
     SCRIPT "dom.js"
     SCRIPT "text.js"
+    SCRIPT "json.js"
     SCRIPT "words.js"
     SCRIPT "window.js"
     SCRIPT "runs.js"

@@ -102,6 +102,10 @@ async fn a_request_is_fitted() {
         fitted["request"]["max_tokens"],
         fitted["adjusted_max_tokens"]
     );
+    assert_eq!(
+        fitted["limit"],
+        json!({ "asked": 100_000, "sent": fitted["adjusted_max_tokens"] })
+    );
     let mut too_large = request;
     too_large["messages"][0]["content"] = json!("word ".repeat(20_000));
     let refused = door.ask_api("fit", &too_large).await;
@@ -109,6 +113,43 @@ async fn a_request_is_fitted() {
     let refused = refused.json();
     assert_eq!(refused["fits"], false);
     assert_eq!(refused["error"]["code"], "context-length-exceeded");
+}
+
+#[tokio::test]
+async fn a_fitted_request_is_told_as_the_gateway_sends_it() {
+    for (model, members) in [
+        ("gpt-4", ""),
+        ("gpt-4", r#", "seed": 12345678901234567890123"#),
+        ("gpt-4", r#", "max_tokens": 100000"#),
+        ("gpt-4", r#", "max_completion_tokens": 20"#),
+        ("gpt-4o", r#", "stream": true"#),
+    ] {
+        let door = Door::to_fake(vec![Said::content("Hi", "stop")]).await;
+        let request = format!(
+            r#"{{ "model": "{model}", "messages": [{{"role": "user", "content": "Hi"}}]{members} }}"#
+        );
+        let fitted = door
+            .send(Method::POST, "/api/fit", &[], &request)
+            .await
+            .json();
+        let path = "/v1/chat/completions";
+        door.send(Method::POST, path, &[], &request).await;
+        let heard = door.upstream.heard();
+        let sent = &heard[0];
+        assert_eq!(fitted["sent"], sent.text, "{members}");
+        let limits = [
+            &sent.body["max_tokens"],
+            &sent.body["max_completion_tokens"],
+        ];
+        let limit = limits.into_iter().find(|limit| !limit.is_null());
+        assert_eq!(
+            fitted["limit"]["sent"],
+            *limit.unwrap_or(&Value::Null),
+            "{members}"
+        );
+        // The negotiated request has one in any case, as on the command line.
+        assert!(fitted["request"].to_string().contains("max_"), "{members}");
+    }
 }
 
 #[tokio::test]
@@ -176,6 +217,54 @@ async fn each_of_several_is_answered_as_if_it_were_alone() {
         assert_eq!(several.json()[name], alone, "{questions}");
         assert!(several.json()[beside]["json"].is_string(), "{questions}");
     }
+}
+
+#[tokio::test]
+async fn a_text_is_said_once_for_all_questions_about_it() {
+    let door = door().await;
+    let text = "{\"rows\": [\"North\", \"So";
+    let parts = json!({ "parts": ["North\", \"South\"]}"] });
+    let questions = json!({
+        "text": text,
+        "cut": {}, "close": {}, "repair": { "text": "{a: 1" }, "render": { "budget": 0 },
+        "stitch": parts,
+    });
+    let several = door.ask_api("several", &questions).await.json();
+    for (name, alone) in [
+        ("cut", json!({ "text": text })),
+        ("close", json!({ "text": text })),
+        ("repair", json!({ "text": "{a: 1" })),
+        ("render", json!({ "text": text, "budget": 0 })),
+        ("stitch", json!({ "parts": [text, parts["parts"][0]] })),
+    ] {
+        let alone = door.ask_api(name, &alone).await.json();
+        assert!(alone["error"].is_null(), "{alone}");
+        assert_eq!(several[name], alone, "{name}");
+    }
+    for wrong in [json!({ "text": 1, "cut": {} }), json!({ "most": "a" })] {
+        let got = door.ask_api("several", &wrong).await;
+        assert_eq!(got.status, StatusCode::BAD_REQUEST, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn of_what_is_too_long_to_be_shown_the_ends_are_answered() {
+    let door = door().await;
+    let text = format!("['é{}ü', 'a', 'b', 1", "word ".repeat(20));
+    let questions = json!({ "text": text, "most": 10, "cut": {}, "close": {}, "repair": {} });
+    let told = door.ask_api("several", &questions).await.json();
+    assert_eq!(
+        told["close"]["json"],
+        json!({ "beginning": "[\"éword wo", "ending": " \"a\", \"b\"]", "length": 116 })
+    );
+    assert_eq!(told["close"]["dropped"], "/3");
+    assert_eq!(told["cut"]["cut"]["path"], "/3");
+    assert_eq!(told["cut"]["hierarchy_context"]["ending"], "a\", \"b\", 1");
+    assert_eq!(told["cut"]["cut_off_element"], "1");
+    let few = json!({ "text": text, "most": 3, "repair": {} });
+    let fixes = &door.ask_api("several", &few).await.json()["repair"]["fixes"];
+    assert_eq!(fixes["beginning"].as_array().map(Vec::len), Some(3));
+    assert_eq!(fixes["length"], 4);
 }
 
 #[tokio::test]

@@ -38,6 +38,8 @@ pub(crate) struct Heard {
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    /// The body letter by letter.
+    pub(crate) text: String,
 }
 
 pub(crate) struct Fake {
@@ -82,6 +84,7 @@ async fn answer(
         query: head.uri.query().map(str::to_owned),
         headers: head.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
+        text: String::from_utf8_lossy(&body).into_owned(),
     });
     let said = {
         let mut replies = replies.lock().expect("nobody panicked");

@@ -160,6 +160,34 @@ async fn a_filter_in_a_later_call_is_not_taken_for_an_end() {
     }
 }
 
+#[tokio::test]
+async fn a_run_tells_the_limits_that_were_sent_and_not_the_room_that_was_planned() {
+    for (stream, record) in EVERY_WAY {
+        let replies = vec![
+            content(stream, "{\"rows\": [\"North\", \"So", "length"),
+            content(true, "\"North\", \"South\"]}", "stop"),
+        ];
+        for asked in [None, Some(300)] {
+            let mut request = plain(stream);
+            request["response_format"] = json!({ "type": "json_object" });
+            if let Some(asked) = asked {
+                request["max_tokens"] = json!(asked);
+            }
+            let (_, run) = run(replies.clone(), &request, &[], record).await;
+            check_end(&run, "complete", None);
+            let budgets = [0, 1].map(|step| &run["steps"][step]["budget"]);
+            assert_eq!(
+                budgets[0]["limit"],
+                json!({ "asked": asked, "sent": asked })
+            );
+            // What is asked for the rest is agreed on with every piece of it.
+            let planned = &budgets[1]["adjusted_max_tokens"];
+            let limit = json!({ "asked": asked, "sent": planned });
+            assert_eq!(budgets[1]["limit"], limit, "{run}");
+        }
+    }
+}
+
 const NIGHT: [&str; 3] = [
     "It was a dark and stormy night; the rain fell in torrents",
     "the rain fell in torrents, except at occasional",

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use overlock_gateway::api::{
-    CallBudget, ListedRun, Pricing, RecordedRun, RecordedStep, ShownPipelineRun, Text,
+    AnswerLimit, CallBudget, ListedRun, Pricing, RecordedRun, RecordedStep, ShownPipelineRun, Text,
 };
 use overlock_json::{Base, Cut};
 use overlock_store::{RunId, RunSummary};
@@ -224,10 +224,16 @@ fn planned(budget: &CallBudget) -> String {
         1 => ", 1 memory".to_owned(),
         count => format!(", {count} memories"),
     };
+    let answer = grouped_tokens(budget.adjusted_max_tokens);
+    let answer = match budget.limit {
+        Some(AnswerLimit { sent: None, .. }) => {
+            format!("no limit out ({answer} planned)")
+        }
+        _ => format!("{answer} at most out"),
+    };
     format!(
-        "{} tokens in, {} at most out, {messages}{memories}",
+        "{} tokens in, {answer}, {messages}{memories}",
         grouped_tokens(budget.input_token_count),
-        grouped_tokens(budget.adjusted_max_tokens),
     )
 }
 

@@ -264,6 +264,20 @@ async function stream(gateway, signal, model) {
   }
 }
 
+/** A bar that is longer than it may be says where it should have ended, and its line is there. */
+async function endsAt(axis, words) {
+  await axis.getByText(words).waitFor();
+  const [line, bar] = [await axis.locator('.limit').boundingBox(), await axis.locator('.bar').boundingBox()];
+  const limit = Number((await axis.locator('.limit-words').textContent()).replaceAll(/\D/g, ''));
+  const widths = await axis
+    .locator('.segment')
+    .evaluateAll((parts) => parts.map((part) => Number(part.style.flexGrow)));
+  const total = widths.reduce((sum, width) => sum + width, 0);
+  expect(total > limit, `a bar of ${total} is longer than ${limit}`);
+  const place = (line.x + line.width / 2 - bar.x) / bar.width;
+  expect(Math.abs(place - limit / total) < 0.02, `the line is at ${place} of ${limit} of ${total}`);
+}
+
 /** A picture of what is seen, where pictures are wanted. */
 async function picture(name, page) {
   if (!screenshots) return;
@@ -614,8 +628,9 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await page.getByRole('heading', { name: 'The document' }).waitFor();
   expect((await page.locator('mark.repeated').count()) > 0, 'repeated text is shaded');
   const copied = async (name) => {
-    await page.getByRole('button', { name, exact: true }).click();
-    await sees(page, 'Copied');
+    const button = await page.getByRole('button', { name, exact: true }).elementHandle();
+    await button.click();
+    await page.waitForFunction((button) => button.textContent.startsWith('Copied'), button);
     return page.evaluate(() => navigator.clipboard.readText());
   };
   equal(await copied('Copy document'), documents.whole, 'the document that is copied');
@@ -676,7 +691,8 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const view = await open(gateways.metadata, `#/runs/${runs.unfit}`);
   await sees(view.page, /The request was not sent: what must stay needs .* tokens more than/);
   await sees(view.page, 'The client was told:');
-  await view.page.locator('.bar.over').waitFor();
+  await endsAt(view.page.locator('.axis'), 'the window ends at 8,192');
+  await view.page.getByRole('columnheader', { name: 'Must stay' }).waitFor();
   await clean('a request that does not fit', view);
   await view.context.close();
 }
@@ -937,7 +953,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await sees(page, 'The text holds half of a character, U+D83D, after 7 characters');
   equal(sent, 0, 'requests with half of a character');
   await text.evaluate((field) => {
-    field.value = `["${'x'.repeat(8 << 20)}`;
+    field.value = `["${'€'.repeat(12 << 20)}`;
     field.dispatchEvent(new Event('input'));
   });
   await sees(page, 'This is too long to be looked at here');
@@ -964,6 +980,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     }),
   );
   await sees(page, 'It does not fit');
+  await endsAt(page.locator('.axis'), 'the window ends at 8,192');
   await page.getByLabel('A chat request').fill('{"model": ');
   await page.locator('.card .wrong').first().waitFor();
   await clean('a request that does not fit', view);
@@ -976,6 +993,128 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   const blocker = view.page.getByText('What takes the most room is');
   equal(await blocker.locator('code').textContent(), 'History', 'what takes the most room');
   await sees(view.page, 'Tokens are counted by a formula made for this model');
+  await view.context.close();
+}
+
+{
+  // What is told of closing and of repairing is what they did.
+  const view = await open(whole, '#/bench');
+  const { page } = view;
+  const [text, next] = [
+    page.getByLabel('A text that stopped too early'),
+    page.getByLabel('What the model sends next'),
+  ];
+  const closed = page.locator('.card').filter({ hasText: 'nothing invented' });
+  await text.fill("{'a': True, b: [1,2,,3], // c\n 'd': None,}");
+  await closed.getByText('Repaired first: 8 fixes').waitFor();
+  await text.fill('{"a":1}{"b":2}');
+  await closed.getByText('Left out: all that follows the first document.').waitFor();
+  await sees(page, 'The first document is whole, and another follows.');
+  const repaired = closed.getByRole('group', { name: 'Repaired form' });
+  equal(await repaired.textContent(), '[{"a":1},\n{"b":2}]', 'what repairing makes of it');
+  await text.fill('{"a":1,"b');
+  await closed.getByText('Left out: the key that stops halfway').waitFor();
+  equal(await closed.getByText('Nothing had to be done.').count(), 0, 'said of what was not done');
+  await text.fill('{"a":1}');
+  await closed.getByText('Nothing had to be done.').waitFor();
+
+  // A seam is seen however the next piece is written.
+  const seam = page.locator('.card').filter({ hasText: 'How the next piece' });
+  await text.fill('{"rows":[{"port":"Brest"},{"port":"Cux');
+  await next.fill('```json\n{"port":"Cuxhaven"}]}\n```');
+  await seam.getByRole('img', { name: 'seam' }).waitFor();
+  equal(await seam.locator('mark').textContent(), '{"port":"Cux', 'what is repeated in a fence');
+  equal(await seam.locator('.new').textContent(), 'haven"}]}', 'what is new in a fence');
+  await next.fill('{ "port": "Brest" },\n{ "port": "Cuxhaven" } ] }');
+  await seam.getByText('written otherwise in the next piece').waitFor();
+  equal(
+    await seam.locator('mark').textContent(),
+    '{ "port": "Brest" },\n{ "port": "Cux',
+    'what is repeated with other white space',
+  );
+  equal(await seam.locator('.old').textContent(), '{"rows":[{"port":"Brest"},{"port":"Cux', 'old');
+
+  await text.fill('["😀😀😀');
+  await page
+    .locator('.card')
+    .filter({ hasText: 'The path to the cut' })
+    .getByText('5 characters', { exact: true })
+    .waitFor();
+
+  // A long text goes there once, and its ends come back.
+  const [long, copies] = [`[${'"ab",'.repeat(1_000_000)}`, []];
+  page.on('response', async (answer) => copies.push((await answer.body()).length));
+  const asked = page.waitForRequest(/several/);
+  await text.evaluate((field, long) => {
+    field.value = long;
+    field.dispatchEvent(new Event('input'));
+  }, long);
+  const sent = (await asked).postData().length;
+  expect(sent < 1.5 * long.length, `${sent} characters are sent about ${long.length}`);
+  await sees(page, 'after 5,000,001 bytes');
+  await page.locator('.card[aria-busy]').first().waitFor({ state: 'detached' });
+  expect(copies[0] < 500_000, `${copies} bytes come back`);
+  await closed.getByText('4,980,001 characters more').waitFor();
+  await closed.getByRole('button', { name: 'Copy closed form' }).click();
+  await closed.getByText('Copied').waitFor();
+  const copied = await page.evaluate(async () => (await navigator.clipboard.readText()).length);
+  equal(copied, long.length, 'a long closed form that is copied');
+  await clean('the bench, with a long text', view);
+  await view.context.close();
+}
+
+{
+  // What is planned for an answer is no limit where none was set, and no number becomes another.
+  const request =
+    '{"model":"gpt-4","seed":12345678901234567890,"temperature":1.0,"response_format":{"type":"json_object"},"messages":[{"role":"user","content":"Write a report."}]}';
+  const view = await open(whole, '#/bench/fit');
+  const { page } = view;
+  await page.getByLabel('A chat request').fill(request);
+  await sees(page, 'tokens in, no limit out');
+  await sees(page, 'Room for 3,000 tokens is planned');
+  const answer = page.getByRole('row', { name: 'Answer' });
+  equal(
+    await answer.getByRole('cell').allTextContents(),
+    ['no limit', 'no limit', '37 %', '3,000 planned'],
+    'the answer of a request without a limit',
+  );
+  const shown = await page.getByRole('group', { name: 'Request', exact: true }).textContent();
+  equal(shown.replaceAll(/\s/g, ''), request.replaceAll(/\s/g, ''), 'the request as it is sent');
+  await page.getByRole('button', { name: 'Copy request' }).click();
+  await sees(page, 'Copied');
+  equal(await page.evaluate(() => navigator.clipboard.readText()), request, 'and as it is copied');
+  await clean('a request without a limit', view);
+
+  const got = await fetch(`${whole}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: request,
+  });
+  await got.text();
+  await page.goto(`${whole}/#/runs/${got.headers.get('x-overlock-run')}`);
+  await page.getByRole('heading', { name: 'The window' }).waitFor();
+  const told = await answer.getByRole('cell').allTextContents();
+  equal(told.slice(0, 2), ['no limit', 'no limit'], 'the first call of a run without a limit');
+  expect(/^3,000 planned, took \d+$/.test(told[3]), `what was planned, and what it took: ${told}`);
+  await page.getByRole('slider').focus();
+  await page.keyboard.press('ArrowRight');
+  await sees(page, 'attempt 2 of');
+  const [asked, given] = await answer.getByRole('cell').allTextContents();
+  expect(asked === 'no limit' && /^[\d,]+$/.test(given), `the second call: ${asked}, ${given}`);
+  for (const [name, part] of [
+    ['Copy request', request.slice(1, -1)],
+    ['Copy trace', '"seed":12345678901234567890,"temperature":1.0,'],
+  ]) {
+    await page.getByRole('button', { name, exact: true }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    JSON.parse(copied);
+    expect(copied.replaceAll(/\n *| (?=[{["\d])/g, '').includes(part), `${name}: ${copied}`);
+    await page.getByRole('button', { name: 'Copied' }).waitFor({ state: 'detached' });
+  }
+  await page.getByText('What was asked').click();
+  await page.getByRole('group', { name: /^Request, / }).getByText('12345678901234567890').waitFor();
+  await clean('a run without a limit', view);
   await view.context.close();
 }
 
@@ -1106,6 +1245,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       await page.getByRole('heading', { name: 'The path taken' }).waitFor();
       await sees(page, '280 too many, so none was let in, and on_over led to budget_loop_guard');
       await sees(page, 'CloseOrder sets Closed.');
+      await endsAt(page.locator('.axis').first(), /^▲? ?the budget ends at [\d,]+ ?▲?$/);
     },
     { height: 1100 },
   );
@@ -1192,8 +1332,9 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       pipelines.rounds,
     );
     const copied = async (name) => {
-      await page.getByRole('button', { name, exact: true }).click();
-      await page.getByText('Copied').first().waitFor();
+      const button = await page.getByRole('button', { name, exact: true }).elementHandle();
+      await button.click();
+      await page.waitForFunction((button) => button.textContent.startsWith('Copied'), button);
       return page.evaluate(() => navigator.clipboard.readText());
     };
     equal(await copied('Copy pipeline'), shown.definition.text, 'the pipeline that is copied');
