@@ -8,6 +8,7 @@ use overlock_store::Store;
 use crate::admission::Admission;
 use crate::api::Pricing;
 use crate::demo::Demo;
+use crate::handlers::runs::TakingOfRuns;
 use crate::known::KnownModels;
 use crate::log::LogEntry;
 use crate::metrics::Metrics;
@@ -27,6 +28,8 @@ pub struct Gateway {
     pub(crate) known: KnownModels,
     /// Keeps what happens.
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// What runs took that have not ended, as lists tell it.
+    pub(crate) taking: Arc<TakingOfRuns>,
     pub(crate) admission: Admission,
     pub(crate) metrics: Metrics,
     /// Brings what happened to a collector.
@@ -69,6 +72,7 @@ impl Gateway {
                 let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
                 Arc::new(Recorder::start(store, record, pricing))
             }),
+            taking: Arc::default(),
             admission: Admission::new(
                 &settings.limits,
                 metrics.queued.clone(),

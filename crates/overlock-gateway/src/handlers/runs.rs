@@ -5,9 +5,9 @@
 //! write for every run. So runs are looked through from the last one on, a part at a time, so that
 //! nobody who has something to write waits for long, and so many of them at most.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::slice;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hyper::StatusCode;
 use overlock_pipeline::{SoFar, Taken};
@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::api::told;
 use crate::api::{
     Adding, Conditions, ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun, ShownStep,
-    Text, Wanted,
+    Tally, Text, Wanted,
 };
 use crate::body::Reply;
 use crate::error::ApiError;
@@ -38,6 +38,9 @@ const MOST: u32 = 1000;
 
 /// So many runs are looked at together.
 const AT_ONCE: u32 = 1000;
+
+/// Of so many runs that have not ended it is remembered what they took.
+const MOST_KNOWN: usize = 4096;
 
 /// So many are looked through at most.
 const MOST_LOOKED_AT: u32 = 200_000;
@@ -166,6 +169,7 @@ pub(crate) async fn step(call: Call) -> Handled {
 pub(super) struct Here {
     /// Knows what runs now.
     recorder: Option<Arc<Recorder>>,
+    taking: Arc<TakingOfRuns>,
     /// What ran before anything was read: it may have ended since.
     running: HashSet<RunId>,
     /// Whatever began before this time has been given up by whoever keeps to the limits.
@@ -176,8 +180,66 @@ pub(super) struct Here {
 struct Seen {
     summary: RunSummary,
     at: Whereabouts,
-    /// How far it has come, if it is one of a pipeline that has not ended.
-    so_far: Option<SoFar>,
+    taking: Taking,
+}
+
+/// What a run took that has not ended, which only its steps tell.
+#[derive(Clone, Debug)]
+enum Taking {
+    /// Nobody has looked: it has ended, or somebody works on it.
+    Nothing,
+    /// One of a pipeline, and how far it has come.
+    Pipeline(Box<SoFar>),
+    /// Another that nobody works on.
+    Left(Tally),
+}
+
+impl Taking {
+    fn read(store: &dyn Store, run: &RunSummary, at: Whereabouts) -> Result<Self, StoreError> {
+        if let Some(so_far) = so_far(store, run)? {
+            return Ok(Self::Pipeline(Box::new(so_far)));
+        }
+        if at != Whereabouts::Left {
+            return Ok(Self::Nothing);
+        }
+        let recorded = store.run(&run.id)?.map(RecordedRun::of);
+        Ok(match recorded {
+            Some(Ok(recorded)) => Self::Left(Tally::of(&recorded.steps)),
+            // What cannot be read took nothing that anybody knows of.
+            _ => Self::Nothing,
+        })
+    }
+}
+
+/// What runs took that have not ended. It changes with their steps only, and lists are looked at
+/// again and again.
+#[derive(Default)]
+pub(crate) struct TakingOfRuns {
+    known: Mutex<HashMap<RunId, (u64, Whereabouts, Taking)>>,
+}
+
+impl TakingOfRuns {
+    /// What a run took, read if it has more steps than when it was.
+    fn known(
+        &self,
+        run: &RunSummary,
+        at: Whereabouts,
+        read: impl FnOnce() -> Result<Taking, StoreError>,
+    ) -> Result<Taking, StoreError> {
+        let locked = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((steps, was, taking)) = locked().get(&run.id)
+            && (*steps, *was) == (run.steps, at)
+        {
+            return Ok(taking.clone());
+        }
+        let taking = read()?;
+        let mut known = locked();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(run.id.clone(), (run.steps, at, taking.clone()));
+        Ok(taking)
+    }
 }
 
 /// Who works on a run.
@@ -211,6 +273,7 @@ impl Here {
         let longest = gateway.settings.limits.run_time.as_millis();
         Self {
             recorder: gateway.recorder.clone(),
+            taking: Arc::clone(&gateway.taking),
             running: running.collect(),
             oldest: now().saturating_sub(u64::try_from(longest).unwrap_or(u64::MAX)),
         }
@@ -221,10 +284,16 @@ impl Here {
         let worked_on = worked_on(store, &runs)?;
         let seen = runs.into_iter().map(|summary| {
             let (summary, at) = self.now(summary, &worked_on);
+            let taking = if summary.ended_at.is_some() {
+                Taking::Nothing
+            } else {
+                let read = || Taking::read(store, &summary, at);
+                self.taking.known(&summary, at, read)?
+            };
             Ok(Seen {
-                so_far: so_far(store, &summary)?,
                 summary,
                 at,
+                taking,
             })
         });
         seen.collect()
@@ -284,9 +353,13 @@ pub(super) fn worked_on(
 impl Seen {
     fn listed(&self) -> ListedRun<'_> {
         let listed = ListedRun::from(&self.summary);
-        self.at.told(match &self.so_far {
-            Some(so_far) => listed.so_far(so_far.clone()),
-            None => listed,
+        self.at.told(match &self.taking {
+            Taking::Nothing => listed,
+            Taking::Pipeline(so_far) => listed.so_far(SoFar::clone(so_far)),
+            Taking::Left(tally) => ListedRun {
+                tally: Some(*tally),
+                ..listed
+            },
         })
     }
 }
@@ -503,6 +576,7 @@ mod tests {
         }
         let here = Here {
             recorder: None,
+            taking: Arc::default(),
             running: HashSet::new(),
             oldest: 0,
         };

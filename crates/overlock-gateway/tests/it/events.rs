@@ -736,7 +736,17 @@ async fn a_run_whose_gateway_is_gone_is_left_at_once() {
         options: &json!(ContinuationOptions::default()).to_string(),
         conditions: &json!({ "worker": worker }).to_string(),
     };
-    other.begin(&run).expect("it is recorded");
+    let claim = other.begin(&run).expect("it is recorded");
+    let step = json!({
+        "iteration": 1, "way": null, "tokens": 7, "kpi": null, "progress": "unknown",
+        "result": {
+            "result": "grown", "seam": "first", "overlap": 0, "offset": 0, "added_bytes": 2,
+            "added": "[1", "scanned": 2,
+        },
+        "told": { "input": 30, "output": 7 }, "counted": 7,
+    });
+    let added = other.add_step(&claim, 1, &step.to_string());
+    added.expect("it is recorded");
     let door = Door {
         address: serve_with("http://127.0.0.1:1/v1", Some(store()), |_| {}).await,
         upstream: (),
@@ -751,10 +761,17 @@ async fn a_run_whose_gateway_is_gone_is_left_at_once() {
     };
     assert_eq!(listed().await, [false, false]);
     let mut one = Listening::to(&door.address, &format!("{path}/events")).await;
-    assert_eq!(one.next().await.expect("an event").name, "began");
+    assert_eq!(names(&one.until("step").await), ["began", "step"]);
     drop(held);
     assert_eq!(names(&one.until("left").await), ["left"]);
     assert_eq!(listed().await, [true, false]);
+    // What it took by then was paid for.
+    for path in ["/api/runs", "/api/runs/totals"] {
+        let told = door.get(path).await.json();
+        let told = told.get(0).unwrap_or(&told);
+        let tokens = ["input_tokens", "output_tokens"].map(|name| told[name].as_u64());
+        assert_eq!(tokens, [Some(30), Some(7)], "{path}");
+    }
 }
 
 /// Milliseconds since 1970.
