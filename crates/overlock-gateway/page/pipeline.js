@@ -3,7 +3,8 @@
 // Expects of the run: `pipeline` (its name), `question`, `request` (what it was begun with),
 // `definition` (its file), `graph` as `{entry, steps: [{id, action, targets: [{name, step}]}]}`, and
 // `trace`, the events of its steps in order, each with `changed`, the fields of the state that the
-// step wrote, where text is shown. What a model was asked and answered is read when it is wanted.
+// step wrote, where text is shown, and `unfinished`, what was answered in a step that is not done.
+// What a model was asked and answered in one that is done is read when it is wanted.
 
 import { ask } from './api.js';
 import { attemptList } from './attempts.js';
@@ -12,7 +13,7 @@ import { copyButton, fill, h, saveButton, svg } from './dom.js';
 import { textView } from './document.js';
 import { beginning, direction } from './text.js';
 import { upTo, windowBar, windowView } from './window.js';
-import { counted, duration, money, number, part as partName } from './words.js';
+import { counted, duration, money, number, outcome, part as partName } from './words.js';
 
 /** What is shorter goes by between two steps, too. */
 const SHORTEST_PAUSE = 1000;
@@ -20,12 +21,16 @@ const SHORTEST_PAUSE = 1000;
 /** So many steps are seen at once. */
 const FEW = 5;
 
+/** Of a longer text so many characters and lines are shown at first: it stands above the graph. */
+const [SHOWN_CHARACTERS, SHOWN_LINES] = [900, 12];
+
 /** Draws a run of a pipeline, again and again while it goes on. Steps that are drawn stay. */
 export function pipelineView() {
-  const asked = h('p', { class: 'verdict' });
+  const asked = h('div');
   const drawing = h('div', { class: 'graph-frame' });
   const list = h('ol', { class: 'attempts' });
   const now = h('p', { class: 'waiting' });
+  const kept = h('div');
   const answer = h('div');
   const begun = h('div');
   const view = h(
@@ -48,22 +53,25 @@ export function pipelineView() {
         h('h2', { id: 'trace-title' }, 'Steps'),
         list,
         now,
+        kept,
       ),
     ),
     begun,
   );
   let drawn = '';
+  let told = null;
   return (run) => {
     const trace = run.trace ?? [];
-    fill(asked, run.question && [h('strong', {}, 'Asked: '), run.question]);
+    if (!asked.firstChild && run.question) fill(asked, question(run));
     asked.hidden = !run.question;
     const current = going(run);
+    const mark = markOf(run, current);
     // Each change of the drawing would be told again to those who cannot see it.
-    const picture = JSON.stringify([trace.length, current, Boolean(run.error)]);
+    const picture = JSON.stringify([trace.length, mark]);
     if (picture !== drawn) {
       const known = run.graph ?? drawnFrom(trace);
       const focused = drawing.contains(document.activeElement) && document.activeElement.dataset.step;
-      fill(drawing, graph(known, trace, current, run.id));
+      fill(drawing, graph(known, trace, mark, run.id));
       if (focused) drawing.querySelector(`[data-step="${CSS.escape(focused)}"]`)?.focus();
       // What is higher than a screen has to be reached by the keyboard, too.
       if (known.steps.length > FEW) {
@@ -79,14 +87,70 @@ export function pipelineView() {
     fill(
       now,
       current &&
-        `${current} is being done${run.answering ? `: ${counted(run.answering.answers, 'answer')} so far` : ''}…`,
+        `${current} is being done${answers(run) > 0 ? `: ${counted(answers(run), 'answer')} so far` : ''}…`,
     );
+    // What was opened stays open.
+    const left = current || isTold(run) ? undefined : run.unfinished;
+    if (left !== told) fill(kept, left && unfinished(left));
+    told = left;
     if (answer.children.length === 0 && run.state?.answer) answer.append(answered(run));
     answer.hidden = answer.children.length === 0;
     if (begun.children.length === 0 && run.definition) begun.append(begunWith(run));
     return view;
   };
 }
+
+/** How many answers there are in the step that is not done. */
+const answers = (run) => run.answers ?? run.unfinished?.usage.length ?? 0;
+
+/** Whether the last step tells of all answers: one that failed goes on with what it had. */
+const isTold = ({ trace, unfinished }) =>
+  Boolean(trace.at(-1)?.error) && !(unfinished?.usage.length > (trace.at(-1).calls ?? 0));
+
+/** What was answered in a step that nobody is at. */
+function unfinished({ step_id: step, attempts = [], pieces = [], usage }) {
+  const [are, them] = usage.length === 1 ? ['is', 'it'] : ['are', 'any of them'];
+  return h(
+    'div',
+    { class: 'notice' },
+    h('strong', {}, `${counted(usage.length, 'answer')} in ${step} ${are} kept. `),
+    `The step is not done; whoever goes on with the run uses what was answered, and asks for ${them} no second time.`,
+    folded('What was answered so far', () => [
+      attempts.length > 0 && attemptList({ steps: attempts }, 'unfinished-'),
+      pieces.length > 0 && pieceList(pieces),
+    ]),
+  );
+}
+
+/** What was asked. */
+function question(run) {
+  const text = run.question;
+  return [
+    h('p', { class: 'verdict question' }, h('strong', {}, 'Asked: '), atFirst(text)),
+    ...(isLong(text) ? wholeQuestion(run) : []),
+  ];
+}
+
+/** All of a question, to be read, copied and saved. */
+function wholeQuestion({ id, question: text }) {
+  return [
+    h(
+      'div',
+      { class: 'actions' },
+      copyButton('Copy', async () => text, 'question'),
+      saveButton('Save question', `${id}.question.txt`, async () => text, 'text/plain'),
+    ),
+    folded(`All ${number(text.length)} characters`, () => textView({ text }, { label: 'Asked' })),
+  ];
+}
+
+/** What is shown of a text before somebody wants all of it. */
+function atFirst(text) {
+  const lines = beginning(text, SHOWN_CHARACTERS).split('\n', SHOWN_LINES).join('\n');
+  return lines.length < text.length ? `${lines}…` : text;
+}
+
+const isLong = (text) => atFirst(text) !== text;
 
 /** What came of it. */
 function answered(run) {
@@ -105,7 +169,9 @@ function answered(run) {
         saveButton('Save', `${run.id}.answer.txt`, async () => text, 'text/plain'),
       ),
     ),
-    h('p', { class: 'answer', dir: direction(text) }, text),
+    h('p', { class: 'answer', dir: direction(text) }, atFirst(text)),
+    isLong(text) &&
+      folded(`All ${number(text.length)} characters`, () => textView({ text }, { label: 'Answer' })),
   );
 }
 
@@ -178,10 +244,30 @@ function going(run) {
   return last.error ? last.step_id : last.next;
 }
 
+/** The step that is worked on, or in which the run stopped, with how that is told of a run. */
+function markOf(run, current) {
+  const { word, sign, name } = outcome(run);
+  const step = current ?? run.stopped_at?.step_id ?? run.step_id;
+  return run.outcome === 'complete' || !step ? undefined : { step, word, sign, name };
+}
+
 /** What happened in a run of a pipeline, in a sentence, with what to do about it. */
 export function pipelineVerdict(run) {
-  const steps = `after ${counted(run.trace.length, 'step')}`;
-  const resume = h('code', { class: 'command' }, `overlock run --resume ${run.id}`);
+  const more = answers(run) > 0 ? ` and ${counted(answers(run), 'answer')} in the next` : '';
+  const steps = `after ${counted(run.trace.length, 'step')}${more}`;
+  const command = run.resume ?? `overlock run --resume ${run.id}`;
+  const resume = [
+    h('code', { class: 'command' }, command),
+    ' ',
+    copyButton('Copy', async () => command, 'command'),
+    '. A mended file is taken with ',
+    h('code', { class: 'command' }, 'PIPELINE'),
+    ' after ',
+    h('code', { class: 'command' }, 'run'),
+    ', other settings with ',
+    h('code', { class: 'command' }, '--set KEY=VALUE'),
+    '.',
+  ];
   if (run.outcome === 'complete') return `It came to its end ${steps}${summary(run.trace)}.`;
   // A run may fail between two steps, too.
   const which = run.trace.at(-1)?.error
@@ -250,18 +336,26 @@ const LONGEST_NAME = 22;
 /** Lines beside the boxes are so far apart, a letter of a label is so wide, and a label so high. */
 const [LANE, LETTER, LINE] = [13, 6.2, 14];
 
+/** How it is told of a step that it is the last which a run came to. */
+const MARKS = {
+  running: 'It is at',
+  failed: 'It failed in',
+  stopped: 'It was stopped in',
+  left: 'It broke off in',
+};
+
 /** Steps one below the other; whoever jumps goes around: forward on the right, back on the left. */
-function graph({ entry, steps }, trace, current, run) {
+function graph({ entry, steps }, trace, mark, run) {
   const places = new Map(steps.map((step, at) => [step.id, at]));
   const visits = new Map();
   for (const event of trace) visits.set(event.step_id, (visits.get(event.step_id) ?? 0) + 1);
-  // One that failed and was done later did not fail.
-  const last = trace.at(-1);
-  const failed = last?.error ? last.step_id : undefined;
   const ways = waysOf(steps, places, trace);
   const jumps = (at, side) => ways.filter((way) => way.at === at && way.side === side);
-  const heights = steps.map((_, at) =>
-    Math.max(HEIGHT, 8 + LINE * Math.max(jumps(at, 'right').length, jumps(at, 'left').length)),
+  const heights = steps.map(({ id }, at) =>
+    Math.max(
+      HEIGHT + (id === mark?.step ? LINE : 0),
+      8 + LINE * Math.max(jumps(at, 'right').length, jumps(at, 'left').length),
+    ),
   );
   const tops = [];
   let height = 10;
@@ -331,17 +425,25 @@ function graph({ entry, steps }, trace, current, run) {
     });
   const boxes = steps.map((one, at) => {
     const times = visits.get(one.id) ?? 0;
-    const state = one.id === current ? ' now' : one.id === failed ? ' failed' : '';
+    const marked = one.id === mark?.step ? mark : undefined;
+    const state = marked ? ` ${marked.name === 'running' ? 'now' : marked.name}` : '';
+    const label = [one.id, times > 0 && one.action, marked?.word].filter(Boolean).join(', ');
     const count = times > 1 ? `×${times}` : '';
     const lead = times > 1 ? `the next of ${counted(times, 'step')}` : 'its step';
     const look = { class: `box${times > 0 ? ' taken' : ''}${state}` };
     return svg(
       times > 0 ? 'a' : 'g',
       times > 0 ? { ...look, ...leadTo(run, trace, one.id) } : look,
-      svg('title', {}, times > 0 ? `${one.id}, ${one.action}: to ${lead}` : one.id),
+      svg('title', {}, times > 0 ? `${label}: to ${lead}` : label),
       svg('rect', { x: left, y: tops[at], width: WIDTH, height: heights[at], rx: 5 }),
       svg('text', { x: left + 10, y: tops[at] + 18, class: 'box-id' }, short(one.id, LONGEST_NAME - count.length)),
       svg('text', { x: left + 10, y: tops[at] + 34, class: 'box-action' }, one.action),
+      marked &&
+        svg(
+          'text',
+          { x: left + 10, y: tops[at] + 49, class: 'box-mark' },
+          `${marked.sign} ${marked.word}`,
+        ),
       count &&
         svg(
           'text',
@@ -365,7 +467,7 @@ function graph({ entry, steps }, trace, current, run) {
       width,
       height,
       role: 'group',
-      'aria-label': `The graph of the pipeline, from ${entry}. The run went through ${went}.${current ? ` It is at ${current}.` : ''}`,
+      'aria-label': `The graph of the pipeline, from ${entry}. The run went through ${went}.${mark ? ` ${MARKS[mark.name]} ${mark.step}.` : ''}`,
     },
     svg('defs', {}, tip('tip', 'tip'), tip('tip-taken', 'tip taken')),
     lines,
@@ -545,6 +647,8 @@ export function taken(trace) {
   const used = (event) => event.usage ?? (event.error ? undefined : planned(event));
   const asked = steps.filter(used);
   const sum = (pick) => asked.reduce((sum, event) => sum + (pick(used(event)) ?? 0), 0);
+  const models = {};
+  for (const event of asked.filter(({ model }) => model)) tally(models, event.model, used(event));
   const peak = (event) => event.peak_tokens ?? event.input_tokens + (event.output_tokens ?? 0);
   const fullest = asked.reduce(
     (most, event) => (most && peak(most) > peak(event) ? most : event),
@@ -557,8 +661,39 @@ export function taken(trace) {
     cached_tokens: sum(({ cached }) => cached),
     peak_tokens: fullest ? peak(fullest) : 0,
     window: fullest?.window?.tokens ?? 0,
-    cost: asked.every(({ cost }) => cost) ? added(asked.map(({ cost }) => cost)) : undefined,
+    models,
+    ...costOf(asked),
   };
+}
+
+/** Adds what a model took. */
+function tally(models, model, { input = 0, output = 0, cached = 0 }) {
+  const before = models[model] ?? { input: 0, output: 0, cached: 0 };
+  models[model] = {
+    input: before.input + input,
+    output: before.output + output,
+    cached: before.cached + cached,
+  };
+}
+
+/** What calls cost together, as far as their models have prices. */
+function costOf(calls) {
+  const known = calls.filter(({ cost }) => cost).map(({ cost }) => cost);
+  const without = [...new Set(calls.filter(({ cost }) => !cost).map(({ model }) => model))];
+  if (without.length === 0) return { cost: added(known), partial_cost: undefined };
+  const partial_cost = known.length > 0 ? { ...added(known), without } : undefined;
+  return { cost: undefined, partial_cost };
+}
+
+/** Who was asked and what that cost, with one answer more of a step that is not done. */
+export function answeredBy(run, { model = run.model, usage, cost, entry }) {
+  const { without = Object.keys(run.models ?? {}), ...partial } = run.partial_cost ?? {};
+  const before = run.cost
+    ? [{ cost: run.cost }]
+    : [run.partial_cost && { cost: partial }, ...without.map((model) => ({ model }))];
+  const models = { ...run.models };
+  tally(models, model, usage);
+  return { entries: entry, models, ...costOf([...before.filter(Boolean), { model, cost }]) };
 }
 
 /** Amounts together, to their last place. */
@@ -582,6 +717,18 @@ export function worked({ last_at: last, began_at: began, paused_ms: paused = 0 }
   return {
     last_at: event.at + event.took_ms,
     paused_ms: gap >= SHORTEST_PAUSE ? paused + gap : paused,
+  };
+}
+
+/** When a run was worked on, once somebody takes it up: without an end, nobody knows when it was left. */
+export function takenUp(run, { at, ended_at: ended, entry }) {
+  const gap = at - (ended ?? run.last_at ?? run.began_at);
+  const isPause = gap >= SHORTEST_PAUSE;
+  return {
+    entries: entry,
+    last_at: at,
+    paused_ms: (run.paused_ms ?? 0) + (isPause ? gap : 0),
+    paused_at_most: run.paused_at_most || (isPause && !ended),
   };
 }
 
@@ -859,18 +1006,7 @@ function exchange(run, event, shown, view) {
         'div',
         { class: 'entry' },
         h('h4', {}, `The answer came in ${counted(pieces.length, 'piece')}`),
-        h(
-          'ol',
-          { class: 'pieces' },
-          pieces.map((one, at) =>
-            h(
-              'li',
-              {},
-              `${counted(one.added_bytes, 'byte')}${one.is_cut ? ', cut off' : ', the end'}`,
-              one.added !== undefined && textView({ text: one.added }, { label: `Piece ${at + 1}` }),
-            ),
-          ),
-        ),
+        pieceList(pieces),
       ),
     h('h4', {}, event.calls > 1 ? firstCall(event) : 'The window'),
     windowView(view),
@@ -881,6 +1017,21 @@ function exchange(run, event, shown, view) {
     ),
   ];
 }
+
+/** A text that came in pieces, piece by piece. */
+const pieceList = (pieces) =>
+  h(
+    'ol',
+    { class: 'pieces' },
+    pieces.map((one, at) =>
+      h(
+        'li',
+        {},
+        `${counted(one.added_bytes, 'byte')}${one.is_cut ? ', cut off' : ', the end'}`,
+        one.added !== undefined && textView({ text: one.added }, { label: `Piece ${at + 1}` }),
+      ),
+    ),
+  );
 
 /** The context before and after a step. */
 function blocks(fates, found, after) {

@@ -5,7 +5,15 @@ import { copyButton, fill, h, name as named, renewed, saveButton, say } from './
 import { addAttempts, attemptList, cameAlong, goToAttempt } from './attempts.js';
 import { assembled, growth, isSamePart, textView, tree } from './document.js';
 import { laidOut, member } from './json.js';
-import { goToStep, pipelineVerdict, pipelineView, taken, worked } from './pipeline.js';
+import {
+  answeredBy,
+  goToStep,
+  pipelineVerdict,
+  pipelineView,
+  taken,
+  takenUp,
+  worked,
+} from './pipeline.js';
 import { live } from './runs.js';
 import { direction } from './text.js';
 import { gauge, windowView } from './window.js';
@@ -16,6 +24,7 @@ import {
   faultHelp,
   isUnknownEnd,
   lasted,
+  modelsOf,
   money,
   notAnswered,
   number,
@@ -26,6 +35,7 @@ import {
   soFar,
   unanswered,
   unfitWhy,
+  unpriced,
   way,
   whose,
 } from './words.js';
@@ -148,7 +158,12 @@ export async function showRun(frame, { rest, signal }) {
       if (!waiting) view.grow(run);
       return false;
     } else if (name === 'answer') {
-      run.answering = { step: told.step_id, answers: (run.answering?.answers ?? 0) + 1 };
+      // What was read with the run is in its figures.
+      if (!run.trace || told.entry <= run.entries) return false;
+      answered(run, told);
+    } else if (name === 'resumed') {
+      if (!run.trace || told.entry <= run.entries) return false;
+      Object.assign(run, takenUp(run, told));
     } else if (name === 'step' && run.trace) {
       if (told.number > run.trace.length) stepped(run, told);
     } else if (name === 'step' && told.number > run.steps.length) {
@@ -191,10 +206,20 @@ function attempted(run, step) {
 /** Adds a step to a run of a pipeline. */
 function stepped(run, event) {
   run.trace.push(event);
-  run.answering = null;
+  run.answers = 0;
+  run.unfinished = undefined;
   run.left = false;
   Object.assign(run, taken(run.trace), worked(run, event));
   say(`Step ${event.step_id} ${event.error ? 'failed' : 'is done'}`);
+}
+
+/** Adds an answer to a step of a pipeline that is not done. The step tells of all its answers. */
+function answered(run, told) {
+  run.answers = (run.answers ?? run.unfinished?.usage.length ?? 0) + 1;
+  run.left = false;
+  Object.assign(run, answeredBy(run, told));
+  took(run, told.usage.input, told.usage.output, told.window);
+  run.cached_tokens = (run.cached_tokens ?? 0) + told.usage.cached;
 }
 
 /** Adds what a call took. */
@@ -425,11 +450,17 @@ function figures(run) {
     run.trace
       ? figure('Steps', number(run.trace.length))
       : figure(along > 0 ? 'Calls' : 'Attempts', number(attempts)),
-    run.trace && figure('Model', named(run.model)),
+    run.trace && models(run, figure),
     figure('Tokens in', tokens('input_tokens')),
     figure('Tokens out', tokens('output_tokens', true)),
     run.cached_tokens > 0 && figure('From a cache', number(run.cached_tokens)),
     run.cost && figure('Cost', growing ? about(money(run.cost)) : money(run.cost)),
+    run.partial_cost &&
+      figure(
+        'Cost',
+        money(run.partial_cost),
+        h('small', { class: 'whose' }, unpriced(run.partial_cost)),
+      ),
     !run.trace &&
       (run.bytes !== undefined || growing) &&
       figure(
@@ -443,6 +474,13 @@ function figures(run) {
     ),
     figure('Began', clock(run.began_at)),
   );
+}
+
+/** All models that were asked. */
+function models(run, figure) {
+  const names = modelsOf(run);
+  const each = names.map((name, at) => [at > 0 && ', ', named(name)]);
+  return figure(names.length > 1 ? 'Models' : 'Model', h('span', { class: 'models' }, each));
 }
 
 const isShown = ({ result }) => Boolean(result.added || result.raw);

@@ -9,6 +9,7 @@ import {
   clock,
   counted,
   lasted,
+  modelsOf,
   money,
   notAnswered,
   number,
@@ -18,6 +19,7 @@ import {
   REASONS,
   roundedMoney,
   soFar,
+  unpriced,
 } from './words.js';
 
 /** How many runs are read at first, and with every wish for more. */
@@ -36,7 +38,7 @@ const DRAWN_AT_ONCE = 150;
 const LONGEST_SEARCH = 400;
 
 /** What shows that something happened to a run. */
-const SEEN = ['ended_at', 'outcome', 'iterations', 'output_tokens'];
+const SEEN = ['ended_at', 'outcome', 'iterations', 'output_tokens', 'paused_ms'];
 
 /** Each with the states that it lets through: what nobody works on has stopped, too. */
 const FILTERS = [
@@ -50,6 +52,7 @@ const FILTERS = [
 
 /** What a run is called that is in a state. */
 const WORDS = [
+  ['running', 'running'],
   ['complete', 'whole'],
   ['partial', 'partial'],
   ['failed', 'failed'],
@@ -87,6 +90,10 @@ export async function showRuns(frame, { parameters, signal }) {
   let room = AT_ONCE;
   let mayBeMore = false;
   let sums = null;
+  // The state in which each run is in these sums, as far as it is known here.
+  let countedAs = new Map();
+  // What the gateway found for what is looked for: it knows more of a run than a list tells.
+  let answers = new Set();
   // Whether anything has happened since, and when sums are made again at the earliest.
   let isNew = false;
   let nextSums = Infinity;
@@ -171,6 +178,7 @@ export async function showRuns(frame, { parameters, signal }) {
     searching.abort();
     searching = new AbortController();
     [oldest, room, mayBeMore, sums] = ['', AT_ONCE, false, null];
+    answers = new Set();
     draw();
     lookUp().catch(() => {});
     addUp();
@@ -198,6 +206,11 @@ export async function showRuns(frame, { parameters, signal }) {
     }
     if (search.aborted) return;
     take(listed);
+    for (const { id } of listed) {
+      answers.add(id);
+      // What is found now is in the sums, though it was not known here when they came.
+      if (sums && !countedAs.get(id)) countedAs.set(id, stateOf(runs.get(id)));
+    }
     if (before) room += AT_ONCE;
     else if (!isPart()) latest = new Set(listed.map(({ id }) => id));
     mayBeMore = listed.length >= AT_ONCE;
@@ -212,8 +225,13 @@ export async function showRuns(frame, { parameters, signal }) {
     [isNew, nextSums] = [false, Infinity];
     try {
       const either = AbortSignal.any([signal, search]);
-      const told = await ask(`/api/runs/totals?${query()}`, { signal: either });
-      if (!search.aborted) sums = told;
+      // Both at once, so that it is known in which state a run was that is in the sums.
+      const totals = ask(`/api/runs/totals?${query()}`, { signal: either });
+      const [told] = await Promise.all([totals, read()]);
+      if (search.aborted) return;
+      sums = told;
+      const recorded = [...runs.values()].filter((run) => run.isRecorded && matches(run));
+      countedAs = new Map(recorded.map((run) => [run.id, stateOf(run)]));
     } catch {
       // What was told before is there all the same.
     }
@@ -234,10 +252,12 @@ export async function showRuns(frame, { parameters, signal }) {
     const { word, name } = outcome(run);
     const kind = name === 'left' ? 'stopped' : name;
     if (filter && filter !== kind) return false;
+    if (answers.has(run.id)) return true;
     const words = wanted.trim().toLowerCase().split(/\s+/);
     const text = [
       run.id,
       run.model,
+      ...modelsOf(run),
       word,
       run.outcome,
       run.reason,
@@ -257,6 +277,9 @@ export async function showRuns(frame, { parameters, signal }) {
   const isPart = () => Boolean(filter || wanted.trim());
 
   const isRunning = (run) => outcome(run).name === 'running';
+
+  /** What a run is in the sums of the gateway. */
+  const stateOf = (run) => WORDS.find(([, word]) => word === outcome(run).word)[0];
 
   function drawSoon() {
     if (isWaiting) return;
@@ -317,10 +340,10 @@ export async function showRuns(frame, { parameters, signal }) {
 
   /** What is looked for in all recorded runs, and not only in those that are drawn. */
   function summarise(sorted, there) {
-    const running = there.filter(isRunning);
+    const isPriced = (run) => run.partial_cost || (isRunning(run) && run.cost);
     // Nothing is told of what nobody has given a price.
-    table.classList.toggle('priced', Boolean(sums?.cost) || running.some((run) => run.cost));
-    summary.textContent = sums ? summed(sums, running.length) : '';
+    table.classList.toggle('priced', Boolean(sums?.cost) || there.some(isPriced));
+    summary.textContent = sums ? summed(sums, statesNow()) : '';
     more.hidden = !mayBeMore;
     nothing.hidden = there.length > 0;
     if (there.length > 0) return;
@@ -328,24 +351,33 @@ export async function showRuns(frame, { parameters, signal }) {
     else if (!nothing.firstChild) fill(nothing, firstSteps());
   }
 
-  /** Sums in words, and what they are about. Those that run are not recorded everywhere. */
-  function summed({ looked_at, is_all, runs: count, outcomes, priced, cost, ...tokens }, running) {
-    const over = count - (outcomes.running ?? 0);
-    const states = WORDS.filter(([name]) => outcomes[name]).map(
-      ([name, word]) => `${number(outcomes[name])} ${word}`,
-    );
-    if (running > 0) states.unshift(`${number(running)} running`);
+  /** How many runs are in which state: as the gateway said, with what has happened since to each. */
+  function statesNow() {
+    const states = { ...sums.outcomes };
+    const add = (state, one) => (states[state] = (states[state] ?? 0) + one);
+    for (const run of runs.values()) {
+      const before = countedAs.get(run.id);
+      const now = matches(run) ? stateOf(run) : undefined;
+      if (before === now) continue;
+      if (before) add(before, -1);
+      if (now) add(now, 1);
+    }
+    return states;
+  }
+
+  /** Sums in words, and what they are about. */
+  function summed({ looked_at, is_all, priced, unpriced: others, cost, ...tokens }, states) {
+    const there = WORDS.filter(([name]) => states[name] > 0);
+    const words = there.map(([name, word]) => `${number(states[name])} ${word}`);
+    const count = there.reduce((sum, [name]) => sum + states[name], 0);
     const all = is_all ? counted(looked_at, 'recorded run') : `the last ${number(looked_at)} runs`;
-    if (over + running === 0) return isPart() ? `none of ${all}` : '';
-    const what = isPart()
-      ? `${number(over + running)} of ${all}`
-      : is_all
-        ? counted(over + running, 'run')
-        : all;
-    const whose = priced < over ? `for the ${number(priced)} with prices` : 'in all';
+    if (count === 0) return isPart() ? `none of ${all}` : '';
+    const what = isPart() ? `${number(count)} of ${all}` : is_all ? counted(count, 'run') : all;
+    const whose = others > 0 ? `for the ${number(priced)} with prices` : 'in all';
+    const isOver = there.some(([name]) => name !== 'running');
     return [
-      `${what}: ${states.join(', ')}`,
-      over > 0 && `${number(tokens.input_tokens)} tokens in, ${number(tokens.output_tokens)} out`,
+      `${what}: ${words.join(', ')}`,
+      isOver && `${number(tokens.input_tokens)} tokens in, ${number(tokens.output_tokens)} out`,
       cost && `${money(cost)} ${whose}`,
     ]
       .filter(Boolean)
@@ -381,9 +413,10 @@ export async function showRuns(frame, { parameters, signal }) {
       // Of a pipeline the store always knows whether somebody works on it; of other runs an event
       // may have told that nobody does.
       const left = Boolean(run.left || (!run.pipeline && known?.left && !run.ended_at));
+      if (known) known.isRecorded = true;
       if (known && SEEN.every((name) => known[name] === run[name]) && Boolean(known.left) === left)
         continue;
-      const seen = { ...(run.pipeline ? {} : known), ...run, left };
+      const seen = { ...(run.pipeline ? {} : known), ...run, left, isRecorded: true };
       if (known) update(seen);
       else {
         runs.set(run.id, seen);
@@ -527,15 +560,13 @@ function line(run) {
     number(run.growing ? run.growing.input_tokens : run.input_tokens),
     run.growing ? about(number(run.growing.output_tokens)) : output(run),
     gauge(run.peak_tokens ?? 0, run.window, run.window_assumed),
-    h(
-      'span',
-      { title: run.cost && `exactly ${money(run.cost)}` },
-      run.growing && run.cost ? about(roundedMoney(run.cost)) : roundedMoney(run.cost),
-    ),
+    cost(run),
     h('span', { title: lasted(run).join('') }, lasted(run)[0]),
     run.began_at ? clock(run.began_at) : '–',
   ];
-  const called = [run.pipeline, run.model].filter(Boolean).join(' · ') || '–';
+  const [model, ...others] = modelsOf(run);
+  const models = others.length > 0 ? `${model} and ${counted(others.length, 'other')}` : model;
+  const called = [run.pipeline, models].filter(Boolean).join(' · ') || '–';
   return h(
     'tr',
     { role: 'row' },
@@ -553,7 +584,7 @@ function line(run) {
       'th',
       { scope: 'row', role: 'rowheader' },
       h('a', { href: `#/runs/${encodeURIComponent(run.id)}` }, run.id),
-      h('span', { class: 'model' }, named(called)),
+      h('span', { class: 'model', title: others.length > 0 && modelsOf(run).join(', ') }, named(called)),
       (why || cut) && h('span', { class: 'why' }, [why, cut].filter(Boolean).join('; ')),
     ),
     figures.map((figure, at) => {
@@ -561,6 +592,20 @@ function line(run) {
       return h('td', { role: 'cell', class: kind, 'data-label': short }, figure);
     }),
   );
+}
+
+/** What a run cost, to be compared with others. */
+function cost(run) {
+  const some = run.partial_cost;
+  const told = some
+    ? `at least ${roundedMoney(some)}`
+    : run.growing && run.cost
+      ? about(roundedMoney(run.cost))
+      : roundedMoney(run.cost);
+  const title = some
+    ? `exactly ${money(some)} ${unpriced(some)}`
+    : run.cost && `exactly ${money(run.cost)}`;
+  return h('span', { title }, told);
 }
 
 /** Where a pipeline stopped, and why. One that was taken up again has not. */

@@ -24,9 +24,23 @@ export function lasted(run) {
   const until = run.ended_at ?? (run.left ? run.last_at : Date.now());
   if (!until || !run.began_at) return ['–'];
   const paused = run.paused_ms ?? 0;
-  const text = duration(until - run.began_at - paused);
-  return paused > 0 ? [text, ` and a pause of ${duration(paused)}`] : [text];
+  // Who was killed may have worked after the last that is recorded.
+  const isLeast = run.paused_at_most || (run.left && !run.ended_at);
+  const text = `${isLeast ? 'at least ' : ''}${duration(until - run.began_at - paused)}`;
+  const most = run.paused_at_most ? 'at most ' : '';
+  return paused > 0 ? [text, ` and a pause of ${most}${duration(paused)}`] : [text];
 }
+
+/** The models that were asked, that of the whole run first; before any was, that of the run. */
+export function modelsOf(run) {
+  const asked = Object.keys(run.models ?? {});
+  if (asked.length === 0) return [run.model].filter(Boolean);
+  return asked.sort((one, other) => (other === run.model) - (one === run.model));
+}
+
+/** Why a cost is not that of all calls. */
+export const unpriced = ({ without }) =>
+  `without ${without.join(', ')}, ${without.length === 1 ? 'which has no price' : 'which have no prices'}`;
 
 export function share(part, whole) {
   if (!whole) return '–';

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::AbortHandle;
-use overlock_model::Retry;
+use overlock_model::{Retry, Usage};
 use overlock_pipeline::Happened;
 use overlock_store::RunId;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::api::{CallBudget, ListedRun, Pricing, RecordedStep, Text, price, shown_event};
+use crate::api::{CallBudget, ListedRun, Pricing, RecordedStep, RunCost, Text, price, shown_event};
 use crate::record::plain;
 
 /// So many events are kept at most.
@@ -60,6 +60,23 @@ struct Log {
     is_closed: bool,
 }
 
+/// An answer within a step of a pipeline, with what it took.
+#[derive(Serialize)]
+struct ToldAnswer<'a> {
+    run: &'a RunId,
+    /// How many things are recorded of the run with it.
+    entry: u32,
+    step_id: &'a str,
+    tokens: u64,
+    usage: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<RunCost>,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
@@ -81,6 +98,8 @@ pub(crate) enum EventKind {
     Step,
     /// A model answered within a step of a pipeline.
     Answer,
+    /// Somebody goes on with a pipeline.
+    Resumed,
     Ended,
     /// Whoever asked went away, and may ask again.
     Left,
@@ -94,9 +113,15 @@ impl EventKind {
             Self::Retrying => "retrying",
             Self::Step => "step",
             Self::Answer => "answer",
+            Self::Resumed => "resumed",
             Self::Ended => "ended",
             Self::Left => "left",
         }
+    }
+
+    /// Whether it is one of the things that are recorded of a run, one after the other.
+    pub(crate) fn is_recorded(self) -> bool {
+        matches!(self, Self::Step | Self::Answer | Self::Resumed)
     }
 
     /// Whether nothing comes after it.
@@ -192,9 +217,29 @@ impl Events {
         pricing: &Pricing,
     ) -> Event {
         let (kind, data) = match happened {
-            Happened::Answered { step_id, tokens } => {
-                let told = json!({ "run": run, "step_id": step_id, "tokens": tokens });
+            Happened::Answered {
+                step_id,
+                tokens,
+                usage,
+                window,
+                model,
+            } => {
+                let asked = model.as_deref().map(|model| (model, usage));
+                let told = ToldAnswer {
+                    run,
+                    entry: number,
+                    step_id: &step_id,
+                    tokens,
+                    usage,
+                    window,
+                    cost: pricing.of(asked),
+                    model: model.as_deref(),
+                };
                 (EventKind::Answer, plain(&told))
+            }
+            Happened::TakenUp { at, ended_at } => {
+                let told = json!({ "run": run, "entry": number, "at": at, "ended_at": ended_at });
+                (EventKind::Resumed, plain(&told))
             }
             Happened::Stepped { event, changed } => {
                 let told = |text| {

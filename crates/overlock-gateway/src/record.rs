@@ -346,9 +346,11 @@ impl Recording {
             unfit: self.unfit.as_deref().cloned(),
             last_at: None,
             paused_ms: 0,
+            paused_at_most: false,
             tally: outcome.map(|_| self.tally),
             used: None,
             cost: None,
+            partial_cost: None,
         };
         Event::of_run(kind, &run.priced(&self.recorder.pricing))
     }

@@ -36,6 +36,9 @@ pub struct Settings {
     pub strict_schema: bool,
     /// What is kept of a run.
     pub record: Record,
+    /// The address of the store as it may be shown, which is without a password, if it is not the
+    /// one that commands take by themselves.
+    pub store_shown: Option<String>,
     /// Who collects traces; without one there are none.
     pub traces: Option<Traces>,
     /// What the gateway bears.
@@ -61,6 +64,7 @@ impl Settings {
             close_partial: true,
             strict_schema: false,
             record: Record::Metadata,
+            store_shown: None,
             traces: None,
             limits: Limits::default(),
         }

@@ -165,6 +165,7 @@ pub async fn run(
         is_over,
         ..
     } = taken;
+    recording.going_on((world.clock)(), &mut worked)?;
     let entry = pipeline.settings.entry_step_id.clone();
     let mut at = if is_over {
         None
@@ -243,6 +244,7 @@ pub async fn run(
         took: Took::of(&trace),
         steps: trace.len() as u64,
         paused_ms: worked.paused_ms,
+        paused_at_most: worked.paused_at_most,
         why,
     };
     recording.end((world.clock)(), &ending)?;

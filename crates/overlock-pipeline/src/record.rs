@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ops::Not;
 use std::sync::Arc;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
@@ -70,6 +71,9 @@ pub struct Ending {
     /// How many milliseconds nobody worked on it, before it was taken up again.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub paused_ms: u64,
+    /// Whether somebody may have worked in some of that time: see [`Worked::paused_at_most`].
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub paused_at_most: bool,
     /// Why it failed, in a few words that no model said; nothing in records that did not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -151,6 +155,9 @@ pub struct Worked {
     pub last_at: u64,
     /// How many milliseconds before that nobody worked on it.
     pub paused_ms: u64,
+    /// Whether somebody may have worked in some of that time: who is killed in a step records
+    /// nothing more, and nobody knows when that was.
+    pub paused_at_most: bool,
 }
 
 /// What is shorter goes by between two steps, too.
@@ -159,11 +166,26 @@ const SHORTEST_PAUSE: u64 = 1000;
 impl Worked {
     /// Something was recorded that had been worked on since a time.
     pub(crate) fn recorded(&mut self, since: u64, at: u64) {
-        let gap = since.saturating_sub(self.last_at);
-        if gap >= SHORTEST_PAUSE {
-            self.paused_ms = self.paused_ms.saturating_add(gap);
-        }
+        // Records of earlier versions do not tell when a run was taken up.
+        self.paused(self.last_at, since);
         self.last_at = self.last_at.max(at);
+    }
+
+    /// Somebody took it up that had ended at a time; without one nobody knows when it was left.
+    fn taken_up(&mut self, at: u64, ended_at: Option<u64>) {
+        let was_paused = self.paused(ended_at.unwrap_or(self.last_at), at);
+        self.paused_at_most |= was_paused && ended_at.is_none();
+        self.last_at = self.last_at.max(at);
+    }
+
+    /// Counts the time between two as a pause, if it is one.
+    fn paused(&mut self, from: u64, until: u64) -> bool {
+        let gap = until.saturating_sub(from);
+        if gap < SHORTEST_PAUSE {
+            return false;
+        }
+        self.paused_ms = self.paused_ms.saturating_add(gap);
+        true
     }
 }
 
@@ -227,6 +249,14 @@ enum Entry {
     },
     /// A step could not be done.
     Failed { event: TraceEvent },
+    /// Somebody goes on with it.
+    TakenUp {
+        /// When, in milliseconds since 1970.
+        at: u64,
+        /// When it had ended; nothing if whoever worked on it was gone without a word.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended_at: Option<u64>,
+    },
 }
 
 /// What an entry tells whoever follows a run.
@@ -238,6 +268,12 @@ pub enum Happened {
         step_id: String,
         /// The tokens of the answer.
         tokens: u64,
+        /// What the call took.
+        usage: Usage,
+        /// The tokens of the window, in records that tell.
+        window: Option<u64>,
+        /// The model, in records that tell.
+        model: Option<String>,
     },
     /// A step is done, or could not be.
     Stepped {
@@ -245,6 +281,13 @@ pub enum Happened {
         event: TraceEvent,
         /// The fields of the state that it changed, as they were after it.
         changed: Map<String, Value>,
+    },
+    /// Somebody goes on with it.
+    TakenUp {
+        /// When, in milliseconds since 1970.
+        at: u64,
+        /// When it had ended; nothing if whoever worked on it was gone without a word.
+        ended_at: Option<u64>,
     },
 }
 
@@ -258,12 +301,16 @@ impl Happened {
                     StoredAnswer::Document(step) => step.tokens,
                     StoredAnswer::Text { tokens, .. } => tokens,
                 },
+                usage: answered.usage,
+                window: answered.window,
+                model: answered.model,
             },
             Entry::Step { changed, event, .. } => Self::Stepped { event, changed },
             Entry::Failed { event } => Self::Stepped {
                 event,
                 changed: Map::new(),
             },
+            Entry::TakenUp { at, ended_at } => Self::TakenUp { at, ended_at },
         })
     }
 }
@@ -309,6 +356,9 @@ pub struct Answered {
     /// The tokens of the window, in records that tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// The model, in records that tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Since when whoever recorded it was at its step, and when they did, in records that tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worked: Option<[u64; 2]>,
@@ -348,7 +398,7 @@ pub struct Taken {
     /// When it was worked on.
     pub worked: Worked,
     /// How many entries are kept of it.
-    pub(crate) entries: u32,
+    pub entries: u32,
     /// What models have answered in the step that is not done.
     pub(crate) answers: Kept,
 }
@@ -421,6 +471,7 @@ impl Taken {
             worked: Worked {
                 last_at: began_at,
                 paused_ms: 0,
+                paused_at_most: false,
             },
             entries: 0,
             answers: Kept::default(),
@@ -481,6 +532,7 @@ impl Taken {
                     taken.recorded(&event);
                     taken.trace.push(event);
                 }
+                Entry::TakenUp { at, ended_at } => taken.worked.taken_up(at, ended_at),
             }
         }
         taken.state = serde_json::from_value(Value::Object(state)).map_err(damaged)?;
@@ -507,6 +559,12 @@ impl Taken {
         read(&begun.file, &begun.text, &options).pipeline
     }
 
+    /// What models have answered in the step that is not done. One that failed and was taken up
+    /// again goes on with what it had.
+    pub fn unfinished(&self) -> &[Answered] {
+        &self.answers.0
+    }
+
     /// What its calls took, with those of the step that is not done.
     pub fn took(&self) -> Took {
         let mut took = Took::of(&self.trace);
@@ -524,7 +582,9 @@ impl Taken {
         if let Some((tokens, window)) = self.answers.peak() {
             took.call(tokens, window);
         }
-        if let Some(model) = self.asked_model() {
+        // Records of earlier versions do not tell the model of an answer.
+        let last = self.answers.0.last().and_then(|it| it.model.clone());
+        if let Some(model) = last.or_else(|| self.asked_model()) {
             *took.models.entry(model).or_default() += rest;
         }
         took
@@ -541,7 +601,7 @@ impl Taken {
     }
 
     /// The step that it is in; nothing after the last.
-    fn step_id(&self) -> Option<String> {
+    pub fn step_id(&self) -> Option<String> {
         if self.is_over {
             return None;
         }
@@ -614,6 +674,7 @@ impl Taken {
             store: Arc::clone(store),
             claim,
             entries: 0,
+            taken_up: None,
             _work: store.work_on(id)?,
         })
     }
@@ -629,6 +690,10 @@ impl Taken {
                 store: Arc::clone(store),
                 claim,
                 entries: self.entries,
+                taken_up: Some(TakenUp {
+                    // An end that it had before it was taken up the last time is over.
+                    ended_at: (run.summary.ended_at).filter(|at| *at >= self.worked.last_at),
+                }),
                 _work: work,
             }),
             _ => Err(StoreError::Superseded { id: id.clone() }.into()),
@@ -662,8 +727,17 @@ pub struct Recording {
     store: Arc<dyn Store>,
     claim: Claim,
     entries: u32,
+    /// What is to be told of a run that somebody goes on with.
+    taken_up: Option<TakenUp>,
     /// Nobody else works on the run meanwhile.
     _work: Option<Work>,
+}
+
+/// A run that was begun before.
+#[derive(Clone, Copy, Debug)]
+struct TakenUp {
+    /// When it ended, if it had.
+    ended_at: Option<u64>,
 }
 
 impl Recording {
@@ -676,6 +750,16 @@ impl Recording {
         let body = serde_json::to_string(entry).expect("an entry is plain data");
         self.store.add_step(&self.claim, self.entries + 1, &body)?;
         self.entries += 1;
+        Ok(())
+    }
+
+    /// Keeps that somebody goes on now with a run that was begun before.
+    pub(crate) fn going_on(&mut self, at: u64, worked: &mut Worked) -> Result<(), StoreError> {
+        let Some(TakenUp { ended_at }) = self.taken_up.take() else {
+            return Ok(());
+        };
+        self.add(&Entry::TakenUp { at, ended_at })?;
+        worked.taken_up(at, ended_at);
         Ok(())
     }
 
@@ -729,6 +813,7 @@ impl Recording {
             took,
             steps: trace.len() as u64,
             paused_ms: worked.paused_ms,
+            paused_at_most: worked.paused_at_most,
             why: None,
         };
         self.end(at, &ending)?;
@@ -761,6 +846,8 @@ pub(crate) struct Answers<'a> {
     pub(crate) asking: u64,
     /// Those of the window that it is in.
     pub(crate) window: Option<u64>,
+    /// Who is asked.
+    pub(crate) model: Option<String>,
     /// The time, and when it was at the beginning of the step.
     clock: &'a (dyn Fn() -> u64 + Sync),
     began_at: u64,
@@ -786,6 +873,7 @@ impl<'a> Answers<'a> {
             kept,
             asking: 0,
             window: None,
+            model: None,
             clock,
             began_at: clock(),
             last: (Usage::default(), CountedBy::Us),
@@ -888,6 +976,7 @@ impl<'a> Answers<'a> {
             usage,
             counted_by: Some(by),
             window: self.window,
+            model: self.model.clone(),
             worked: Some([self.began_at, (self.clock)()]),
         };
         self.recording.add(&Entry::Answer {

@@ -1,7 +1,7 @@
 //! Recorded runs: where they are, and what is in them.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -60,6 +60,17 @@ pub(crate) fn open_at(address: &str, access: Access) -> Result<Arc<dyn Store>, F
 pub(crate) fn shown_address(address: &str) -> String {
     let read: Result<StoreAddress, _> = address.parse();
     read.map_or_else(|error| error.address, |address| address.to_string())
+}
+
+/// The same as it has to be written in another folder, too.
+pub(crate) fn shown_anywhere(address: &str) -> String {
+    match address.parse() {
+        Ok(StoreAddress::Sqlite(file)) => {
+            let file = path::absolute(&file).unwrap_or(file);
+            StoreAddress::Sqlite(file).to_string()
+        }
+        _ => shown_address(address),
+    }
 }
 
 /// A name for a run that begins now.

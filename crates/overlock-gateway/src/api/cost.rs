@@ -1,7 +1,7 @@
 //! What runs cost, where somebody has said what tokens do.
 //!
 //! It is reckoned when it is shown, with the prices as they are set then. Of a model without a
-//! price nothing is told, nor of a run in which one was asked.
+//! price nothing is told, and of a run in which one was asked only what the others cost.
 
 use overlock_budget::{Cost, Models, Prices};
 use overlock_model::Usage;
@@ -23,6 +23,16 @@ pub struct RunCost {
     pub amount: String,
     /// What it is counted in.
     pub currency: String,
+}
+
+/// What a run cost as far as its models have prices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PartialCost {
+    /// The amount that is known.
+    #[serde(flatten)]
+    pub known: RunCost,
+    /// The models without a price, whose calls are not in it.
+    pub without: Vec<String>,
 }
 
 impl Pricing {
@@ -55,6 +65,16 @@ impl Pricing {
         Some(self.told(costs.into_iter().sum()))
     }
 
+    /// What the calls of those models cost that have a price, if some do and some do not.
+    fn of_some<'a>(&self, used: impl IntoIterator<Item = (&'a str, Usage)>) -> Option<PartialCost> {
+        let used = used.into_iter();
+        let (priced, without): (Vec<_>, Vec<_>) =
+            used.partition(|(model, _)| self.prices(model).is_some());
+        let without: Vec<String> = without.iter().map(|(model, _)| model.to_string()).collect();
+        let known = self.of(priced).filter(|_| !without.is_empty())?;
+        Some(PartialCost { known, without })
+    }
+
     /// What the tokens of a model cost, if anybody has said so.
     pub(super) fn prices(&self, model: &str) -> Option<Prices> {
         self.models.prices(model)
@@ -74,6 +94,7 @@ impl ListedRun<'_> {
     #[must_use]
     pub fn priced(mut self, pricing: &Pricing) -> Self {
         self.cost = pricing.of(self.took());
+        self.partial_cost = pricing.of_some(self.took());
         self
     }
 

@@ -21,12 +21,13 @@ mod pipelines;
 mod runs;
 
 pub use close::{ClosedText, close_object, close_text};
-pub use cost::{Pricing, RunCost};
+pub use cost::{PartialCost, Pricing, RunCost};
 pub use cut::{CutContexts, cut_contexts, cut_object};
 pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText};
 pub use object::{Object, Refusal};
 pub use pipelines::{
     Definition, Graph, GraphStep, GraphTarget, Piece, PipelineRequest, ShownPipelineRun, ShownStep,
+    Unfinished,
 };
 pub(crate) use pipelines::{price, shown_event};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};

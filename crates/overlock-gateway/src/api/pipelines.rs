@@ -47,6 +47,45 @@ pub struct ShownPipelineRun<'a> {
     pub state: Option<State>,
     /// What its steps told.
     pub trace: Vec<TraceEvent>,
+    /// What models have answered in a step that is not done, if they have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
+    /// How many things are recorded of it: events up to that number are in what is told here.
+    pub entries: u32,
+    /// The command that goes on with it, unless it came to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+}
+
+/// What models have answered in a step that is not done: it is kept, and nobody is asked for it
+/// again.
+#[derive(Debug, Serialize)]
+pub struct Unfinished {
+    /// The step.
+    pub step_id: String,
+    /// What each answer did for the document, if one was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<RecordedStep>,
+    /// What each answer added to the text, if one was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pieces: Vec<Piece>,
+    /// What each answer took.
+    pub usage: Vec<Usage>,
+}
+
+impl Unfinished {
+    fn of(taken: &Taken, text: Text) -> Option<Self> {
+        let answered = taken.unfinished();
+        if answered.is_empty() {
+            return None;
+        }
+        Some(Self {
+            step_id: taken.step_id()?,
+            attempts: attempts(answered, text),
+            pieces: pieces(answered, text),
+            usage: answered.iter().map(|answered| answered.usage).collect(),
+        })
+    }
 }
 
 /// What a run of a pipeline was begun with.
@@ -168,6 +207,7 @@ impl<'a> ShownPipelineRun<'a> {
             prompts: taken.begun.prompts.clone().into_iter().collect(),
             state: what_is_there(&taken.begun.state),
         });
+        let unfinished = Unfinished::of(&taken, text);
         let trace = taken.trace.into_iter().zip(taken.changes);
         let trace = trace.map(|(event, changed)| shown_event(event, changed, text));
         let trace = trace.collect();
@@ -186,11 +226,25 @@ impl<'a> ShownPipelineRun<'a> {
             hint,
             state: is_shown.then_some(taken.state),
             trace,
+            unfinished,
+            entries: taken.entries,
+            resume: None,
         }))
     }
 }
 
 impl ShownPipelineRun<'_> {
+    /// The same run with the command that goes on with it in this store; without one it is where
+    /// commands look by themselves.
+    #[must_use]
+    pub fn resumed_in(mut self, store: Option<&str>) -> Self {
+        let is_over = self.listed.outcome == Some(Outcome::Complete.name());
+        let store = store.map_or(String::new(), |it| format!(" --store {}", quoted(it)));
+        let command = format!("overlock run --resume {}{store}", self.listed.id);
+        self.resume = Some(command).filter(|_| !is_over);
+        self
+    }
+
     /// The same run with what it cost, and what each of its steps did.
     #[must_use]
     pub fn priced(mut self, pricing: &Pricing) -> Self {
@@ -199,6 +253,16 @@ impl ShownPipelineRun<'_> {
             price(event, pricing);
         }
         self
+    }
+}
+
+/// A word of a command as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:@%+=,".contains(letter);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -434,6 +498,20 @@ mod tests {
             *offset = at;
         }
         step
+    }
+
+    #[test]
+    fn a_shell_reads_the_address_of_a_store_as_one_word() {
+        for (word, written) in [
+            ("sqlite:///var/lib/runs.db", "sqlite:///var/lib/runs.db"),
+            (
+                "sqlite:///my runs/it's.db",
+                r"'sqlite:///my runs/it'\''s.db'",
+            ),
+            ("postgres://u@h/d?schema=a", "'postgres://u@h/d?schema=a'"),
+        ] {
+            assert_eq!(quoted(word), written);
+        }
     }
 
     #[test]

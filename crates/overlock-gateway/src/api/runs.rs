@@ -15,7 +15,7 @@ use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::cost::RunCost;
+use super::cost::{PartialCost, RunCost};
 use super::fit::Least;
 use crate::record::now;
 use crate::secrets::Secrets;
@@ -65,15 +65,22 @@ pub struct ListedRun<'a> {
     /// How many milliseconds nobody worked on a pipeline, before it was taken up again.
     #[serde(skip_serializing_if = "is_nothing")]
     pub paused_ms: u64,
+    /// Whether somebody may have worked in some of that time, and was killed before it was
+    /// recorded.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub paused_at_most: bool,
     /// What it took, which is known once it has ended, and of a pipeline at any time.
     #[serde(flatten)]
     pub tally: Option<Tally>,
     /// What the calls of each model took, in a run of a pipeline.
-    #[serde(skip)]
+    #[serde(rename = "models", skip_serializing_if = "are_none")]
     pub used: Option<BTreeMap<String, Usage>>,
     /// What that cost, if its models have prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<RunCost>,
+    /// What some of it cost, if only some of its models have prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_cost: Option<PartialCost>,
 }
 
 /// Where a run of a pipeline stopped before its end.
@@ -84,6 +91,20 @@ pub struct StoppedAt {
     /// Why, in a few words, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// All that the run itself says of why it failed and what would help, by which it may be found.
+    #[serde(skip)]
+    pub told: String,
+}
+
+impl StoppedAt {
+    /// It stopped in this step, without a word.
+    fn in_step(step_id: String) -> Self {
+        Self {
+            step_id,
+            why: None,
+            told: String::new(),
+        }
+    }
 }
 
 /// What a run took.
@@ -144,6 +165,11 @@ fn is_nothing(count: &u64) -> bool {
     *count == 0
 }
 
+#[expect(clippy::ref_option, reason = "serde asks like this")]
+fn are_none(models: &Option<BTreeMap<String, Usage>>) -> bool {
+    models.as_ref().is_none_or(BTreeMap::is_empty)
+}
+
 impl Tally {
     /// What the steps of a run took.
     pub fn of<'a>(steps: impl IntoIterator<Item = &'a RecordedStep>) -> Self {
@@ -180,6 +206,11 @@ impl Tally {
     pub fn plan(&mut self, budget: &CallBudget) {
         self.window = budget.window;
         self.window_assumed = budget.is_window_assumed();
+    }
+
+    /// Whether any call was answered.
+    pub(super) fn is_of_calls(&self) -> bool {
+        self.input_tokens > 0 || self.output_tokens > 0 || self.output_unknown
     }
 
     /// What all calls took.
@@ -315,9 +346,11 @@ impl<'a> ListedRun<'a> {
             unfit: None,
             last_at: None,
             paused_ms: 0,
+            paused_at_most: false,
             tally: None,
             used: None,
             cost: None,
+            partial_cost: None,
         }
     }
 
@@ -326,11 +359,10 @@ impl<'a> ListedRun<'a> {
     pub(crate) fn so_far(self, so_far: SoFar) -> Self {
         Self {
             iterations: so_far.steps,
-            stopped_at: so_far
-                .step_id
-                .map(|step_id| StoppedAt { step_id, why: None }),
+            stopped_at: so_far.step_id.map(StoppedAt::in_step),
             last_at: Some(so_far.worked.last_at),
             paused_ms: so_far.worked.paused_ms,
+            paused_at_most: so_far.worked.paused_at_most,
             ..self.taking(so_far.took)
         }
     }
@@ -360,9 +392,14 @@ impl<'a> ListedRun<'a> {
         let name = ending.outcome.name();
         let stopped_at = match ending.outcome {
             Outcome::Complete => None,
-            Outcome::Cancelled { step_id } => Some(StoppedAt { step_id, why: None }),
-            Outcome::Failed { step_id, error, .. } => Some(StoppedAt {
+            Outcome::Cancelled { step_id } => Some(StoppedAt::in_step(step_id)),
+            Outcome::Failed {
                 step_id,
+                error,
+                hint,
+            } => Some(StoppedAt {
+                step_id,
+                told: [&error, hint.as_deref().unwrap_or_default()].join(" "),
                 // Earlier versions kept no shorter one.
                 why: Some(ending.why.unwrap_or(error)),
             }),
@@ -376,6 +413,7 @@ impl<'a> ListedRun<'a> {
                 self.iterations
             },
             paused_ms: ending.paused_ms,
+            paused_at_most: ending.paused_at_most,
             ..self.taking(ending.took)
         }
     }

@@ -103,9 +103,12 @@ fn told(run: &ListedRun<'_>, state: &str) -> String {
     let fault = run.upstream_fault.as_ref();
     let status = fault.and_then(|fault| fault.status);
     let status = status.map(|status| status.to_string());
+    let models = run.used.iter().flatten().map(|(model, _)| model.as_str());
+    let models: Vec<&str> = models.collect();
     [
         run.id.as_str(),
         run.model,
+        &models.join(" "),
         state,
         word,
         run.reason.map_or("", |reason| reason.name()),
@@ -113,6 +116,7 @@ fn told(run: &ListedRun<'_>, state: &str) -> String {
         run.pipeline.as_deref().unwrap_or_default(),
         stopped_at.map_or("", |at| &at.step_id),
         stopped_at.map_or("", |at| at.why.as_deref().unwrap_or_default()),
+        stopped_at.map_or("", |at| &at.told),
         status.as_deref().unwrap_or_default(),
         fault.map_or("", |fault| &fault.message),
         run.unfit.as_ref().map_or("", |unfit| &unfit.message),
@@ -137,6 +141,8 @@ pub struct Totals {
     pub output_tokens: u64,
     /// How many of them have models with prices.
     pub priced: u64,
+    /// How many of them asked a model of which it is not known what that cost.
+    pub unpriced: u64,
     /// What those cost together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<RunCost>,
@@ -178,6 +184,8 @@ impl<'a> Adding<'a> {
         if let Some(cost) = self.cost_of(run) {
             self.totals.priced += 1;
             self.cost = [self.cost, cost].into_iter().sum();
+        } else if run.tally.is_some_and(|tally| tally.is_of_calls()) {
+            self.totals.unpriced += 1;
         }
     }
 

@@ -443,7 +443,9 @@ impl OneRun {
             iterations: 0,
             last_at: None,
             paused_ms: 0,
+            paused_at_most: false,
             tally: None,
+            used: None,
             upstream_fault: None,
             unfit: None,
             ..listed.clone()
@@ -531,27 +533,26 @@ impl OneRun {
         let id = match event.kind {
             // Who comes again knows of the beginning, but not that somebody has taken it up.
             EventKind::Began if self.is_begun || self.steps > 0 && event.steps == 0 => return None,
-            EventKind::Asking | EventKind::Retrying | EventKind::Step | EventKind::Answer
-                if event.steps <= self.steps =>
-            {
-                return None;
-            }
+            EventKind::Asking | EventKind::Retrying if event.steps <= self.steps => return None,
+            kind if kind.is_recorded() && event.steps <= self.steps => return None,
             EventKind::Began if event.steps == 0 => Some("0"),
-            EventKind::Step | EventKind::Answer => Some(&*number),
+            EventKind::Step | EventKind::Answer | EventKind::Resumed => Some(&*number),
             EventKind::Ended => Some(ENDED),
             EventKind::Began | EventKind::Asking | EventKind::Retrying | EventKind::Left => None,
         };
         let before = match event.kind {
-            EventKind::Asking | EventKind::Retrying | EventKind::Step | EventKind::Answer => {
-                event.steps - 1
-            }
+            EventKind::Asking
+            | EventKind::Retrying
+            | EventKind::Step
+            | EventKind::Answer
+            | EventKind::Resumed => event.steps - 1,
             EventKind::Began | EventKind::Ended | EventKind::Left => event.steps,
         };
         if before > self.steps && event.kind != EventKind::Began {
             told.lagged();
         }
         self.is_begun = true;
-        if matches!(event.kind, EventKind::Step | EventKind::Answer) {
+        if event.kind.is_recorded() {
             self.steps = event.steps;
         }
         if event.kind.is_last() {

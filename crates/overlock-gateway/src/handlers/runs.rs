@@ -127,6 +127,7 @@ async fn shown(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
     let here = Here::of(&call.gateway);
+    let named = call.gateway.settings.store_shown.clone();
     from_store(call.gateway, move |store, pricing, _| {
         let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
@@ -135,7 +136,7 @@ async fn shown(call: Call) -> Handled {
         let (summary, at) = here.now(run.summary, &worked_on);
         run.summary = summary;
         if let Some(shown) = ShownPipelineRun::of(&run, text) {
-            let mut shown = shown?.priced(pricing);
+            let mut shown = shown?.priced(pricing).resumed_in(named.as_deref());
             shown.listed = at.told(shown.listed);
             return Ok(told(StatusCode::OK, &shown));
         }

@@ -241,7 +241,11 @@ impl Gateways {
         addresses["unrecorded"] = json!(serve_with(&base, Some(own()), off).await);
         addresses["metadata"] = json!(serve_with(&base, Some(own()), |_| {}).await);
         addresses["keyed"] = json!(serve_with(&base, Some(own()), keyed).await);
-        addresses["pipelines"] = json!(serve_with(&base, told.clone(), full).await);
+        let named = |settings: &mut Settings| {
+            full(settings);
+            settings.store_shown = Some("sqlite:///var/lib/shop/runs.db".to_owned());
+        };
+        addresses["pipelines"] = json!(serve_with(&base, told.clone(), named).await);
         addresses["pipelines_untold"] = json!(serve_with(&base, told, |_| {}).await);
     }
 
@@ -283,6 +287,7 @@ const ROUNDS: Play<'_> = Play {
     example: "../crates/overlock-gateway/tests/it/page/rounds.yaml",
     question: "Who closes an order, and what is left in the table after that?",
     max_context_tokens: None,
+    first_model: None,
     history: &[],
     replies: &[
         Reply::Says(r#"{"area": "code", "query": "close order"}"#),
@@ -373,7 +378,7 @@ const FAILED: &str = r#"{"outcome": "failed", "reason": "model-error", "input_to
 
 /// Runs of pipelines that are over: one that found its answer, one that had to make room for more,
 /// one of many steps, one whose context has texts twice, one whose texts were made smaller on demand,
-/// and some that failed.
+/// one that asked two models, one with a long question and a long answer, and some that failed.
 fn played() -> (Stage, Value) {
     let stage = Stage::new();
     let refused = Play {
@@ -401,8 +406,22 @@ fn played() -> (Stage, Value) {
         ],
         ..ANSWER
     };
+    let models = Play {
+        first_model: Some("unpriced-model"),
+        ..LOOP
+    };
+    // Both would bury what stands below them.
+    let question = "What closes an order, and what does not? ".repeat(1000);
+    let answer: &str = "CloseOrder does.\n".repeat(20_000).leak();
+    let long = Play {
+        question: &question,
+        replies: &[Reply::Says(answer)],
+        ..ANSWER
+    };
     let plays = [
         ("finished", ANSWER),
+        ("models", models),
+        ("long", long),
         ("over", LOOP),
         ("failed", refused),
         ("unreachable", unreachable),

@@ -24,6 +24,7 @@ pub(crate) const ANSWER: Play<'_> = Play {
     example: "answer_from_code.yaml",
     question: "Who closes an order for good?",
     max_context_tokens: None,
+    first_model: None,
     history: &[],
     replies: &[Reply::Says("`Orders.Close` does (Orders.cs).")],
 };
@@ -145,8 +146,9 @@ async fn who_comes_again_goes_on_where_they_were_and_hears_that_somebody_took_it
     assert_eq!((&*began.name, &began.data["left"]), ("began", &Value::Null));
     playing.end();
     let rest = one.until("ended").await;
-    assert_eq!(names(&rest), ["answer", "step", "step", "ended"]);
+    assert_eq!(names(&rest), ["resumed", "answer", "step", "step", "ended"]);
     assert_eq!(rest[0].id.as_deref(), Some("5"));
+    assert_eq!(rest[0].data["ended_at"], Value::Null, "it was killed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,23 +179,7 @@ async fn many_readers_of_one_run_hear_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_calls_of_a_pipeline_are_paid_for_once_however_often_it_was_resumed() {
     let stage = Stage::new();
-    let price = |text: &str| text.parse().expect("a price");
-    let prices = Prices {
-        input: price("1"),
-        output: price("1000"),
-        cached_input: None,
-    };
-    let model = Model {
-        prices: Some(prices),
-        ..Model::default()
-    };
-    let set = |settings: &mut Settings| {
-        settings.models = Models::with_own([("gpt-4o-mini".to_owned(), model)]);
-    };
-    let door = Door {
-        address: serve_with("http://127.0.0.1:1/v1", Some(stage.store()), set).await,
-        upstream: (),
-    };
+    let door = priced_door(&stage).await;
     let whole = stage.play(&LOOP);
     let interrupted = stage.play(&LOOP);
     let ids = [whole.id.clone(), interrupted.id.clone()];
@@ -224,23 +210,7 @@ async fn all_calls_of_a_pipeline_are_paid_for_once_however_often_it_was_resumed(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_has_not_ended_tells_tokens_window_and_cost_of_the_same_calls() {
     let stage = Stage::new();
-    let price = |text: &str| text.parse().expect("a price");
-    let prices = Prices {
-        input: price("1"),
-        output: price("1000"),
-        cached_input: None,
-    };
-    let model = Model {
-        prices: Some(prices),
-        ..Model::default()
-    };
-    let set = |settings: &mut Settings| {
-        settings.models = Models::with_own([("gpt-4o-mini".to_owned(), model)]);
-    };
-    let door = Door {
-        address: serve_with("http://127.0.0.1:1/v1", Some(stage.store()), set).await,
-        upstream: (),
-    };
+    let door = priced_door(&stage).await;
     let check = async |id: &RunId, calls: u64| {
         let shown = door.get(&format!("/api/runs/{id}")).await.json();
         let listed = listed(&door, id).await;
@@ -307,6 +277,185 @@ async fn a_run_that_has_not_ended_tells_tokens_window_and_cost_of_the_same_calls
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_answer_within_a_step_tells_what_it_took() {
+    let stage = Stage::new();
+    let door = priced_door(&stage).await;
+    let playing = stage.play(&LOOP);
+    let id = playing.id.clone();
+    playing.cue(3);
+    let mut one = listen(&door, &id, None).await;
+    let (mut input, mut output) = (0, 0);
+    for _ in 0..3 {
+        let told = one.until("answer").await;
+        let answer = &last(&told).data;
+        let took = |name: &str| answer["usage"][name].as_u64().expect("a number");
+        input += took("input");
+        output += took("output");
+        let amount = format!("0.{:06}", took("input") + 1000 * took("output"));
+        let amount = amount.trim_end_matches('0');
+        assert_eq!(answer["cost"]["amount"], amount, "{answer}");
+        assert_eq!(answer["window"], 128_000, "{answer}");
+        assert_eq!(answer["model"], "gpt-4o-mini", "{answer}");
+        let id = last(&told).id.as_deref().expect("a number");
+        assert_eq!(answer["entry"].to_string(), id, "{answer}");
+    }
+    let shown = door.get(&format!("/api/runs/{id}")).await.json();
+    assert_eq!(shown["input_tokens"], input, "{shown}");
+    assert_eq!(shown["output_tokens"], output, "{shown}");
+    // Who has read the run knows which events are in what was read.
+    let told = listen(&door, &id, None).await.until("answer").await;
+    assert!(last(&told).data["entry"].as_u64() <= shown["entries"].as_u64());
+    playing.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_in_a_step_that_is_not_done_is_shown() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Full).await;
+    let playing = stage.play(&LOOP);
+    let id = playing.id.clone();
+    // The last of three is the first of its step.
+    playing.cue(3);
+    let mut one = listen(&door, &id, None).await;
+    for _ in 0..3 {
+        one.until("answer").await;
+    }
+    playing.kill();
+    let path = format!("/api/runs/{id}");
+    let shown = door.get(&format!("{path}?text=true")).await.json();
+    let unfinished = &shown["unfinished"];
+    assert_eq!(unfinished["step_id"], "call_model_answer", "{unfinished}");
+    assert_eq!(unfinished["usage"][0]["input"], 400, "{unfinished}");
+    assert_eq!(unfinished["usage"][1], Value::Null, "{unfinished}");
+    let attempt = &unfinished["attempts"][0];
+    assert_eq!(attempt["cut"]["place"], "key", "{attempt}");
+    assert_eq!(
+        attempt["result"]["added"], r#"{"action": "answer", "te"#,
+        "{attempt}"
+    );
+    let told = self::door(&stage, Record::Metadata).await;
+    let told = told.get(&format!("{path}?text=true")).await.json();
+    let attempt = &told["unfinished"]["attempts"][0];
+    assert_eq!(attempt["result"]["added_bytes"], 24, "{attempt}");
+    assert_eq!(attempt["result"]["added"], Value::Null, "{attempt}");
+    stage.resume(&id, &LOOP.replies[3..]).end();
+    let shown = door.get(&path).await.json();
+    assert_eq!(shown["unfinished"], Value::Null, "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_begins_with_an_end_and_is_told_as_the_most_it_can_be_without_one() {
+    let stage = Stage::new();
+    let door = door(&stage, Record::Metadata).await;
+    let store = stage.store();
+    let add = |id: &RunId, entry: Value| {
+        let (run, claim) = store.take_up(id).expect("a store").expect("a run");
+        let number = u32::try_from(run.steps.len()).expect("a few") + 1;
+        let added = store.add_step(&claim, number, &entry.to_string());
+        added.expect("it is recorded");
+    };
+    let check = async |id: &RunId, paused: Value, at_most: Value| {
+        let shown = door.get(&format!("/api/runs/{id}")).await.json();
+        for run in [listed(&door, id).await, shown] {
+            assert_eq!(run["paused_ms"], paused, "{run}");
+            assert_eq!(run["paused_at_most"], at_most, "{run}");
+        }
+    };
+    let killed = answer(&stage);
+    let id = killed.id.clone();
+    killed.kill();
+    check(&id, Value::Null, Value::Null).await;
+    let last_at = listed(&door, &id).await["last_at"].as_u64();
+    let last_at = last_at.expect("a time");
+    // Whoever takes it up says so at once: the pause is known while the first step is done.
+    let taken_up = json!({ "kind": "taken_up", "at": last_at + 9000 });
+    add(&id, taken_up);
+    check(&id, json!(9000), json!(true)).await;
+    let taken_up =
+        json!({ "kind": "taken_up", "at": last_at + 20_000, "ended_at": last_at + 15_000 });
+    add(&id, taken_up);
+    check(&id, json!(14_000), json!(true)).await;
+
+    // Earlier versions told of no taking up: what they left is a gap.
+    let earlier = answer(&stage);
+    let id = earlier.id.clone();
+    earlier.kill();
+    let last_at = listed(&door, &id).await["last_at"].as_u64();
+    let at = last_at.expect("a time") + 5000;
+    let event = json!({ "step_id": "answer", "at": at, "took_ms": 10, "error": "no" });
+    add(&id, json!({ "kind": "failed", "event": event }));
+    check(&id, json!(5000), Value::Null).await;
+
+    // Of a run that was called off it is known when.
+    let stopped = answer(&stage);
+    let id = stopped.id.clone();
+    stopped.call_off();
+    let ended_at = listed(&door, &id).await["ended_at"].clone();
+    let playing = stage.resume(&id, ANSWER.replies);
+    let told = listen(&door, &id, None).await.until("resumed").await;
+    assert_eq!(last(&told).data["ended_at"], ended_at);
+    playing.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_with_several_models_names_them_and_tells_what_is_known_of_its_cost() {
+    let stage = Stage::new();
+    let door = priced_door(&stage).await;
+    let playing = stage.play(&Play {
+        first_model: Some("unpriced"),
+        ..LOOP
+    });
+    let id = playing.id.clone();
+    playing.end();
+    // Nobody was asked, so that nothing lacks a price.
+    let misfit = stage.play(&Play {
+        max_context_tokens: Some(20),
+        ..ANSWER
+    });
+    misfit.end();
+    let shown = door.get(&format!("/api/runs/{id}")).await.json();
+    for run in [shown, listed(&door, &id).await] {
+        assert_eq!(run["models"]["unpriced"]["input"], 400, "{run}");
+        let priced = &run["models"]["gpt-4o-mini"];
+        let output = priced["output"].as_u64().expect("a number");
+        let amount = format!("0.{:06}", 1200 + 1000 * output);
+        let amount = amount.trim_end_matches('0');
+        let cost = json!({ "amount": amount, "currency": "USD", "without": ["unpriced"] });
+        assert_eq!(run["partial_cost"], cost, "{run}");
+        assert_eq!(run["cost"], Value::Null, "{run}");
+    }
+    let totals = door.get("/api/runs/totals").await.json();
+    assert_eq!(
+        (&totals["runs"], &totals["priced"], &totals["unpriced"]),
+        (&json!(2), &json!(0), &json!(1)),
+        "{totals}"
+    );
+    let found = door.get("/api/runs?q=unpriced").await.json();
+    assert_eq!(found[0]["id"], id.as_str(), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_that_goes_on_with_a_run_names_the_store() {
+    let stage = Stage::new();
+    let set = |settings: &mut Settings| settings.store_shown = Some("sqlite:///my runs.db".into());
+    let named = Door {
+        address: serve_with("http://127.0.0.1:1/v1", Some(stage.store()), set).await,
+        upstream: (),
+    };
+    let usual = door(&stage, Record::Metadata).await;
+    let playing = answer(&stage);
+    let id = playing.id.clone();
+    playing.kill();
+    let path = format!("/api/runs/{id}");
+    let command = format!("overlock run --resume {id}");
+    assert_eq!(usual.get(&path).await.json()["resume"], command);
+    let command = format!("{command} --store 'sqlite:///my runs.db'");
+    assert_eq!(named.get(&path).await.json()["resume"], command);
+    stage.resume(&id, ANSWER.replies).end();
+    assert_eq!(named.get(&path).await.json()["resume"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_read_is_an_error_and_no_panic() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
@@ -354,6 +503,9 @@ async fn a_list_says_in_which_step_a_pipeline_failed_and_why() {
     let why = "the new texts alone take 312 tokens of at most 20";
     let shown = check(&[], Some(20), "manage_budget", why).await;
     assert!(shown["hint"].is_string(), "{shown}");
+    // It is found by all that it says of itself.
+    let found = door.get("/api/runs?q=PIPELINE_BUDGET_MISCONFIG").await;
+    assert_eq!(found.json()[0]["id"], shown["id"], "{}", found.body);
 
     let playing = answer(&stage);
     let id = playing.id.clone();
@@ -579,6 +731,7 @@ pub(crate) const LOOP: Play<'_> = Play {
     question: "Who closes an order?",
     // So little that it is not enough.
     max_context_tokens: Some(450),
+    first_model: None,
     history: &[],
     replies: &[
         Reply::Says(r#"{"action": "search", "query": "orders table closed"}"#),
@@ -587,6 +740,27 @@ pub(crate) const LOOP: Play<'_> = Play {
         Reply::Says(r#"{"action": "answer", "text": "CloseOrder sets Closed."}"#),
     ],
 };
+
+/// A gateway that knows what one model costs.
+async fn priced_door(stage: &Stage) -> Door<()> {
+    let price = |text: &str| text.parse().expect("a price");
+    let prices = Prices {
+        input: price("1"),
+        output: price("1000"),
+        cached_input: None,
+    };
+    let model = Model {
+        prices: Some(prices),
+        ..Model::default()
+    };
+    let set = |settings: &mut Settings| {
+        settings.models = Models::with_own([("gpt-4o-mini".to_owned(), model)]);
+    };
+    Door {
+        address: serve_with("http://127.0.0.1:1/v1", Some(stage.store()), set).await,
+        upstream: (),
+    }
+}
 
 fn last(told: &[Told]) -> &Told {
     told.last().expect("something was told")

@@ -40,6 +40,8 @@ pub(crate) struct Play<'a> {
     pub(crate) question: &'a str,
     /// The tokens that its context may have, if not as in the file.
     pub(crate) max_context_tokens: Option<u64>,
+    /// The model of the first step that asks one, if not as in the file.
+    pub(crate) first_model: Option<&'a str>,
     /// What was said before.
     pub(crate) history: &'a [&'a str],
     pub(crate) replies: &'a [Reply],
@@ -104,7 +106,11 @@ impl Stage {
     /// Begins a run.
     pub(crate) fn play(&self, play: &Play<'_>) -> Playing {
         let file = examples().join(play.example);
-        let text = fs::read_to_string(&file).expect("there is such an example");
+        let mut text = fs::read_to_string(&file).expect("there is such an example");
+        if let Some(model) = play.first_model {
+            let step = "      action: call_model\n";
+            text = text.replacen(step, &format!("{step}      model: {model}\n"), 1);
+        }
         let most = play.max_context_tokens.iter();
         let settings: Map<String, Value> = most
             .map(|most| ("max_context_tokens".to_owned(), json!(most)))

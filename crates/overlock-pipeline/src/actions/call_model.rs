@@ -147,6 +147,7 @@ impl Perform for CallModel {
                 reason,
             })?;
         work.note("model", model);
+        work.answers.model = Some(model.to_owned());
         let messages = self.messages(work.world.prompts, work.state)?;
         if !messages.empty.is_empty() {
             work.note("empty_parts", &messages.empty);

@@ -1253,7 +1253,81 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await sees(page, 'Step 5, answer, failed');
     await sees(page, 'was revoked');
     equal(await box(page, 'failed').textContent(), 'answer', 'the step that failed');
+    equal(await page.locator('.box.failed .box-mark').textContent(), '✕ failed', 'its mark');
+    await page.getByRole('link', { name: 'answer, call_model, failed: to its step' }).waitFor();
+    await page.getByRole('group', { name: /It failed in answer\.$/ }).waitFor();
+    await sees(page, '--store sqlite:///var/lib/shop/runs.db');
+    await sees(page, 'other settings with --set KEY=VALUE');
   });
+
+  // Where colours are the reader's own, a box is told from others by its sign and its word.
+  {
+    const view = await open(gateway, `#/runs/${pipelines.failed}`, { colours: 'active' });
+    const { page } = view;
+    const mark = page.locator('.box.failed .box-mark');
+    await mark.waitFor();
+    const [text, canvas] = await mark.evaluate((mark) => {
+      const probe = document.createElement('span');
+      probe.style.setProperty('color', 'CanvasText');
+      document.body.append(probe);
+      return [getComputedStyle(mark).fill, getComputedStyle(probe).color];
+    });
+    equal(text, canvas, 'the colour of a mark where colours are forced');
+    await picture('pipeline-failed-forced', page);
+    await view.context.close();
+  }
+
+  // What is long leaves the graph where it is, and all of it can be had.
+  {
+    const view = await open(gateway, `#/runs/${pipelines.long}`);
+    const { page } = view;
+    await page.getByRole('heading', { name: 'The path taken' }).waitFor();
+    const top = await page.locator('.graph').evaluate((it) => it.getBoundingClientRect().top);
+    expect(top < 1600, `the graph is ${top} pixels down`);
+    const shown = await page.evaluate(
+      async (id) => (await fetch(`/api/runs/${id}?text=true`)).json(),
+      pipelines.long,
+    );
+    await page.getByText(/^All 41,000 characters$/).click();
+    await page.getByRole('group', { name: /^Asked, 41,000 characters/ }).waitFor();
+    await page.getByText(/^All 3\d\d,\d{3} characters$/).click();
+    await page.getByRole('group', { name: /^Answer, 3\d\d,\d{3} characters/ }).waitFor();
+    for (const [name, text] of [['question', shown.question], ['answer', shown.state.answer]]) {
+      await page.getByRole('button', { name: `Copy ${name}`, exact: true }).click();
+      await page.getByText('Copied').first().waitFor();
+      equal(await page.evaluate(() => navigator.clipboard.readText()), text, `the ${name}`);
+    }
+    await picture('pipeline-long', page);
+    await clean('a long question and a long answer', view);
+    await view.context.close();
+  }
+
+  // Several models, of which one has no price.
+  {
+    const view = await open(gateway, `#/runs/${pipelines.models}`);
+    const { page } = view;
+    const figures = page.locator('.key-figures');
+    await figures.getByText('gpt-4o-mini, unpriced-model').waitFor();
+    await figures.getByText(/^0\.\d+ USDwithout unpriced-model, which has no price$/).waitFor();
+    await picture('pipeline-models', page);
+    await clean('a pipeline with several models', view);
+    await page.getByRole('link', { name: 'Runs', exact: true }).first().click();
+    const row = page.locator('.list tbody tr').filter({ hasText: pipelines.models });
+    await row.getByText('gpt-4o-mini and 1 other').waitFor();
+    await row.getByText(/^at least 0\.\d{6} USD$/).waitFor();
+    // Those that asked no model lack no price; one does.
+    const totals = await page.evaluate(async () => (await fetch('/api/runs/totals')).json());
+    expect(totals.priced + totals.unpriced < totals.runs, 'some asked no model');
+    await sees(page, `for the ${totals.priced} with prices`);
+    await page.getByRole('searchbox').fill('answer_from_code');
+    await page.locator('.summary').getByText(/ USD in all$/).waitFor();
+    // What the verdict of a run says is found, though no list says it.
+    await page.getByRole('searchbox').fill('PIPELINE_BUDGET');
+    await page.locator('.summary').getByText(/^1 of \d+ recorded runs: 1 failed/).waitFor();
+    await page.locator('.list tbody').getByRole('link', { name: pipelines.misfit }).waitFor();
+    await clean('a run that was found by its code', view);
+    await view.context.close();
+  }
   await everywhere('pipeline-rounds', gateway, `#/runs/${pipelines.rounds}`, async (page) => {
     await sees(
       page,
@@ -1513,12 +1587,30 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await prompt('cue');
   await sees(page, 'call_summarize_context is being done');
   expect((await steps.count()) > 9, 'steps come by themselves');
+  const figure = (name) =>
+    page.locator('.key-figures > div').filter({ hasText: name }).locator('dd').textContent();
+  equal(await figure('Tokens in'), '400', 'what the first answer took');
 
   // Whoever worked on it is killed, and somebody goes on: nobody has to load the page again.
   await prompt('kill');
   await sees(page, `overlock run --resume ${run}`);
   await page.locator('.badge.left').waitFor();
+  equal(await page.locator('.box.left .box-mark').textContent(), '◌ broken off', 'where it was left');
+  equal(await box(page, 'left').textContent(), 'call_summarize_context', 'the step that was left');
+  expect((await figure('Took')).startsWith('at least '), 'nobody knows when it was killed');
+  await picture('pipeline-left', page);
   await clean('a pipeline that was left', view);
+  // A list that is open counts every run once, whatever becomes of it.
+  const watched = await open(gateway, '#/runs');
+  const counts = watched.page.locator('.summary');
+  await counts.getByText('1 broken off').waitFor();
+  const [, all] = /^(\d+) runs: /.exec(await counts.textContent());
+  await watched.page.evaluate(() => {
+    const summary = document.querySelector('.summary');
+    window.told = [summary.textContent];
+    const note = () => window.told.push(summary.textContent);
+    new MutationObserver(note).observe(summary, { childList: true });
+  });
   {
     const list = await open(gateway, '#/runs?outcome=stopped');
     const row = list.page.locator('.list tbody tr');
@@ -1529,15 +1621,45 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await clean('a pipeline that was left, in the list', list);
     await list.context.close();
   }
+  // What is shorter is no pause.
+  await page.waitForTimeout(1200);
   await prompt(`resume/${run}-1`);
   await page.locator('.badge.running').waitFor();
+  await page.locator('.key-figures').getByText(/ and a pause of at most /).waitFor();
+  const { paused_ms: paused } = await page.evaluate(
+    async (id) => (await fetch(`/api/runs/${id}`)).json(),
+    run,
+  );
+  expect(paused >= 1200, 'whoever takes a run up says so at once');
+  expect((await figure('Took')).endsWith(` ${(paused / 1000).toFixed(1)} s`), 'a pause is no work');
+  await counts.getByText('1 running').waitFor();
   await prompt('cue');
   await sees(page, 'call_model_answer is being done');
+  equal(await figure('Tokens in'), '800', 'what the second answer took');
   await prompt('cue');
   await sees(page, '1 answer so far');
+  // What an answer took is there with it, and not with its step.
+  equal(await figure('Tokens in'), '1,200', 'what the third answer took');
+  const read = await page.evaluate(async (id) => (await fetch(`/api/runs/${id}`)).json(), run);
+  equal(await figure('Tokens out'), String(read.output_tokens), 'the tokens of all answers');
+  equal(await figure('Cost'), `${read.cost.amount} USD`, 'the cost of all answers');
+  {
+    // Whoever comes later sees the same.
+    const other = await open(gateway, `#/runs/${run}`);
+    await sees(other.page, '1 answer so far');
+    const late = other.page.locator('.key-figures > div').filter({ hasText: 'Tokens in' });
+    equal(await late.locator('dd').textContent(), '1,200', 'what was there already');
+    await other.context.close();
+  }
   await prompt('call-off');
   await sees(page, 'Somebody stopped it in step call_model_answer');
   await page.locator('.badge.stopped').waitFor();
+  equal(await page.locator('.box.stopped .box-mark').textContent(), '■ stopped', 'where it stopped');
+  await sees(page, '1 answer in call_model_answer is kept.');
+  await page.getByText('What was answered so far').click();
+  await page.locator('.notice .attempts > li').first().waitFor();
+  equal(await page.locator('.notice .attempts > li').count(), 1, 'attempts that are kept');
+  await picture('pipeline-kept', page);
   await clean('a pipeline that was stopped half-way', view);
   await prompt(`resume/${run}-3`);
   await page.locator('.badge.running').waitFor();
@@ -1548,8 +1670,16 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     async (id) => (await fetch(`/api/runs/${id}?text=true`)).json(),
     run,
   );
-  equal(await steps.count(), ended.trace.length, 'steps of a run that was followed');
+  const listed = page.locator('section[aria-labelledby="trace-title"] > .attempts > li');
+  equal(await listed.count(), ended.trace.length, 'steps of a run that was followed');
+  equal(await figure('Tokens in'), '1,600', 'every answer once');
   await clean('a pipeline that was resumed', view);
+  await counts.getByText(/^\d+ runs: (?!.*(running|broken off|stopped))/).waitFor();
+  const wrong = (await watched.page.evaluate(() => window.told)).filter(
+    (text) => !text.startsWith(`${all} runs: `),
+  );
+  equal(wrong, [], 'sums that count a run twice or not at all');
+  await watched.context.close();
   await view.context.close();
 }
 

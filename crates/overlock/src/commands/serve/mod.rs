@@ -91,6 +91,8 @@ impl Serve {
         let found = self.found(&config, address)?;
         let store = self.store(&config)?;
         let mut settings = settings(&config, &found, &keys);
+        let named = self.store.as_deref().or(config.store.url.as_deref());
+        settings.store_shown = named.map(runs::shown_anywhere);
         let traces_url = config.serve.traces_url.as_deref();
         settings.counters = counters::read(&config)?;
         let traces_url = traces_url.filter(|_| traces::may_be_sent(&mut notes));
