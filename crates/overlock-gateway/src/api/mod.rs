@@ -31,8 +31,9 @@ pub(crate) use pipelines::{price, shown_event};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
-    Basis, CallBudget, Conditions, CountedBy, Ending, ListedRun, Mended, Part, PartBudget,
-    RecordedRun, RecordedStep, RunsError, ShownRun, StoppedAt, Tally, Text, Unfit, UpstreamFault,
+    Basis, CallBudget, Conditions, CountedBy, Ending, FaultKind, ListedRun, Mended, Part,
+    PartBudget, RecordedRun, RecordedStep, RunsError, ShownRun, StoppedAt, Tally, Text, Unfit,
+    UpstreamFault,
 };
 pub(crate) use runs::{cut_of, unfinished};
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};
