@@ -1,6 +1,6 @@
 // The attempts of a run, in order: how each was asked for, how it was joined, where it stops.
 
-import { fill, h } from './dom.js';
+import { fill, h, renew } from './dom.js';
 import { isSamePart, mark, textView } from './document.js';
 import { beginning, ending } from './text.js';
 import {
@@ -56,6 +56,14 @@ export function addAttempts(list, run, since) {
   list.append(...run.steps.slice(since).map((step, at) => attempt(run, step, since + at)));
 }
 
+/** Draws what is told otherwise now of the attempts in a list. */
+export function renewAttempts(list, run) {
+  for (const item of list.querySelectorAll(':scope > .attempt')) {
+    const index = Number(item.dataset.attempt) - 1;
+    renew(item, attempt(run, run.steps[index], index));
+  }
+}
+
 /** Stands for attempts that all went well. */
 function folded(from, to, items) {
   const item = h(
@@ -81,16 +89,30 @@ export function goToAttempt(list, attempt) {
   for (const item of list.querySelectorAll('.folded')) {
     if (Number(item.dataset.from) <= attempt && attempt <= Number(item.dataset.to)) item.unfold();
   }
-  const item = list.querySelector(`[data-attempt="${attempt}"]`);
-  if (!item) return;
+  const item = list.querySelector(`.attempt[data-attempt="${attempt}"]`);
+  if (!item) return false;
   for (const other of list.querySelectorAll('.chosen')) other.classList.remove('chosen');
   item.classList.add('chosen');
   item.scrollIntoView({ block: 'center' });
   item.querySelector('h3').focus({ preventScroll: true });
+  return true;
 }
 
 /** Whether a step is of another part of the first answer, and took no call of its own. */
 export const cameAlong = (step, index) => index > 0 && step.iteration === 1 && !step.budget;
+
+/** Its number leads to it, and can be copied and shared. */
+const toItself = (run, attempt) =>
+  h(
+    'a',
+    {
+      class: `writer w${attempt % 6}`,
+      href: `#/runs/${encodeURIComponent(run.id)}/attempts/${attempt}`,
+      title: `Link to attempt ${attempt}`,
+    },
+    h('span', { class: 'unseen' }, 'Attempt '),
+    `${attempt}`,
+  );
 
 function attempt(run, step, index, within = '') {
   const number_ = index + 1;
@@ -132,7 +154,7 @@ function attempt(run, step, index, within = '') {
     h(
       'div',
       { class: 'attempt-head' },
-      mark(number_),
+      within ? mark(number_) : toItself(run, number_),
       h('h3', { tabindex: -1 }, grown ? headline(result) : failed(result.failure)),
       h('p', { class: 'facts' }, facts.join(' · ')),
     ),
@@ -166,6 +188,7 @@ function wrote(raw) {
 function failed(why) {
   if (why.failure === 'declined') return `Declined: ${failure(why)}`;
   if (why.failure === 'cancelled') return `Not joined: ${failure(why)}`;
+  if (why.failure === 'refused') return `Rejected: ${failure(why)}`;
   if (why.failure === 'no-json') return `No document: ${failure(why)}`;
   return `Refused: ${failure(why)}`;
 }
@@ -331,7 +354,7 @@ function stop(run, step) {
       h('span', { class: 'label' }, 'ends'),
       h('span', {}, 'the document is whole'),
     );
-  const isCut = cut || isLeft || step.broken || !step.finish || Object.hasOwn(CUTS, step.finish);
+  const isCut = cut || isLeft || textStop(step);
   const end = result.added
     ? h(
         'code',
@@ -345,7 +368,7 @@ function stop(run, step) {
     : isLeft
       ? 'when the client closed the connection'
       : isCut
-        ? (CUTS[step.finish] ?? 'before it was done')
+        ? textStop(step)
         : `${isUnknownEnd(step.finish) ? '' : 'by itself: '}the provider says “${step.finish}”`;
   return h(
     'p',
@@ -361,6 +384,10 @@ const CUTS = {
   length: 'at the limit of its call',
   content_filter: 'where the filter ended it',
 };
+
+/** Where a text stops that is not whole; nothing if it ended. */
+export const textStop = ({ broken, finish }) =>
+  broken || !finish || Object.hasOwn(CUTS, finish) ? (CUTS[finish] ?? 'before it was done') : '';
 
 /** Line breaks would tear an excerpt apart. */
 const visible = (text) => text.replace(/[ \t\r]*\n\s*/g, '↵');

@@ -55,7 +55,7 @@ export function isSamePart(steps, one, other) {
 function writers(pieces, start, end) {
   const first = pieceAt(pieces, start);
   const last = pieceAt(pieces, Math.max(start, end - 1));
-  return [pieces[first]?.attempt ?? 0, pieces[last]?.attempt ?? 0];
+  return pieces.slice(first, last + 1).map(({ attempt }) => attempt);
 }
 
 /** The piece that holds a place. */
@@ -69,18 +69,28 @@ function pieceAt(pieces, at) {
   return low;
 }
 
-/** The number of an attempt, in a colour that comes again and a figure that does not. */
-export function mark(first, last = first) {
-  const told = first === last ? `${first}` : `${first}–${last}`;
+/** The numbers of more stretches of attempts would take more room than what they wrote. */
+const MOST_STRETCHES = 3;
+
+/** The numbers of attempts, in a colour that comes again and figures that do not. */
+export function mark(...attempts) {
+  const stretches = [];
+  for (const attempt of attempts) {
+    if (stretches.at(-1)?.[1] === attempt - 1) stretches.at(-1)[1] = attempt;
+    else stretches.push([attempt, attempt]);
+  }
+  const told = (between) =>
+    stretches.map(([from, to]) => (from === to ? `${from}` : `${from}${between}${to}`));
+  const words = told(' to ');
+  const last = words.pop();
   return h(
     'span',
     {
-      class: `writer w${first % 6}`,
-      title:
-        first === last ? `written by attempt ${first}` : `written by attempts ${first} to ${last}`,
+      class: `writer w${attempts[0] % 6}`,
+      title: `written by attempt${attempts.length > 1 ? 's' : ''} ${words.length > 0 ? `${words.join(', ')} and ` : ''}${last}`,
     },
     h('span', { class: 'unseen' }, 'attempt '),
-    told,
+    stretches.length > MOST_STRETCHES ? `${attempts[0]} … ${attempts.at(-1)}` : told('–').join(', '),
   );
 }
 
@@ -105,6 +115,7 @@ export function growth(whole, choose) {
           {
             type: 'button',
             class: `w${piece.attempt % 6}`,
+            'data-attempt': piece.attempt,
             title: `attempt ${piece.attempt}: ${number(piece.bytes)} bytes`,
             'aria-label': `Attempt ${piece.attempt}: ${number(piece.bytes)} bytes`,
             tabindex: areFew ? null : -1,
@@ -132,18 +143,45 @@ const LONGEST_VALUE = 2000;
 /** Branches that are shorter are told in one line. */
 const SHORT_BRANCH = 90;
 
-/** The document as a tree whose branches are read when they are opened. */
-export function tree({ text, pieces }) {
-  const root = nodeAt(text, spaceEnd(text, 0));
-  if (!root) return h('p', { class: 'muted' }, 'There is no document.');
-  return h(
-    'div',
-    { class: 'tree', tabindex: 0, role: 'group', 'aria-label': 'Document as a tree' },
-    h('ul', {}, branch(text, pieces, root, null, 0)),
-  );
+/**
+ * The document as a tree whose branches are read when they are opened. Its `renew` draws what the
+ * document has become; what somebody opened stays open, and whoever is somewhere in it stays there.
+ */
+export function tree(whole) {
+  const box = h('div', {
+    class: 'tree',
+    tabindex: 0,
+    role: 'group',
+    'aria-label': 'Document as a tree',
+  });
+  // Of each branch, by its place, whether it is open and how much of it is drawn.
+  const opened = new Map();
+  box.renew = ({ text, pieces }) => {
+    const [held, { scrollTop }] = [document.activeElement, box];
+    const isHeld = box.contains(held) && box !== held;
+    for (let around = isHeld && held.closest('details'); around; ) {
+      const { at } = around.firstChild.dataset;
+      opened.set(at, { ...opened.get(at), isOpen: around.open });
+      around = around.parentElement.closest('details');
+    }
+    const root = nodeAt(text, spaceEnd(text, 0));
+    fill(
+      box,
+      root
+        ? h('ul', {}, branch({ text, pieces, opened }, root, null, 0, '0'))
+        : h('p', { class: 'muted' }, 'There is no document.'),
+    );
+    box.scrollTop = scrollTop;
+    if (isHeld)
+      (box.querySelector(`[data-at="${held.dataset.at}"]`) ?? box).focus({ preventScroll: true });
+  };
+  box.renew(whole);
+  return box;
 }
 
-function branch(text, pieces, node, name, depth) {
+function branch(drawing, node, name, depth, place) {
+  const { text, pieces, opened } = drawing;
+  const keep = (what) => opened.set(place, { ...opened.get(place), ...what });
   const label = name !== null && [
     h(
       'span',
@@ -167,21 +205,29 @@ function branch(text, pieces, node, name, depth) {
   const drawn = (from, to) =>
     all
       .slice(from, to)
-      .map((child, place) =>
-        branch(text, pieces, child.node, isList ? from + place : child.name, depth + 1),
+      .map((child, at) =>
+        branch(
+          drawing,
+          child.node,
+          isList ? from + at : child.name,
+          depth + 1,
+          `${place}-${from + at}`,
+        ),
       );
   const show = () => {
     all ??= children();
     const last = Math.max(0, all.length - LAST_CHILDREN);
-    let next = Math.min(CHILDREN_AT_ONCE, all.length);
+    let next = Math.min(opened.get(place)?.drawn ?? CHILDREN_AT_ONCE, all.length);
     list.append(...drawn(0, next));
     if (next < last) {
       const said = h('button', {
         type: 'button',
         class: 'quiet',
+        'data-at': `${place}-more`,
         onclick: () => {
           const some = drawn(next, Math.min(next + CHILDREN_AT_ONCE, last));
           next += some.length;
+          keep({ drawn: next });
           item.before(...some);
           some[0].querySelector('summary')?.focus();
           tell();
@@ -218,7 +264,7 @@ function branch(text, pieces, node, name, depth) {
     : [isList ? '[…] ' : '{…} ', size];
   const summary = h(
     'summary',
-    {},
+    { 'data-at': place, onclick: () => keep({ isOpen: !element.open }) },
     written,
     h(
       'span',
@@ -243,7 +289,10 @@ function branch(text, pieces, node, name, depth) {
     all = children();
     size.textContent = counted(all.length, isList ? 'item' : 'member');
   }
-  if (!node.isClosed || depth === 0 || (depth < OPEN_DEPTH && all?.length <= FEW_CHILDREN)) {
+  // What is small enough to be open from the start stays so when it grows.
+  if (depth < OPEN_DEPTH && all?.length <= FEW_CHILDREN && !opened.has(place))
+    keep({ isOpen: true });
+  if (opened.get(place)?.isOpen ?? (!node.isClosed || depth === 0)) {
     show();
     element.open = true;
   }
@@ -372,10 +421,12 @@ const ROW = 20;
 const CHARACTER = 7.85;
 const FEWEST_COLUMNS = 36;
 
-/** A text of any length, of which only the rows that are seen are drawn. */
+/**
+ * A text of any length, of which only the rows that are seen are drawn. Its `renew` draws what the
+ * text has become, and nobody who reads in it is moved.
+ */
 export function textView(whole, { label }) {
-  const { text } = whole;
-  const pieces = whole.pieces ?? [];
+  let { text, pieces = [] } = whole;
   const sheet = h('div', { class: 'sheet' });
   let columns = 0;
   let starts = [];
@@ -385,7 +436,6 @@ export function textView(whole, { label }) {
       class: 'pages',
       tabindex: 0,
       role: 'group',
-      'aria-label': `${label}, ${number(text.length)} characters`,
       onscroll: () => draw(),
     },
     sheet,
@@ -421,8 +471,14 @@ export function textView(whole, { label }) {
     }
     fill(sheet, rows);
   }
+  box.renew = (whole, name = label) => {
+    ({ text, pieces = [] } = whole);
+    box.setAttribute('aria-label', `${name}, ${number(text.length)} characters`);
+    columns = 0;
+    draw();
+  };
   new ResizeObserver(() => draw()).observe(box);
-  draw();
+  box.renew(whole);
   return box;
 }
 

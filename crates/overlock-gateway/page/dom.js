@@ -57,18 +57,28 @@ export const message = (text) =>
 
 /**
  * Puts what is new in the place of what was there, child by child: what has not changed stays, with
- * whatever somebody is doing there. Gives back what is in the document now.
+ * whatever somebody is doing there and has opened there.
  */
-export function renewed(before, next) {
-  const [there, come] = [[...before.children], [...next.children]];
-  if (there.length !== come.length) {
-    before.replaceWith(next);
-    return next;
+export function renew(before, next) {
+  // What is folded is known by its summary, open or not.
+  const told = (child) => (child.querySelector(':scope > summary') ?? child).textContent;
+  let at = before.firstElementChild;
+  const leave = (until) => {
+    while (at !== until) {
+      const gone = at;
+      at = at.nextElementSibling;
+      gone.remove();
+    }
+  };
+  for (const child of [...next.children]) {
+    let same = at;
+    while (same && told(same) !== told(child)) same = same.nextElementSibling;
+    if (same) {
+      leave(same);
+      at = same.nextElementSibling;
+    } else before.insertBefore(child, at);
   }
-  there.forEach((child, at) => {
-    if (child.textContent !== come[at].textContent) child.replaceWith(come[at]);
-  });
-  return before;
+  leave(null);
 }
 
 /** Says something to those who cannot see that it changed. */

@@ -479,15 +479,14 @@ function graph({ entry, steps }, trace, mark, run) {
 /** A box leads to what its step did first, and from there on to what it did next. */
 function leadTo(run, trace, id) {
   const numbers = trace.filter((event) => event.step_id === id).map((event) => event.number);
-  const address = (number) => `#/runs/${encodeURIComponent(run)}/steps/${number}`;
   return {
-    href: address(numbers[0]),
+    href: address(run, numbers[0]),
     'data-step': id,
     onclick: (event) => {
       const shown = document.querySelector('.attempts > .chosen')?.dataset.step;
       const next = numbers[(numbers.indexOf(Number(shown)) + 1) % numbers.length];
       event.preventDefault();
-      history.replaceState(null, '', address(next));
+      history.replaceState(null, '', address(run, next));
       goToStep(next);
     },
   };
@@ -496,13 +495,17 @@ function leadTo(run, trace, id) {
 /** Brings a step into sight. */
 export function goToStep(number) {
   const item = document.getElementById(`step-${number}`);
-  if (!item) return;
+  if (!item) return false;
   for (const other of item.parentElement.querySelectorAll(':scope > .chosen'))
     other.classList.remove('chosen');
   item.classList.add('chosen');
   item.scrollIntoView({ block: 'start' });
   item.querySelector('h3').focus({ preventScroll: true });
+  return true;
 }
+
+/** Where a step of a run is. */
+const address = (run, number) => `#/runs/${encodeURIComponent(run)}/steps/${number}`;
 
 /** All ways between steps, with how often each was taken and on which side it runs. */
 function waysOf(steps, places, trace) {
@@ -603,7 +606,16 @@ function step(run, event, { found, divider }) {
     h(
       'div',
       { class: 'attempt-head' },
-      h('span', { class: 'writer w0' }, `${event.number}`),
+      h(
+        'a',
+        {
+          class: 'writer w0',
+          href: address(run.id, event.number),
+          title: `Link to step ${event.number}`,
+        },
+        h('span', { class: 'unseen' }, 'Step '),
+        `${event.number}`,
+      ),
       h(
         'h3',
         { tabindex: -1 },

@@ -1,8 +1,15 @@
 // One run: its window, its attempts, its document, and why it ended as it did.
 
 import { ask, askEach, askText, gateway, listen } from './api.js';
-import { copyButton, fill, h, name as named, renewed, saveButton, say } from './dom.js';
-import { addAttempts, attemptList, cameAlong, goToAttempt } from './attempts.js';
+import { copyButton, fill, h, name as named, renew, saveButton, say } from './dom.js';
+import {
+  addAttempts,
+  attemptList,
+  cameAlong,
+  goToAttempt,
+  renewAttempts,
+  textStop,
+} from './attempts.js';
 import { assembled, growth, isSamePart, textView, tree } from './document.js';
 import { laidOut, member } from './json.js';
 import {
@@ -15,15 +22,18 @@ import {
   worked,
 } from './pipeline.js';
 import { live } from './runs.js';
-import { direction } from './text.js';
+import { beginning, direction } from './text.js';
 import { gauge, windowView } from './window.js';
 import {
   about,
   clock,
   counted,
+  faultDone,
   faultHelp,
+  faultWhy,
   isUnknownEnd,
   lasted,
+  leftOut,
   modelsOf,
   money,
   notAnswered,
@@ -32,6 +42,7 @@ import {
   path,
   place,
   REASONS,
+  sentence,
   soFar,
   unanswered,
   unfitWhy,
@@ -81,8 +92,10 @@ export async function showRun(frame, { rest, signal }) {
   };
   const move = (target) => {
     const list = frame.querySelector('#attempts');
-    if (target[1] === 'attempts' && target[2] && list) goToAttempt(list, Number(target[2]));
-    if (target[1] === 'steps' && target[2]) goToStep(Number(target[2]));
+    const [, kind, name] = target;
+    if (!['attempts', 'steps'].includes(kind) || !name || !run) return view.seek(null);
+    const found = kind === 'steps' ? goToStep(Number(name)) : list && goToAttempt(list, Number(name));
+    view.seek(found ? null : { kind, name }, run);
   };
   const moved = (event) => {
     event.preventDefault();
@@ -168,8 +181,12 @@ export async function showRun(frame, { rest, signal }) {
       if (told.number > run.trace.length) stepped(run, told);
     } else if (name === 'step' && told.number > run.steps.length) {
       attempted(run, told);
-      const isJoined = told.result.result === 'grown';
-      say(`Attempt ${told.number} was ${isJoined ? 'joined' : 'refused'}`);
+      const became = isRejected(told)
+        ? 'rejected by the upstream'
+        : told.result.result === 'grown'
+          ? 'joined'
+          : 'refused';
+      say(`Attempt ${told.number} was ${became}`);
     }
     drawSoon();
     return false;
@@ -237,24 +254,39 @@ function runView(frame) {
   const sections = new Map();
   let list = null;
   let drawn = null;
+  let isOver = false;
   let pipeline = null;
+  let sought = null;
+  const [head, windows, request] = [headView(), windowSection(), requestSection()];
+  const documents = documentsView((run, attempt) => {
+    history.replaceState(null, '', `#/runs/${encodeURIComponent(run.id)}/attempts/${attempt}`);
+    goToAttempt(list, attempt);
+  });
   const arriving = arrivingView();
 
-  /** Puts a section in its place, unless the one that is there is to stay. */
-  function put(name, section, staysInUse = false) {
+  /** Puts a section in its place, unless it is there. */
+  function put(name, section) {
     const before = sections.get(name);
-    if (before && staysInUse && before.contains(document.activeElement)) return;
-    const next = section() ?? document.createComment(name);
+    const next = section ?? document.createComment(name);
     if (before === next) return;
     if (before) before.replaceWith(next);
     else frame.append(next);
     sections.set(name, next);
   }
 
+  /** What is told of an attempt, or of a step, that somebody was sent to and that is not there. */
+  function seek(wanted, run) {
+    sought = wanted;
+    if (!sections.has('sought')) return;
+    const told = nowhere(run, sought);
+    put('sought', told);
+    if (told) say(told.textContent);
+  }
+
   /** Draws what grows while an answer is being written. */
   function grow(run) {
     if (!sections.has('figures')) return;
-    sections.set('figures', renewed(sections.get('figures'), figures(run)));
+    renew(sections.get('figures'), figures(run));
     if (run.asking && !sections.get('asking')?.isConnected) draw(run);
     else if (run.asking) arriving(run);
   }
@@ -262,38 +294,85 @@ function runView(frame) {
   function draw(run) {
     document.title = `${run.id} – Overlock`;
     if (sections.size === 0) fill(frame, crumbs(run));
-    // With the end comes the text of all that was told without it.
     const isEnd = Boolean(run.ended_at);
-    put('head', () => head(run), !isEnd);
-    put('figures', () => figures(run));
+    put('head', head(run));
+    put('sought', nowhere(run, sought));
+    put('figures', figures(run));
     if (run.trace) {
       pipeline ??= pipelineView();
-      put('pipeline', () => pipeline(run));
+      put('pipeline', pipeline(run));
       return;
     }
-    const whole = assembled(run.steps);
-    const choose = (attempt) => {
-      history.replaceState(null, '', `#/runs/${encodeURIComponent(run.id)}/attempts/${attempt}`);
-      goToAttempt(list, attempt);
-    };
-    put('no text', () => (run.steps.some(isShown) ? null : noText(run)));
-    put('missing', () => {
-      if (run.outcome === 'partial' || run.outcome === 'failed') return missing(run, whole);
-      return run.left && run.upstream_fault ? fault(run) : null;
-    });
-    put('window', () => windowSection(run), true);
-    if (list && !isEnd && drawn > 0) addAttempts(list, run, drawn);
-    else {
+    const parts = partsOf(run);
+    put('no text', run.steps.some(isShown) ? null : noText(run));
+    put('missing', whatIsMissing(run, parts));
+    put('window', windows(run));
+    if (drawn > 0) {
+      addAttempts(list, run, drawn);
+      // With the end comes the text of all that was told without it.
+      if (isEnd !== isOver) renewAttempts(list, run);
+    } else {
       list = attemptList(run);
-      put('attempts', () => attemptsSection(run, list));
+      put('attempts', attemptsSection(run, list));
     }
-    drawn = run.steps.length;
-    put('asking', () => (run.asking && !isEnd ? arriving(run) : null));
-    put('document', () => documents(run, whole, choose), !isEnd);
-    put('request', () => requestSection(run), true);
+    [drawn, isOver] = [run.steps.length, isEnd];
+    const wasRead = sections.get('asking')?.contains(document.activeElement);
+    put('asking', run.asking && !isEnd ? arriving(run) : null);
+    // What was read as it came is the last of the attempts now.
+    if (wasRead && !sections.get('asking').contains(document.activeElement))
+      list.lastElementChild?.querySelector('h3')?.focus({ preventScroll: true });
+    put('document', documents(run, parts));
+    put('request', request(run));
   }
 
-  return { draw, grow };
+  return { draw, grow, seek };
+}
+
+/** Says that there is no such attempt, and no such step. */
+function nowhere(run, sought) {
+  if (!sought) return null;
+  const [one, count] =
+    sought.kind === 'steps' ? ['step', run.trace?.length ?? 0] : ['attempt', run.steps?.length ?? 0];
+  // It has come meanwhile.
+  if (Number(sought.name) >= 1 && Number(sought.name) <= count) return null;
+  return h(
+    'p',
+    { class: 'notice' },
+    h('strong', {}, `There is no ${one} ${beginning(sought.name, 20)}. `),
+    count > 0
+      ? `This run has ${counted(count, one)}${run.ended_at ? '' : ' so far'}.`
+      : 'This run has none that are kept.',
+  );
+}
+
+/**
+ * The parts of an answer, each a document or a text of its own: its first attempt, what it is called
+ * where there are several, what it has become, and where it stops if it is not whole.
+ */
+function partsOf(run) {
+  const firsts = firstsOf(run.steps);
+  return firsts.map((first) => {
+    const isOnly = firsts.length === 1;
+    return {
+      first,
+      name: isOnly ? '' : partOf(first),
+      file: [run.id, ...(isOnly ? [] : partOf(first).split(' of ').reverse())]
+        .join('.')
+        .replaceAll(' ', '-'),
+      isCall: first.part?.tool_call !== undefined,
+      whole: assembled(run.steps, first),
+      ...(isOnly ? { cut: run.cut } : stopOf(run.steps, first)),
+    };
+  });
+}
+
+/** Where a part of several stops that is not whole. */
+function stopOf(steps, first) {
+  const own = steps.filter((step) => isSamePart(steps, step, first));
+  const last = own.findLast(({ result }) => result.result === 'grown');
+  if (!last) return { stop: 'before anything came' };
+  if (last.plain_text) return { stop: textStop(last) };
+  return { cut: last.cut };
 }
 
 /** What has come of the answer that is being written, as far as it may be shown. */
@@ -332,57 +411,85 @@ function crumbs(run) {
   );
 }
 
-function head(run) {
-  const { word, sign, name, help } = outcome(run);
-  return h(
-    'header',
-    { class: 'run-head' },
-    h(
-      'div',
-      {},
+/** What became of a run, and what can be taken along of it. */
+function headView() {
+  const title = h('h1');
+  const said = h('p', { class: 'verdict' });
+  const actions = h('div', { class: 'actions', role: 'group', 'aria-label': 'Take along' });
+  const view = h('header', { class: 'run-head' }, h('div', {}, title, said), actions);
+  let run = null;
+  return (next) => {
+    const isFirst = !run;
+    run = next;
+    const { word, sign, name, help } = outcome(run);
+    fill(
+      title,
       h(
-        'h1',
-        {},
-        h(
-          'span',
-          { class: `badge large ${name}`, title: help },
-          h('span', { 'aria-hidden': 'true' }, sign),
-          word,
-        ),
-        h('span', { class: 'mono' }, named(run.pipeline ?? run.model)),
+        'span',
+        { class: `badge large ${name}`, title: help },
+        h('span', { 'aria-hidden': 'true' }, sign),
+        word,
       ),
-      h('p', { class: 'verdict' }, verdict(run)),
-    ),
-    h(
-      'div',
-      { class: 'actions', role: 'group', 'aria-label': 'Take along' },
-      copyButton('Copy link', async () => location.href.replace(/\/(attempts|steps)\/.*$/, '')),
-      copyButton('Copy trace', () => traceText(run)),
-      saveButton('Save trace', `${run.id}.trace.json`, () => traceText(run)),
-      isRequestKept(run) && copyButton('Copy request', () => requestText(run)),
-      isRequestKept(run) &&
+      h('span', { class: 'mono' }, named(run.pipeline ?? run.model)),
+    );
+    fill(said, verdict(run));
+    if (isFirst)
+      actions.append(
+        copyButton('Copy link', async () => location.href),
+        copyButton('Copy trace', () => traceText(run)),
+        saveButton('Save trace', `${run.id}.trace.json`, () => traceText(run)),
+      );
+    // Where it is followed from its beginning the request is there in the end.
+    if (isRequestKept(run) && actions.children.length === 3)
+      actions.append(
+        copyButton('Copy request', () => requestText(run)),
         saveButton('Save request', `${run.id}.request.json`, () => requestText(run)),
-    ),
-  );
+      );
+    return view;
+  };
 }
 
-/** What happened, in a sentence. */
+/** Whether the upstream would have none of a call, so that there was no answer to it. */
+const isRejected = ({ result }) => result?.failure?.failure === 'refused';
+
+/** What happened, in a sentence or two. */
 function verdict(run) {
+  const at = (run.steps ?? []).findIndex(({ budget }) => leftOut(budget));
+  if (at < 0) return whatHappened(run);
+  const left = leftOut(run.steps[at].budget);
+  return `${whatHappened(run)} ${at === 0 ? '' : `In attempt ${at + 1}, `}${left}.`;
+}
+
+/** Why a run is not whole. */
+const whyOf = (run) =>
+  (run.reason === 'model-error' && faultWhy(run.upstream_fault)) || (REASONS[run.reason]?.[0] ?? '');
+
+function whatHappened(run) {
   const steps = run.steps ?? [];
   const grown = steps.filter((step) => step.result?.result === 'grown');
   const isLeft = ({ result }) => result?.failure?.failure === 'cancelled';
-  const refused = steps.length - grown.length - steps.filter(isLeft).length;
-  const but =
-    refused > 0
-      ? `; ${counted(refused, 'answer was', 'answers were')} refused and changed nothing`
-      : '';
+  const rejected = steps.filter(isRejected).length;
+  const refused = steps.length - grown.length - steps.filter(isLeft).length - rejected;
+  const but = [
+    refused > 0 && `; ${counted(refused, 'answer was', 'answers were')} refused and changed nothing`,
+    rejected > 0 && `; ${counted(rejected, 'call was', 'calls were')} rejected by the upstream`,
+  ]
+    .filter(Boolean)
+    .join('');
   const seams = grown.filter(({ result }) => !['first', 'kpis'].includes(result.seam)).length;
   const what = isText(run) ? 'text' : 'document';
   const parts = firstsOf(steps);
   if (parts.length > 1 && run.outcome) {
     const total = parts.reduce((sum, part) => sum + bytesOf(steps, part), 0);
-    const [why] = run.outcome === 'complete' ? ['All of them are whole.'] : (REASONS[run.reason] ?? ['']);
-    return `${number(parts.length)} parts, which are choices or tool calls, of ${counted(total, 'byte')} together, cut and joined at ${counted(seams, 'seam')}. ${why}`;
+    const open = partsOf(run).filter(isOpen);
+    const which =
+      run.outcome === 'complete'
+        ? 'All of them are whole.'
+        : open.length > 0
+          ? `${open.length === 1 ? 'One of them is' : `${number(open.length)} of them are`} not whole: ${open.map(({ name }) => name).join(', ')}. ${whyOf(run)}`
+          : whyOf(run);
+    const joined = seams > 0 ? `, joined at ${counted(seams, 'seam')}` : '';
+    return `${number(parts.length)} parts, which are choices or tool calls, of ${counted(total, 'byte')} together${joined}${but}. ${which}`;
   }
   if (run.trace) return pipelineVerdict(run);
   if (run.outcome === 'complete' && steps.length === 0)
@@ -398,12 +505,10 @@ function verdict(run) {
     return `The document came ${mended > 0 ? '' : 'whole '}in one answer, ${counted(run.bytes, 'byte')} long${put}${but}.`;
   if (run.outcome === 'complete')
     return `Cut ${seams === 1 ? 'once' : `${number(seams)} times`} and joined at ${counted(seams, 'seam')}: one whole ${what} of ${counted(run.bytes, 'byte')}${put}${but}.`;
-  const [why] = REASONS[run.reason] ?? [''];
+  const why = whyOf(run);
   if (run.outcome === 'partial')
     return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the ${what} are there` : 'A part of the answer is there'}${but}.`;
   if (run.unfit) return unfitWhy(run.unfit);
-  if (run.outcome === 'failed' && run.upstream_fault?.status)
-    return `The upstream answered ${run.upstream_fault.status}. There is no document.`;
   if (run.reason === 'cancelled') return `${why} Nothing had come by then.`;
   if (run.outcome === 'failed' && ['refusal', 'no-json'].includes(run.reason)) return why;
   if (run.outcome === 'failed') return `${why} There is no document.`;
@@ -483,7 +588,7 @@ function models(run, figure) {
   return figure(names.length > 1 ? 'Models' : 'Model', h('span', { class: 'models' }, each));
 }
 
-const isShown = ({ result }) => Boolean(result.added || result.raw);
+const isShown = ({ result, refusal }) => Boolean(result.added || result.raw || refusal);
 
 function noText(run) {
   const said = ({ result }) =>
@@ -501,22 +606,18 @@ function noText(run) {
   );
 }
 
+/** Whether a part of an answer is not whole. */
+const isOpen = ({ cut, stop }) => Boolean(cut?.offset > 0 || stop);
+
+function whatIsMissing(run, parts) {
+  if (run.outcome === 'partial' || run.outcome === 'failed') return missing(run, parts);
+  return run.left && run.upstream_fault ? fault(run) : null;
+}
+
 /** Why it is not whole, and what there is nevertheless. */
-function missing(run, whole) {
-  const [why, help] = run.unfit
-    ? [unfitWhy(run.unfit), '']
-    : (REASONS[run.reason] ?? ['The reason is not known.', '']);
-  const cut = run.cut && run.cut.offset > 0 ? run.cut : null;
-  const delivered = h('pre', { class: 'delivered' });
-  const box = h('div', { hidden: true }, h('h3', {}, 'What is there'), delivered);
-  const isDocument = whole.text && !isText(run);
-  if (isDocument && whole.text.length < LONG) {
-    askEach({ cut: { text: whole.text } }).then(({ cut: { value } }) => {
-      fill(delivered, value?.delivered);
-      box.hidden = !value?.delivered;
-    });
-  }
-  const closed = async () => (await ask('/api/close', { body: { text: whole.text } })).json;
+function missing(run, parts) {
+  const [, help] = run.unfit ? [] : (REASONS[run.reason] ?? []);
+  const why = run.unfit ? unfitWhy(run.unfit) : whyOf(run) || 'The reason is not known.';
   return h(
     'section',
     { class: 'missing', 'aria-labelledby': 'missing-title' },
@@ -533,11 +634,32 @@ function missing(run, whole) {
     run.reason === 'token-limit' && tokenLimit(run),
     run.upstream_fault && fault(run),
     run.unfit && unfit(run),
+    run.outcome === 'partial' && parts.filter((part) => isOpen(part) || !part.name).map(stopped),
+  );
+}
+
+/** Where a part of an answer stops, and what there is of it. */
+function stopped({ first, name, file, isCall, whole, cut: known, stop }) {
+  const cut = known?.offset > 0 ? known : null;
+  const isDocument = whole.text && !first.plain_text;
+  const delivered = h('pre', { class: 'delivered' });
+  const box = h('div', { hidden: true }, h(name ? 'h4' : 'h3', {}, 'What is there'), delivered);
+  if (isDocument && whole.text.length < LONG) {
+    askEach({ cut: { text: whole.text } }).then(({ cut: { value } }) => {
+      fill(delivered, value?.delivered);
+      box.hidden = !value?.delivered;
+    });
+  }
+  const closed = async () => (await ask('/api/close', { body: { text: whole.text } })).json;
+  const stops = isCall ? 'The arguments stop' : `The ${first.plain_text ? 'text' : 'document'} stops`;
+  return [
+    name && h('h3', {}, sentence(name).slice(0, -1)),
+    stop && h('p', {}, `${first.plain_text ? stops : 'It stops'} ${stop}.`),
     cut &&
       h(
         'p',
         {},
-        `The document stops ${place(cut.place)} at `,
+        `${stops} ${place(cut.place)} at `,
         h('code', { class: 'path' }, path(cut.path)),
         `, after ${counted(cut.offset, 'byte')}.`,
       ),
@@ -553,13 +675,17 @@ function missing(run, whole) {
       ),
     box,
     isDocument &&
+      isCall &&
+      h('p', { class: 'muted' }, 'They are not closed: a tool call that is cut must not look whole.'),
+    isDocument &&
+      !isCall &&
       h(
         'p',
         { class: 'actions' },
-        copyButton('Copy closed JSON', closed),
-        saveButton('Save closed JSON', `${run.id}.closed.json`, closed),
+        copyButton('Copy closed JSON', closed, name && `of ${name}`),
+        saveButton('Save closed JSON', `${file}.closed.json`, closed),
       ),
-  );
+  ];
 }
 
 /** Which limit was reached, and by whose count. */
@@ -578,14 +704,13 @@ function tokenLimit(run) {
 }
 
 /** What the upstream said, or what happened on the way to it. */
-function fault({ upstream, upstream_fault: { status, message, retried } }) {
+function fault({ upstream, upstream_fault: told }) {
+  const { message, retried } = told;
   const where = upstream ? [' at ', h('code', {}, upstream)] : '';
   return h(
     'div',
     { class: 'fault' },
-    status
-      ? h('p', {}, 'The upstream', where, ` answered ${status}:`)
-      : h('p', {}, 'The upstream', where, ' gave no answer:'),
+    h('p', {}, 'The upstream', where, ` ${faultDone(told)}:`),
     h('pre', { class: 'code', dir: direction(message) }, message || 'nothing'),
     retried && h('p', {}, unanswered(retried)),
   );
@@ -608,17 +733,20 @@ function openTrail(pointer) {
   return ['the root', ...parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))];
 }
 
-function windowSection(run) {
-  const planned = run.steps
-    .map((step, at) => ({ step, attempt: at + 1 }))
-    .filter(({ step }) => step.budget?.window > 0);
-  if (planned.length === 0) return null;
+/** The window of each attempt. Whoever has chosen one stays with it. */
+function windowSection() {
+  let run = null;
+  let planned = [];
+  let shown = '';
   const holder = h('div');
   const label = h('output', { for: 'window-attempt' });
   const show = (at) => {
     const { step, attempt } = planned[at];
     label.textContent = `attempt ${attempt} of ${run.steps.length}`;
     slider.setAttribute('aria-valuetext', label.textContent);
+    const told = JSON.stringify([attempt, step.tokens, step.budget]);
+    if (told === shown) return;
+    shown = told;
     fill(
       holder,
       windowView({
@@ -636,24 +764,34 @@ function windowSection(run) {
     id: 'window-attempt',
     type: 'range',
     min: 0,
-    max: planned.length - 1,
+    max: 0,
     step: 1,
     value: '0',
     oninput: () => show(Number(slider.value)),
   });
-  show(0);
-  return h(
+  const chosen = h(
+    'label',
+    { class: 'slider', for: 'window-attempt' },
+    h('span', {}, 'of ', label),
+    slider,
+  );
+  const view = h(
     'section',
     { 'aria-labelledby': 'window-title' },
-    h(
-      'div',
-      { class: 'section-head' },
-      h('h2', { id: 'window-title' }, 'The window'),
-      planned.length > 1 &&
-        h('label', { class: 'slider', for: 'window-attempt' }, h('span', {}, 'of ', label), slider),
-    ),
+    h('div', { class: 'section-head' }, h('h2', { id: 'window-title' }, 'The window'), chosen),
     holder,
   );
+  return (next) => {
+    run = next;
+    planned = run.steps
+      .map((step, at) => ({ step, attempt: at + 1 }))
+      .filter(({ step }) => step.budget?.window > 0);
+    if (planned.length === 0) return null;
+    chosen.hidden = planned.length === 1;
+    slider.max = planned.length - 1;
+    show(Number(slider.value));
+    return view;
+  };
 }
 
 function attemptsSection(run, list) {
@@ -667,16 +805,18 @@ function attemptsSection(run, list) {
 }
 
 /** What was written, part by part: choices and tool calls are documents of their own. */
-function documents(run, whole, choose) {
-  const [first, ...others] = firstsOf(run.steps);
-  if (others.length === 0) return documentSection(run, whole, choose, first);
-  return h(
-    'div',
-    {},
-    [first, ...others].map((one) =>
-      documentSection(run, assembled(run.steps, one), choose, one, partOf(one)),
-    ),
-  );
+function documentsView(choose) {
+  const all = h('div', { class: 'documents' });
+  const views = [];
+  return (run, parts) => {
+    const sections = parts.map((part, at) => {
+      views[at] ??= documentView((attempt) => choose(run, attempt), part);
+      return views[at](part);
+    });
+    // Those that are there stay where they are.
+    all.append(...sections.filter((section) => section && section.parentElement !== all));
+    return all.firstChild ? all : null;
+  };
 }
 
 /** How long a part of an answer has become. */
@@ -704,50 +844,57 @@ const partOf = ({ part }) =>
     .filter(Boolean)
     .join(' of ');
 
-function documentSection(run, whole, choose, first, part = '') {
-  if (!whole.text) return null;
-  const isPlain = Boolean(first?.plain_text);
-  const holder = h('div', {
-    class: isPlain && whole.text.length < SHORT ? 'document short' : 'document',
-  });
-  const name = isPlain ? 'text' : 'document';
-  const label = `${isPlain ? 'Text' : 'Document'}${part && ` of ${part}`}`;
-  const id = ['document-title', first?.part?.choice, first?.part?.tool_call].join('-');
-  const views = [
-    !isPlain && ['Tree', () => tree(whole)],
-    ['Text', () => textView(whole, { label })],
-  ].filter(Boolean);
-  const buttons = views.map(([label, view], at) =>
+/** One document, or one text, drawn again and again while it grows. Whoever is at it stays there. */
+function documentView(choose, { first }) {
+  const isPlain = Boolean(first.plain_text);
+  const word = isPlain ? 'text' : 'document';
+  const id = ['document-title', first.part?.choice, first.part?.tool_call].join('-');
+  const title = h('h2', { id });
+  const taking = h('div', { class: 'actions' });
+  const holder = h('div');
+  let part = null;
+  let bar = null;
+  let shown = isPlain ? 'Text' : 'Tree';
+  const label = () => `${isPlain ? 'Text' : 'Document'}${part.name && ` of ${part.name}`}`;
+  const make = {
+    Tree: () => tree(part.whole),
+    Text: () => textView(part.whole, { label: label() }),
+  };
+  const boxes = {};
+  /** Shows what is there now in the way that is chosen. */
+  const show = () => {
+    if (boxes[shown]) boxes[shown].renew(part.whole, label());
+    boxes[shown] ??= make[shown]();
+    if (holder.firstChild !== boxes[shown]) fill(holder, boxes[shown]);
+  };
+  const buttons = ['Tree', 'Text'].map((name) =>
     h(
       'button',
       {
         type: 'button',
-        'aria-pressed': String(at === 0),
+        'aria-pressed': String(name === shown),
         onclick: () => {
-          buttons.forEach((button, place) =>
-            button.setAttribute('aria-pressed', String(place === at)),
-          );
-          fill(holder, view());
+          shown = name;
+          for (const button of buttons)
+            button.setAttribute('aria-pressed', String(button.textContent === name));
+          show();
         },
       },
-      label,
+      name,
     ),
   );
-  fill(holder, views[0][1]());
-  return h(
+  const view = h(
     'section',
     { 'aria-labelledby': id },
     h(
       'div',
       { class: 'section-head' },
-      h('h2', { id }, `The ${name}${part && ` of ${part}`}`),
+      title,
       h(
         'div',
         { class: 'actions' },
-        views.length > 1 &&
-          h('div', { class: 'segmented', role: 'group', 'aria-label': 'Show as' }, buttons),
-        copyButton('Copy', async () => whole.text, `${name}${part && ` of ${part}`}`),
-        saveButton('Save', `${run.id}.${isPlain ? 'txt' : 'json'}`, async () => whole.text),
+        !isPlain && h('div', { class: 'segmented', role: 'group', 'aria-label': 'Show as' }, buttons),
+        taking,
       ),
     ),
     h(
@@ -755,10 +902,37 @@ function documentSection(run, whole, choose, first, part = '') {
       { class: 'muted' },
       'Each coloured stretch was written by one attempt; choose one to see it.',
     ),
-    growth(whole, choose),
     holder,
   );
+  return (next) => {
+    if (!next.whole.text) return null;
+    const before = part;
+    part = next;
+    const called = `${word}${part.name && ` of ${part.name}`}`;
+    if (part.name !== before?.name) {
+      fill(title, `The ${called}`);
+      fill(
+        taking,
+        copyButton('Copy', async () => part.whole.text, called),
+        saveButton('Save', `${part.file}.${isPlain ? 'txt' : 'json'}`, async () => part.whole.text),
+      );
+    }
+    if (before && isSame(before.whole, part.whole)) return view;
+    holder.className = isPlain && part.whole.text.length < SHORT ? 'document short' : 'document';
+    const held = bar?.contains(document.activeElement) && document.activeElement.dataset.attempt;
+    const grown = growth(part.whole, choose);
+    if (bar) bar.replaceWith(grown);
+    else holder.before(grown);
+    bar = grown;
+    if (held) bar.querySelector(`[data-attempt="${held}"]`)?.focus({ preventScroll: true });
+    show();
+    return view;
+  };
 }
+
+/** Whether the same attempts wrote the same text. */
+const isSame = (one, other) =>
+  one.text === other.text && JSON.stringify(one.pieces) === JSON.stringify(other.pieces);
 
 /** Where only metadata are kept there is a request, and nothing in it. */
 const isRequestKept = (run) =>
@@ -773,8 +947,9 @@ async function traceText(run) {
 /** The same of its request. */
 const requestText = async (run) => laidOut(member(await traceText(run), 'request'));
 
-function requestSection(run) {
-  if (!isRequestKept(run)) return null;
+/** What was asked, which stays as it is. */
+function requestSection() {
+  let shown = null;
   let isAsked = false;
   const details = h(
     'details',
@@ -784,7 +959,7 @@ function requestSection(run) {
         if (!details.open || isAsked) return;
         isAsked = true;
         try {
-          details.append(textView({ text: await requestText(run) }, { label: 'Request' }));
+          details.append(textView({ text: await requestText(shown) }, { label: 'Request' }));
         } catch (error) {
           isAsked = false;
           details.append(h('p', { class: 'wrong' }, error.message));
@@ -793,5 +968,10 @@ function requestSection(run) {
     },
     h('summary', {}, 'What was asked'),
   );
-  return h('section', {}, details);
+  const view = h('section', {}, details);
+  return (run) => {
+    if (!isRequestKept(run)) return null;
+    shown = run;
+    return view;
+  };
 }

@@ -195,7 +195,8 @@ export async function showRuns(frame, { parameters, signal }) {
   /** Reads those that are looked for, or more of them. */
   async function lookUp(before = '') {
     const search = searching.signal;
-    const asked = query({ limit: AT_ONCE, before });
+    // One more than is shown tells whether there are more.
+    const asked = query({ limit: AT_ONCE + 1, before });
     let listed;
     try {
       listed = await ask(`/api/runs?${asked}`, { signal: AbortSignal.any([signal, search]) });
@@ -205,6 +206,8 @@ export async function showRuns(frame, { parameters, signal }) {
       throw error;
     }
     if (search.aborted) return;
+    mayBeMore = listed.length > AT_ONCE;
+    listed = listed.slice(0, AT_ONCE);
     take(listed);
     for (const { id } of listed) {
       answers.add(id);
@@ -213,7 +216,6 @@ export async function showRuns(frame, { parameters, signal }) {
     }
     if (before) room += AT_ONCE;
     else if (!isPart()) latest = new Set(listed.map(({ id }) => id));
-    mayBeMore = listed.length >= AT_ONCE;
     oldest = listed.at(-1)?.id ?? oldest;
     draw();
   }
@@ -253,24 +255,25 @@ export async function showRuns(frame, { parameters, signal }) {
     const kind = name === 'left' ? 'stopped' : name;
     if (filter && filter !== kind) return false;
     if (answers.has(run.id)) return true;
+    // As the gateway looks for them: in what is shown, and in what is only named.
     const words = wanted.trim().toLowerCase().split(/\s+/);
     const text = [
       run.id,
-      run.model,
+      called(run),
       ...modelsOf(run),
       word,
-      run.outcome,
+      { whole: 'complete', stopped: 'cancelled' }[name] ?? name,
       run.reason,
       run.cut?.path,
-      run.pipeline,
-      run.stopped_at?.step_id,
       run.stopped_at?.why,
-      run.upstream_fault?.status,
       run.upstream_fault?.message,
+      run.unfit?.message,
+      remark(run),
     ]
       .join(' ')
       .toLowerCase();
-    return words.every((word) => text.includes(word));
+    // What is too long for a list is shown with dots at its end.
+    return words.every((word) => text.includes(word.replaceAll(/^…+|…+$/g, '')));
   };
 
   /** Whether only some of all runs are looked for. */
@@ -533,8 +536,8 @@ export function live(state) {
 /** The tokens of the answers, unless neither the provider nor anybody else counted them. */
 const output = (run) => number(run.output_unknown ? undefined : run.output_tokens);
 
-function line(run) {
-  const { word, sign, name, help } = outcome(run);
+/** What is told of a run below its name. Runs are found by these words (`api/totals.rs`). */
+function remark(run) {
   const why = run.unfit
     ? `${counted(run.unfit.overflow, 'token')} too many for the window`
     : run.reason
@@ -548,6 +551,20 @@ function line(run) {
         : stopped(run);
   const cut =
     run.cut && run.cut.offset > 0 ? `stops ${place(run.cut.place)} at ${path(run.cut.path)}` : '';
+  const left =
+    run.dropped_messages > 0 ? `${counted(run.dropped_messages, 'older message')} left out` : '';
+  return [why, cut, left].filter(Boolean).join('; ');
+}
+
+/** The pipeline and the models of a run. */
+function called(run) {
+  const [model, ...others] = modelsOf(run);
+  const models = others.length > 0 ? `${model} and ${counted(others.length, 'other')}` : model;
+  return [run.pipeline, models].filter(Boolean).join(' · ') || '–';
+}
+
+function line(run) {
+  const { word, sign, name, help } = outcome(run);
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
   const isAsked = run.upstream_fault || (run.ended_at && run.input_tokens > 0);
   const attempts = Math.max(run.calls ?? run.iterations, isAsked ? 1 : 0);
@@ -564,9 +581,8 @@ function line(run) {
     h('span', { title: lasted(run).join('') }, lasted(run)[0]),
     run.began_at ? clock(run.began_at) : '–',
   ];
-  const [model, ...others] = modelsOf(run);
-  const models = others.length > 0 ? `${model} and ${counted(others.length, 'other')}` : model;
-  const called = [run.pipeline, models].filter(Boolean).join(' · ') || '–';
+  const told = remark(run);
+  const isOfSeveral = modelsOf(run).length > 1;
   return h(
     'tr',
     { role: 'row' },
@@ -584,8 +600,8 @@ function line(run) {
       'th',
       { scope: 'row', role: 'rowheader' },
       h('a', { href: `#/runs/${encodeURIComponent(run.id)}` }, run.id),
-      h('span', { class: 'model', title: others.length > 0 && modelsOf(run).join(', ') }, named(called)),
-      (why || cut) && h('span', { class: 'why' }, [why, cut].filter(Boolean).join('; ')),
+      h('span', { class: 'model', title: isOfSeveral && modelsOf(run).join(', ') }, named(called(run))),
+      told && h('span', { class: 'why' }, told),
     ),
     figures.map((figure, at) => {
       const [label, kind, , short = label] = COLUMNS[at + 2];

@@ -27,7 +27,7 @@ const shade = (name) => `part-${NAMES[name] ?? name}`;
 /**
  * The bar and its table.
  *
- * `window` and `margin` are tokens, `parts` is `[{name, asked, given, at_least?, dropped?}]`, and
+ * `window` and `margin` are tokens, `parts` is `[{name, asked, given, at_least?, dropped?, kept?}]`, and
  * `used` what the answer really took, if it is there. What the figures rest on is told with `basis`
  * and the name of the `model`; the places of `messages` that were left out, where they are known.
  * `limit` says whether somebody limited the answer, where that is known: what is planned for it is
@@ -64,7 +64,12 @@ const PIECES = {
   'retrieved context': ['block'],
 };
 
-const pieces = (part) => counted(part.dropped, ...(PIECES[part.name] ?? ['piece']));
+/** What there was no room for of a part. Earlier records do not say how much stayed. */
+function pieces({ name, dropped, kept }) {
+  const [one, many] = PIECES[name] ?? ['piece'];
+  if (kept === undefined) return counted(dropped, one, many);
+  return `${number(dropped)} of ${counted(kept + dropped, one, many)}`;
+}
 
 /** What there was no room for. */
 function leftOut(parts, messages = []) {
@@ -73,7 +78,12 @@ function leftOut(parts, messages = []) {
     part.name === 'history' && messages.length > 0 ? ` (${ranges(messages)})` : '';
   return (
     left.length > 0 &&
-    h('p', {}, `Left out: ${left.map((part) => pieces(part) + which(part)).join(', ')}.`)
+    h(
+      'p',
+      { class: 'notice' },
+      `Left out: ${left.map((part) => pieces(part) + which(part)).join(', ')}.`,
+      left.some((part) => part.at_least) && ' What they would take was not counted to its end.',
+    )
   );
 }
 

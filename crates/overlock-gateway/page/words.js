@@ -250,8 +250,40 @@ export const isUnknownEnd = (finish) => Boolean(finish) && !ENDS.includes(finish
 export const unfitWhy = ({ overflow, budget }) =>
   `The request was not sent: what must stay needs ${counted(overflow, 'token')} more than the window of ${number(budget.window)} has.`;
 
+/** What became of an answer that nobody got: in a sentence, in a line, and what helps. */
+const FAULTS = {
+  unanswered: [
+    'The model could not be reached.',
+    'gave no answer',
+    'Check that upstream.url is right and that a server is listening there.',
+  ],
+  broken: [
+    'The upstream broke off in the middle of its answer.',
+    'broke off in the middle of its answer',
+    'It may have been stopped, or run out of memory: look at its log, and at any proxy between it and the gateway. The same request may work again.',
+  ],
+  late: [
+    'The upstream was not done in time.',
+    'was not done in time',
+    'It may be loading the model, or have too much to do. Raise upstream.first_byte_seconds or upstream.silence_seconds if it needs longer, and serve.run_seconds for the whole of an answer.',
+  ],
+  unusable: [
+    'The upstream’s answer cannot be used.',
+    'answered with what cannot be used',
+    'Check that upstream.url leads to a server that speaks this protocol, and see what it says below.',
+  ],
+};
+
+/** Why an upstream's answer is not there, where that is known. */
+export const faultWhy = (fault) =>
+  fault?.status ? `The upstream answered ${fault.status}.` : FAULTS[fault?.kind]?.[0];
+
+/** What an upstream did, to go after its name. */
+export const faultDone = ({ status, kind }) =>
+  status ? `answered ${status}` : (FAULTS[kind] ?? FAULTS.unanswered)[1];
+
 /** What helps against what an upstream said. */
-export function faultHelp({ status }) {
+export function faultHelp({ status, kind }) {
   if (status === 401 || status === 403)
     return 'The key is wrong or lacks permission. Check upstream.key_variable, or the key that the client sends.';
   if (status === 404) return 'Check the name of the model, and upstream.url.';
@@ -260,7 +292,18 @@ export function faultHelp({ status }) {
   if (status >= 500)
     return 'The upstream has a problem of its own. The same request may work later.';
   if (status >= 400) return 'The upstream rejects the request as it stands.';
-  return 'Check that upstream.url is right and that a server is listening there.';
+  return (FAULTS[kind] ?? FAULTS.unanswered)[2];
+}
+
+/** How many older messages were left out of a call, if any were. */
+export function leftOut(budget) {
+  const history = budget?.parts?.find(({ name }) => name === 'history');
+  if (!history?.dropped) return '';
+  // Earlier records do not say how many stayed.
+  const all = history.kept === undefined ? undefined : history.kept + history.dropped;
+  const what = counted(all ?? history.dropped, 'older message');
+  const were = history.dropped === 1 ? 'was' : 'were';
+  return `${all === undefined ? what : `${number(history.dropped)} of ${what}`} ${were} left out to fit the window`;
 }
 
 const SEAMS = {
@@ -293,7 +336,7 @@ const FAILURES = {
   ambiguous: 'the answer could be joined in two ways',
   declined: 'the model would not answer',
   cancelled: 'the client closed the connection while it came',
-  refused: 'the server does not accept this way of asking',
+  refused: 'the upstream does not accept this way of asking',
   'no-kpis': 'the model named nothing that can be counted',
   'no-match': 'the answer does not continue the document',
 };

@@ -6,6 +6,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
+use crate::api::FaultKind;
 use crate::body::{Reply, json_reply};
 
 /// An error for the client. No message holds a key; one may quote a little of what it is about.
@@ -21,6 +22,8 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     /// How long to wait before the next attempt.
     pub(crate) retry_after: Option<Duration>,
+    /// What became of the upstream's answer, if it is the upstream's.
+    pub(crate) fault: Option<FaultKind>,
 }
 
 /// The name of the error that a reply tells.
@@ -36,6 +39,7 @@ impl ApiError {
             param: None,
             message: message.into(),
             retry_after: None,
+            fault: None,
         }
     }
 
@@ -44,14 +48,16 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message)
     }
 
-    /// The upstream did not do its part.
+    /// The upstream's answer cannot be used.
     pub(crate) fn upstream(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, "upstream_error", message)
+            .with_fault(FaultKind::Unusable)
     }
 
     /// The upstream did not do its part in time.
     pub(crate) fn upstream_is_late(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "upstream_error", message)
+            .with_fault(FaultKind::Late)
     }
 
     /// Something is wrong here.
@@ -73,6 +79,13 @@ impl ApiError {
     pub(crate) fn with_param(self, param: impl Into<String>) -> Self {
         Self {
             param: Some(param.into()),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_fault(self, fault: FaultKind) -> Self {
+        Self {
+            fault: Some(fault),
             ..self
         }
     }

@@ -13,6 +13,7 @@ use overlock_model::{BackendError, HttpsClient, Timeouts, below, https_client};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
+use crate::api::FaultKind;
 use crate::body::Body;
 use crate::error::ApiError;
 use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
@@ -174,7 +175,7 @@ impl Client {
                 // Where it is concerns whoever runs the gateway, and not its clients.
                 let host = "the upstream".to_owned();
                 let why = BackendError::unanswered(host, &self.timeouts, &error);
-                return Err(ApiError::upstream(why.to_string()));
+                return Err(ApiError::upstream(why.to_string()).with_fault(FaultKind::Unanswered));
             }
             Err(_) if until < patience => return Err(late()),
             Err(_) => {
@@ -297,7 +298,10 @@ impl Answer {
             };
             match frame {
                 None => return Ok(None),
-                Some(Err(_)) => return Err(ApiError::upstream("the upstream broke off")),
+                Some(Err(_)) => {
+                    let error = ApiError::upstream("the upstream broke off");
+                    return Err(error.with_fault(FaultKind::Broken));
+                }
                 // Trailers are no part of the answer.
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {

@@ -33,9 +33,9 @@ pub(crate) use pipelines::{price, shown_event};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use runs::{
-    AnswerLimit, Basis, CallBudget, Conditions, CountedBy, Ending, ListedRun, Mended, Part,
-    PartBudget, RecordedRun, RecordedStep, RunsError, ShownRun, StoppedAt, Tally, Text, Unfit,
-    UpstreamFault,
+    AnswerLimit, Basis, CallBudget, Conditions, CountedBy, Ending, FaultKind, ListedRun, Mended,
+    Part, PartBudget, RecordedRun, RecordedStep, RunsError, ShownRun, StoppedAt, Tally, Text,
+    Unfit, UpstreamFault,
 };
 pub(crate) use runs::{cut_of, unfinished};
 pub(crate) use shortened::shortened;

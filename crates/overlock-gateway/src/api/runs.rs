@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Not;
 
-use overlock_budget::{Found, Plan, PlannedPart, Provenance, WindowSource};
+use overlock_budget::{self as budget, Found, Plan, PlannedPart, Provenance, WindowSource};
 use overlock_json::{Base, Cut, Fix, Place};
 use overlock_model::{
-    BackendError, Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Retried, Step,
-    Usage,
+    BackendError, Continuation, ContinuationOptions, Outcome, Phase, Reason, ResumeError, Retried,
+    Step, Usage,
 };
 use overlock_pipeline::{SoFar, Taken, Took};
 use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
@@ -135,6 +135,9 @@ pub struct Tally {
     /// Whose count the tokens of prompts and answers are, where that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_by: Option<CountedBy>,
+    /// How many older messages were left out of the call that had to do without the most.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub dropped_messages: u64,
 }
 
 /// Who counted the tokens of calls.
@@ -206,6 +209,7 @@ impl Tally {
     pub fn plan(&mut self, budget: &CallBudget) {
         self.window = budget.window;
         self.window_assumed = budget.is_window_assumed();
+        self.dropped_messages = self.dropped_messages.max(budget.dropped_messages());
     }
 
     /// Whether any call was answered.
@@ -236,11 +240,49 @@ pub struct UpstreamFault {
     /// The status it answered with, if it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// What became of its answer, if it gave no status. Earlier records do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<FaultKind>,
     /// What it said, or what happened on the way to it.
     pub message: String,
     /// The calls before that it did not answer either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried: Option<Retried>,
+}
+
+/// What became of an answer that nobody got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// There was none: nobody is there, or nobody who answers.
+    Unanswered,
+    /// It broke off.
+    Broken,
+    /// It was not there in time.
+    Late,
+    /// It is none that can be used.
+    Unusable,
+}
+
+impl FaultKind {
+    /// What became of the answer to a call that failed; nothing if it has a status.
+    pub(crate) fn of(error: &BackendError) -> Option<Self> {
+        Some(match error {
+            BackendError::Status { .. } => return None,
+            BackendError::Address { .. }
+            | BackendError::Unreachable { .. }
+            | BackendError::Certificate { .. }
+            | BackendError::TimedOut {
+                phase: Phase::Connect,
+                ..
+            } => Self::Unanswered,
+            BackendError::TimedOut { .. } => Self::Late,
+            BackendError::Broken { .. } => Self::Broken,
+            BackendError::Unsupported { .. }
+            | BackendError::Malformed { .. }
+            | BackendError::TooLong { .. } => Self::Unusable,
+        })
+    }
 }
 
 impl UpstreamFault {
@@ -263,6 +305,7 @@ impl UpstreamFault {
         };
         Self {
             status,
+            kind: FaultKind::of(error),
             message: secrets.scrub(&said),
             retried: retried.map(|it| Retried {
                 error: secrets.scrub(&it.error),
@@ -380,6 +423,7 @@ impl<'a> ListedRun<'a> {
                 window_assumed: false,
                 counted_by: None,
                 output_unknown: false,
+                dropped_messages: 0,
             }),
             used: Some(took.models),
             ..self
@@ -614,6 +658,9 @@ pub struct PartBudget {
     /// How many pieces of it were left out: messages, tools, memories or blocks.
     #[serde(default, skip_serializing_if = "is_none_left")]
     pub dropped: usize,
+    /// How many stayed, where some were left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<usize>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
@@ -746,6 +793,13 @@ impl CallBudget {
         }
     }
 
+    /// How many older messages were left out.
+    fn dropped_messages(&self) -> u64 {
+        let history = budget::Part::History.name();
+        let part = self.parts.iter().find(|part| part.name == history);
+        part.map_or(0, |part| part.dropped as u64)
+    }
+
     /// Whether nothing is known of the model, and its window was assumed.
     pub fn is_window_assumed(&self) -> bool {
         let assumed = WindowSource::Assumed.name();
@@ -761,6 +815,7 @@ impl From<&PlannedPart> for PartBudget {
             at_least: part.at_least,
             given: part.given,
             dropped: part.dropped,
+            kept: (part.dropped > 0).then_some(part.kept),
         }
     }
 }
@@ -849,10 +904,9 @@ impl RecordedRun {
 
     /// The steps of what was begun first.
     fn first_part(&self) -> impl Iterator<Item = &RecordedStep> {
-        let part = self.steps.first().and_then(|recorded| recorded.part);
+        let part = self.steps.first().map(|first| self.part_of(first));
         let steps = self.steps.iter();
-        // Who goes on with one document says of no step which it is of.
-        steps.filter(move |recorded| recorded.part.or(part) == part)
+        steps.filter(move |recorded| Some(self.part_of(recorded)) == part)
     }
 
     /// Those of them that are of a document.
@@ -862,11 +916,36 @@ impl RecordedRun {
             .map(|recorded| &recorded.step)
     }
 
-    /// How many bytes there are of what was begun first, if any are known of.
+    /// How many bytes all parts of the answer have together, if any are known of.
     pub fn bytes(&self) -> Option<usize> {
-        self.first_part()
-            .filter_map(|recorded| recorded.step.end_len())
-            .last()
+        let mut parts: Vec<(Part, usize)> = Vec::new();
+        for recorded in &self.steps {
+            let Some(bytes) = recorded.step.end_len() else {
+                continue;
+            };
+            let part = self.part_of(recorded);
+            match parts.iter_mut().find(|(known, _)| *known == part) {
+                Some((_, known)) => *known = bytes,
+                None => parts.push((part, bytes)),
+            }
+        }
+        (!parts.is_empty()).then(|| parts.iter().map(|(_, bytes)| bytes).sum())
+    }
+
+    /// The part of the answer that a step is of.
+    fn part_of(&self, recorded: &RecordedStep) -> Part {
+        let first = self.steps.first().and_then(|first| first.part);
+        // Who goes on with one document says of no step which it is of.
+        recorded.part.or(first).unwrap_or(Part::content(0))
+    }
+
+    /// The part of the answer in which this cut is, where an answer has parts.
+    fn cut_part(&self, cut: Option<&Cut>) -> Option<Part> {
+        let cut = cut?;
+        let mut steps = self.steps.iter().rev();
+        let last = steps.find(|recorded| recorded.cut.as_ref() == Some(cut))?;
+        let has_parts = self.steps.iter().any(|recorded| recorded.part.is_some());
+        has_parts.then(|| self.part_of(last))
     }
 
     /// The answer to machines. Of some runs only the story is kept, and none of the text.
@@ -880,6 +959,7 @@ impl RecordedRun {
             .tally
             .get_or_insert_with(|| Tally::of(self.steps.iter()));
         Ok(ShownRun {
+            cut_part: self.cut_part(listed.cut.as_ref()),
             listed,
             request: &self.request,
             keyed: self.conditions.is_held,
@@ -902,6 +982,9 @@ pub struct ShownRun<'a> {
     /// What a list shows of it.
     #[serde(flatten)]
     pub listed: ListedRun<'a>,
+    /// The part of the answer in which it was cut, where an answer has parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_part: Option<Part>,
     request: &'a Value,
     /// Whether the same request goes on with it.
     #[serde(skip_serializing_if = "Not::not")]
@@ -913,7 +996,8 @@ pub struct ShownRun<'a> {
     /// The tokens that all answers might have together.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_total_tokens: Option<u64>,
-    /// Of an answer of which nothing is kept nobody knows how long it was.
+    /// Those of all parts together. Of an answer of which nothing is kept nobody knows how long it
+    /// was.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<usize>,
     /// Whether the text of the answers is kept, shown or not.

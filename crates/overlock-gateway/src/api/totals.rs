@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use overlock_budget::{Cost, Prices};
+use overlock_json::Place;
 use overlock_model::Reason;
 use serde::Serialize;
 
@@ -53,7 +54,9 @@ impl Wanted {
                 word: word.to_owned(),
             })
         });
-        let words = words.split_whitespace().map(str::to_lowercase);
+        // What is too long for a list is shown with dots at its end.
+        let words = words.split_whitespace();
+        let words = words.map(|word| word.trim_matches('…').to_lowercase());
         Ok(Self {
             states: states.collect::<Result<_, _>>()?,
             words: words.collect(),
@@ -90,7 +93,7 @@ fn state(run: &ListedRun<'_>) -> &'static str {
     }
 }
 
-/// All that is told of a run by which it may be found.
+/// All that is told of a run by which it may be found: its names, and the words of the page.
 fn told(run: &ListedRun<'_>, state: &str) -> String {
     // As people are told it.
     let word = match state {
@@ -99,29 +102,122 @@ fn told(run: &ListedRun<'_>, state: &str) -> String {
         "left" => "broken off",
         other => other,
     };
-    let stopped_at = run.stopped_at.as_ref();
-    let fault = run.upstream_fault.as_ref();
-    let status = fault.and_then(|fault| fault.status);
-    let status = status.map(|status| status.to_string());
+    let called = match &run.pipeline {
+        Some(pipeline) => format!("{pipeline} · {}", run.model),
+        None => run.model.to_owned(),
+    };
     let models = run.used.iter().flatten().map(|(model, _)| model.as_str());
     let models: Vec<&str> = models.collect();
     [
         run.id.as_str(),
-        run.model,
+        &called,
         &models.join(" "),
         state,
         word,
         run.reason.map_or("", |reason| reason.name()),
-        run.cut.as_ref().map_or("", |cut| &cut.path),
-        run.pipeline.as_deref().unwrap_or_default(),
-        stopped_at.map_or("", |at| &at.step_id),
-        stopped_at.map_or("", |at| at.why.as_deref().unwrap_or_default()),
-        stopped_at.map_or("", |at| &at.told),
-        status.as_deref().unwrap_or_default(),
-        fault.map_or("", |fault| &fault.message),
+        run.stopped_at.as_ref().map_or("", |at| &at.told),
         run.unfit.as_ref().map_or("", |unfit| &unfit.message),
+        &line(run),
     ]
     .join(" ")
+}
+
+/// The line below the name of a run in the list of the page, without what is told only while it
+/// runs.
+fn line(run: &ListedRun<'_>) -> String {
+    let fault = run.upstream_fault.as_ref().map(|fault| {
+        let status = fault.status.map(|status| format!("{status} "));
+        format!("{}{}", status.unwrap_or_default(), fault.message)
+    });
+    let why = match (&run.unfit, run.reason, &run.stopped_at) {
+        (Some(unfit), ..) => format!(
+            "{} {} too many for the window",
+            grouped(unfit.overflow),
+            if unfit.overflow == 1 {
+                "token"
+            } else {
+                "tokens"
+            },
+        ),
+        (None, Some(reason), _) => match fault {
+            Some(fault) => format!("{}: {fault}", in_words(reason)),
+            None => in_words(reason).to_owned(),
+        },
+        (None, None, Some(at)) => match &at.why {
+            Some(why) => format!("in {}: {why}", at.step_id),
+            None => format!("in {}", at.step_id),
+        },
+        (None, None, None) if run.elsewhere => {
+            "not at this gateway, but perhaps at another".to_owned()
+        }
+        (None, None, None) => String::new(),
+    };
+    let cut = run.cut.as_ref().map(|cut| {
+        let path = if cut.path.is_empty() {
+            "the root"
+        } else {
+            &cut.path
+        };
+        format!("stops {} at {path}", place(cut.place))
+    });
+    let dropped = run.tally.map_or(0, |tally| tally.dropped_messages);
+    let left_out = (dropped > 0).then(|| {
+        let messages = if dropped == 1 { "message" } else { "messages" };
+        format!("{} older {messages} left out", grouped(dropped))
+    });
+    let parts = [Some(why), cut, left_out].into_iter().flatten();
+    let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join("; ")
+}
+
+/// Why a run ended before its document was whole, in the few words of the page.
+const fn in_words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::MergeFailures => "answers could not be joined",
+        Reason::NoProgress => "answers added nothing new",
+        Reason::KpiStalled => "no progress by the model’s own count",
+        Reason::IterationLimit => "limit on attempts",
+        Reason::TokenLimit => "limit on tokens",
+        Reason::Deadline => "time limit",
+        Reason::Window => "window full",
+        Reason::Cancelled => "client disconnected",
+        Reason::ModelError => "model error",
+        Reason::ContentFilter => "content filter",
+        Reason::Refusal => "declined",
+        Reason::NoJson => "no JSON in the answer",
+        Reason::NotContinued => "cut off, not continued",
+        Reason::NoFinish => "no end was told",
+    }
+}
+
+/// What a document stopped in the middle of, in the words of the page.
+const fn place(place: Place) -> &'static str {
+    match place {
+        Place::Root => "before anything began",
+        Place::ContainerStart => "right after an opening bracket",
+        Place::Key => "inside a key",
+        Place::AfterKey => "after a key",
+        Place::AfterColon => "after a colon",
+        Place::String => "inside a string",
+        Place::Escape => "inside an escape",
+        Place::Number => "inside a number",
+        Place::Literal => "inside a literal",
+        Place::AfterValue => "after a value",
+        Place::AfterComma => "after a comma",
+    }
+}
+
+/// A number as the page writes it, with a comma before every three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut told = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            told.push(',');
+        }
+        told.push(digit);
+    }
+    told
 }
 
 /// What runs took together.
@@ -216,5 +312,64 @@ impl<'a> Adding<'a> {
             cost,
             ..self.totals
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The words of the page, which speaks for itself.
+    const PAGE: &str = include_str!("../../page/words.js");
+
+    /// The members of a table of the page, each with the last text of its value.
+    fn table<T: DeserializeOwned>(name: &str) -> Vec<(T, String)> {
+        let (_, table) = PAGE
+            .split_once(&format!("const {name} = {{\n"))
+            .expect("a table");
+        let (table, _) = table.split_once("\n};").expect("its end");
+        let mut members: Vec<String> = Vec::new();
+        for line in table.lines() {
+            match members.last_mut() {
+                Some(member) if line.starts_with("   ") => {
+                    member.push_str(line);
+                }
+                Some(member) if line == "  ]," => member.push_str(line),
+                _ => members.push(line.to_owned()),
+            }
+        }
+        let read = members.iter().map(|member| {
+            let (name, value) = member.split_once(':').expect("a name");
+            let name = Value::from(name.trim().trim_matches('\''));
+            let words = value.rsplit('\'').nth(1).expect("a text");
+            (
+                serde_json::from_value(name).expect("a known name"),
+                words.to_owned(),
+            )
+        });
+        read.collect()
+    }
+
+    #[test]
+    fn runs_are_found_by_the_words_that_the_page_shows() {
+        let reasons = table::<Reason>("REASONS");
+        assert_eq!(reasons.len(), 14);
+        for (reason, words) in reasons {
+            assert_eq!(in_words(reason), words, "{reason:?}");
+        }
+        let places = table::<Place>("PLACES");
+        assert_eq!(places.len(), 11);
+        for (one, words) in places {
+            assert_eq!(place(one), words, "{one:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_on_the_page() {
+        let told = [0, 70, 1000, 48_230, 1_234_567].map(grouped);
+        assert_eq!(told, ["0", "70", "1,000", "48,230", "1,234,567"]);
     }
 }

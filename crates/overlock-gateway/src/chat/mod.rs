@@ -33,7 +33,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::api::{CallBudget, Conditions, CountedBy, Unfit, UpstreamFault, unfinished};
+use crate::api::{CallBudget, Conditions, CountedBy, FaultKind, Unfit, UpstreamFault, unfinished};
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -219,7 +219,7 @@ impl Job {
             Ok(answer) if answer.status.is_success() => self.answered(answer).await,
             Ok(refused) => Box::pin(self.refused(refused)).await,
             Err(error) => {
-                Box::pin(self.failed(None, &error.message)).await;
+                Box::pin(self.failed(&error)).await;
                 Err(error)
             }
         };
@@ -306,8 +306,9 @@ impl Job {
             (true, true) => Ok(stream::reply(*self, *answer)),
             (false, true) => {
                 let message = "the upstream answered with a stream that nobody asked for";
-                Box::pin(self.failed(None, message)).await;
-                Err(ApiError::upstream(message))
+                let error = ApiError::upstream(message);
+                Box::pin(self.failed(&error)).await;
+                Err(error)
             }
             (streams, false) => {
                 let whole = whole::read(&mut self, answer).await?;
@@ -328,7 +329,7 @@ impl Job {
             Ok(refusal) => &refusal.message,
             Err(error) => &error.message,
         };
-        self.failed(Some(status), said).await;
+        self.fails_by(Some(status), None, said).await;
         Ok(refusal?.into_reply())
     }
 
@@ -491,18 +492,24 @@ impl Job {
     /// Keeps that there is no answer because of this, and what is said of it.
     async fn fails(&mut self, error: ApiError) -> ApiError {
         self.account.called(|| Called::failed(error.name()));
-        self.failed(None, &error.message).await;
+        self.failed(&error).await;
         error
+    }
+
+    /// Keeps that there is no answer because of this.
+    async fn failed(&mut self, error: &ApiError) {
+        self.fails_by(None, error.fault, &error.message).await;
     }
 
     /// Keeps that there is no answer, and why. One with a key may be asked for again all the same:
     /// what it is known by is an answer, and not an end.
-    async fn failed(&mut self, status: Option<u16>, message: &str) {
+    async fn fails_by(&mut self, status: Option<u16>, kind: Option<FaultKind>, message: &str) {
         let reason = Reason::ModelError;
         let secrets = self.secrets();
         if let Some(mut recording) = self.recording.take() {
             recording.note_fault(UpstreamFault {
                 status,
+                kind,
                 message: secrets.scrub(message),
                 retried: None,
             });

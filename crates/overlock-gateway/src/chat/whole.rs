@@ -150,7 +150,7 @@ async fn made_whole(
     } = making;
     job.recording = recording;
     if let Err(error) = made {
-        job.failed(None, &error.message).await;
+        job.failed(&error).await;
         return Err(error);
     }
     if taken.calls > 0 {

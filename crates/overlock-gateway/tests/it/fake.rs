@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::stream::{self, BoxStream, StreamExt};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -15,6 +17,7 @@ use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 /// What is said to one request.
 #[derive(Clone)]
@@ -30,6 +33,9 @@ const NEVER: u16 = 0;
 
 /// The status of an answer that begins well and never ends.
 const HANGS: u16 = 1;
+
+/// The status of an answer that begins well and breaks off.
+const BREAKS: u16 = 2;
 
 /// A request as it arrived.
 #[derive(Clone)]
@@ -77,7 +83,7 @@ async fn answer(
     request: Request<Incoming>,
     replies: &Mutex<VecDeque<Said>>,
     log: &Mutex<Vec<Heard>>,
-) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
+) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
     log.lock().expect("nobody panicked").push(Heard {
@@ -97,17 +103,29 @@ async fn answer(
     if said.status == NEVER {
         std::future::pending::<()>().await;
     }
-    let hangs = said.status == HANGS;
-    let mut response = Response::builder().status(if hangs { 200 } else { said.status });
+    let begins_well = matches!(said.status, HANGS | BREAKS);
+    let mut response = Response::builder().status(if begins_well { 200 } else { said.status });
     for (name, value) in said.headers {
         response = response.header(name, value);
     }
     let body = Bytes::from(said.body);
-    let body = if hangs {
-        let pieces = stream::iter([Ok(Frame::data(body))]).chain(stream::pending());
+    let body = if begins_well {
+        let end: BoxStream<'_, _> = if said.status == HANGS {
+            stream::pending().boxed()
+        } else {
+            let breaks = async {
+                // What has not been sent yet would not be.
+                sleep(Duration::from_millis(50)).await;
+                Err(io::Error::other("it breaks off"))
+            };
+            stream::once(breaks).boxed()
+        };
+        let pieces = stream::iter([Ok(Frame::data(body))]).chain(end);
         StreamBody::new(pieces).boxed_unsync()
     } else {
-        Full::new(body).boxed_unsync()
+        Full::new(body)
+            .map_err(|never| match never {})
+            .boxed_unsync()
     };
     response.body(body).expect("a response")
 }
@@ -128,6 +146,16 @@ impl Said {
         Self {
             status: HANGS,
             body: said.body.replace("data: [DONE]\n\n", ""),
+            ..said
+        }
+    }
+
+    /// The beginning of an answer that breaks off.
+    pub(crate) fn broken(content: &str) -> Self {
+        let said = Self::content(content, "stop");
+        Self {
+            status: BREAKS,
+            body: said.body[..said.body.len() / 2].to_owned(),
             ..said
         }
     }

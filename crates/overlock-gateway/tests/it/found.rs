@@ -146,6 +146,8 @@ async fn a_run_is_found_however_old_it_is() {
         "q=DEADLINE%20gpt-4o",
         &format!("q={}", id(0)),
         "q=%2Fharbours%2F7+partial",
+        // As the page tells it.
+        "q=time+limit%3B+stops+inside+a+string+at+%2Fharbo%E2%80%A6",
     ] {
         let found = door.get(&format!("/api/runs?{query}")).await.json();
         let ids: Vec<&str> = found
@@ -156,8 +158,12 @@ async fn a_run_is_found_however_old_it_is() {
             .collect();
         assert_eq!(ids, [id(0).as_str()], "{query}");
     }
-    let unfit = door.get("/api/runs?q=70+tokens+too+long").await.json();
-    assert_eq!(unfit[0]["id"], id(1).as_str(), "{unfit}");
+    for query in ["70+tokens+too+long", "70+tokens+too+many+for+the+window"] {
+        let unfit = door.get(&format!("/api/runs?q={query}")).await.json();
+        assert_eq!(unfit[0]["id"], id(1).as_str(), "{unfit}");
+    }
+    let failed = totals(&door, "?q=model+error%3A+429+quota").await;
+    assert_eq!(failed["runs"], (MANY - 1) / 100, "{failed}");
     let found = door
         .get("/api/runs?limit=3&q=429%20gr%C3%B6%C3%9Fe")
         .await

@@ -150,6 +150,7 @@ impl Gateways {
         };
         gateways.with_one_list(&whole, &hostile).await;
         gateways.with_lists_of_their_own(&whole, &hostile).await;
+        gateways.with_what_goes_wrong(&whole).await;
         gateways.with_other_settings(&stage).await;
         gateways.addresses["prompter"] = json!(Prompter::start(stage).await);
         gateways
@@ -225,6 +226,36 @@ impl Gateways {
         }
     }
 
+    /// Gateways before models of which something is to be told in words of its own.
+    async fn with_what_goes_wrong(&mut self, whole: &str) {
+        let aside = Said::content("Shall I go on?", "stop");
+        let rest = Said::content(whole, "stop");
+        let rejected = Said::json(400, &json!({ "error": { "message": "no such role" } }));
+        let answers = [
+            ("choices", vec![two_choices(), aside.clone()]),
+            ("calls", vec![two_calls(), aside.clone()]),
+            (
+                "between",
+                vec![beginning(whole), aside.clone(), aside, rest],
+            ),
+            ("rejecting", vec![beginning(whole), rejected]),
+            ("breaking", vec![Said::broken(whole)]),
+            ("late", vec![Said::never()]),
+        ];
+        for (name, answers) in answers {
+            let set = |settings: &mut Settings| {
+                full(settings);
+                settings.upstream.timeouts.first_byte = Duration::from_millis(500);
+            };
+            self.before_answers(name, own(), answers, set).await;
+        }
+        // Each of its answers takes a while, so that it can be watched.
+        let watched = script(whole, 700, &Behaviour::AS_ASKED);
+        let drips = [Some(Fault::Drip(250)); 9];
+        self.before_script("watched", own(), (watched, &drips), full)
+            .await;
+    }
+
     /// Gateways that are about what is set and what is stored.
     async fn with_other_settings(&mut self, stage: &Stage) {
         let base = self.scripted[0].base();
@@ -280,6 +311,33 @@ impl Gateways {
 /// An answer that was cut.
 fn beginning(document: &str) -> Said {
     Said::content(&document[..1987], "length")
+}
+
+/// Two choices, of which the second is cut.
+fn two_choices() -> Said {
+    let choice = |index: usize, content: &str, finish: &str| {
+        let message = json!({ "role": "assistant", "content": content });
+        json!({ "index": index, "message": message, "finish_reason": finish })
+    };
+    Said::choices(&json!([
+        choice(0, "{\"first\": {\"rows\": [{\"t\": \"a\"}]}}", "stop"),
+        choice(
+            1,
+            "{\"second\": {\"rows\": [{\"t\": \"b\"}, {\"t\": \"ccc",
+            "length"
+        ),
+    ]))
+}
+
+/// Two calls of tools, of which the second is cut.
+fn two_calls() -> Said {
+    let call = |index: usize, arguments: &str| {
+        let function = json!({ "name": "note", "arguments": arguments });
+        json!({ "index": index, "id": format!("call_{index}"), "type": "function", "function": function })
+    };
+    let calls = [call(0, "{\"port\": \"Oslo\"}"), call(1, "{\"port\": \"Ber")];
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": calls });
+    Said::choices(&json!([{ "index": 0, "message": message, "finish_reason": "length" }]))
 }
 
 /// Many steps, with loops and branches, in which every kind of thing happens.
@@ -350,6 +408,7 @@ fn crowd() -> Arc<dyn Store> {
             let (model, ending) = match number {
                 0 => ("the-very-first", COMPLETE),
                 1..=4 => ("a-model", FAILED),
+                1104.. => ("one-of-a-hundred", COMPLETE),
                 _ => ("a-model", COMPLETE),
             };
             let begun = NewRun {

@@ -423,8 +423,63 @@ async fn an_upstream_that_is_not_there_is_told_as_that() {
     let fault = door.get("/api/runs").await.json()[0]["upstream_fault"].clone();
     assert_eq!(
         fault,
-        json!({ "message": "could not reach the upstream: Connection refused (os error 111)" })
+        json!({
+            "kind": "unanswered",
+            "message": "could not reach the upstream: Connection refused (os error 111)",
+        })
     );
+}
+
+#[tokio::test]
+async fn what_became_of_an_answer_that_nobody_got_is_told() {
+    let cases = [
+        (Said::broken("{\"rows\": [1, 2, 3]}"), "broken"),
+        (Said::never(), "late"),
+        (Said::json(200, &json!({ "hello": "there" })), "unusable"),
+    ];
+    for (reply, kind) in cases {
+        for record in [Record::Full, Record::Metadata] {
+            let upstream = Fake::start(vec![reply.clone()]).await;
+            let store = overlock_store::in_memory().expect("a store");
+            let set = |settings: &mut Settings| {
+                settings.record = record;
+                settings.upstream.timeouts.first_byte = Duration::from_millis(100);
+            };
+            let address = serve_with(&upstream.base, Some(store), set).await;
+            let door = Door { address, upstream };
+            door.chat(&ask(false), &[]).await;
+            let listed = door.get("/api/runs").await.json()[0].clone();
+            assert_eq!(listed["reason"], "model-error", "{listed}");
+            assert_eq!(listed["upstream_fault"]["kind"], kind, "{listed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_part_of_an_answer_that_was_cut_is_named() {
+    let choice = |index: usize, content: &str, finish: &str| {
+        let message = json!({ "role": "assistant", "content": content });
+        json!({ "index": index, "message": message, "finish_reason": finish })
+    };
+    let (whole, cut) = (
+        "{\"first\": [1, 2, 3]}",
+        "{\"second\": {\"rows\": [\"one\", \"tw",
+    );
+    let choices = json!([choice(0, whole, "stop"), choice(1, cut, "length")]);
+    let replies = vec![
+        Said::choices(&choices),
+        Said::content("Shall I go on?", "stop"),
+    ];
+    let door = keyed_door(replies, Record::Full).await;
+    let mut request = ask(false);
+    request["n"] = json!(2);
+    let got = door.chat(&request, &[]).await;
+    let run = got.header("x-overlock-run");
+    let shown = door.get(&format!("/api/runs/{run}")).await.json();
+    assert_eq!(shown["outcome"], "partial", "{shown}");
+    assert_eq!(shown["cut"]["offset"], cut.len(), "{shown}");
+    assert_eq!(shown["cut_part"], json!({ "choice": 1 }), "{shown}");
+    assert_eq!(shown["bytes"], whole.len() + cut.len(), "{shown}");
 }
 
 #[tokio::test]
@@ -571,10 +626,15 @@ async fn a_window_is_kept_with_what_its_figures_rest_on_and_what_was_left_out() 
         let history = history.expect("a history");
         assert_eq!(history["at_least"], true, "{history}");
         assert_eq!(history["dropped"], dropped, "{history}");
+        assert_eq!(history["kept"], 30 - dropped, "{history}");
         // A list says it too, and says nothing of a window that is known.
         let listed = door.get("/api/runs").await.json();
         let assumed = (window == "assumed").then_some(true);
         assert_eq!(listed[0]["window_assumed"].as_bool(), assumed, "{listed}");
+        assert_eq!(listed[0]["dropped_messages"], dropped, "{listed}");
+        let words = format!("{dropped}+older+messages+left+out");
+        let found = door.get(&format!("/api/runs?q={words}")).await.json();
+        assert_eq!(found[0]["id"], run, "{found}");
     }
 }
 

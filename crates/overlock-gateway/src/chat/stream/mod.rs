@@ -27,7 +27,7 @@ use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
 use super::{Ended, Job, pass_on, schema};
-use crate::api::{Part, unfinished};
+use crate::api::{FaultKind, Part, unfinished};
 use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
 use crate::record::Recording;
@@ -175,7 +175,7 @@ impl Relay {
             }
             Err(error) => {
                 self.job.account.failed(error.name());
-                self.job.failed(None, &error.message).await;
+                self.job.failed(&error).await;
                 self.event(&error.to_json()).await;
             }
         }
@@ -226,9 +226,8 @@ impl Relay {
         if is_ended && !self.choices.is_empty() {
             return Ok(());
         }
-        Err(ApiError::upstream(
-            "the upstream's stream ended before its answer did",
-        ))
+        let error = ApiError::upstream("the upstream's stream ended before its answer did");
+        Err(error.with_fault(FaultKind::Broken))
     }
 
     /// Passes on an event of the first answer; how many bytes of it were mere wrapping.

@@ -222,7 +222,7 @@ async function ask(
 }
 
 /** Asks in one line; the run that came of it. Whoever names a text leaves when it has come. */
-async function askBriefly(gateway, { json, text, until } = {}) {
+async function askBriefly(gateway, { json, text, until, n, tools } = {}) {
   const leaving = new AbortController();
   const answer = await fetch(`${gateway}/v1/chat/completions`, {
     method: 'POST',
@@ -232,6 +232,8 @@ async function askBriefly(gateway, { json, text, until } = {}) {
       model: 'gpt-4o',
       stream: Boolean(until),
       ...(json && { response_format: { type: 'json_object' } }),
+      ...(n && { n }),
+      ...(tools && { tools: [{ type: 'function', function: { name: 'note' } }] }),
       messages: [{ role: 'user', content: 'Tell me of the tides.' }],
     }),
   });
@@ -283,6 +285,24 @@ async function picture(name, page) {
   if (!screenshots) return;
   await mkdir(screenshots, { recursive: true });
   await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+}
+
+/** Whatever the list says of a run leads to it, on the page and at the gateway. */
+async function foundByItsWords(gateway) {
+  const view = await open(gateway, '#/runs');
+  const rows = view.page.locator('.list tbody tr:has(.why)');
+  await rows.first().waitFor();
+  const told = await rows.evaluateAll((all) =>
+    all.map((row) => [row.querySelector('a').textContent, row.querySelector('.why').textContent]),
+  );
+  await view.context.close();
+  for (const [run, words] of told) {
+    const { page, context } = await open(gateway, `#/runs?q=${encodeURIComponent(words)}`);
+    await page.getByRole('link', { name: run }).waitFor();
+    await page.locator('.list-head .summary').getByText(/^[1-9]\d* of \d+ recorded runs?: /).waitFor();
+    await context.close();
+  }
+  expect(told.length > 0, 'something is said of runs');
 }
 
 // --- What there is to be seen ---
@@ -520,9 +540,17 @@ for (const name of ['slow', 'unknown']) {
     .locator('.list tbody tr')
     .getByText(/^[\d,]+ of \?$/)
     .waitFor();
+  await page
+    .locator('.list .why')
+    .getByText(/^\d+ older messages left out$/)
+    .waitFor();
   await page.getByRole('link', { name: run }).click();
   await page.getByRole('row', { name: /History ≥ [\d,]+ .* messages left out/ }).waitFor();
-  await sees(page, /Left out: \d+ messages\./);
+  await sees(page, /Left out: \d+ of 32 messages\. What they would take was not counted/);
+  await page
+    .locator('.verdict')
+    .getByText(/ \d+ of 32 older messages were left out to fit the window\.$/)
+    .waitFor();
   await sees(
     page,
     /The counts are estimates, made with o200k_base in place of an unknown tokenizer/,
@@ -558,12 +586,92 @@ for (const name of ['slow', 'unknown']) {
   await page.getByRole('button', { name: 'Failed', exact: true }).click();
   await summary.getByText(/^4 of 1,204 recorded runs: 4 failed/).waitFor();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 4);
+  // There is nothing more to show of a hundred.
+  await page.getByRole('button', { name: 'All', exact: true }).click();
+  await page.getByRole('searchbox').fill('one-of-a-hundred');
+  await summary.getByText(/^100 of 1,204 recorded runs: 100 whole; /).waitFor();
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 100);
+  equal(await page.getByRole('button', { name: 'Show 100 more' }).count(), 0, 'more of a hundred');
+  await page.getByRole('searchbox').fill('model error');
+  await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 4);
+  await page.getByRole('searchbox').fill('');
   // What was found far back leaves no gap among the latest.
   await page.getByRole('button', { name: 'All', exact: true }).click();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 100);
   await picture('runs-many', page);
   await clean('many runs', view);
   await view.context.close();
+}
+
+// --- A run that is watched to its end ---
+
+{
+  const list = await open(gateways.watched, '#/runs');
+  await sees(list.page, 'live');
+  const asked = ask(gateways.watched);
+  const link = list.page.locator('.list tbody tr').filter({ hasText: 'running' }).getByRole('link');
+  const hash = await link.getAttribute('href');
+  await list.context.close();
+  const [reading, choosing] = await Promise.all([
+    open(gateways.watched, hash),
+    open(gateways.watched, hash),
+  ]);
+  const isAt = (page, selector) =>
+    page.evaluate((selector) => document.activeElement.matches(selector), selector);
+  const pieces = (page) => page.locator('.growth button').count();
+  // One reads the text of the first attempt, with the second attempt's window before them.
+  {
+    const { page } = reading;
+    await page.locator('#attempt-2').waitFor();
+    await page.getByRole('slider').fill('1');
+    await page.locator('.tree summary').nth(1).click();
+    await page.locator('#attempt-1 .full summary').focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('group', { name: /^All of its/ }).waitFor();
+  }
+  // Another is in the text of the document.
+  {
+    const { page } = choosing;
+    await page.getByRole('button', { name: 'Text', exact: true }).click();
+    await page.getByRole('group', { name: /^Document, / }).focus();
+    await page.locator('.pages').evaluate((box) => (box.scrollTop = 60));
+    const before = await pieces(page);
+    await page.waitForFunction(
+      (before) => document.querySelectorAll('.growth button').length > before,
+      before,
+    );
+    equal(await pieces(page), await page.locator('.attempt').count(), 'pieces while it grows');
+    expect(await isAt(page, '.document .pages'), 'who reads the text of a document stays there');
+  }
+  for (const { page } of [reading, choosing]) await page.locator('.badge.whole').waitFor();
+  {
+    const { page } = reading;
+    expect(await isAt(page, '#attempt-1 .full summary'), 'who is at an attempt stays there');
+    equal(await page.locator('#attempt-1 .full[open] .pages').count(), 1, 'what was opened');
+    await sees(page, 'attempt 2 of');
+    expect(
+      !(await page.locator('.tree details').nth(1).evaluate((branch) => branch.open)),
+      'a branch that was closed stays closed',
+    );
+    await clean('a run that was watched', reading);
+  }
+  {
+    const { page } = choosing;
+    expect(await isAt(page, '.document .pages'), 'who reads the text of a document stays there');
+    equal(await page.locator('.document .pages').evaluate((box) => box.scrollTop), 60, 'the place');
+    equal(
+      await page.getByRole('button', { name: 'Text', exact: true }).getAttribute('aria-pressed'),
+      'true',
+      'the view that was chosen',
+    );
+    await page.getByRole('button', { name: 'Copy document', exact: true }).click();
+    await sees(page, 'Copied');
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    expect(copied === documents.whole, 'the document that was watched');
+    await clean('a document that was watched', choosing);
+  }
+  await asked;
+  for (const { context } of [reading, choosing]) await context.close();
 }
 
 // --- A run that somebody leaves and takes up again ---
@@ -655,6 +763,17 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   // The link that is shared leads there too.
   await page.reload();
   await page.locator('#attempt-3.chosen').waitFor();
+  await page.getByRole('link', { name: 'Attempt 2', exact: true }).focus();
+  await page.keyboard.press('Enter');
+  await page.locator('#attempt-2.chosen').waitFor();
+  equal(await copied('Copy link'), `${whole}/#/runs/${runs.whole}/attempts/2`, 'the link');
+  await page.goto(`${whole}/#/runs/${runs.whole}/attempts/999`);
+  await sees(page, 'There is no attempt 999.');
+  await sees(page, /This run has \d attempts\./);
+  await clean('an attempt that is not there', view);
+  await page.goto(`${whole}/#/runs/${runs.whole}/attempts/1`);
+  await page.locator('#attempt-1.chosen').waitFor();
+  equal(await page.locator('.notice').count(), 0, 'what is told of what was not there');
   await view.context.close();
 }
 
@@ -704,6 +823,103 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await view.context.close();
 }
 
+// --- An answer of several parts, one of which is cut ---
+
+{
+  const run = await askBriefly(gateways.choices, { json: true, n: 2 });
+  const view = await open(gateways.choices, `#/runs/${run}`);
+  const { page } = view;
+  await sees(page, /One of them is not whole: choice 2\. Several answers in a row could not be/);
+  const missing = page.locator('.missing');
+  await missing.getByRole('heading', { name: 'Choice 2', exact: true }).waitFor();
+  await missing.getByText(/^The document stops inside a string at/).waitFor();
+  await missing.getByText('What is there').waitFor();
+  equal(await missing.getByRole('button').count(), 2, 'what is offered of the part that is cut');
+  await missing.getByRole('button', { name: 'Copy closed JSON' }).click();
+  await sees(page, 'Copied');
+  const closed = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+  equal(Object.keys(closed), ['second'], 'the part that is closed');
+  const names = [];
+  for (const button of await page.getByRole('button', { name: 'Save', exact: true }).all()) {
+    const [saved] = await Promise.all([page.waitForEvent('download'), button.click()]);
+    names.push(saved.suggestedFilename());
+  }
+  equal(names, [`${run}.choice-1.json`, `${run}.choice-2.json`], 'the files');
+  await picture('parts', page);
+  await clean('a choice that is cut', view);
+  await view.context.close();
+}
+
+{
+  const run = await askBriefly(gateways.calls, { tools: true });
+  const view = await open(gateways.calls, `#/runs/${run}`);
+  const { page } = view;
+  await sees(page, /One of them is not whole: tool call 2 of choice 1\./);
+  const missing = page.locator('.missing');
+  await missing.getByRole('heading', { name: 'Tool call 2 of choice 1', exact: true }).waitFor();
+  await missing.getByText(/^The arguments stop inside a string at/).waitFor();
+  await missing.getByText('a tool call that is cut must not look whole').waitFor();
+  equal(await missing.getByRole('button').count(), 0, 'calls that are offered as if whole');
+  await picture('parts-calls', page);
+  await clean('a tool call that is cut', view);
+  await view.context.close();
+}
+
+// --- What is refused, and what is not answered ---
+
+{
+  const run = await ask(gateways.between);
+  const view = await open(gateways.between, `#/runs/${run}`);
+  const { page } = view;
+  const root = page.locator('.tree .writer').first();
+  equal(await root.textContent(), 'attempt 1, 4', 'who wrote the document');
+  equal(await root.getAttribute('title'), 'written by attempts 1 and 4', 'the same in words');
+  await sees(page, /; 2 answers were refused and changed nothing\.$/);
+  await clean('a document with refused attempts between', view);
+  await view.context.close();
+}
+
+{
+  const run = await ask(gateways.rejecting);
+  const view = await open(gateways.rejecting, `#/runs/${run}`);
+  const { page } = view;
+  await page.locator('.verdict').getByText(/; \d calls? w\w+ rejected by the upstream\.$/).waitFor();
+  equal(await page.getByText('refused and changed nothing').count(), 0, 'answers that came');
+  await page.getByRole('heading', { name: /^Rejected: / }).first().waitFor();
+  await picture('rejected', page);
+  await clean('calls that were rejected', view);
+  await view.context.close();
+}
+
+for (const [name, why, done, help] of [
+  [
+    'breaking',
+    'The upstream broke off in the middle of its answer.',
+    /^The upstream at .* broke off in the middle of its answer:$/,
+    'look at its log',
+  ],
+  [
+    'late',
+    'The upstream was not done in time.',
+    /^The upstream at .* was not done in time:$/,
+    'upstream.first_byte_seconds',
+  ],
+]) {
+  const run = await ask(gateways[name]);
+  const view = await open(gateways[name], `#/runs/${run}`);
+  const { page } = view;
+  await page.locator('.verdict').getByText(`${why} There is no document.`).waitFor();
+  await page.locator('.fault').getByText(done).waitFor();
+  await sees(page, help);
+  equal(await page.getByText('a server is listening there').count(), 0, 'help with an address');
+  await picture(`fault-${name}`, page);
+  await clean(`an upstream that is ${name}`, view);
+  await view.context.close();
+}
+
+for (const gateway of [whole, gateways.metadata, gateways.choices, gateways.late])
+  await foundByItsWords(gateway);
+
 // However an answer was joined, the document that is shown is the one that the client got.
 for (const name of ['restarts', 'many', 'hostile']) {
   const view = await open(whole, `#/runs/${runs[name]}`);
@@ -740,6 +956,7 @@ for (const name of ['ends', 'brief']) {
     await sees(list.page, reason);
   await clean(`every end in the list, ${name}`, list);
   await list.context.close();
+  await foundByItsWords(gateway);
 
   const look = async (end, outcome, check) => {
     const view = await open(gateway, `#/runs/${runs[end]}`);
@@ -795,7 +1012,9 @@ for (const name of ['ends', 'brief']) {
   await look('refusal', 'failed', async (page) => {
     await sees(page, 'The model declined to answer.');
     await page.getByRole('heading', { name: /^Declined: / }).waitFor();
-    if (isFull) await sees(page, '<b>I cannot</b> help with that.');
+    if (!isFull) return;
+    await sees(page, '<b>I cannot</b> help with that.');
+    await none(page, 'The text of this run');
   });
   await look('words', 'failed', async (page) => {
     await page.getByRole('heading', { name: 'Why there is no document' }).waitFor();
@@ -1550,6 +1769,11 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await sees(page, 'It came to its end after 6 steps: 1 asked a model.');
     equal(await page.locator('.graph .box.taken').count(), 6, 'steps that were taken');
     await sees(page, '`Orders.Close` does (Orders.cs).');
+    await page.getByRole('link', { name: 'Step 2', exact: true }).click();
+    await page.locator('#step-2.chosen').waitFor();
+    expect(page.url().endsWith(`#/runs/${pipelines.finished}/steps/2`), 'a step has an address');
+    await page.goto(`${gateway}/#/runs/${pipelines.finished}/steps/77`);
+    await sees(page, 'There is no step 77.');
     const blocks = page.getByText(/^Context blocks: 0 before/);
     await blocks.click();
     await page.getByRole('group', { name: /^Context block 1/ }).waitFor();
@@ -1562,6 +1786,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await row.getByText('4 steps').waitFor();
     await row.getByText('in manage_budget: the new texts alone take').waitFor();
     await row.getByText('in answer: could not reach 127.0.0.1: Connection refused').waitFor();
+    await foundByItsWords(gateway);
     await page.getByRole('searchbox').fill('revoked');
     await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
     await row.getByText('in answer: the upstream answered 401').waitFor();
