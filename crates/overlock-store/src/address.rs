@@ -278,9 +278,10 @@ fn without_password(address: &str) -> String {
     if !address.contains("://") && address.contains('=') {
         return HIDDEN.to_owned();
     }
-    let scheme = address.split("://").next().unwrap_or_default();
-    let is_scheme = scheme != address && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let (scheme, rest) = address.split_at(if is_scheme { scheme.len() + 3 } else { 0 });
+    // What stands before `://` may be a user whose password begins with slashes.
+    let mut known = ["sqlite://", "postgres://", "postgresql://"].into_iter();
+    let scheme = known.find(|scheme| address.starts_with(scheme));
+    let (scheme, rest) = address.split_at(scheme.map_or(0, str::len));
     // What follows the last `@` can be shown, but for parameters, which may hold a password too.
     let (who, place) = match rest.rsplit_once('@') {
         Some((who, place)) => (who, format!("@{place}")),

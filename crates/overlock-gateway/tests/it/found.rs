@@ -123,7 +123,7 @@ async fn sums_are_over_all_recorded_runs() {
                 "partial": 1,
             },
             "input_tokens": sum(&|_| true), "output_tokens": 10 * MANY,
-            "priced": MANY / 2,
+            "priced": MANY / 2, "unpriced": MANY / 2,
             "cost": { "amount": sum(&|it| it % 2 == 0).to_string(), "currency": "USD" },
         })
     );
