@@ -221,6 +221,14 @@ async function ask(
   return run;
 }
 
+/** Presses a button that copies; what is copied once the button says so. */
+async function copied(page, name) {
+  const button = await page.getByRole('button', { name, exact: true }).elementHandle();
+  await button.click();
+  await page.waitForFunction((button) => button.textContent.startsWith('Copied'), button);
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
 /** Asks in one line; the run that came of it. Whoever names a text leaves when it has come. */
 async function askBriefly(gateway, { json, text, until, n, tools } = {}) {
   const leaving = new AbortController();
@@ -664,10 +672,8 @@ for (const name of ['slow', 'unknown']) {
       'true',
       'the view that was chosen',
     );
-    await page.getByRole('button', { name: 'Copy document', exact: true }).click();
-    await sees(page, 'Copied');
-    const copied = await page.evaluate(() => navigator.clipboard.readText());
-    expect(copied === documents.whole, 'the document that was watched');
+    const watched = await copied(page, 'Copy document');
+    expect(watched === documents.whole, 'the document that was watched');
     await clean('a document that was watched', choosing);
   }
   await asked;
@@ -694,10 +700,8 @@ for (const name of ['slow', 'unknown']) {
   const again = await ask(gateways.left, { retry: 'the same' });
   // Nobody loads the page again.
   await page.locator('.badge.whole').waitFor();
-  await page.getByRole('button', { name: 'Copy document', exact: true }).click();
-  await sees(page, 'Copied');
-  const copied = await page.evaluate(() => navigator.clipboard.readText());
-  equal(copied, contents.get(again), 'the document of a run that was taken up');
+  const document = await copied(page, 'Copy document');
+  equal(document, contents.get(again), 'the document of a run that was taken up');
   await clean('a run that was taken up again', view);
   await view.context.close();
 }
@@ -735,16 +739,10 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const { page } = view;
   await page.getByRole('heading', { name: 'The document' }).waitFor();
   expect((await page.locator('mark.repeated').count()) > 0, 'repeated text is shaded');
-  const copied = async (name) => {
-    const button = await page.getByRole('button', { name, exact: true }).elementHandle();
-    await button.click();
-    await page.waitForFunction((button) => button.textContent.startsWith('Copied'), button);
-    return page.evaluate(() => navigator.clipboard.readText());
-  };
-  equal(await copied('Copy document'), documents.whole, 'the document that is copied');
-  const trace = JSON.parse(await copied('Copy trace'));
+  equal(await copied(page, 'Copy document'), documents.whole, 'the document that is copied');
+  const trace = JSON.parse(await copied(page, 'Copy trace'));
   equal(trace.id, runs.whole, 'the trace');
-  expect(JSON.parse(await copied('Copy request')).messages.length === 4, 'the request');
+  expect(JSON.parse(await copied(page, 'Copy request')).messages.length === 4, 'the request');
   const [saved] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'Save', exact: true }).click(),
@@ -766,7 +764,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await page.getByRole('link', { name: 'Attempt 2', exact: true }).focus();
   await page.keyboard.press('Enter');
   await page.locator('#attempt-2.chosen').waitFor();
-  equal(await copied('Copy link'), `${whole}/#/runs/${runs.whole}/attempts/2`, 'the link');
+  equal(await copied(page, 'Copy link'), `${whole}/#/runs/${runs.whole}/attempts/2`, 'the link');
   await page.goto(`${whole}/#/runs/${runs.whole}/attempts/999`);
   await sees(page, 'There is no attempt 999.');
   await sees(page, /This run has \d attempts\./);
@@ -780,9 +778,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
 {
   const view = await open(whole, `#/runs/${runs.partial}`);
   const { page } = view;
-  await page.getByRole('button', { name: 'Copy closed JSON' }).click();
-  await sees(page, 'Copied');
-  JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+  JSON.parse(await copied(page, /^Copy closed JSON/));
   expect(
     (await page.locator('.attempt.refused').count()) > 0,
     'attempts that were refused are told',
@@ -835,9 +831,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await missing.getByText(/^The document stops inside a string at/).waitFor();
   await missing.getByText('What is there').waitFor();
   equal(await missing.getByRole('button').count(), 2, 'what is offered of the part that is cut');
-  await missing.getByRole('button', { name: 'Copy closed JSON' }).click();
-  await sees(page, 'Copied');
-  const closed = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+  const closed = JSON.parse(await copied(page, /^Copy closed JSON/));
   equal(Object.keys(closed), ['second'], 'the part that is closed');
   const names = [];
   for (const button of await page.getByRole('button', { name: 'Save', exact: true }).all()) {
@@ -845,6 +839,10 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
     names.push(saved.suggestedFilename());
   }
   equal(names, [`${run}.choice-1.json`, `${run}.choice-2.json`], 'the files');
+  // Two choices came with the first call, and three answers that could not be joined.
+  const figures = page.locator('.key-figures > div');
+  equal(await figures.first().allInnerTexts(), ['Calls\n4'], 'the calls');
+  await page.locator('#attempt-2').getByText('choice 2 · came with attempt 1 ·').waitFor();
   await picture('parts', page);
   await clean('a choice that is cut', view);
   await view.context.close();
@@ -923,10 +921,8 @@ for (const gateway of [whole, gateways.metadata, gateways.choices, gateways.late
 // However an answer was joined, the document that is shown is the one that the client got.
 for (const name of ['restarts', 'many', 'hostile']) {
   const view = await open(whole, `#/runs/${runs[name]}`);
-  await view.page.getByRole('button', { name: 'Copy document', exact: true }).click();
-  await sees(view.page, 'Copied');
-  const copied = await view.page.evaluate(() => navigator.clipboard.readText());
-  expect(copied === contents.get(runs[name]), `the document of ${name}`);
+  const document = await copied(view.page, 'Copy document');
+  expect(document === contents.get(runs[name]), `the document of ${name}`);
   await clean(`the document of ${name}`, view);
   await view.context.close();
 }
@@ -996,12 +992,10 @@ for (const name of ['ends', 'brief']) {
     equal(await page.locator('.tree').count(), 0, 'trees of a text');
     equal(await page.locator('.document .by.begins').count(), 3, 'stretches of a text');
     equal(await page.locator('mark.repeated').textContent(), 'in torrents, except at occasional');
-    await page.getByRole('button', { name: 'Copy text', exact: true }).click();
-    await sees(page, 'Copied');
-    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    const text = await copied(page, 'Copy text');
     expect(
-      copied.includes('at occasional intervals, when') && copied.endsWith('up the streets.'),
-      `the text that is copied: ${copied}`,
+      text.includes('at occasional intervals, when') && text.endsWith('up the streets.'),
+      `the text that is copied: ${text}`,
     );
   });
   await look('limit', 'partial', async (page) => {
@@ -1274,10 +1268,8 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await page.locator('.card[aria-busy]').first().waitFor({ state: 'detached' });
   expect(copies[0] < 500_000, `${copies} bytes come back`);
   await closed.getByText('4,980,001 characters more').waitFor();
-  await closed.getByRole('button', { name: 'Copy closed form' }).click();
-  await closed.getByText('Copied').waitFor();
-  const copied = await page.evaluate(async () => (await navigator.clipboard.readText()).length);
-  equal(copied, long.length, 'a long closed form that is copied');
+  const { length } = await copied(page, /^Copy closed form/);
+  equal(length, long.length, 'a long closed form that is copied');
   await clean('the bench, with a long text', view);
   await view.context.close();
 }
@@ -1299,9 +1291,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   );
   const shown = await page.getByRole('group', { name: 'Request', exact: true }).textContent();
   equal(shown.replaceAll(/\s/g, ''), request.replaceAll(/\s/g, ''), 'the request as it is sent');
-  await page.getByRole('button', { name: 'Copy request' }).click();
-  await sees(page, 'Copied');
-  equal(await page.evaluate(() => navigator.clipboard.readText()), request, 'and as it is copied');
+  equal(await copied(page, /^Copy request/), request, 'and as it is copied');
   await clean('a request without a limit', view);
 
   const got = await fetch(`${whole}/v1/chat/completions`, {
@@ -1324,11 +1314,9 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     ['Copy request', request.slice(1, -1)],
     ['Copy trace', '"seed":12345678901234567890,"temperature":1.0,'],
   ]) {
-    await page.getByRole('button', { name, exact: true }).click();
-    await page.getByRole('button', { name: 'Copied' }).waitFor();
-    const copied = await page.evaluate(() => navigator.clipboard.readText());
-    JSON.parse(copied);
-    expect(copied.replaceAll(/\n *| (?=[{["\d])/g, '').includes(part), `${name}: ${copied}`);
+    const json = await copied(page, name);
+    JSON.parse(json);
+    expect(json.replaceAll(/\n *| (?=[{["\d])/g, '').includes(part), `${name}: ${json}`);
     await page.getByRole('button', { name: 'Copied' }).waitFor({ state: 'detached' });
   }
   await page.getByText('What was asked').click();
@@ -1384,8 +1372,8 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   const closed = page.getByRole('group', { name: 'Closed form' });
   await closed.evaluate((element) => getSelection().selectAllChildren(element));
   await page.keyboard.press('ControlOrMeta+C');
-  const copied = await page.evaluate(() => navigator.clipboard.readText());
-  equal(copied, `${evil}"}`, 'what is marked and copied');
+  const marked = await page.evaluate(() => navigator.clipboard.readText());
+  equal(marked, `${evil}"}`, 'what is marked and copied');
   await sees(page, 'In the fields, but not to be seen there');
   await page.getByRole('img', { name: 'seam' }).waitFor();
   await clean('the bench, with what hides', view);
@@ -1442,10 +1430,8 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await page.locator('.list').waitFor();
   }
   await page.goto(`${turned}/#/runs/${run}`);
-  await page.getByRole('button', { name: 'Copy document', exact: true }).click();
-  await sees(page, 'Copied');
-  const copied = await page.evaluate(() => navigator.clipboard.readText());
-  equal(copied, contents.get(run), 'the document that is copied is as it was written');
+  const document = await copied(page, 'Copy document');
+  equal(document, contents.get(run), 'the document that is copied is as it was written');
   await view.context.close();
 }
 
@@ -1512,9 +1498,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await page.getByText(/^All 3\d\d,\d{3} characters$/).click();
     await page.getByRole('group', { name: /^Answer, 3\d\d,\d{3} characters/ }).waitFor();
     for (const [name, text] of [['question', shown.question], ['answer', shown.state.answer]]) {
-      await page.getByRole('button', { name: `Copy ${name}`, exact: true }).click();
-      await page.getByText('Copied').first().waitFor();
-      equal(await page.evaluate(() => navigator.clipboard.readText()), text, `the ${name}`);
+      expect((await copied(page, `Copy ${name}`)) === text, `the ${name} that is copied`);
     }
     await picture('pipeline-long', page);
     await clean('a long question and a long answer', view);
@@ -1624,14 +1608,8 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       async (id) => (await fetch(`/api/runs/${id}?text=true`)).json(),
       pipelines.rounds,
     );
-    const copied = async (name) => {
-      const button = await page.getByRole('button', { name, exact: true }).elementHandle();
-      await button.click();
-      await page.waitForFunction((button) => button.textContent.startsWith('Copied'), button);
-      return page.evaluate(() => navigator.clipboard.readText());
-    };
-    equal(await copied('Copy pipeline'), shown.definition.text, 'the pipeline that is copied');
-    equal(JSON.parse(await copied('Copy request')), shown.request, 'the request that is copied');
+    equal(await copied(page, 'Copy pipeline'), shown.definition.text, 'the pipeline that is copied');
+    equal(JSON.parse(await copied(page, 'Copy request')), shown.request, 'the request that is copied');
     const saved = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     equal((await saved).suggestedFilename(), `${pipelines.rounds}.answer.txt`, 'the answer');
