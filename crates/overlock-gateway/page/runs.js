@@ -343,7 +343,7 @@ export async function showRuns(frame, { parameters, signal }) {
 
   /** What is looked for in all recorded runs, and not only in those that are drawn. */
   function summarise(sorted, there) {
-    const isPriced = (run) => run.partial_cost || (isRunning(run) && run.cost);
+    const isPriced = (run) => run.cost || run.partial_cost;
     // Nothing is told of what nobody has given a price.
     table.classList.toggle('priced', Boolean(sums?.cost) || there.some(isPriced));
     summary.textContent = sums ? summed(sums, statesNow()) : '';
