@@ -486,7 +486,7 @@ function whatHappened(run) {
       run.outcome === 'complete'
         ? 'All of them are whole.'
         : open.length > 0
-          ? `${open.length === 1 ? 'One of them is' : `${number(open.length)} of them are`} not whole: ${open.map(({ name }) => name).join(', ')}. ${whyOf(run)}`
+          ? `${open.length === 1 ? 'One part is' : `${number(open.length)} parts are`} not whole: ${open.map(({ name }) => name).join(', ')}. ${whyOf(run)}`
           : whyOf(run);
     const joined = seams > 0 ? `, joined at ${counted(seams, 'seam')}` : '';
     return `${number(parts.length)} parts, which are choices or tool calls, of ${counted(total, 'byte')} together${joined}${but}. ${which}`;

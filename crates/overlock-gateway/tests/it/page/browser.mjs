@@ -825,7 +825,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const run = await askBriefly(gateways.choices, { json: true, n: 2 });
   const view = await open(gateways.choices, `#/runs/${run}`);
   const { page } = view;
-  await sees(page, /One of them is not whole: choice 2\. Several answers in a row could not be/);
+  await sees(page, /One part is not whole: choice 2\. Several answers in a row could not be/);
   const missing = page.locator('.missing');
   await missing.getByRole('heading', { name: 'Choice 2', exact: true }).waitFor();
   await missing.getByText(/^The document stops inside a string at/).waitFor();
@@ -852,7 +852,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const run = await askBriefly(gateways.calls, { tools: true });
   const view = await open(gateways.calls, `#/runs/${run}`);
   const { page } = view;
-  await sees(page, /One of them is not whole: tool call 2 of choice 1\./);
+  await sees(page, /One part is not whole: tool call 2 of choice 1\./);
   const missing = page.locator('.missing');
   await missing.getByRole('heading', { name: 'Tool call 2 of choice 1', exact: true }).waitFor();
   await missing.getByText(/^The arguments stop inside a string at/).waitFor();
