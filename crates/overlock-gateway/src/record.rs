@@ -42,7 +42,7 @@ pub(crate) struct Recorder {
     store: Arc<dyn Store>,
     writer: Writer,
     /// Held for as long as this process is there, so that others can see whether it is.
-    presence: Option<(RunId, Work)>,
+    presence: Option<Presence>,
     /// The runs with a key that somebody is working on.
     live: Mutex<HashSet<RunId>>,
     /// Tells runs apart that begin in the same millisecond.
@@ -53,6 +53,12 @@ pub(crate) struct Recorder {
     pub(crate) growths: Growths,
     /// Knows what that costs.
     pub(crate) pricing: Arc<Pricing>,
+}
+
+/// That a process is there.
+struct Presence {
+    id: RunId,
+    work: Mutex<Option<Work>>,
 }
 
 /// Why something was not kept.
@@ -67,16 +73,14 @@ pub(crate) enum RecordError {
 impl Recorder {
     /// Starts to write to a store. Whoever listens hears what is kept of a run, and no more.
     pub(crate) fn start(store: Arc<dyn Store>, record: Record, pricing: Pricing) -> Self {
-        let presence = || {
-            let id = RunId::new(now() | NEVER, RandomState::new().hash_one(0));
-            // Who cannot be seen is not known to be at work, and no more.
-            let work = store.work_on(&id).ok().flatten()?;
-            Some((id, work))
+        let presence = || Presence {
+            id: RunId::new(now() | NEVER, RandomState::new().hash_one(0)),
+            work: Mutex::default(),
         };
         Self {
             writer: Writer::start(Arc::clone(&store)),
             // Of others nothing is on the disk before it ends, or each is held by itself.
-            presence: (record == Record::Full).then(presence).flatten(),
+            presence: (record == Record::Full).then(presence),
             store,
             live: Mutex::new(HashSet::new()),
             drawn: AtomicU64::new(now()),
@@ -86,9 +90,27 @@ impl Recorder {
         }
     }
 
-    /// What this process is known by to be at work.
+    /// What this process is known by to be at work, if it is.
     pub(crate) fn worker(&self) -> Option<&RunId> {
-        self.presence.as_ref().map(|(id, _)| id)
+        self.presence.as_ref().map(|presence| &presence.id)
+    }
+
+    /// The same, once it is held. Who cannot be seen is not known to be at work, and no more.
+    pub(crate) async fn seen_worker(&self) -> Option<&RunId> {
+        let Presence { id, work } = self.presence.as_ref()?;
+        let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
+        if locked().as_ref().is_some_and(Work::is_held) {
+            return Some(id);
+        }
+        // What was lost is let go of first, or nobody could hold it.
+        drop(locked().take());
+        let (store, own) = (Arc::clone(&self.store), id.clone());
+        // The store may be on another machine.
+        let held = spawn_blocking(move || store.work_on(&own)).await;
+        if let Some(held) = held.ok()?.ok()? {
+            *locked() = Some(held);
+        }
+        locked().is_some().then_some(id)
     }
 
     /// Where it writes to.

@@ -103,15 +103,26 @@ pub(crate) fn transact<T>(
 /// The right to work on a run, until this is dropped. No other process has it meanwhile.
 #[derive(Debug)]
 pub struct Work {
-    _held: Box<dyn Debug + Send + Sync>,
+    held: Box<dyn Hold>,
+}
+
+/// What whoever works on a run holds; whoever drops it lets go.
+pub(crate) trait Hold: Debug + Send + Sync {
+    /// Whether it is, which it may not be any more although nobody let go.
+    fn is_held(&self) -> bool;
 }
 
 impl Work {
-    /// Whoever drops what is held lets go of the run.
-    pub(crate) fn holding(held: impl Debug + Send + Sync + 'static) -> Self {
+    pub(crate) fn holding(held: impl Hold + 'static) -> Self {
         Self {
-            _held: Box::new(held),
+            held: Box::new(held),
         }
+    }
+
+    /// Whether this still is the right to work on it: a server that was started again has given it
+    /// away.
+    pub fn is_held(&self) -> bool {
+        self.held.is_held()
     }
 }
 

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::joining::Joined;
 use super::taken::Taken;
-use super::{Ended, Job};
+use super::{Ended, Held, Job};
 use crate::api::RecordedStep;
 use crate::body::text_of;
 use crate::error::ApiError;
@@ -111,7 +111,7 @@ pub(crate) async fn begin(job: &Job, key: String) -> Result<Keyed, ApiError> {
         )
         .with_code("not_recorded"));
     };
-    let about = Arc::new(job.about(text, true));
+    let about = Arc::new(job.about(text, Held::Itself));
     let (id, at, digest) = (recorder.new_id(), now(), digest(&[text.as_bytes()]));
     // It is marked before anybody else can find it.
     let work_on = async |id: &RunId| {

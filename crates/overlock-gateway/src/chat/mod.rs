@@ -211,6 +211,15 @@ fn headers_of(gateway: &Gateway, shown: Option<&HeaderMap>) -> HeaderMap {
     gateway.client.headers(shown, key_is_ours)
 }
 
+/// How others see whether somebody works on a run.
+#[derive(Clone, Copy, Debug)]
+enum Held<'a> {
+    /// It is held itself, since it has a key.
+    Itself,
+    /// By whether this is, where anything is.
+    ByWorker(Option<&'a RunId>),
+}
+
 impl Job {
     /// The reply to a request that is asked for the first time.
     async fn first(mut self: Box<Self>) -> Reply {
@@ -353,14 +362,12 @@ impl Job {
         Ok(whole.into_reply())
     }
 
-    /// What this gateway is known by to be at work.
-    fn worker(&self) -> Option<String> {
-        let recorder = self.gateway.recorder.as_ref()?;
-        recorder.worker().map(ToString::to_string)
-    }
-
     /// What is kept of the request itself.
-    fn about(&self, text: &str, is_keyed: bool) -> About {
+    fn about(&self, text: &str, held: Held<'_>) -> About {
+        let (is_keyed, worker) = match held {
+            Held::Itself => (true, None),
+            Held::ByWorker(worker) => (false, worker),
+        };
         let settings = &self.gateway.settings;
         let options =
             settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
@@ -371,7 +378,7 @@ impl Job {
             upstream: self.base.split('?').next().map(str::to_owned),
             schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
             is_held: is_keyed,
-            worker: self.worker().filter(|_| !is_keyed),
+            worker: worker.map(ToString::to_string),
         };
         let request = if has_text {
             text.to_owned()
@@ -399,14 +406,15 @@ impl Job {
     /// A recording of all there is. An answer does not depend on whether it can be kept.
     async fn recorded(&self) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
-        let about = self.about(text_of(&self.wish.text).ok()?, false);
+        let held = Held::ByWorker(recorder.seen_worker().await);
+        let about = self.about(text_of(&self.wish.text).ok()?, held);
         Recording::begin(recorder, Arc::new(about)).await.ok()
     }
 
     /// A recording without the text. What that is about is the same for most requests to a model.
     fn story(&self) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
-        let about = || Arc::new(self.about("", false));
+        let about = || Arc::new(self.about("", Held::ByWorker(None)));
         let is_common = self.wish.max_total_tokens == self.gateway.settings.max_total_tokens;
         let about = if is_common {
             Arc::clone(self.wish.known.story.get_or_init(about))

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::connection::Connection;
 use super::pool::Pool;
 use crate::error::StoreError;
-use crate::runs::RunId;
+use crate::runs::{Hold, RunId};
 
 /// So long letting go of a run may take before it is left to the server.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -94,6 +94,13 @@ impl Locks {
     /// The number of the lock on a run.
     pub(super) fn number(&self, id: &RunId) -> i64 {
         number(&self.schema, "run", id.as_str())
+    }
+}
+
+impl Hold for Held {
+    fn is_held(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|connection| !connection.is_closed())
     }
 }
 

@@ -10,13 +10,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
-use crate::runs::RunId;
+use crate::runs::{Hold, RunId};
 
 /// A file that is locked until this is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
     _file: File,
+}
+
+impl Hold for Lock {
+    fn is_held(&self) -> bool {
+        true
+    }
+}
+
+/// What nobody else can know of needs no file.
+#[derive(Debug)]
+pub(super) struct InMemory;
+
+impl Hold for InMemory {
+    fn is_held(&self) -> bool {
+        true
+    }
 }
 
 /// Holds a run of the store at this path; nothing if somebody else does.

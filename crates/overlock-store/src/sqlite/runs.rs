@@ -28,7 +28,7 @@ impl Runs for Sqlite {
         match &self.path {
             Some(path) => Ok(live::hold(path, id)?.map(Work::holding)),
             // No other process can know of it.
-            None => Ok(Some(Work::holding(()))),
+            None => Ok(Some(Work::holding(live::InMemory))),
         }
     }
 

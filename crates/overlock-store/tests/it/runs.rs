@@ -101,6 +101,7 @@ pub(crate) fn a_run_is_worked_on_by_one_at_a_time(fresh: &Fresh) {
     let work_on = |store: &dyn Store, id| store.work_on(id).expect("it can be locked");
     let [id, another] = [1, 2].map(|at| RunId::new(at, at));
     let work = work_on(&*one, &id).expect("nobody works on it");
+    assert!(work.is_held());
     assert!(work_on(&*other, &id).is_none());
     assert!(work_on(&*one, &id).is_none());
     assert!(work_on(&*other, &another).is_some());
