@@ -444,14 +444,17 @@ function joined({ json, complete, seams }, base, fragment) {
     ];
   return [
     said,
-    picture(jointOf(base, json), it.overlap, fragment),
+    picture(jointOf(base, json, it.overlap, fragment), it.overlap, fragment),
     h('p', {}, complete ? 'The document is whole.' : 'The document is still cut.'),
     h('details', { class: 'full' }, h('summary', {}, 'The joined text'), code(json, 'Joined text')),
   ];
 }
 
+/** So much of a repeated text is looked for. */
+const LONGEST_REPEATED = 200;
+
 /** What stands on both sides of a seam, as far as it is there. */
-function jointOf(base, json) {
+function jointOf(base, json, overlap, fragment) {
   if (typeof base === 'string' && typeof json === 'string') {
     let at = 0;
     while (at < base.length && base[at] === json[at]) at += 1;
@@ -460,11 +463,14 @@ function jointOf(base, json) {
   }
   if (base === undefined) return null;
   const { ending: before, length } = ends(base);
-  const { beginning: first, ending: last, length: all } = ends(json);
+  const { ending: last, length: all } = ends(json);
   const behind = [...last];
   if (all - length <= behind.length)
     return { before, after: behind.slice(behind.length - (all - length)).join('') };
-  return { before, after: [...first].slice(length).join('') };
+  // So much came that its beginning is only in what was sent.
+  const repeated = lastOf(before, Math.min(overlap, LONGEST_REPEATED));
+  const at = fragment.indexOf(repeated);
+  return at < 0 ? null : { before, after: fragment.slice(at + repeated.length) };
 }
 
 /**

@@ -214,7 +214,7 @@ function attempted(run, step) {
   run.left = false;
   run.iterations = step.number;
   const input = step.told?.input ?? step.budget?.input_token_count ?? 0;
-  run.window_assumed = step.budget?.basis?.window === 'assumed';
+  if (step.budget) run.window_assumed = step.budget.basis?.window === 'assumed';
   took(run, input, step.tokens, step.budget?.window);
   if (step.result.result === 'grown') run.bytes = step.result.offset + step.result.added_bytes;
   run.has_text ||= Boolean(step.result.added);
@@ -941,7 +941,8 @@ const isRequestKept = (run) =>
 /** A run as the gateway tells it, letter by letter; before it is told anywhere, as it is known. */
 async function traceText(run) {
   const text = await askText(`/api/runs/${encodeURIComponent(run.id)}?text=true&missing=nothing`);
-  return text ? laidOut(text) : JSON.stringify(run, null, 2);
+  // Of a run that is not recorded yet nothing is told.
+  return text === 'null' ? JSON.stringify(run, null, 2) : laidOut(text);
 }
 
 /** The same of its request. */

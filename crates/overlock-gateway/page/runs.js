@@ -413,9 +413,9 @@ export async function showRuns(frame, { parameters, signal }) {
   function take(listed) {
     for (const run of listed) {
       const known = runs.get(run.id);
-      // Of a pipeline the store always knows whether somebody works on it; of other runs an event
-      // may have told that nobody does.
-      const left = Boolean(run.left || (!run.pipeline && known?.left && !run.ended_at));
+      // Where the gateway does not know whether somebody works on it, an event may have told that
+      // nobody does.
+      const left = Boolean(run.left || (run.elsewhere && known?.left));
       if (known) known.isRecorded = true;
       if (known && SEEN.every((name) => known[name] === run[name]) && Boolean(known.left) === left)
         continue;
@@ -445,7 +445,7 @@ export async function showRuns(frame, { parameters, signal }) {
       update({
         id: told.run,
         ...nothing,
-        window_assumed: told.budget?.basis?.window === 'assumed',
+        ...(told.budget && { window_assumed: told.budget.basis?.window === 'assumed' }),
         iterations: told.number,
         input_tokens: (run.input_tokens ?? 0) + input,
         output_tokens: (run.output_tokens ?? 0) + told.tokens,

@@ -58,7 +58,8 @@ pub(crate) struct Recorder {
 /// That a process is there.
 struct Presence {
     id: RunId,
-    work: Mutex<Option<Work>>,
+    /// Locked while it is held anew, or two would take it from each other.
+    work: tokio::sync::Mutex<Option<Work>>,
 }
 
 /// Why something was not kept.
@@ -75,7 +76,7 @@ impl Recorder {
     pub(crate) fn start(store: Arc<dyn Store>, record: Record, pricing: Pricing) -> Self {
         let presence = || Presence {
             id: RunId::new(now() | NEVER, RandomState::new().hash_one(0)),
-            work: Mutex::default(),
+            work: tokio::sync::Mutex::default(),
         };
         Self {
             writer: Writer::start(Arc::clone(&store)),
@@ -98,19 +99,18 @@ impl Recorder {
     /// The same, once it is held. Who cannot be seen is not known to be at work, and no more.
     pub(crate) async fn seen_worker(&self) -> Option<&RunId> {
         let Presence { id, work } = self.presence.as_ref()?;
-        let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
-        if locked().as_ref().is_some_and(Work::is_held) {
-            return Some(id);
+        let mut work = work.lock().await;
+        if !work.as_ref().is_some_and(Work::is_held) {
+            let (store, own, lost) = (Arc::clone(&self.store), id.clone(), work.take());
+            // The store may be on another machine.
+            let held = spawn_blocking(move || {
+                // What was lost is let go of first, or nobody could hold it.
+                drop(lost);
+                store.work_on(&own)
+            });
+            *work = held.await.ok()?.ok()?;
         }
-        // What was lost is let go of first, or nobody could hold it.
-        drop(locked().take());
-        let (store, own) = (Arc::clone(&self.store), id.clone());
-        // The store may be on another machine.
-        let held = spawn_blocking(move || store.work_on(&own)).await;
-        if let Some(held) = held.ok()?.ok()? {
-            *locked() = Some(held);
-        }
-        locked().is_some().then_some(id)
+        work.is_some().then_some(id)
     }
 
     /// Where it writes to.
@@ -214,6 +214,36 @@ impl Drop for Live {
     }
 }
 
+/// Marks a run as being worked on that is only about to begin: whoever leaves before it does takes
+/// the mark along.
+struct Mark<'a> {
+    recorder: &'a Recorder,
+    id: Option<RunId>,
+}
+
+impl<'a> Mark<'a> {
+    fn new(recorder: &'a Recorder, id: &RunId) -> Self {
+        recorder.live().insert(id.clone());
+        Self {
+            recorder,
+            id: Some(id.clone()),
+        }
+    }
+
+    /// Somebody else takes it away.
+    fn stays(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for Mark<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id {
+            self.recorder.live().remove(id);
+        }
+    }
+}
+
 /// What is kept of one run.
 pub(crate) struct Recording {
     recorder: Arc<Recorder>,
@@ -278,11 +308,13 @@ impl Recording {
         let (id, began_at) = (recorder.new_id(), now());
         let (run, own_id) = (Arc::clone(&about), id.clone());
         let begin = move |writes: &mut dyn Writes| writes.begin(&run.begun(&own_id, began_at));
-        let kept = Kept::All {
-            claim: recorder.write(begin).await?,
-            key: None,
-        };
-        Ok(Self::of(recorder, id, began_at, about, kept, 0))
+        // Known before anybody can find it.
+        let mark = Mark::new(recorder, &id);
+        let claim = recorder.write(begin).await?;
+        let kept = Kept::All { claim, key: None };
+        let recording = Self::of(recorder, id, began_at, about, kept, 0);
+        mark.stays();
+        Ok(recording)
     }
 
     /// Begins to keep the story of a run.
@@ -577,7 +609,11 @@ impl Recording {
                 steps.push(plain(&step.without_text()));
                 Ok(())
             }
-            Kept::All { claim, .. } => {
+            Kept::All { claim, key } => {
+                if key.is_none() {
+                    // A long run may outlast what its gateway is known by.
+                    self.recorder.seen_worker().await;
+                }
                 let (claim, number, body) = (claim.clone(), self.steps, plain(step));
                 let first = self.first.take();
                 let add = move |writes: &mut dyn Writes| {
@@ -680,16 +716,23 @@ impl Recording {
 impl Drop for Recording {
     /// Who goes away in the middle calls the run off. One with a key waits to be asked for again.
     fn drop(&mut self) {
-        // One with a key is let go of by its mark.
-        if !self.is_keyed() {
-            self.recorder.live().remove(&self.id);
-        }
         if self.growth.is_some() {
             self.recorder.growths.remove(&self.id);
         }
-        if self.is_ended {
-            return;
+        if !self.is_ended {
+            self.call_off();
         }
+        // After its end is on its way, or it would be found without either. One with a key is let
+        // go of by its mark.
+        if !self.is_keyed() {
+            self.recorder.live().remove(&self.id);
+        }
+    }
+}
+
+impl Recording {
+    /// Nobody waits for it any more.
+    fn call_off(&mut self) {
         let events = Arc::clone(&self.recorder.events);
         if self.is_keyed() {
             events.tell(|| self.event(EventKind::Left, None));

@@ -58,6 +58,8 @@ pub(crate) struct Collected {
     pub(crate) broken: Option<BackendError>,
     /// The calls that were not answered before.
     pub(crate) retried: Option<Retried>,
+    /// Why the last of them was not, until one is.
+    pub(crate) unanswered: Option<BackendError>,
 }
 
 /// Hears what happens while it happens, and keeps it.
@@ -147,7 +149,8 @@ pub async fn complete(
         let (ask, FittedCall { call, plan }) = match drive.fit(run, ask.clone()) {
             Ok(fitted) => fitted,
             Err(error @ PromptError::Window(_)) if ask.wants == Wants::Kpis => {
-                note_refusal(run, &ask, error.to_string(), observer).await?;
+                let nothing = Collected::default();
+                note_refusal(run, &ask, error.to_string(), &nothing, observer).await?;
                 continue;
             }
             Err(error @ PromptError::Window(_)) => {
@@ -167,7 +170,8 @@ pub async fn complete(
         {
             // What can be counted is worth one call and no more.
             let is_refusal = error.is_refusal() || ask.wants == Wants::Kpis;
-            if is_refusal && note_refusal(run, &ask, error.to_string(), observer).await? {
+            let message = error.to_string();
+            if is_refusal && note_refusal(run, &ask, message, &collected, observer).await? {
                 refusal = Some(obstacle);
                 continue;
             }
@@ -175,6 +179,7 @@ pub async fn complete(
             return Ok(Some(obstacle));
         }
         if is_silent && drive.is_late() {
+            broken = collected.unanswered();
             continue;
         }
         // What arrived before a stream broke off is an answer that was cut, like any other.
@@ -219,14 +224,16 @@ async fn note_refusal(
     run: &mut Continuation,
     ask: &Ask,
     message: String,
+    collected: &Collected,
     observer: &mut dyn Observe,
 ) -> Result<bool, DriveError> {
-    let Some(step) = run.refused(ask, message) else {
+    let Some(mut step) = run.refused(ask, message) else {
         return Ok(false);
     };
+    step.end.retried = collected.retried.clone().map(Box::new);
     // Nobody pays for a call that the server would not have, or that was never made.
     let end = CallEnd {
-        usage: Some(Usage::default()),
+        usage: collected.end.usage.or(Some(Usage::default())),
         ..CallEnd::default()
     };
     let kept = observer.stepped(run, &step, &end).await;
@@ -236,8 +243,17 @@ async fn note_refusal(
 impl Collected {
     /// What broke it off, if something did.
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {
+        self.stopped_by(self.broken.as_ref())
+    }
+
+    /// What nobody waited for any longer, if it had not been answered.
+    pub(crate) fn unanswered(&self) -> Option<Obstacle> {
+        self.stopped_by(self.unanswered.as_ref())
+    }
+
+    fn stopped_by(&self, error: Option<&BackendError>) -> Option<Obstacle> {
         Some(Obstacle::Backend {
-            error: self.broken.clone()?,
+            error: error?.clone(),
             retried: self.retried.clone(),
         })
     }
@@ -318,6 +334,7 @@ impl Drive<'_> {
             None => return (collected, told),
         };
         while let Some(Some(event)) = self.in_time(events.next()).await {
+            collected.unanswered = None;
             match event {
                 Ok(Event::Text(text)) => {
                     observer.heard(&text);
@@ -336,6 +353,7 @@ impl Drive<'_> {
                 Ok(Event::Retry(retry)) => {
                     Retried::add(&mut collected.retried, &retry);
                     observer.retrying(&retry);
+                    collected.unanswered = Some(retry.error);
                 }
                 Ok(Event::Refusal(text)) => collected.refusal.push_str(&text),
                 Ok(Event::Finish(reason)) => collected.end.finish = Some(reason),

@@ -239,6 +239,8 @@ pub async fn complete_text(
     drive: &Drive<'_>,
     observer: &mut dyn ObserveText,
 ) -> Result<Option<Obstacle>, DriveError> {
+    // What was not answered in time.
+    let mut unanswered = None;
     while run.may_go_on() {
         if drive.is_late() {
             run.stopped = Some(Reason::Deadline);
@@ -266,6 +268,7 @@ pub async fn complete_text(
             return Ok(Some(obstacle));
         }
         if is_silent && drive.is_late() {
+            unanswered = collected.unanswered();
             continue;
         }
         let counted = drive.counter.tokens().count(&collected.text);
@@ -290,7 +293,7 @@ pub async fn complete_text(
             break;
         }
     }
-    Ok(None)
+    Ok(unanswered)
 }
 
 /// Hears what happens while a text is gone on with.

@@ -114,7 +114,7 @@ pub struct Tally {
     pub input_tokens: u64,
     /// The tokens of all answers.
     pub output_tokens: u64,
-    /// How many calls were answered, where that was kept: an answer may have several parts, each
+    /// How many calls were answered or turned down, where that was kept: an answer may have several parts, each
     /// with steps of its own.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub calls: u64,

@@ -532,7 +532,11 @@ impl<'a, 'h> Observer<'a, 'h> {
 
     /// The call that is being made has ended; how its window was divided.
     fn ended(&mut self, step: &Step, end: &CallEnd, counted: Usage) -> Option<CallBudget> {
-        self.taken.add(end.usage, counted);
+        if step.is_turned_down() {
+            self.taken.turned_down();
+        } else {
+            self.taken.add(end.usage, counted);
+        }
         let usage = end.usage.unwrap_or(counted);
         let account = self.joiner.account;
         account.called(|| called(step, Some(usage)));

@@ -218,6 +218,10 @@ pub(crate) fn resumed_text(
 fn taken_after_first(steps: &[&RecordedStep]) -> Taken {
     let mut taken = Taken::default();
     for step in steps.iter().skip(1) {
+        if step.step.is_turned_down() {
+            taken.turned_down();
+            continue;
+        }
         let counted = Usage {
             input: step
                 .budget

@@ -9,6 +9,8 @@ use crate::api::CountedBy;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) calls: u32,
+    /// Those that were not turned down.
+    answered: u32,
     /// Those of which the provider said what they took.
     told: u32,
     pub(crate) usage: Usage,
@@ -18,18 +20,25 @@ impl Taken {
     /// Another call, of which the provider told what it took, or it was counted here.
     pub(crate) fn add(&mut self, told: Option<Usage>, counted: Usage) {
         self.calls += 1;
+        self.answered += 1;
         self.told += u32::from(told.is_some());
         self.usage += told.unwrap_or(counted);
     }
 
+    /// Another call, which the upstream would not have: it took nothing.
+    pub(crate) fn turned_down(&mut self) {
+        self.calls += 1;
+    }
+
     /// Who counted these calls and the first one, which the provider told or not.
     pub(crate) fn counted_by(&self, first_is_told: bool) -> CountedBy {
-        CountedBy::of(self.calls + 1, self.told + u32::from(first_is_told))
+        CountedBy::of(self.answered + 1, self.told + u32::from(first_is_told))
     }
 
     /// The calls of another part of the same answer.
     pub(crate) fn join(&mut self, other: Self) {
         self.calls += other.calls;
+        self.answered += other.answered;
         self.told += other.told;
         self.usage += other.usage;
     }
@@ -124,5 +133,9 @@ mod tests {
         assert_eq!(taken.counted_by(false), CountedBy::Us);
         taken.add(Some(counted), counted);
         assert_eq!(taken.counted_by(true), CountedBy::Both);
+        let mut untold = Taken::default();
+        untold.turned_down();
+        assert_eq!((untold.calls, untold.counted_by(false)), (1, CountedBy::Us));
+        assert_eq!(untold.counted_by(true), CountedBy::Provider);
     }
 }

@@ -235,11 +235,20 @@ impl TakingOfRuns {
         }
         let taking = read()?;
         let mut known = locked();
-        if known.len() >= MOST_KNOWN {
-            known.clear();
+        if known.len() < MOST_KNOWN || known.contains_key(&run.id) {
+            known.insert(run.id.clone(), (run.steps, at, taking.clone()));
         }
-        known.insert(run.id.clone(), (run.steps, at, taking.clone()));
         Ok(taking)
+    }
+
+    /// Nobody asks any more for what those took that have ended.
+    fn forget_ended(&self, runs: &[RunSummary]) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.is_empty() {
+            for run in runs.iter().filter(|run| run.ended_at.is_some()) {
+                known.remove(&run.id);
+            }
+        }
     }
 }
 
@@ -283,6 +292,7 @@ impl Here {
     /// Runs as they are now: one that ended and is worked on again has not ended.
     fn seen(&self, store: &dyn Store, runs: Vec<RunSummary>) -> Result<Vec<Seen>, RunsError> {
         let worked_on = worked_on(store, &runs)?;
+        self.taking.forget_ended(&runs);
         let seen = runs.into_iter().map(|summary| {
             let (summary, at) = self.now(summary, &worked_on);
             let taking = if summary.ended_at.is_some() {
@@ -323,13 +333,13 @@ impl Here {
             return Whereabouts::Known;
         }
         let conditions = Conditions::of_open(run).unwrap_or_default();
-        let is_old = run.began_at < self.oldest;
         let is_of_pipeline = Taken::pipeline_name(&run.options).is_some();
-        if is_old || conditions.is_held || is_of_pipeline {
+        if conditions.is_held || is_of_pipeline {
             return Whereabouts::Left;
         }
         let own = self.recorder.as_ref().and_then(|it| it.worker());
         match conditions.worker() {
+            None if run.began_at < self.oldest => Whereabouts::Left,
             None => Whereabouts::Elsewhere,
             // This one knows what it works on.
             Some(worker) if Some(&worker) == own => Whereabouts::Left,

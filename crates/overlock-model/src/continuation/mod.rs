@@ -179,6 +179,15 @@ impl Step {
         }
     }
 
+    /// Whether the upstream would have none of the call, so that there is no answer to it.
+    pub fn is_turned_down(&self) -> bool {
+        let failure = match &self.result {
+            StepResult::Grown { .. } => return false,
+            StepResult::Failed { failure, .. } => failure,
+        };
+        matches!(failure, Failure::Refused { .. })
+    }
+
     /// What somebody who watches the run should know besides the result, in words.
     pub fn warnings(&self) -> Vec<String> {
         let StepEnd {

@@ -23,6 +23,8 @@ pub(crate) struct Trial {
     pub(crate) prefill: PrefillStyle,
     pub(crate) streams: bool,
     pub(crate) deadline: Option<Duration>,
+    /// The wait before the first retry.
+    pub(crate) first_wait: Duration,
     pub(crate) max_tokens: u64,
 }
 
@@ -50,6 +52,7 @@ impl Default for Trial {
             prefill: PrefillStyle::None,
             streams: true,
             deadline: None,
+            first_wait: Duration::from_millis(1),
             max_tokens: 1000,
         }
     }
@@ -89,8 +92,8 @@ impl Trial {
         let (base, key) = (server.base(), "secret-key");
         let policy = RetryPolicy {
             retries: 3,
-            first_wait: Duration::from_millis(1),
-            longest_wait: Duration::from_millis(20),
+            first_wait: self.first_wait,
+            longest_wait: self.first_wait * 20,
         };
         let backend: Box<dyn Backend> = match self.speech {
             Speech::OpenAi => {
@@ -760,6 +763,27 @@ fn a_deadline_keeps_what_has_arrived() {
         Some(Reason::Deadline)
     );
     assert!(ended.document.starts_with(ended.run.text()) && !ended.run.text().is_empty());
+}
+
+#[test]
+fn a_run_that_is_late_while_it_waits_says_what_it_waited_for() {
+    let ended = Trial {
+        faults: vec![None, Some(Fault::Status(503, None))],
+        first_wait: Duration::from_mins(1),
+        deadline: Some(Duration::from_millis(400)),
+        ..Trial::default()
+    }
+    .run();
+    let reason = ended.run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::Deadline));
+    let Some(Obstacle::Backend { error, retried }) = ended.obstacle else {
+        panic!("nobody knows why: {:?}", ended.obstacle);
+    };
+    assert!(
+        matches!(error, BackendError::Status { status: 503, .. }),
+        "{error}"
+    );
+    assert_eq!(retried.map(|retried| retried.times), Some(1));
 }
 
 #[test]

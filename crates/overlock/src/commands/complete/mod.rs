@@ -16,7 +16,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_budget::{ChatRequest, Found};
 use overlock_gateway::api::Conditions;
 use overlock_model::{Continuation, Drive, DriveError, Reason, complete};
-use overlock_store::{Access, Claim, RunId, Store};
+use overlock_store::{Access, Claim, RunId, Store, Work};
 use tokio::time::Instant;
 
 use super::models::note_unknown;
@@ -105,6 +105,14 @@ struct Task {
     conditions: Conditions,
     /// Where it is recorded, if it is already.
     store: Option<Arc<dyn Store>>,
+}
+
+/// A run that this process may write to.
+struct Claimed {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    /// Whoever looks at the run sees that somebody works on it, and when nobody does any more.
+    _work: Option<Work>,
 }
 
 impl Complete {
@@ -222,20 +230,27 @@ impl Complete {
     }
 
     /// Records that the run begins, or claims it, once nothing else stands in the way.
-    fn recorded(
-        &self,
-        task: &mut Task,
-        config: &Config,
-    ) -> Result<(Arc<dyn Store>, Claim), Failure> {
+    fn recorded(&self, task: &mut Task, config: &Config) -> Result<Claimed, Failure> {
         let (id, run) = (&task.id, &task.run);
+        let work_on = |store: &dyn Store| store.work_on(id).ok().flatten();
         if let Some(store) = task.store.take() {
+            let work = work_on(&*store);
             let claim = runs::take_up(&*store, id, run.iterations())?;
-            return Ok((store, claim));
+            return Ok(Claimed {
+                store,
+                claim,
+                _work: work,
+            });
         }
         let store = runs::open(self.store.as_deref(), config, Access::Make)?;
+        let work = work_on(&*store);
         let (model, request) = (&task.model, &task.request);
         let claim = runs::begin(&*store, id, model, request, run.options(), &task.conditions)?;
-        Ok((store, claim))
+        Ok(Claimed {
+            store,
+            claim,
+            _work: work,
+        })
     }
 
     fn drive(
@@ -259,9 +274,8 @@ impl Complete {
             interrupt: interrupt.clone(),
         };
         let plan = config.budget.plan_options(&found.model);
-        let (store, claim) = self.recorded(&mut task, config)?;
-        // Whoever looks at the run sees that somebody works on it, and when nobody does any more.
-        let _work = store.work_on(&task.id);
+        let claimed = self.recorded(&mut task, config)?;
+        let Claimed { store, claim, .. } = &claimed;
         let Task {
             id,
             model,
@@ -270,7 +284,7 @@ impl Complete {
             ..
         } = task;
         let begun = std::time::Instant::now();
-        let mut recorder = Recorder::new(&*store, &claim, &found, interrupt.clone());
+        let mut recorder = Recorder::new(&**store, claim, &found, interrupt.clone());
         recorder.show.begin(&id, &model, &run);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -303,7 +317,7 @@ impl Complete {
         // What has come is told, whatever became of the rest.
         run.stop(Reason::Cancelled);
         if let (Some(outcome), None) = (run.outcome(), &unrecorded) {
-            let ended = runs::end(&*store, &claim, outcome, obstacle.as_ref());
+            let ended = runs::end(&**store, claim, outcome, obstacle.as_ref());
             unrecorded = ended.err().map(|error| chain(&error));
         }
         Ok(Finished {
