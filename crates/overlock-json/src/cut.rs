@@ -63,4 +63,21 @@ impl Place {
             Self::AfterComma => "after-comma",
         }
     }
+
+    /// Where that is in words, to go after "cut" or "stops".
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Self::Root => "before anything began",
+            Self::ContainerStart => "right after an opening bracket",
+            Self::Key => "inside a key",
+            Self::AfterKey => "after a key",
+            Self::AfterColon => "after a colon",
+            Self::String => "inside a string",
+            Self::Escape => "inside an escape",
+            Self::Number => "inside a number",
+            Self::Literal => "inside a literal",
+            Self::AfterValue => "after a value",
+            Self::AfterComma => "after a comma",
+        }
+    }
 }

@@ -27,7 +27,7 @@ pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText}
 pub use object::{Object, Refusal};
 pub use pipelines::{
     Definition, Graph, GraphStep, GraphTarget, Piece, PipelineRequest, ShownPipelineRun, ShownStep,
-    Unfinished,
+    Unfinished, quoted,
 };
 pub(crate) use pipelines::{price, shown_event};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};

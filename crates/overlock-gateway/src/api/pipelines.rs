@@ -256,10 +256,10 @@ impl ShownPipelineRun<'_> {
     }
 }
 
-/// A word of a command as a shell reads it.
-fn quoted(word: &str) -> String {
+/// A word of a command as a shell has to be given it.
+pub fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:@%+=,".contains(letter);
-    if word.chars().all(is_plain) {
+    if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

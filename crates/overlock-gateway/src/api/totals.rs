@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use overlock_budget::{Cost, Prices};
-use overlock_json::Place;
 use overlock_model::Reason;
 use serde::Serialize;
 
@@ -158,7 +157,7 @@ fn line(run: &ListedRun<'_>) -> String {
         } else {
             &cut.path
         };
-        format!("stops {} at {path}", place(cut.place))
+        format!("stops {} at {path}", cut.place.phrase())
     });
     let dropped = run.tally.map_or(0, |tally| tally.dropped_messages);
     let left_out = (dropped > 0).then(|| {
@@ -187,23 +186,6 @@ const fn in_words(reason: Reason) -> &'static str {
         Reason::NoJson => "no JSON in the answer",
         Reason::NotContinued => "cut off, not continued",
         Reason::NoFinish => "no end was told",
-    }
-}
-
-/// What a document stopped in the middle of, in the words of the page.
-const fn place(place: Place) -> &'static str {
-    match place {
-        Place::Root => "before anything began",
-        Place::ContainerStart => "right after an opening bracket",
-        Place::Key => "inside a key",
-        Place::AfterKey => "after a key",
-        Place::AfterColon => "after a colon",
-        Place::String => "inside a string",
-        Place::Escape => "inside an escape",
-        Place::Number => "inside a number",
-        Place::Literal => "inside a literal",
-        Place::AfterValue => "after a value",
-        Place::AfterComma => "after a comma",
     }
 }
 
@@ -360,10 +342,10 @@ mod tests {
         for (reason, words) in reasons {
             assert_eq!(in_words(reason), words, "{reason:?}");
         }
-        let places = table::<Place>("PLACES");
+        let places = table::<overlock_json::Place>("PLACES");
         assert_eq!(places.len(), 11);
         for (one, words) in places {
-            assert_eq!(place(one), words, "{one:?}");
+            assert_eq!(one.phrase(), words, "{one:?}");
         }
     }
 

@@ -206,7 +206,7 @@ fn ended(run: &ListedRun) -> String {
 
 fn where_cut(cut: &Cut) -> String {
     let path = draw::path(&cut.path, draw::SENTENCE_COLUMNS);
-    format!("{} at {path}", draw::place_phrase(cut.place))
+    format!("{} at {path}", cut.place.phrase())
 }
 
 /// Where the document stood after a step.

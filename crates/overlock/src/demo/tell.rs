@@ -170,7 +170,7 @@ impl Teller {
         let cut = &stop.cut;
         self.line(&format!(
             "{CUT}cut{CUT:#}   {} at {STRONG}{}{STRONG:#}",
-            draw::place_phrase(cut.place),
+            cut.place.phrase(),
             draw::path(&cut.path, self.width / 2)
         ))?;
         let position = Position::of(arrived, arrived.len());

@@ -21,7 +21,6 @@ pub(crate) use trail::open_trail;
 pub(crate) use window::{PartDrawing, Verdict, WindowDrawing, counted, wrap, wrap_words};
 pub(crate) use words::{
     SENTENCE_COLUMNS, amount, cut_sentence, fix_name, fixes, grouped, grouped_tokens, path,
-    place_phrase,
 };
 
 /// What matters most on a line.

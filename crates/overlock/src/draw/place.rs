@@ -7,7 +7,7 @@ use overlock_json::{Base, Closing, Cut, Place};
 
 use super::cells::{head, tail};
 use super::trail::open_trail;
-use super::words::{SENTENCE_COLUMNS, fixes, grouped, path, place_phrase};
+use super::words::{SENTENCE_COLUMNS, fixes, grouped, path};
 use super::{CUT, FAINT, NEW, STRONG};
 
 /// A text and where it stops, ready to be drawn.
@@ -85,7 +85,7 @@ impl<'a> CutDrawing<'a> {
         let position = Position::of(self.text, cut.offset);
         lines.push(format!(
             "{CUT}cut{CUT:#} {} after {} bytes, {position}",
-            place_phrase(cut.place),
+            cut.place.phrase(),
             grouped(cut.offset)
         ));
         lines.push(String::new());

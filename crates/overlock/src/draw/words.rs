@@ -1,6 +1,6 @@
 //! The words for cuts, fixes and numbers.
 
-use overlock_json::{Cut, Fix, Place};
+use overlock_json::{Cut, Fix};
 
 use super::cells::{head, tail};
 
@@ -23,23 +23,6 @@ pub(crate) fn path(pointer: &str, room: usize) -> String {
     )
 }
 
-/// What the text was in the middle of, to go after "cut".
-pub(crate) fn place_phrase(place: Place) -> &'static str {
-    match place {
-        Place::Root => "before anything began",
-        Place::ContainerStart => "right after an opening bracket",
-        Place::Key => "inside a key",
-        Place::AfterKey => "after a key",
-        Place::AfterColon => "after a colon",
-        Place::String => "inside a string",
-        Place::Escape => "inside an escape",
-        Place::Number => "inside a number",
-        Place::Literal => "inside a literal",
-        Place::AfterValue => "after a value",
-        Place::AfterComma => "after a comma",
-    }
-}
-
 /// How much of a sentence may be a pointer.
 pub(crate) const SENTENCE_COLUMNS: usize = 60;
 
@@ -47,7 +30,7 @@ pub(crate) const SENTENCE_COLUMNS: usize = 60;
 pub(crate) fn cut_sentence(cut: &Cut) -> String {
     format!(
         "{} at {}, after {} bytes",
-        place_phrase(cut.place),
+        cut.place.phrase(),
         path(&cut.path, SENTENCE_COLUMNS),
         grouped(cut.offset)
     )

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_budget::{ChatRequest, Found};
-use overlock_gateway::api::Conditions;
+use overlock_gateway::api::{Conditions, quoted};
 use overlock_model::{Continuation, Drive, DriveError, Reason, complete};
 use overlock_store::{Access, Claim, RunId, Store, Work};
 use tokio::time::Instant;
@@ -331,15 +331,6 @@ impl Complete {
             took: Some(begun.elapsed()),
         })
     }
-}
-
-/// An argument as a shell has to be given it.
-fn quoted(argument: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&byte);
-    if !argument.is_empty() && argument.bytes().all(is_plain) {
-        return argument.to_owned();
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 fn progress_parser() -> impl TypedValueParser<Value = Progress> {

@@ -149,7 +149,7 @@ fn so_far(run: &Continuation) -> Vec<String> {
     let Some(cut) = run.base().and_then(overlock_json::Base::cut) else {
         return vec![format!("whole with {length} bytes")];
     };
-    let place = draw::place_phrase(cut.place);
+    let place = cut.place.phrase();
     let path = draw::path(&cut.path, PATH_ROOM);
     let mut told = vec![
         format!("{length} bytes so far"),
