@@ -278,10 +278,14 @@ fn without_password(address: &str) -> String {
     if !address.contains("://") && address.contains('=') {
         return HIDDEN.to_owned();
     }
-    // What stands before `://` may be a user whose password begins with slashes.
-    let mut known = ["sqlite://", "postgres://", "postgresql://"].into_iter();
-    let scheme = known.find(|scheme| address.starts_with(scheme));
-    let (scheme, rest) = address.split_at(scheme.map_or(0, str::len));
+    let scheme = address.split("://").next().unwrap_or_default();
+    // Anything else before `://` may be a user whose password begins with slashes.
+    let is_known = ["sqlite", "postgres"]
+        .iter()
+        .any(|it| scheme.starts_with(it));
+    let is_scheme =
+        is_known && scheme != address && scheme.bytes().all(|it| it.is_ascii_lowercase());
+    let (scheme, rest) = address.split_at(if is_scheme { scheme.len() + 3 } else { 0 });
     // What follows the last `@` can be shown, but for parameters, which may hold a password too.
     let (who, place) = match rest.rsplit_once('@') {
         Some((who, place)) => (who, format!("@{place}")),
