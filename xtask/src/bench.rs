@@ -17,7 +17,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut command = cargo([
         "run",
         "--quiet",
-        "--release",
+        "--profile",
+        "dist",
         "--manifest-path",
         "bench/Cargo.toml",
     ]);

@@ -3,19 +3,17 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::shell::{cargo, target};
-use crate::{count, packages};
+use crate::shell::target;
+use crate::steps::Depth;
+use crate::{packages, programs};
 
 /// Where the tests find the clients: a folder with those of Python and those of Node.
 const VARIABLE: &str = "OVERLOCK_CLIENTS";
 
-/// The module of the tests that need them.
-pub(crate) const TESTS: &str = "clients::";
-
-/// There is one test for the clients of Python, and one for those of Node.
-const LANGUAGES: usize = 2;
+/// The tests that need them.
+pub(crate) const TESTS: &[&str] = &["clients::"];
 
 /// Instructor and the newest `openai` cannot agree on a parser: this is the last that it takes.
 const PYTHON_PACKAGES: &[&str] = &[
@@ -47,16 +45,12 @@ pub(crate) fn install() -> Result<PathBuf> {
 }
 
 /// Has every client ask for a document that is cut at every answer, and shows what each got.
-pub(crate) fn check() -> Result<String> {
-    // All of the workspace is built as for the other tests, so that nothing is built twice.
-    let mut command = cargo(["test", "--quiet", "--workspace", "--locked", "--test", "it"]);
-    command.args(["--", "--ignored", "--nocapture", "--test-threads=1", TESTS]);
-    command.env(VARIABLE, install()?);
-    let (count, result) = count::run(&mut command)?;
-    result?;
-    // A test that is not found is not run either.
-    if count.passed != LANGUAGES || count.failed > 0 {
-        bail!("{} of {LANGUAGES} tests passed", count.passed);
-    }
+pub(crate) fn check(_: Depth) -> Result<String> {
+    let folder = install()?;
+    programs::run_ignored(
+        TESTS,
+        &[(VARIABLE, folder.as_os_str())],
+        &["--test-threads=1"],
+    )?;
     Ok("of Python and of Node, without the gateway and through it".to_owned())
 }

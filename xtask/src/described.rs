@@ -3,16 +3,17 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::shell::{cargo, target};
-use crate::{count, packages};
+use crate::shell::target;
+use crate::steps::Depth;
+use crate::{packages, programs};
 
 /// Where the test finds it: a folder with an environment of Python.
 const VARIABLE: &str = "OVERLOCK_SCHEMATHESIS";
 
-/// The module of the test that needs it.
-pub(crate) const TESTS: &str = "described::";
+/// The test that needs it.
+pub(crate) const TESTS: &[&str] = &["described::"];
 
 /// What draws the requests is fixed too, or the same seed would draw others.
 const PACKAGES: &[&str] = &[
@@ -32,16 +33,8 @@ pub(crate) fn install() -> Result<PathBuf> {
 }
 
 /// Has requests drawn from the description, and every answer held against it.
-pub(crate) fn check() -> Result<String> {
-    // All of the workspace is built as for the other tests, so that nothing is built twice.
-    let mut command = cargo(["test", "--quiet", "--workspace", "--locked", "--test", "it"]);
-    command.args(["--", "--ignored", "--nocapture", TESTS]);
-    command.env(VARIABLE, install()?);
-    let (count, result) = count::run(&mut command)?;
-    result?;
-    // A test that is not found is not run either.
-    if count.passed != 1 || count.failed > 0 {
-        bail!("{} of 1 tests passed", count.passed);
-    }
+pub(crate) fn check(_: Depth) -> Result<String> {
+    let folder = install()?;
+    programs::run_ignored(TESTS, &[(VARIABLE, folder.as_os_str())], &[])?;
     Ok("with schemathesis, all checks, a fixed seed".to_owned())
 }

@@ -9,6 +9,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use crate::shell::root;
+use crate::steps::Depth;
 
 /// The first command the README promises.
 pub(crate) const DEMO: &str = "cargo run --release -- demo";
@@ -26,7 +27,7 @@ const DOCUMENTS: &[&str] = &[
 const ELSEWHERE: &[&str] = &["overlock.toml"];
 
 /// Fails with every path that is named and not there.
-pub(crate) fn check() -> Result<String> {
+pub(crate) fn check(_: Depth) -> Result<String> {
     let mut missing = Vec::new();
     let mut checked = 0;
     for document in DOCUMENTS {

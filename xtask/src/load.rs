@@ -1,29 +1,22 @@
-//! Has the released program bear a thousand streams at once.
+//! Has the released program serve a thousand streams at once.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::count;
+use crate::programs;
 use crate::shell::{self, cargo, target};
+use crate::steps::Depth;
 
 /// Where the test finds the program.
 const VARIABLE: &str = "OVERLOCK_RELEASED";
 
-/// The module of the test that needs it.
-pub(crate) const TESTS: &str = "load::";
+/// The test that needs it.
+pub(crate) const TESTS: &[&str] = &["load::"];
 
 /// Shows how many streams there were, and what they took.
-pub(crate) fn check() -> Result<String> {
+pub(crate) fn check(_: Depth) -> Result<String> {
     // The demo has built it already, unless this step is run alone.
     shell::run(&mut cargo(["build", "--quiet", "--release", "--locked"]))?;
-    // All of the workspace is built as for the other tests, so that nothing is built twice.
-    let mut command = cargo(["test", "--quiet", "--workspace", "--locked", "--test", "it"]);
-    command.args(["--", "--ignored", "--nocapture", "--test-threads=1", TESTS]);
-    command.env(VARIABLE, target("release/overlock"));
-    let (count, result) = count::run(&mut command)?;
-    result?;
-    // A test that is not found is not run either.
-    if count.passed != 1 || count.failed > 0 {
-        bail!("{} tests passed instead of one", count.passed);
-    }
+    let program = target("release/overlock");
+    programs::run_ignored(TESTS, &[(VARIABLE, program.as_os_str())], &[])?;
     Ok("a thousand streams at once, for a minute".to_owned())
 }

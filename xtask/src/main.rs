@@ -4,7 +4,6 @@
 
 mod bench;
 mod clients;
-mod count;
 mod described;
 mod documents;
 mod fuzz;
@@ -14,6 +13,7 @@ mod models;
 mod packages;
 mod page;
 mod postgres;
+mod programs;
 mod python;
 mod shell;
 mod steps;
@@ -28,8 +28,9 @@ The chores of this repository.
 
 usage: cargo xtask <chore>
 
-  test [STEP …]    everything a change must pass, or only the steps named;
-                   installs what it needs under target/
+  test [STEP …]    format, lint and test: needs Rust and a C compiler
+  test --full      all that a change must pass; installs what it needs under target/
+  test --long      the same with new random seeds and much more time
   fuzz [--seconds N] [TARGET …]
                    looks for inputs that break a law, N seconds a target (60)
   bench [--quick] [--data DIR] [--differences] [TABLE …]

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::shell::{cargo, target};
-use crate::{count, packages};
+use crate::shell::target;
+use crate::steps::Depth;
+use crate::{packages, programs};
 
 /// Where the test finds what drives the browser: a folder with packages of Node.
 const VARIABLE: &str = "OVERLOCK_PAGE";
@@ -16,7 +17,7 @@ const VARIABLE: &str = "OVERLOCK_PAGE";
 const BROWSER_VARIABLE: &str = "OVERLOCK_CHROMIUM";
 
 /// The test that needs it.
-pub(crate) const TEST: &str = "page::every_view_works_in_a_browser";
+pub(crate) const TESTS: &[&str] = &["page::every_view_works_in_a_browser"];
 
 /// The browser is a package like the others, with the libraries it needs: nobody has to be root,
 /// and everybody looks with the same one.
@@ -38,22 +39,14 @@ pub(crate) fn install() -> Result<PathBuf> {
 }
 
 /// Has the browser look at every view.
-pub(crate) fn check() -> Result<String> {
+pub(crate) fn check(_: Depth) -> Result<String> {
     let is_packaged = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !is_packaged && env::var_os(BROWSER_VARIABLE).is_none() {
         bail!(
             "there is no packaged browser for this system: name a Chromium in {BROWSER_VARIABLE}"
         );
     }
-    // All of the workspace is built as for the other tests, so that nothing is built twice.
-    let mut command = cargo(["test", "--quiet", "--workspace", "--locked", "--test", "it"]);
-    command.args(["--", "--ignored", "--nocapture", TEST]);
-    command.env(VARIABLE, install()?);
-    let (count, result) = count::run(&mut command)?;
-    result?;
-    // A test that is not found is not run either.
-    if count.passed != 1 || count.failed > 0 {
-        bail!("{} of 1 tests passed", count.passed);
-    }
+    let folder = install()?;
+    programs::run_ignored(TESTS, &[(VARIABLE, folder.as_os_str())], &[])?;
     Ok("every view in Chromium: policy, console, axe, keyboard".to_owned())
 }

