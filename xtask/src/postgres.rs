@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[ignore = "needs PostgreSQL from PyPI: run cargo xtask test"]
+    #[ignore = "needs PostgreSQL from PyPI: run cargo xtask test postgres"]
     fn a_server_is_there_while_it_is_needed_and_leaves_nothing() {
         let server = Server::start(Disk::Lost).expect("a server");
         let place = server

@@ -1,6 +1,6 @@
 //! Counts beside those of `tiktoken` and Hugging Face's `tokenizers`: the same, every one.
 //!
-//! The judges are not part of the repository. `cargo xtask test` installs them, has them count,
+//! The judges are not part of the repository. `cargo xtask test suites` installs them, has them count,
 //! names the folder with their verdicts in an environment variable, and runs the tests here that a
 //! plain `cargo test` leaves out.
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 fn path(name: &str) -> PathBuf {
     let folder: PathBuf = std::env::var_os("OVERLOCK_TOKEN_JUDGES")
-        .expect("`cargo xtask test` installs the judges and runs this test")
+        .expect("`cargo xtask test suites` installs the judges and runs this test")
         .into();
     folder.join(name)
 }
@@ -55,7 +55,7 @@ fn check_counts(name: &str, texts: &[String], verdict: &[u64], count: impl Fn(&s
 }
 
 #[test]
-#[ignore = "needs tiktoken: run cargo xtask test"]
+#[ignore = "needs tiktoken: run cargo xtask test suites"]
 fn every_encoding_counts_what_tiktoken_counts() {
     let texts: Vec<String> = read("texts.json");
     let verdicts: BTreeMap<String, Vec<u64>> = read("encodings.json");
@@ -77,7 +77,7 @@ struct FileVerdict {
 }
 
 #[test]
-#[ignore = "needs tokenizers: run cargo xtask test"]
+#[ignore = "needs tokenizers: run cargo xtask test suites"]
 fn every_tokenizer_file_counts_what_hugging_face_counts() {
     let texts: Vec<String> = read("texts.json");
     let verdicts: BTreeMap<String, FileVerdict> = read("files.json");
@@ -95,7 +95,7 @@ fn every_tokenizer_file_counts_what_hugging_face_counts() {
 }
 
 #[test]
-#[ignore = "needs tokenizers: run cargo xtask test"]
+#[ignore = "needs tokenizers: run cargo xtask test suites"]
 fn a_count_up_to_a_limit_and_a_truncated_text_keep_to_the_count() {
     let texts: Vec<String> = read("texts.json");
     let verdicts: BTreeMap<String, FileVerdict> = read("files.json");
@@ -139,7 +139,7 @@ struct ChatVerdict {
 }
 
 #[test]
-#[ignore = "needs tokenizers: run cargo xtask test"]
+#[ignore = "needs tokenizers: run cargo xtask test suites"]
 fn every_chat_is_rendered_and_counted_as_by_transformers() {
     let verdicts: BTreeMap<String, Vec<ChatVerdict>> = read("chats.json");
     let mut compared = 0;

@@ -1,7 +1,7 @@
 //! Clients that others wrote, unchanged: all get the whole document, and none does without the
 //! gateway.
 //!
-//! The clients are not part of the repository. `cargo xtask test` installs them, names their
+//! The clients are not part of the repository. `cargo xtask test clients` installs them, names their
 //! folder in an environment variable, and runs the tests here that a plain `cargo test` leaves out.
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ const NODE_TRIALS: &[&str] = &[
 const BREAKS_OFF: &str = "openai stream that breaks off";
 
 #[tokio::test]
-#[ignore = "needs clients from PyPI: run cargo xtask test"]
+#[ignore = "needs clients from PyPI: run cargo xtask test clients"]
 async fn clients_of_python_get_whole_documents() {
     let mut python = Command::new(folder().join("python/bin/python"));
     python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/python.py"));
@@ -68,7 +68,7 @@ async fn clients_of_python_get_whole_documents() {
 }
 
 #[tokio::test]
-#[ignore = "needs clients from npm: run cargo xtask test"]
+#[ignore = "needs clients from npm: run cargo xtask test clients"]
 async fn clients_of_javascript_get_whole_documents() {
     let mut node = Command::new("node");
     // Packages are looked for from the folder in which a script without a file is run.
@@ -255,7 +255,7 @@ fn base(door: &Door) -> String {
 /// The folder in which the clients are installed.
 fn folder() -> PathBuf {
     std::env::var_os("OVERLOCK_CLIENTS")
-        .expect("`cargo xtask test` installs the clients and runs this test")
+        .expect("`cargo xtask test clients` installs the clients and runs this test")
         .into()
 }
 

@@ -1,7 +1,7 @@
 //! Is the gateway what `/openapi.json` says?
 //!
 //! Schemathesis draws requests from the description, right ones and wrong ones, and holds every
-//! answer against it. `cargo xtask test` installs it and runs the test here that a plain
+//! answer against it. `cargo xtask test api` installs it and runs the test here that a plain
 //! `cargo test` leaves out.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::door::{Door, ask, report, script, serve_with};
 const EXAMPLES: &str = "25";
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs schemathesis from PyPI: run cargo xtask test"]
+#[ignore = "needs schemathesis from PyPI: run cargo xtask test api"]
 async fn the_gateway_is_what_its_description_says() {
     let script = script(&report(3000), 1000, &Behaviour::AS_ASKED);
     let upstream = ScriptedServer::start(script, &[]).await.expect("a server");
@@ -31,7 +31,7 @@ async fn the_gateway_is_what_its_description_says() {
         assert_eq!(got.status, StatusCode::OK);
     }
     let folder = std::env::var_os("OVERLOCK_SCHEMATHESIS")
-        .expect("`cargo xtask test` installs schemathesis and runs this test");
+        .expect("`cargo xtask test api` installs schemathesis and runs this test");
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/described/schemathesis.toml");
     let mut schemathesis = Command::new(Path::new(&folder).join("python/bin/schemathesis"));
     schemathesis

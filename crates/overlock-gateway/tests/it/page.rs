@@ -1,6 +1,6 @@
 //! The page, in a real browser.
 //!
-//! The browser is not part of the repository. `cargo xtask test` installs it, names its folder in
+//! The browser is not part of the repository. `cargo xtask test page` installs it, names its folder in
 //! an environment variable, and runs the test here that a plain `cargo test` leaves out.
 
 use std::convert::Infallible;
@@ -635,7 +635,7 @@ fn turned() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a browser from npm: run cargo xtask test"]
+#[ignore = "needs a browser from npm: run cargo xtask test page"]
 async fn every_view_works_in_a_browser() {
     let gateways = Gateways::open().await;
     let asked = json!({
@@ -660,7 +660,7 @@ fn root() -> PathBuf {
 
 fn browse(asked: &Value) -> Value {
     let folder: PathBuf = std::env::var_os("OVERLOCK_PAGE")
-        .expect("`cargo xtask test` installs a browser and runs this test")
+        .expect("`cargo xtask test page` installs a browser and runs this test")
         .into();
     // Packages are looked for from the folder in which a script without a file is run.
     let mut node = Command::new("node")

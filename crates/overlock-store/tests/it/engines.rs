@@ -137,7 +137,7 @@ macro_rules! law {
     };
     (postgres $theme:ident $law:ident) => {
         #[test]
-        #[ignore = "needs PostgreSQL: run cargo xtask test"]
+        #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
         fn $law() {
             crate::$theme::$law(&crate::engines::postgres());
         }

@@ -86,7 +86,7 @@ impl Drop for Database {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn a_store_goes_on_after_the_server_ended_its_connections() {
     let database = Database::new();
     let store = open(&at(&database.schema), Access::Make).expect("a store");
@@ -121,7 +121,7 @@ fn a_store_goes_on_after_the_server_ended_its_connections() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn what_fails_together_is_acknowledged_to_nobody() {
     let schema = Schema::new();
     let store = open(&at(&schema), Access::Make).expect("a store");
@@ -157,7 +157,7 @@ fn what_fails_together_is_acknowledged_to_nobody() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn many_that_start_at_once_make_one_store() {
     let schema = Schema::new();
     thread::scope(|scope| {
@@ -175,7 +175,7 @@ fn many_that_start_at_once_make_one_store() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn looking_at_a_store_makes_none() {
     let schema = Schema::new();
     for access in [Access::Read, Access::Write] {
@@ -190,7 +190,7 @@ fn looking_at_a_store_makes_none() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn a_server_without_pgvector_finds_by_words_and_says_what_it_cannot() {
     let mut database = Database::new();
     let name = database.name.clone();
@@ -246,7 +246,7 @@ fn a_server_without_pgvector_finds_by_words_and_says_what_it_cannot() {
 
 /// From ten thousand vectors on a model has an index.
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn almost_nothing_is_missed_among_very_many_vectors() {
     let schema = Schema::new();
     let store = open(&at(&schema), Access::Make).expect("a store");
@@ -274,7 +274,7 @@ fn almost_nothing_is_missed_among_very_many_vectors() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn tables_of_a_later_version_are_left_alone() {
     let schema = Schema::new();
     drop(open(&at(&schema), Access::Make).expect("a store"));
@@ -289,7 +289,7 @@ fn tables_of_a_later_version_are_left_alone() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn words_that_are_everywhere_are_known_and_rare_ones_still_decide() {
     let schema = Schema::new();
     let store = open(&at(&schema), Access::Make).expect("a store");
@@ -333,7 +333,7 @@ fn words_that_are_everywhere_are_known_and_rare_ones_still_decide() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn a_user_without_rights_is_told_so_and_no_password_is() {
     let schema = Schema::new();
     let admin = schema.admin();
@@ -391,7 +391,7 @@ const VERSION_1: [&str; 3] = [
 ];
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn tables_of_the_first_version_are_brought_up_to_date() {
     let schema = Schema::new();
     let admin = schema.admin();
@@ -450,7 +450,7 @@ fn tables_of_the_first_version_are_brought_up_to_date() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn tables_of_another_program_are_left_alone() {
     for table in [
         "CREATE TABLE runs (id text, distance real)",
@@ -471,7 +471,7 @@ fn tables_of_another_program_are_left_alone() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn nothing_shows_a_password_that_was_wrong_or_right() {
     let schema = Schema::new();
     let admin = schema.admin();
@@ -502,7 +502,7 @@ fn nothing_shows_a_password_that_was_wrong_or_right() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn a_server_that_does_not_encrypt_is_refused_if_it_must() {
     let schema = Schema::new();
     for (encryption, is_right) in [

@@ -76,7 +76,7 @@ fn a_gateway_that_is_killed_loses_nothing_that_was_stored_or_given() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn a_gateway_that_is_killed_loses_nothing_that_was_stored_in_postgresql() {
     for seed in 1..=3 {
         Lives::new(seed, shared_store(&format!("killed_{seed}")), None).go_by();

@@ -87,7 +87,7 @@ fn listed(serving: &Serving) -> Value {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn a_key_at_two_gateways_is_answered_once() {
     let runtime = Runtime::new().expect("a runtime");
     let store = shared_store("once");
@@ -125,7 +125,7 @@ fn a_key_at_two_gateways_is_answered_once() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn what_a_gateway_leaves_when_it_is_killed_another_one_finishes() {
     let runtime = Runtime::new().expect("a runtime");
     let store = shared_store("finishes");
@@ -170,7 +170,7 @@ fn what_a_gateway_leaves_when_it_is_killed_another_one_finishes() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn commands_record_in_a_shared_store_and_find_it_again() {
     let runtime = Runtime::new().expect("a runtime");
     let store = shared_store("commands");
@@ -200,7 +200,7 @@ fn commands_record_in_a_shared_store_and_find_it_again() {
 }
 
 #[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test"]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn the_command_that_goes_on_with_a_run_shows_no_password() {
     let runtime = Runtime::new().expect("a runtime");
     let store = shared_store("resuming").replacen('@', ":KoZ8w@", 1);
