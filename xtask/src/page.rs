@@ -1,6 +1,7 @@
 //! Installs a browser, and has it look at the page.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 
@@ -12,6 +13,9 @@ use crate::{packages, programs};
 
 /// Where the test finds what drives the browser: a folder with packages of Node.
 const VARIABLE: &str = "OVERLOCK_PAGE";
+
+/// Set if every view is looked at on all screens.
+const LONG_VARIABLE: &str = "OVERLOCK_PAGE_LONG";
 
 /// Names a browser of one's own. The one that is installed is for Linux on x86-64.
 const BROWSER_VARIABLE: &str = "OVERLOCK_CHROMIUM";
@@ -39,7 +43,7 @@ pub(crate) fn install() -> Result<PathBuf> {
 }
 
 /// Has the browser look at every view.
-pub(crate) fn check(_: Depth) -> Result<String> {
+pub(crate) fn check(depth: Depth) -> Result<String> {
     let is_packaged = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !is_packaged && env::var_os(BROWSER_VARIABLE).is_none() {
         bail!(
@@ -47,6 +51,16 @@ pub(crate) fn check(_: Depth) -> Result<String> {
         );
     }
     let folder = install()?;
-    programs::run_ignored(TESTS, &[(VARIABLE, folder.as_os_str())], &[])?;
-    Ok("every view in Chromium: policy, console, axe, keyboard".to_owned())
+    let mut variables = vec![(VARIABLE, folder.as_os_str())];
+    if depth == Depth::Long {
+        variables.push((LONG_VARIABLE, OsStr::new("1")));
+    }
+    programs::run_ignored(TESTS, &variables, &[])?;
+    let screens = match depth {
+        Depth::Gate => 3,
+        Depth::Long => 9,
+    };
+    Ok(format!(
+        "every view in Chromium on {screens} screens: policy, console, axe, keyboard"
+    ))
 }

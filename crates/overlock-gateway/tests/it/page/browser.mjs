@@ -135,34 +135,35 @@ function clipped() {
     .map((box) => `clipped: ${box.outerHTML.slice(0, 200)}`);
 }
 
-/** A view in every light and on every screen, in colours of the reader's own, and much enlarged. */
+/** Where views are looked at in the gate. A long test, and one that takes pictures, adds ELSEWHERE. */
+const SCREENS = [
+  ['wide, light', { viewport: WIDE }],
+  ['phone, dark', { viewport: PHONE, scheme: 'dark' }],
+  ['enlarged to 400 %', { viewport: NARROW }],
+];
+
+const ELSEWHERE = [
+  ['wide, dark', { viewport: WIDE, scheme: 'dark' }],
+  ['phone, light', { viewport: PHONE }],
+  ['tablet, light', { viewport: TABLET }],
+  ['tablet, dark', { viewport: TABLET, scheme: 'dark' }],
+  ['vast', { viewport: VAST, scheme: 'dark' }],
+  ['in forced colours', { colours: 'active' }],
+];
+
+/** A view on every screen, light and dark, in colours of the reader's own, and much enlarged. */
 async function everywhere(name, address, hash, ready, { prepare, height } = {}) {
-  for (const [screen, viewport] of [
-    ['wide', WIDE],
-    ['tablet', TABLET],
-    ['phone', PHONE],
-  ]) {
-    for (const scheme of ['light', 'dark']) {
-      const view = await open(address, hash, { viewport, scheme, prepare });
-      await ready(view.page);
-      await clean(`${name}, ${screen}, ${scheme}`, view);
-      if (screenshots) {
-        await mkdir(screenshots, { recursive: true });
-        // A picture may show more than a screen does.
-        if (height) await view.page.setViewportSize({ width: viewport.width, height });
-        await view.page.screenshot({ path: join(screenshots, `${name}-${screen}-${scheme}.png`) });
-      }
-      await view.context.close();
-    }
-  }
-  for (const [screen, choice] of [
-    ['enlarged to 400 %', { viewport: NARROW }],
-    ['vast', { viewport: VAST, scheme: 'dark' }],
-    ['in forced colours', { colours: 'active' }],
-  ]) {
+  for (const [screen, choice] of told.long || screenshots ? [...SCREENS, ...ELSEWHERE] : SCREENS) {
     const view = await open(address, hash, { ...choice, prepare });
     await ready(view.page);
     await clean(`${name}, ${screen}`, view);
+    if (screenshots && screen.includes(', ')) {
+      await mkdir(screenshots, { recursive: true });
+      // A picture may show more than a screen does.
+      if (height) await view.page.setViewportSize({ width: choice.viewport.width, height });
+      const file = `${name}-${screen.replace(', ', '-')}.png`;
+      await view.page.screenshot({ path: join(screenshots, file) });
+    }
     await view.context.close();
   }
 }
