@@ -43,7 +43,7 @@ const COLUMNS_OF_VERSION_1: [&str; 2] = [
 ];
 
 /// How long another process that is writing is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the pause is between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);

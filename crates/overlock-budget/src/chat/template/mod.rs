@@ -26,6 +26,10 @@ use look_alikes::LookAlikes;
 /// How deep messages and tools may be nested, which is as deep as `serde_json` reads by itself.
 const DEPTH: usize = 128;
 
+/// How deep a template may recurse, in minijinja's units. A call of a macro takes several of them,
+/// and in a build without optimisation far more of the stack.
+const RECURSION: usize = 150;
+
 /// What a template may do before it is stopped, in steps: so many at all, and more for every value
 /// in the messages and tools. The templates in use take a tenth of it.
 const STEPS: u64 = 50_000;
@@ -367,6 +371,7 @@ fn environment() -> Environment<'static> {
     let mut syntax = SyntaxConfig::builder();
     let syntax = syntax.trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.expect("only delimiters can contradict each other"));
+    environment.set_recursion_limit(RECURSION);
     environment.set_undefined_behavior(UndefinedBehavior::Lenient);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
