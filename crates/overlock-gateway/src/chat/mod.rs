@@ -28,12 +28,11 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use overlock_model::{Outcome, Reason, Usage};
 use overlock_store::RunId;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::api::{CallBudget, Conditions, CountedBy, FaultKind, Unfit, UpstreamFault, unfinished};
+use crate::api::{CallBudget, Conditions, CountedBy, FaultKind, Unfit, UpstreamFault};
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -75,31 +74,6 @@ pub(crate) struct Job {
     pub(crate) recording: Option<Recording>,
     /// When all calls for it have to be done.
     pub(crate) deadline: Instant,
-}
-
-/// How an answer ended, for those who do not look into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Ended {
-    Complete,
-    Partial,
-}
-
-impl Ended {
-    /// The same of an answer that is no document.
-    pub(crate) fn outcome(self) -> Outcome {
-        match self {
-            Self::Complete => Outcome::Complete,
-            Self::Partial => unfinished(Reason::NotContinued, true, None),
-        }
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Partial => "partial",
-        }
-    }
 }
 
 /// What a client asked, before it is read.
@@ -345,7 +319,7 @@ impl Job {
     /// The reply to a request that was answered before.
     fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
         let whole = WholeAnswer::replayed(answered)?;
-        self.account.replayed(&whole.value, whole.ended.name());
+        self.account.replayed(&whole.value, whole.outcome.name());
         Ok(if self.wish.streams {
             stream::told(self, &whole)
         } else {
@@ -494,7 +468,7 @@ impl Job {
             let _ = Box::pin(recording.end(&outcome, usage, None)).await;
         }
         let usage = usage.unwrap_or_default();
-        self.account.ended(usage, Ended::Complete.name(), 0);
+        self.account.ended(usage, outcome.name(), 0);
     }
 
     /// Keeps that there is no answer because of this, and what is said of it.
@@ -632,10 +606,14 @@ pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
 }
 
 /// What is said about an answer besides the answer.
-pub(crate) fn tell(headers: &mut HeaderMap, ended: Ended, continuations: u32) {
+pub(crate) fn tell(headers: &mut HeaderMap, outcome: &Outcome, continuations: u32) {
     const OUTCOME: HeaderName = HeaderName::from_static("x-overlock-outcome");
+    const REASON: HeaderName = HeaderName::from_static("x-overlock-reason");
     const CONTINUATIONS: HeaderName = HeaderName::from_static("x-overlock-continuations");
-    headers.insert(OUTCOME, HeaderValue::from_static(ended.name()));
+    headers.insert(OUTCOME, HeaderValue::from_static(outcome.name()));
+    if let Some(reason) = outcome.reason() {
+        headers.insert(REASON, HeaderValue::from_static(reason.name()));
+    }
     let continuations = match continuations {
         0 => HeaderValue::from_static("0"),
         some => HeaderValue::from(some),
