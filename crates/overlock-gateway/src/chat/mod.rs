@@ -12,7 +12,6 @@ mod mended;
 mod merged;
 mod plain_text;
 mod reading;
-mod schema;
 mod skimmed;
 mod stream;
 mod taken;
@@ -347,10 +346,11 @@ impl Job {
             settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
         // Who asks the same again must find what was asked.
         let has_text = is_keyed || settings.record == Record::Full;
+        let schema = self.wish.schema.as_ref().filter(|_| has_text);
         let conditions = Conditions {
             // A query may hold a key.
             upstream: self.base.split('?').next().map(str::to_owned),
-            schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
+            schema: schema.map(|schema| schema.value().clone()),
             is_held: is_keyed,
             worker: worker.map(ToString::to_string),
         };
@@ -506,6 +506,14 @@ impl Job {
             let outcome = recording.unfinished(Reason::NoFinish);
             let _ = recording.end(&outcome, None, None).await;
         }
+    }
+
+    /// How a document violates the schema of the request, if there is one and it does.
+    pub(crate) async fn violation(&self, document: &str) -> Option<String> {
+        let schema = Arc::clone(self.wish.schema.as_ref()?);
+        let comparisons = &self.gateway.comparisons;
+        let violation = comparisons.violation(schema, document.to_owned(), self.deadline);
+        violation.await
     }
 
     /// Reads the content of an answer.

@@ -16,7 +16,7 @@ use super::plain_text::plain_text;
 use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told};
 use super::wish::Continues;
-use super::{Job, pass_on, schema, tell};
+use super::{Job, pass_on, tell};
 use crate::api::{Part, unfinished};
 use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
@@ -160,11 +160,8 @@ async fn made_whole(
         let first = value.get("usage").filter(|usage| usage.is_object());
         value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
-    let refusal = violation
-        .as_ref()
-        .filter(|_| job.gateway.settings.strict_schema);
-    let refusal = refusal
-        .map(|violation| format!("the document violates the schema of the request {violation}"));
+    let is_strict = job.gateway.settings.strict_schema;
+    let refusal = violation.clone().filter(|_| is_strict);
     let answered = || AnsweredBefore {
         completion: value.clone(),
         outcome: outcome.clone(),
@@ -421,7 +418,7 @@ impl Making<'_> {
             let recording = new(&mut self.recording, part);
             let first = First::all(reading.document(), end);
             Box::pin(self.joiner.keep_document(&first, recording)).await?;
-            self.check_schema(content);
+            self.check_schema(content).await;
             return Ok(as_it_came(Found::Whole));
         }
         if looks && !reading.is_open() {
@@ -448,7 +445,7 @@ impl Making<'_> {
         }
         let run = &joined.run;
         if is_whole(run) {
-            self.check_schema(run.text());
+            self.check_schema(run.text()).await;
         }
         Ok((content_of(self.job, run), found(run)))
     }
@@ -512,11 +509,9 @@ impl Making<'_> {
         }
     }
 
-    fn check_schema(&mut self, document: &str) {
-        if let Some(schema) = &self.job.wish.schema
-            && self.violation.is_none()
-        {
-            self.violation = schema::violation(schema, document);
+    async fn check_schema(&mut self, document: &str) {
+        if self.violation.is_none() {
+            self.violation = Box::pin(self.job.violation(document)).await;
         }
     }
 }

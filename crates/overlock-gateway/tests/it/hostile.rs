@@ -1,14 +1,17 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::StatusCode;
 use overlock_gateway::Settings;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::door::{Door, serve};
 use crate::echo::Echo;
+use crate::fake::{Fake, Said};
 
 /// The least that a test waits for what should come at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -305,4 +308,66 @@ async fn connections_beyond_the_limit_wait_for_a_free_one() {
     second.write_all(request).await.expect("sent");
     drop(first);
     assert!(read(&mut second).await.starts_with("HTTP/1.1 200 "));
+}
+
+/// A request whose items are held to a schema that stands for 2^levels copies of another.
+fn with_schema(levels: usize) -> Value {
+    let mut definitions = Map::new();
+    definitions.insert("d0".to_owned(), json!({ "not": { "const": "b" } }));
+    for level in 1..=levels {
+        let before = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+        definitions.insert(format!("d{level}"), json!({ "allOf": [before, before] }));
+    }
+    let items = json!({ "$ref": format!("#/$defs/d{levels}") });
+    let schema = json!({ "$defs": definitions, "type": "array", "items": items });
+    json!({
+        "model": "gpt-4o", "messages": [{ "role": "user", "content": "Tell me." }],
+        "response_format": {
+            "type": "json_schema", "json_schema": { "name": "answer", "schema": schema },
+        },
+    })
+}
+
+#[tokio::test]
+async fn a_schema_that_multiplies_is_refused_before_the_upstream_is_called() {
+    let door: Door<Fake> = Door::to_fake(vec![Said::content("[\"a\"]", "stop")]).await;
+    let got = door.chat(&with_schema(27), &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_REQUEST, "{}", got.body);
+    let error = &got.json()["error"];
+    assert_eq!(error["type"], "invalid_request_error");
+    assert_eq!(error["code"], "schema_too_large");
+    assert_eq!(error["param"], "response_format");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.contains("at most 100000"), "{message}");
+    assert!(door.upstream.heard().is_empty());
+    let got = door.chat(&with_schema(8), &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
+    let document = format!("[{}\"a\"]", "\"a\",".repeat(1000));
+    let door: Door<Fake> = Door::to_fake(vec![Said::content(&document, "stop")]).await;
+    let door = Arc::new(door);
+    let answered = Arc::new(AtomicUsize::new(0));
+    let chats: Vec<_> = (0..6)
+        .map(|_| {
+            let (door, answered) = (Arc::clone(&door), Arc::clone(&answered));
+            tokio::spawn(async move {
+                let got = door.chat(&with_schema(12), &[]).await;
+                answered.fetch_add(1, Ordering::SeqCst);
+                got
+            })
+        })
+        .collect();
+    while door.upstream.heard().len() < 6 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(door.get("/health").await.status, StatusCode::OK);
+    assert_eq!(answered.load(Ordering::SeqCst), 0, "health comes first");
+    for chat in chats {
+        let got = chat.await.expect("an answer");
+        assert_eq!(got.header("x-overlock-outcome"), "complete");
+        assert_eq!(got.header("x-overlock-schema"), "");
+    }
 }

@@ -26,7 +26,7 @@ use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
-use super::{Job, pass_on, schema};
+use super::{Job, pass_on};
 use crate::api::{FaultKind, Part, unfinished};
 use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
@@ -693,7 +693,7 @@ impl Relay {
         if found == Found::Whole && is_continued {
             let first = reading.first(end);
             self.keep_document(Part::content(index), &first).await?;
-            self.check_schema(first.document);
+            self.check_schema(first.document).await;
         } else if found != Found::Unclear {
             let keeps_text = self
                 .job
@@ -732,7 +732,7 @@ impl Relay {
             Some(_) if reading.has_whole_document() => {
                 let first = reading.first(end);
                 self.keep_document(Part::content(index), &first).await?;
-                self.check_schema(first.document);
+                self.check_schema(first.document).await;
                 Ok(Content::from(Found::Whole))
             }
             Some(_) => {
@@ -792,7 +792,7 @@ impl Relay {
             self.note(outcome);
         }
         if call.is_none() && is_whole(&joined.run) {
-            self.check_schema(joined.run.text());
+            self.check_schema(joined.run.text()).await;
         }
         Ok(joined.run)
     }
@@ -859,10 +859,9 @@ impl Relay {
         }
     }
 
-    fn check_schema(&mut self, document: &str) {
-        if let Some(schema) = &self.job.wish.schema {
-            self.violates |= schema::violation(schema, document).is_some();
-        }
+    async fn check_schema(&mut self, document: &str) {
+        let violation = Box::pin(self.job.violation(document)).await;
+        self.violates |= violation.is_some();
     }
 
     async fn content(&self, index: u64, text: &str) {
