@@ -24,6 +24,7 @@ mod routes;
 mod server;
 mod timer;
 mod upstream;
+mod write_timeout;
 
 // What came of it.
 mod account;

@@ -81,6 +81,8 @@ pub(crate) struct Asked {
     pub(crate) account: Arc<Account>,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Option<String>,
+    /// When it has to be answered.
+    pub(crate) deadline: Instant,
 }
 
 impl Asked {
@@ -115,7 +117,7 @@ impl Asked {
         };
         // Boxed, as it goes from hand to hand.
         Ok(Box::new(Job {
-            deadline: Instant::now() + self.gateway.settings.limits.run_time,
+            deadline: self.deadline,
             gateway: self.gateway,
             account: self.account,
             wish,
@@ -643,6 +645,7 @@ mod tests {
             account: Arc::new(Account::default()),
             headers: HeaderMap::new(),
             query: None,
+            deadline: Instant::now(),
         };
         let message = json!({ "role": "user", "content": "Hello" });
         let request = json!({ "model": demo::MODEL, "messages": [message] }).to_string();

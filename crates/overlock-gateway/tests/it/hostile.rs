@@ -371,3 +371,81 @@ async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
         assert_eq!(got.header("x-overlock-schema"), "");
     }
 }
+
+/// Asks for an answer without an end: as a chat, or as a request that is passed through.
+fn flood(chat: bool) -> Vec<u8> {
+    if !chat {
+        return b"GET /v1/files/1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_vec();
+    }
+    let request = json!({
+        "model": "gpt-4o", "stream": true,
+        "messages": [{ "role": "user", "content": "Tell me." }],
+    });
+    post(CHAT, request.to_string().as_bytes())
+}
+
+/// Clients that do not read take every place; another one that waits in the queue is answered.
+async fn check_freed(chat: bool, set: impl FnOnce(&mut Settings)) {
+    const PLACES: usize = 3;
+    let mut replies = vec![Said::flooding(); PLACES];
+    replies.push(Said::content("All of it.", "stop"));
+    let door = Door::to_fake_with(replies, |settings| {
+        settings.limits.concurrent = PLACES;
+        settings.limits.queue_time = PATIENCE;
+        set(settings);
+    })
+    .await;
+    let address = door.address.trim_start_matches("http://");
+    let mut clients = Vec::new();
+    for taken in 1..=PLACES {
+        let mut client = TcpStream::connect(address).await.expect("a connection");
+        client.write_all(&flood(chat)).await.expect("sent");
+        clients.push(client);
+        while door.upstream.heard().len() < taken {
+            tokio::task::yield_now().await;
+        }
+    }
+    let request = json!({
+        "model": "gpt-4o", "messages": [{ "role": "user", "content": "Tell me." }],
+    });
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    drop(clients);
+}
+
+#[tokio::test]
+async fn clients_that_do_not_read_lose_their_connection() {
+    for chat in [true, false] {
+        check_freed(chat, |settings| {
+            settings.limits.write_time = Duration::from_millis(300);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_ends_at_its_deadline_although_its_client_does_not_read() {
+    for chat in [true, false] {
+        check_freed(chat, |settings| {
+            settings.limits.write_time = Duration::from_hours(1);
+            settings.limits.run_time = Duration::from_secs(3);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_keeps_its_connection() {
+    let set = |settings: &mut Settings| settings.limits.write_time = Duration::from_secs(3);
+    let door = Door::to_fake_with(vec![Said::flooding()], set).await;
+    let address = door.address.trim_start_matches("http://");
+    let mut client = TcpStream::connect(address).await.expect("a connection");
+    client.write_all(&flood(false)).await.expect("sent");
+    let mut buffer = vec![0; 128 << 10];
+    // Altogether it takes longer than the limit.
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let read = timeout(PATIENCE, client.read_exact(&mut buffer)).await;
+        read.expect("bytes come").expect("the connection is open");
+    }
+}
