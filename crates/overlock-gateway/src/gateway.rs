@@ -13,6 +13,7 @@ use crate::known::KnownModels;
 use crate::log::LogEntry;
 use crate::metrics::Metrics;
 use crate::record::Recorder;
+use crate::schema::Comparisons;
 use crate::settings::Settings;
 use crate::trace::{Exporter, TracesError};
 use crate::upstream::Client;
@@ -31,6 +32,7 @@ pub struct Gateway {
     /// What runs took that have not ended, as lists tell it.
     pub(crate) taking: Arc<TakingOfRuns>,
     pub(crate) admission: Admission,
+    pub(crate) comparisons: Comparisons,
     pub(crate) metrics: Metrics,
     /// Brings what happened to a collector.
     pub(crate) exporter: Option<Arc<Exporter>>,
@@ -78,6 +80,7 @@ impl Gateway {
                 metrics.queued.clone(),
                 metrics.in_progress.clone(),
             ),
+            comparisons: Comparisons::default(),
             metrics,
             exporter: exporter.transpose()?.map(Arc::new),
             log: None,

@@ -24,6 +24,7 @@ mod routes;
 mod server;
 mod timer;
 mod upstream;
+mod write_timeout;
 
 // What came of it.
 mod account;
@@ -41,9 +42,11 @@ pub mod api;
 mod chat;
 mod demo;
 mod handlers;
+mod schema;
 
 pub use gateway::{Gateway, GatewayError};
 pub use keys::Keys;
 pub use log::LogEntry;
+pub use schema::{BoundedSchema, MOST_LEVELS, MOST_VALUES, SchemaTooLarge};
 pub use settings::{Counters, Limits, Record, Settings, Traces, Upstream};
 pub use trace::{TracedRun, TracesError, send_run};

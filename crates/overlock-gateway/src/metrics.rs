@@ -15,7 +15,6 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::account::Noted;
-use crate::chat::Ended;
 use crate::trace::CHAT;
 
 /// How the text calls itself.
@@ -110,8 +109,8 @@ const SECONDS: [f64; 13] = [
     0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0,
 ];
 
-/// How the usual answer ended.
-const WHOLE: &str = Ended::Complete.name();
+/// How the usual answer ended: the name of `Outcome::Complete`.
+const WHOLE: &str = "complete";
 
 impl Metrics {
     pub(crate) fn new() -> Self {

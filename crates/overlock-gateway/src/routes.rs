@@ -9,6 +9,7 @@ use futures_util::future::{AbortHandle, BoxFuture};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
+use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::body::{Reply, whole};
@@ -27,6 +28,8 @@ pub(crate) struct Call {
     pub(crate) account: Arc<Account>,
     /// Ends the connection, whatever it is in the middle of.
     pub(crate) hang_up: AbortHandle,
+    /// When the request has to be done, if it takes a place.
+    pub(crate) deadline: Instant,
 }
 
 /// Who is at the other end of a connection.
@@ -118,6 +121,7 @@ pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>, pe
         method: request.method().clone(),
         route: way.name(),
         client: peer.address,
+        hang_up: peer.hang_up.clone(),
     };
     let exporter = gateway.exporter.as_ref().filter(|_| way.is_chat());
     let trace = exporter.and_then(|exporter| RequestTrace::begin(exporter, request.headers()));
@@ -128,6 +132,7 @@ pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>, pe
         request,
         account,
         hang_up: peer.hang_up,
+        deadline: Instant::now(),
     };
     let handled = without_panic(way.go(call, &mut watch)).await;
     watch.follow(handled.unwrap_or_else(ApiError::into_reply))
@@ -195,7 +200,7 @@ impl Way {
         matches!(self, Self::To(route) if route.path == CHAT && route.methods == POST)
     }
 
-    async fn go(self, call: Call, watch: &mut Watch) -> Handled {
+    async fn go(self, mut call: Call, watch: &mut Watch) -> Handled {
         let entry = match &self {
             Self::To(route) => route.entry,
             _ => Entry::Keyed,
@@ -211,7 +216,7 @@ impl Way {
             return Ok(reply);
         }
         if entry == Entry::Queued {
-            watch.hold(call.gateway.admission.enter().await?);
+            call.deadline = watch.hold(call.gateway.admission.enter().await?);
         }
         let (method, path) = (call.request.method(), call.request.uri().path());
         match self {

@@ -12,6 +12,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
@@ -20,6 +22,7 @@ use crate::gateway::Gateway;
 use crate::routes::{self, Peer};
 use crate::timer::ConnectionTimer;
 use crate::trace::LAST_WORDS;
+use crate::write_timeout::WriteTimeout;
 
 /// A head is no longer than this.
 const HEAD_BYTES: usize = 64 << 10;
@@ -33,6 +36,21 @@ fn is_of_one_client(error: &io::Error) -> bool {
         error.kind(),
         ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
     )
+}
+
+/// Has the system take few bytes in advance for a client.
+///
+/// A socket is only writable again when a part of its send buffer is free. With megabytes in the
+/// buffer, a slow client would look like one that does not read.
+fn few_unsent_bytes(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    {
+        const UNSENT_BYTES: u32 = 128 << 10;
+        // Without it only very slow clients are worse off.
+        let _ = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
 }
 
 /// How often it is looked whether the last runs have ended.
@@ -114,7 +132,9 @@ impl Gateway {
     ) {
         // Small events go out at once.
         let _ = stream.set_nodelay(true);
-        let head_time = self.settings.limits.head_time;
+        few_unsent_bytes(&stream);
+        let limits = self.settings.limits;
+        let stream = WriteTimeout::new(stream, limits.write_time);
         let (hang_up, registration) = AbortHandle::new_pair();
         let peer = Peer {
             address: client,
@@ -126,7 +146,7 @@ impl Gateway {
         });
         let connection = http1::Builder::new()
             .timer(ConnectionTimer::default())
-            .header_read_timeout(head_time)
+            .header_read_timeout(limits.head_time)
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);
         let connection = Abortable::new(watcher.watch(connection), registration);

@@ -225,6 +225,8 @@ pub struct Limits {
     pub head_time: Duration,
     /// How long the body of a request may take.
     pub body_time: Duration,
+    /// How long a client may take no bytes of a response before its connection is closed.
+    pub write_time: Duration,
     /// How many requests are worked on at once.
     pub concurrent: usize,
     /// How many more wait.
@@ -239,7 +241,7 @@ pub struct Limits {
     pub shutdown_time: Duration,
     /// After how much silence a stream shows that it is alive.
     pub keep_alive: Duration,
-    /// How long all calls for one request may take together.
+    /// How long one request may take, from the time it is worked on to the end of its response.
     pub run_time: Duration,
     /// How many bytes of one answer are read.
     pub answer_bytes: usize,
@@ -251,6 +253,7 @@ impl Default for Limits {
             body_bytes: 32 << 20,
             head_time: Duration::from_secs(10),
             body_time: Duration::from_mins(1),
+            write_time: Duration::from_mins(1),
             concurrent: 1024,
             queue: 1024,
             queue_time: Duration::from_secs(10),

@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::AbortHandle;
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{Method, StatusCode};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 
 use crate::account::Account;
 use crate::admission::Place;
@@ -33,6 +36,10 @@ pub(crate) struct Watch {
     error: Option<ErrorName>,
     is_done: bool,
     place: Option<Place>,
+    /// When the place has to be free again.
+    deadline: Option<Instant>,
+    hang_up: AbortHandle,
+    cut_off: Option<CutOff>,
 }
 
 /// What there is to know of a request when it begins.
@@ -40,6 +47,8 @@ pub(crate) struct Begun {
     pub(crate) method: Method,
     pub(crate) route: &'static str,
     pub(crate) client: SocketAddr,
+    /// Ends the connection.
+    pub(crate) hang_up: AbortHandle,
 }
 
 /// The status of a request whose client did not wait for one.
@@ -60,12 +69,18 @@ impl Watch {
             // Nobody reads a body that was not asked for.
             is_done: begun.method == Method::HEAD,
             place: None,
+            deadline: None,
+            hang_up: begun.hang_up.clone(),
+            cut_off: None,
         }
     }
 
-    /// It has a place until it is done.
-    pub(crate) fn hold(&mut self, place: Place) {
+    /// It has a place until it is done; when it has to be.
+    pub(crate) fn hold(&mut self, place: Place) -> Instant {
+        let deadline = Instant::now() + self.gateway.settings.limits.run_time;
         self.place = Some(place);
+        self.deadline = Some(deadline);
+        deadline
     }
 
     /// Goes on until the body of the reply is done.
@@ -74,6 +89,10 @@ impl Watch {
         self.error = reply.extensions().get().copied();
         let run = reply.headers().get(&RUN);
         self.run = run.and_then(|run| Some(run.to_str().ok()?.to_owned()));
+        // A body that is there already is taken at once, however slowly the client reads it.
+        let is_there = reply.body().size_hint().exact().is_some();
+        let deadline = self.deadline.filter(|_| !is_there);
+        self.cut_off = deadline.map(|deadline| CutOff::at(deadline, self.hang_up.clone()));
         reply.map(|body| {
             Watched {
                 body,
@@ -87,6 +106,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         drop(self.place.take());
+        drop(self.cut_off.take());
         let took = self.begun.elapsed();
         let status = self.status.map_or(CLIENT_LEFT, |status| status.as_u16());
         let noted = self.account.take();
@@ -121,6 +141,30 @@ impl Drop for Watch {
             left: !self.is_done,
             client: self.client,
         });
+    }
+}
+
+/// How long after its deadline a request has to report that it is late.
+const LAST_EVENT: Duration = Duration::from_secs(1);
+
+/// Ends the connection at a deadline, unless this is dropped before.
+///
+/// A body ends by itself at its deadline and says so, but only while it is polled. It is not while
+/// the client does not read.
+struct CutOff(JoinHandle<()>);
+
+impl CutOff {
+    fn at(deadline: Instant, hang_up: AbortHandle) -> Self {
+        Self(tokio::spawn(async move {
+            sleep_until(deadline + LAST_EVENT).await;
+            hang_up.abort();
+        }))
+    }
+}
+
+impl Drop for CutOff {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

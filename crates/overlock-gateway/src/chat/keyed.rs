@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
-use overlock_model::{Continuation, ContinuationOptions, TextContinuation, TextOptions, Usage};
+use overlock_model::{
+    Continuation, ContinuationOptions, Outcome, TextContinuation, TextOptions, Usage,
+};
 use overlock_store::{Begun, Run, RunId, StoreError, Writes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::joining::Joined;
 use super::taken::Taken;
-use super::{Ended, Held, Job};
+use super::{Held, Job};
 use crate::api::RecordedStep;
 use crate::body::text_of;
 use crate::error::ApiError;
@@ -47,7 +49,8 @@ enum Kept<'a> {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Answered {
     pub(crate) completion: Value,
-    pub(crate) ended: Ended,
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
     pub(crate) continuations: u32,
     /// Whether the document is not what the schema of the request says.
     pub(crate) violates: bool,

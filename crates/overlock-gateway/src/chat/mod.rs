@@ -12,7 +12,6 @@ mod mended;
 mod merged;
 mod plain_text;
 mod reading;
-mod schema;
 mod skimmed;
 mod stream;
 mod taken;
@@ -28,12 +27,11 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use overlock_model::{Outcome, Reason, Usage};
 use overlock_store::RunId;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::api::{CallBudget, Conditions, CountedBy, FaultKind, Unfit, UpstreamFault, unfinished};
+use crate::api::{CallBudget, Conditions, CountedBy, FaultKind, Unfit, UpstreamFault};
 use crate::body::{Reply, json_reply, text_of, whole as whole_body};
 use crate::demo;
 use crate::error::ApiError;
@@ -77,37 +75,14 @@ pub(crate) struct Job {
     pub(crate) deadline: Instant,
 }
 
-/// How an answer ended, for those who do not look into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Ended {
-    Complete,
-    Partial,
-}
-
-impl Ended {
-    /// The same of an answer that is no document.
-    pub(crate) fn outcome(self) -> Outcome {
-        match self {
-            Self::Complete => Outcome::Complete,
-            Self::Partial => unfinished(Reason::NotContinued, true, None),
-        }
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Partial => "partial",
-        }
-    }
-}
-
 /// What a client asked, before it is read.
 pub(crate) struct Asked {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) account: Arc<Account>,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Option<String>,
+    /// When it has to be answered.
+    pub(crate) deadline: Instant,
 }
 
 impl Asked {
@@ -142,7 +117,7 @@ impl Asked {
         };
         // Boxed, as it goes from hand to hand.
         Ok(Box::new(Job {
-            deadline: Instant::now() + self.gateway.settings.limits.run_time,
+            deadline: self.deadline,
             gateway: self.gateway,
             account: self.account,
             wish,
@@ -345,7 +320,7 @@ impl Job {
     /// The reply to a request that was answered before.
     fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
         let whole = WholeAnswer::replayed(answered)?;
-        self.account.replayed(&whole.value, whole.ended.name());
+        self.account.replayed(&whole.value, whole.outcome.name());
         Ok(if self.wish.streams {
             stream::told(self, &whole)
         } else {
@@ -373,10 +348,11 @@ impl Job {
             settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
         // Who asks the same again must find what was asked.
         let has_text = is_keyed || settings.record == Record::Full;
+        let schema = self.wish.schema.as_ref().filter(|_| has_text);
         let conditions = Conditions {
             // A query may hold a key.
             upstream: self.base.split('?').next().map(str::to_owned),
-            schema: self.wish.schema.as_ref().filter(|_| has_text).cloned(),
+            schema: schema.map(|schema| schema.value().clone()),
             is_held: is_keyed,
             worker: worker.map(ToString::to_string),
         };
@@ -494,7 +470,7 @@ impl Job {
             let _ = Box::pin(recording.end(&outcome, usage, None)).await;
         }
         let usage = usage.unwrap_or_default();
-        self.account.ended(usage, Ended::Complete.name(), 0);
+        self.account.ended(usage, outcome.name(), 0);
     }
 
     /// Keeps that there is no answer because of this, and what is said of it.
@@ -532,6 +508,14 @@ impl Job {
             let outcome = recording.unfinished(Reason::NoFinish);
             let _ = recording.end(&outcome, None, None).await;
         }
+    }
+
+    /// How a document violates the schema of the request, if there is one and it does.
+    pub(crate) async fn violation(&self, document: &str) -> Option<String> {
+        let schema = Arc::clone(self.wish.schema.as_ref()?);
+        let comparisons = &self.gateway.comparisons;
+        let violation = comparisons.violation(schema, document.to_owned(), self.deadline);
+        violation.await
     }
 
     /// Reads the content of an answer.
@@ -632,10 +616,14 @@ pub(crate) fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
 }
 
 /// What is said about an answer besides the answer.
-pub(crate) fn tell(headers: &mut HeaderMap, ended: Ended, continuations: u32) {
+pub(crate) fn tell(headers: &mut HeaderMap, outcome: &Outcome, continuations: u32) {
     const OUTCOME: HeaderName = HeaderName::from_static("x-overlock-outcome");
+    const REASON: HeaderName = HeaderName::from_static("x-overlock-reason");
     const CONTINUATIONS: HeaderName = HeaderName::from_static("x-overlock-continuations");
-    headers.insert(OUTCOME, HeaderValue::from_static(ended.name()));
+    headers.insert(OUTCOME, HeaderValue::from_static(outcome.name()));
+    if let Some(reason) = outcome.reason() {
+        headers.insert(REASON, HeaderValue::from_static(reason.name()));
+    }
     let continuations = match continuations {
         0 => HeaderValue::from_static("0"),
         some => HeaderValue::from(some),
@@ -657,6 +645,7 @@ mod tests {
             account: Arc::new(Account::default()),
             headers: HeaderMap::new(),
             query: None,
+            deadline: Instant::now(),
         };
         let message = json!({ "role": "user", "content": "Hello" });
         let request = json!({ "model": demo::MODEL, "messages": [message] }).to_string();

@@ -16,7 +16,7 @@ use super::plain_text::plain_text;
 use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told};
 use super::wish::Continues;
-use super::{Ended, Job, pass_on, schema, tell};
+use super::{Job, pass_on, tell};
 use crate::api::{Part, unfinished};
 use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
@@ -32,7 +32,7 @@ pub(crate) struct WholeAnswer {
     bytes: Option<Bytes>,
     /// What the upstream says about it.
     pub(crate) headers: HeaderMap,
-    pub(crate) ended: Ended,
+    pub(crate) outcome: Outcome,
     pub(crate) continuations: u32,
     pub(crate) violates: bool,
 }
@@ -47,7 +47,7 @@ impl WholeAnswer {
             value: before.completion,
             bytes: None,
             headers: HeaderMap::new(),
-            ended: before.ended,
+            outcome: before.outcome,
             continuations: before.continuations,
             violates: before.violates,
         })
@@ -60,7 +60,7 @@ impl WholeAnswer {
         };
         let mut reply = reply(StatusCode::OK, "application/json", body);
         pass_on(&self.headers, reply.headers_mut());
-        tell(reply.headers_mut(), self.ended, self.continuations);
+        tell(reply.headers_mut(), &self.outcome, self.continuations);
         if self.violates {
             let value = hyper::header::HeaderValue::from_static("violated");
             reply.headers_mut().insert("x-overlock-schema", value);
@@ -82,7 +82,7 @@ pub(crate) async fn read(job: &mut Job, mut answer: Box<Answer>) -> Result<Whole
             value: Value::Null,
             bytes: Some(bytes),
             headers: answer.headers,
-            ended: Ended::Complete,
+            outcome: Outcome::Complete,
             continuations: 0,
             violates: false,
         });
@@ -122,11 +122,10 @@ async fn made_whole(
         joiner: job.joiner(),
         job,
         recording: recording.as_mut(),
-        outcome: None,
+        outcome: Outcome::Complete,
         cut: None,
         is_withheld: false,
         taken: Taken::default(),
-        ended: Ended::Complete,
         changed: false,
         violation: None,
         output_tokens: 0,
@@ -142,7 +141,6 @@ async fn made_whole(
     let Making {
         outcome,
         taken,
-        ended,
         changed,
         violation,
         output_tokens,
@@ -162,15 +160,11 @@ async fn made_whole(
         let first = value.get("usage").filter(|usage| usage.is_object());
         value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
-    let outcome = outcome.unwrap_or_else(|| ended.outcome());
-    let refusal = violation
-        .as_ref()
-        .filter(|_| job.gateway.settings.strict_schema);
-    let refusal = refusal
-        .map(|violation| format!("the document violates the schema of the request {violation}"));
+    let is_strict = job.gateway.settings.strict_schema;
+    let refusal = violation.clone().filter(|_| is_strict);
     let answered = || AnsweredBefore {
         completion: value.clone(),
-        ended,
+        outcome: outcome.clone(),
         continuations: taken.calls,
         violates: violation.is_some(),
         refusal: refusal.clone(),
@@ -186,7 +180,7 @@ async fn made_whole(
         value,
         bytes: bytes.filter(|_| !changed && taken.calls == 0),
         headers,
-        ended,
+        outcome,
         continuations: taken.calls,
         violates: violation.is_some(),
     })
@@ -243,14 +237,13 @@ struct Making<'a> {
     job: &'a Job,
     joiner: Joiner<'a>,
     recording: Option<&'a mut Recording>,
-    /// How the first part ended that is not whole, or that is.
-    outcome: Option<Outcome>,
+    /// How the answer ended: as the first part that is not whole did.
+    outcome: Outcome,
     /// Where a document stops that nobody goes on with.
     cut: Option<DocumentCut>,
     /// Whether the provider's filter ended the rest of a part of the choice.
     is_withheld: bool,
     taken: Taken,
-    ended: Ended,
     changed: bool,
     violation: Option<String>,
     /// The tokens of the first answer as they are counted here, where the provider tells none.
@@ -275,7 +268,6 @@ impl Making<'_> {
         };
         // What a provider does not want to be said is not asked for again.
         if said.as_deref() == Some("content_filter") {
-            self.ended = Ended::Partial;
             let first = First::all(content.as_deref().unwrap_or_default(), &end);
             let recording = new(&mut self.recording, part);
             let kind = self.job.content_kind();
@@ -339,7 +331,6 @@ impl Making<'_> {
             Some("content_filter") => Reason::ContentFilter,
             Some(_) => return Ok(()),
         };
-        self.ended = Ended::Partial;
         let cut = self.cut.take();
         let has_come = has_calls || content.is_some_and(|content| !content.is_empty());
         self.note(unfinished(reason, has_come, cut));
@@ -348,8 +339,8 @@ impl Making<'_> {
 
     /// Takes note of how a part ended. The first that is not whole tells how all of it did.
     fn note(&mut self, outcome: Outcome) {
-        if matches!(self.outcome, None | Some(Outcome::Complete)) {
-            self.outcome = Some(outcome);
+        if self.outcome == Outcome::Complete {
+            self.outcome = outcome;
         }
     }
 
@@ -427,7 +418,7 @@ impl Making<'_> {
             let recording = new(&mut self.recording, part);
             let first = First::all(reading.document(), end);
             Box::pin(self.joiner.keep_document(&first, recording)).await?;
-            self.check_schema(content);
+            self.check_schema(content).await;
             return Ok(as_it_came(Found::Whole));
         }
         if looks && !reading.is_open() {
@@ -454,7 +445,7 @@ impl Making<'_> {
         }
         let run = &joined.run;
         if is_whole(run) {
-            self.check_schema(run.text());
+            self.check_schema(run.text()).await;
         }
         Ok((content_of(self.job, run), found(run)))
     }
@@ -518,11 +509,9 @@ impl Making<'_> {
         }
     }
 
-    fn check_schema(&mut self, document: &str) {
-        if let Some(schema) = &self.job.wish.schema
-            && self.violation.is_none()
-        {
-            self.violation = schema::violation(schema, document);
+    async fn check_schema(&mut self, document: &str) {
+        if self.violation.is_none() {
+            self.violation = Box::pin(self.job.violation(document)).await;
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::body::text_of;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::known::KnownModel;
+use crate::schema::BoundedSchema;
 
 /// A chat request with all that was said around it.
 pub(crate) struct Wish {
@@ -29,7 +30,7 @@ pub(crate) struct Wish {
     /// Whether the answer is asked to be JSON.
     pub(crate) is_json: bool,
     /// What the document is held to.
-    pub(crate) schema: Option<Value>,
+    pub(crate) schema: Option<Arc<BoundedSchema>>,
     pub(crate) continues: Continues,
     /// How long the answer may be, if that is said.
     pub(crate) requested: Option<u64>,
@@ -83,8 +84,13 @@ impl Wish {
         let kind = kind.and_then(Value::as_str);
         let schema = format
             .and_then(|format| format.get("json_schema")?.get("schema"))
-            .filter(|_| kind == Some("json_schema"))
-            .cloned();
+            .filter(|_| kind == Some("json_schema"));
+        let schema = schema.map(|schema| BoundedSchema::new(schema.clone()));
+        let schema = schema.transpose().map_err(|error| {
+            ApiError::invalid(error.to_string())
+                .with_code("schema_too_large")
+                .with_param("response_format")
+        })?;
         let wish = Self {
             text,
             known: gateway.known.get(settings, &model),
@@ -92,7 +98,7 @@ impl Wish {
             streams: streams(members),
             wants_usage: wants_usage(members),
             is_json: matches!(kind, Some("json_object" | "json_schema")),
-            schema,
+            schema: schema.map(Arc::new),
             continues: continues(headers)?,
             requested: request.requested(),
             max_total_tokens: max_total_tokens(headers, settings.max_total_tokens)?,

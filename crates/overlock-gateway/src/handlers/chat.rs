@@ -11,6 +11,7 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
         gateway,
         account,
         request,
+        deadline,
         ..
     } = call;
     let query = request.uri().query().map(str::to_owned);
@@ -23,6 +24,7 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
             account,
             headers,
             query,
+            deadline,
         };
         let job = aside::with_text(text.len(), move || asked.read(text)).await??;
         chat::answer(job).await

@@ -30,7 +30,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
             (upstream, path),
             headers,
             body.boxed_unsync(),
-            None,
+            Some(call.deadline),
         )
         .await
         // What looks like a fault of the upstream may be one of the client.

@@ -37,6 +37,9 @@ const HANGS: u16 = 1;
 /// The status of an answer that begins well and breaks off.
 const BREAKS: u16 = 2;
 
+/// The status of an answer that repeats its body for ever.
+const FLOODS: u16 = 3;
+
 /// A request as it arrived.
 #[derive(Clone)]
 pub(crate) struct Heard {
@@ -103,13 +106,16 @@ async fn answer(
     if said.status == NEVER {
         std::future::pending::<()>().await;
     }
-    let begins_well = matches!(said.status, HANGS | BREAKS);
+    let begins_well = matches!(said.status, HANGS | BREAKS | FLOODS);
     let mut response = Response::builder().status(if begins_well { 200 } else { said.status });
     for (name, value) in said.headers {
         response = response.header(name, value);
     }
     let body = Bytes::from(said.body);
-    let body = if begins_well {
+    let body = if said.status == FLOODS {
+        let pieces = stream::repeat_with(move || Ok(Frame::data(body.clone())));
+        StreamBody::new(pieces).boxed_unsync()
+    } else if begins_well {
         let end: BoxStream<'_, _> = if said.status == HANGS {
             stream::pending().boxed()
         } else {
@@ -147,6 +153,15 @@ impl Said {
             status: HANGS,
             body: said.body.replace("data: [DONE]\n\n", ""),
             ..said
+        }
+    }
+
+    /// A stream of text without an end.
+    pub(crate) fn flooding() -> Self {
+        let hanging = Self::hanging(&"word ".repeat(2000));
+        Self {
+            status: FLOODS,
+            ..hanging
         }
     }
 

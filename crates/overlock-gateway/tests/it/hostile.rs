@@ -1,14 +1,17 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::StatusCode;
 use overlock_gateway::Settings;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::door::{Door, serve};
 use crate::echo::Echo;
+use crate::fake::{Fake, Said};
 
 /// The least that a test waits for what should come at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -305,4 +308,144 @@ async fn connections_beyond_the_limit_wait_for_a_free_one() {
     second.write_all(request).await.expect("sent");
     drop(first);
     assert!(read(&mut second).await.starts_with("HTTP/1.1 200 "));
+}
+
+/// A request whose items are held to a schema that stands for 2^levels copies of another.
+fn with_schema(levels: usize) -> Value {
+    let mut definitions = Map::new();
+    definitions.insert("d0".to_owned(), json!({ "not": { "const": "b" } }));
+    for level in 1..=levels {
+        let before = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+        definitions.insert(format!("d{level}"), json!({ "allOf": [before, before] }));
+    }
+    let items = json!({ "$ref": format!("#/$defs/d{levels}") });
+    let schema = json!({ "$defs": definitions, "type": "array", "items": items });
+    json!({
+        "model": "gpt-4o", "messages": [{ "role": "user", "content": "Tell me." }],
+        "response_format": {
+            "type": "json_schema", "json_schema": { "name": "answer", "schema": schema },
+        },
+    })
+}
+
+#[tokio::test]
+async fn a_schema_that_multiplies_is_refused_before_the_upstream_is_called() {
+    let door: Door<Fake> = Door::to_fake(vec![Said::content("[\"a\"]", "stop")]).await;
+    let got = door.chat(&with_schema(27), &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_REQUEST, "{}", got.body);
+    let error = &got.json()["error"];
+    assert_eq!(error["type"], "invalid_request_error");
+    assert_eq!(error["code"], "schema_too_large");
+    assert_eq!(error["param"], "response_format");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.contains("at most 100000"), "{message}");
+    assert!(door.upstream.heard().is_empty());
+    let got = door.chat(&with_schema(8), &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
+    let document = format!("[{}\"a\"]", "\"a\",".repeat(1000));
+    let door: Door<Fake> = Door::to_fake(vec![Said::content(&document, "stop")]).await;
+    let door = Arc::new(door);
+    let answered = Arc::new(AtomicUsize::new(0));
+    let chats: Vec<_> = (0..6)
+        .map(|_| {
+            let (door, answered) = (Arc::clone(&door), Arc::clone(&answered));
+            tokio::spawn(async move {
+                let got = door.chat(&with_schema(12), &[]).await;
+                answered.fetch_add(1, Ordering::SeqCst);
+                got
+            })
+        })
+        .collect();
+    while door.upstream.heard().len() < 6 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(door.get("/health").await.status, StatusCode::OK);
+    assert_eq!(answered.load(Ordering::SeqCst), 0, "health comes first");
+    for chat in chats {
+        let got = chat.await.expect("an answer");
+        assert_eq!(got.header("x-overlock-outcome"), "complete");
+        assert_eq!(got.header("x-overlock-schema"), "");
+    }
+}
+
+/// Asks for an answer without an end: as a chat, or as a request that is passed through.
+fn flood(chat: bool) -> Vec<u8> {
+    if !chat {
+        return b"GET /v1/files/1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_vec();
+    }
+    let request = json!({
+        "model": "gpt-4o", "stream": true,
+        "messages": [{ "role": "user", "content": "Tell me." }],
+    });
+    post(CHAT, request.to_string().as_bytes())
+}
+
+/// Clients that do not read take every place; another one that waits in the queue is answered.
+async fn check_freed(chat: bool, set: impl FnOnce(&mut Settings)) {
+    const PLACES: usize = 3;
+    let mut replies = vec![Said::flooding(); PLACES];
+    replies.push(Said::content("All of it.", "stop"));
+    let door = Door::to_fake_with(replies, |settings| {
+        settings.limits.concurrent = PLACES;
+        settings.limits.queue_time = PATIENCE;
+        set(settings);
+    })
+    .await;
+    let address = door.address.trim_start_matches("http://");
+    let mut clients = Vec::new();
+    for taken in 1..=PLACES {
+        let mut client = TcpStream::connect(address).await.expect("a connection");
+        client.write_all(&flood(chat)).await.expect("sent");
+        clients.push(client);
+        while door.upstream.heard().len() < taken {
+            tokio::task::yield_now().await;
+        }
+    }
+    let request = json!({
+        "model": "gpt-4o", "messages": [{ "role": "user", "content": "Tell me." }],
+    });
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    drop(clients);
+}
+
+#[tokio::test]
+async fn clients_that_do_not_read_lose_their_connection() {
+    for chat in [true, false] {
+        check_freed(chat, |settings| {
+            settings.limits.write_time = Duration::from_millis(300);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_ends_at_its_deadline_although_its_client_does_not_read() {
+    for chat in [true, false] {
+        check_freed(chat, |settings| {
+            settings.limits.write_time = Duration::from_hours(1);
+            settings.limits.run_time = Duration::from_secs(3);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_keeps_its_connection() {
+    let set = |settings: &mut Settings| settings.limits.write_time = Duration::from_secs(3);
+    let door = Door::to_fake_with(vec![Said::flooding()], set).await;
+    let address = door.address.trim_start_matches("http://");
+    let mut client = TcpStream::connect(address).await.expect("a connection");
+    client.write_all(&flood(false)).await.expect("sent");
+    let mut buffer = vec![0; 128 << 10];
+    // Altogether it takes longer than the limit.
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let read = timeout(PATIENCE, client.read_exact(&mut buffer)).await;
+        read.expect("bytes come").expect("the connection is open");
+    }
 }

@@ -13,6 +13,7 @@ use crate::door::{Door, Got, serve_with};
 use crate::fake::{Fake, Said};
 
 const TEXT: [(&str, &str); 1] = [("x-overlock-continue", "text")];
+const KEY: [(&str, &str); 1] = [("idempotency-key", "a-key")];
 const OFF: [(&str, &str); 1] = [("x-overlock-continue", "off")];
 
 fn plain(stream: bool) -> Value {
@@ -80,7 +81,37 @@ async fn run(
     let shown = shown(&door, &id).await;
     let listed = door.get("/api/runs").await.json();
     assert_eq!(listed[0]["reason"], shown["reason"], "{listed}");
+    check_reported(&door, &got, &shown).await;
     (got, shown)
+}
+
+/// The header or the last comment of a stream, and the metrics, name the outcome of the record.
+async fn check_reported(door: &Door<Fake>, got: &Got, run: &Value) {
+    let (outcome, reason) = (run["outcome"].as_str(), run["reason"].as_str());
+    let mut reported = (
+        got.header("x-overlock-outcome"),
+        got.header("x-overlock-reason"),
+    );
+    if let Some((_, comment)) = got.body.split_once(": overlock ") {
+        let comment = comment.lines().next().unwrap_or_default();
+        let value = |name| {
+            let mut values = comment.split(' ').filter_map(|it| it.strip_prefix(name));
+            values.next().unwrap_or_default()
+        };
+        reported = (value("outcome="), value("reason="));
+    }
+    // An answer that ends in an error reports that instead.
+    if reported == ("", "") {
+        assert!(got.body.contains("\"error\""), "{}", got.body);
+        return;
+    }
+    assert_eq!(reported.0, outcome.unwrap_or_default(), "{run}");
+    assert_eq!(reported.1, reason.unwrap_or_default(), "{run}");
+    let label = format!("outcome=\"{}\"", reported.0);
+    let counted = |metrics: &str| metrics.lines().any(|line| line.contains(&label));
+    while !counted(&door.get("/metrics").await.body) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 const EVERY_WAY: [(bool, Record); 4] = [
@@ -291,17 +322,69 @@ async fn words_where_a_document_was_asked_for_are_told_as_that() {
     for (stream, record) in EVERY_WAY {
         for headers in [&[][..], &OFF] {
             let replies = vec![content(stream, words, "stop")];
-            let (got, run) = run(replies, &as_json(stream), headers, record).await;
-            // The client gets what it always got.
-            if !stream {
-                assert_eq!(got.header("x-overlock-outcome"), "complete");
-            }
+            let (_, run) = run(replies, &as_json(stream), headers, record).await;
             check_end(&run, "failed", Some("no-json"));
             assert_eq!(run["iterations"], 1, "{run}");
             let failure = &run["steps"][0]["result"]["failure"]["failure"];
             assert_eq!(failure, "no-json", "{run}");
             check_text(&run, record, "/steps/0/result/raw", words);
         }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_one_document_is_reported_as_failed_everywhere() {
+    for text in [
+        "Sure, I can help with that.",
+        "",
+        "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}",
+    ] {
+        for (stream, record) in EVERY_WAY {
+            for headers in [&[][..], &OFF, &KEY] {
+                let replies = vec![content(stream, text, "stop")];
+                let (got, run) = run(replies, &as_json(stream), headers, record).await;
+                check_end(&run, "failed", Some("no-json"));
+                assert!(
+                    got.body.contains("\"finish_reason\":\"stop\""),
+                    "{}",
+                    got.body
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_two_documents_in_fences_is_reported_as_it_is_recorded() {
+    for text in [
+        "```json\n{\"a\": 1}\n```\nor\n```json\n{\"a\": 2}\n```",
+        "```json\n{\"a\": 1}\n```\n\n```json\n[2, 3, 4]\n```",
+        "First:\n```json\n[1]\n```\nSecond:\n```json\n{\"a\": [1, 2, 3]}\n```\nDone.",
+    ] {
+        for (stream, record) in EVERY_WAY {
+            // What is compared is in `run`.
+            run(
+                vec![content(stream, text, "stop")],
+                &as_json(stream),
+                &[],
+                record,
+            )
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_replay_reports_the_outcome_of_the_first_answer() {
+    for stream in [false, true] {
+        let replies = vec![content(stream, "Sure.", "stop")];
+        let door = door(replies, Record::Metadata, 65_536).await;
+        let first = door.chat(&as_json(stream), &KEY).await;
+        let run = shown(&door, first.header("x-overlock-run")).await;
+        check_end(&run, "failed", Some("no-json"));
+        let replayed = door.chat(&as_json(stream), &KEY).await;
+        check_reported(&door, &replayed, &run).await;
+        assert_eq!(door.upstream.heard().len(), 1);
     }
 }
 

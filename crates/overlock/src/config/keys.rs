@@ -256,6 +256,10 @@ pub(super) const KEYS: &[Key<Config>] = &[
         field: |config| &mut config.serve.body_seconds,
     },
     Key {
+        name: "serve.write_seconds",
+        field: |config| &mut config.serve.write_seconds,
+    },
+    Key {
         name: "serve.concurrent",
         field: |config| &mut config.serve.concurrent,
     },

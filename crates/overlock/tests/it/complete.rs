@@ -256,6 +256,17 @@ fn a_schema_names_what_is_wrong_by_its_path() {
     assert!(run.stderr.contains("in 40 more places"), "{}", run.stderr);
     let run = model.complete(&["Rivers.", "--schema", strings.path(), "--json"]);
     assert_eq!(run.json()["schema"]["count"], 60);
+    let mut definitions = vec![r#""d0": {}"#.to_owned()];
+    for level in 1..=27 {
+        let before = format!(r##"{{"$ref": "#/$defs/d{}"}}"##, level - 1);
+        definitions.push(format!(r#""d{level}": {{"allOf": [{before}, {before}]}}"#));
+    }
+    let definitions = definitions.join(", ");
+    let large = format!(r##"{{"$ref": "#/$defs/d27", "$defs": {{{definitions}}}}}"##);
+    let large = TemporaryFile::new("large.json", &large);
+    let run = model.complete(&["Rivers.", "--schema", large.path()]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("at most 100000"), "{}", run.stderr);
     let broken = TemporaryFile::new("broken.json", r#"{"type": "nonsense"}"#);
     assert_eq!(
         model.complete(&["Rivers.", "--schema", broken.path()]).code,

@@ -1,8 +1,7 @@
 //! The events of a stream: how they are put together, and what in them says something.
 
+use overlock_model::Outcome;
 use serde_json::{Map, Value, json};
-
-use super::super::Ended;
 
 /// A completion as the events of a stream.
 pub(super) fn chunks(completion: &Value) -> Vec<Value> {
@@ -37,11 +36,19 @@ pub(super) fn chunks(completion: &Value) -> Vec<Value> {
 }
 
 /// The last words of a stream. How it went is a comment, since headers are gone long ago.
-pub(super) fn ending(ended: Ended, continuations: u32, violates: bool) -> String {
-    let (outcome, schema) = (ended.name(), if violates { " schema=violated" } else { "" });
-    format!(
-        ": overlock outcome={outcome} continuations={continuations}{schema}\n\ndata: [DONE]\n\n"
-    )
+pub(super) fn ending(outcome: &Outcome, continuations: u32, violates: bool) -> String {
+    let mut comment = format!(
+        ": overlock outcome={} continuations={continuations}",
+        outcome.name()
+    );
+    if let Some(reason) = outcome.reason() {
+        comment.push_str(" reason=");
+        comment.push_str(reason.name());
+    }
+    if violates {
+        comment.push_str(" schema=violated");
+    }
+    comment + "\n\ndata: [DONE]\n\n"
 }
 
 /// The end of a choice, with what stands beside it.

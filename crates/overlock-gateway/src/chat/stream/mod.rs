@@ -26,7 +26,7 @@ use super::reading::{Found, Kind, Reading};
 use super::taken::{Taken, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
-use super::{Ended, Job, pass_on, schema};
+use super::{Job, pass_on};
 use crate::api::{FaultKind, Part, unfinished};
 use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
@@ -67,7 +67,11 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
     let events = events.filter(|event| job.wish.wants_usage || event.get("usage").is_none());
     let events: Vec<String> = events.map(|event| format!("data: {event}\n\n")).collect();
     let mut body = events.concat();
-    body.push_str(&ending(answer.ended, answer.continuations, answer.violates));
+    body.push_str(&ending(
+        &answer.outcome,
+        answer.continuations,
+        answer.violates,
+    ));
     let mut reply = event_stream(whole(body));
     pass_on(&answer.headers, reply.headers_mut());
     reply
@@ -92,9 +96,8 @@ struct Relay {
     /// The tokens of the first answer as they are counted here, where the upstream tells none.
     output_tokens: u64,
     taken: Taken,
-    ended: Ended,
-    /// How the first part ended that is not whole, or that is.
-    outcome: Option<Outcome>,
+    /// How the answer ended: as the first part that is not whole did.
+    outcome: Outcome,
     /// Why the upstream's stream broke off.
     broken: Option<String>,
     /// Whether it is not what the schema of the request says.
@@ -139,8 +142,7 @@ impl Relay {
             usage: None,
             output_tokens: 0,
             taken: Taken::default(),
-            ended: Ended::Complete,
-            outcome: None,
+            outcome: Outcome::Complete,
             broken: None,
             violates: false,
             is_withheld: false,
@@ -170,7 +172,7 @@ impl Relay {
     async fn end(&mut self, finished: Result<(), ApiError>) {
         match finished {
             Ok(()) => {
-                let ending = ending(self.ended, self.taken.calls, self.violates);
+                let ending = ending(&self.outcome, self.taken.calls, self.violates);
                 self.send(ending.into()).await;
             }
             Err(error) => {
@@ -481,10 +483,6 @@ impl Relay {
     /// Keeps an answer and tells its end, in this order: who has seen the end may ask for the same
     /// again, whatever happens to this process, and gets it.
     async fn close(&mut self, finishes: Vec<Finish>, usage: Value) {
-        let is_cut = |end: &Finish| matches!(end.reason.as_str(), "length" | "content_filter");
-        if finishes.iter().any(is_cut) {
-            self.ended = Ended::Partial;
-        }
         let ends = finishes.iter().map(|it| {
             let beside = it.told_beside.clone().into_iter();
             let choice = end(&json!(it.index), &json!(it.reason), beside);
@@ -494,12 +492,11 @@ impl Relay {
         if let Some(Value::Object(last)) = ends.last_mut() {
             last.extend(self.beside.clone());
         }
-        let outcome = self.outcome.take();
-        let outcome = outcome.unwrap_or_else(|| self.ended.outcome());
+        let outcome = self.outcome.clone();
         let answer = self.answer(finishes, &usage);
         let before = || AnsweredBefore {
             completion: answer.clone(),
-            ended: self.ended,
+            outcome: outcome.clone(),
             continuations: self.taken.calls,
             violates: self.violates,
             refusal: None,
@@ -644,8 +641,8 @@ impl Relay {
 
     /// Takes note of how a part ended. The first that is not whole tells how all of it did.
     fn note(&mut self, outcome: Outcome) {
-        if matches!(self.outcome, None | Some(Outcome::Complete)) {
-            self.outcome = Some(outcome);
+        if self.outcome == Outcome::Complete {
+            self.outcome = outcome;
         }
     }
 
@@ -696,7 +693,7 @@ impl Relay {
         if found == Found::Whole && is_continued {
             let first = reading.first(end);
             self.keep_document(Part::content(index), &first).await?;
-            self.check_schema(first.document);
+            self.check_schema(first.document).await;
         } else if found != Found::Unclear {
             let keeps_text = self
                 .job
@@ -735,7 +732,7 @@ impl Relay {
             Some(_) if reading.has_whole_document() => {
                 let first = reading.first(end);
                 self.keep_document(Part::content(index), &first).await?;
-                self.check_schema(first.document);
+                self.check_schema(first.document).await;
                 Ok(Content::from(Found::Whole))
             }
             Some(_) => {
@@ -795,7 +792,7 @@ impl Relay {
             self.note(outcome);
         }
         if call.is_none() && is_whole(&joined.run) {
-            self.check_schema(joined.run.text());
+            self.check_schema(joined.run.text()).await;
         }
         Ok(joined.run)
     }
@@ -862,10 +859,9 @@ impl Relay {
         }
     }
 
-    fn check_schema(&mut self, document: &str) {
-        if let Some(schema) = &self.job.wish.schema {
-            self.violates |= schema::violation(schema, document).is_some();
-        }
+    async fn check_schema(&mut self, document: &str) {
+        let violation = Box::pin(self.job.violation(document)).await;
+        self.violates |= violation.is_some();
     }
 
     async fn content(&self, index: u64, text: &str) {

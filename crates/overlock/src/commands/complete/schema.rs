@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use jsonschema::{ValidationError, Validator};
+use overlock_gateway::BoundedSchema;
 use overlock_store::RunId;
 use serde_json::{Value, json};
 
@@ -26,7 +27,7 @@ pub(super) struct Violations {
 
 /// A schema that documents are compared with.
 pub(super) struct Schema {
-    schema: Value,
+    schema: BoundedSchema,
     validator: Validator,
 }
 
@@ -50,19 +51,20 @@ impl Schema {
     }
 
     fn new(schema: Value) -> Result<Self, String> {
-        let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
+        let schema = BoundedSchema::new(schema).map_err(|error| error.to_string())?;
+        let validator = schema.validator()?;
         Ok(Self { schema, validator })
     }
 
     pub(super) fn value(&self) -> &Value {
-        &self.schema
+        self.schema.value()
     }
 
     /// How a provider is asked to hold its answer to it.
     pub(super) fn response_format(&self) -> Value {
         json!({
             "type": "json_schema",
-            "json_schema": { "name": "document", "schema": self.schema },
+            "json_schema": { "name": "document", "schema": self.value() },
         })
     }
 

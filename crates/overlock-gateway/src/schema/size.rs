@@ -1,0 +1,415 @@
+//! How large is a JSON Schema with its references resolved?
+//!
+//! A `$ref` stands for a copy of its target, so definitions that name one another grow the schema
+//! by multiplication. Each target is counted once and the result is remembered, which keeps the
+//! count linear in the text. A recursive reference ends the count where it comes back: what it
+//! costs further down depends on the document, whose values are visited once each.
+
+use std::collections::HashMap;
+use std::ptr;
+
+use jsonschema::{Draft, Registry, uri};
+use referencing::Resolver;
+use serde_json::{Map, Value};
+
+/// The most values a schema may have with its references resolved.
+pub const MOST_VALUES: u64 = 100_000;
+
+/// How deep a schema may be nested with its references resolved.
+pub const MOST_LEVELS: usize = 256;
+
+/// Why a schema is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaTooLarge {
+    /// It has too many values.
+    #[error(
+        "the schema has {values} values with its references resolved, and at most {MOST_VALUES} \
+         are allowed"
+    )]
+    Values {
+        /// How many, or the largest number there is.
+        values: u64,
+    },
+    /// It is nested too deep.
+    #[error(
+        "the schema is nested more than {MOST_LEVELS} levels deep with its references resolved"
+    )]
+    Levels,
+    /// A reference leads back to itself without going into the document.
+    #[error("the reference `{reference}` of the schema leads back to itself")]
+    Endless {
+        /// The reference.
+        reference: String,
+    },
+    /// Its references depend on the path that leads to them, so its size cannot be known.
+    #[error("the schema uses `{keyword}`, which is not supported: use `$ref`")]
+    Dynamic {
+        /// The keyword.
+        keyword: String,
+    },
+}
+
+/// A schema with its references resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Expanded {
+    /// How many values it has.
+    pub(super) values: u64,
+    /// Whether a reference leads back to a schema around it.
+    pub(super) is_recursive: bool,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    /// How many values there are.
+    values: u64,
+    /// How deep they are nested.
+    levels: usize,
+}
+
+impl Size {
+    const ONE: Self = Self {
+        values: 1,
+        levels: 1,
+    };
+
+    /// One value with these inside it.
+    fn around(inside: Self) -> Self {
+        Self {
+            values: inside.values.saturating_add(1),
+            levels: inside.levels + 1,
+        }
+    }
+
+    /// Side by side with another.
+    fn and(self, other: Self) -> Self {
+        Self {
+            values: self.values.saturating_add(other.values),
+            levels: self.levels.max(other.levels),
+        }
+    }
+}
+
+/// Which part of a schema is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Reach {
+    /// All of it.
+    All,
+    /// What is applied to the same value of a document as the schema itself.
+    SameValue,
+}
+
+/// Counts a schema, unless it is too large to be used.
+pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
+    let mut count = Count {
+        targets: HashMap::new(),
+        is_recursive: false,
+    };
+    let draft = Draft::default().detect(schema);
+    let resource = draft.create_resource_ref(schema);
+    let base = resource.id().and_then(|id| uri::from_str(id).ok());
+    let base = base.unwrap_or_else(|| uri::from_str(ROOT).expect("it is an address"));
+    let registry = Registry::new().draft(draft).add(base.as_str(), resource);
+    let registry = registry.and_then(|registry| registry.prepare());
+    let size = match &registry {
+        Ok(registry) => {
+            let place = Place {
+                draft,
+                resolver: &registry.resolver(base),
+                reach: Reach::All,
+                depth: 0,
+            };
+            count.value(schema, place)?
+        }
+        // References that lead nowhere are resolved by nobody: the schema cannot be used at all.
+        Err(_) => plain(schema),
+    };
+    if size.values > MOST_VALUES {
+        return Err(SchemaTooLarge::Values {
+            values: size.values,
+        });
+    }
+    Ok(Expanded {
+        values: size.values,
+        is_recursive: count.is_recursive,
+    })
+}
+
+/// The address of a schema that names none.
+const ROOT: &str = "json-schema:///";
+
+/// Where the count is.
+#[derive(Clone, Copy)]
+struct Place<'p, 'r> {
+    draft: Draft,
+    resolver: &'p Resolver<'r>,
+    reach: Reach,
+    depth: usize,
+}
+
+struct Count {
+    /// The sizes of the targets of references; nothing for those that are being counted.
+    targets: HashMap<(*const Value, Reach), Option<Size>>,
+    is_recursive: bool,
+}
+
+impl Count {
+    fn value(&mut self, value: &Value, place: Place<'_, '_>) -> Result<Size, SchemaTooLarge> {
+        if place.depth > MOST_LEVELS {
+            return Err(SchemaTooLarge::Levels);
+        }
+        let place = Place {
+            depth: place.depth + 1,
+            ..place
+        };
+        let inside = match value {
+            Value::Object(members) => {
+                let resource = place.draft.create_resource_ref(value);
+                let resolver = place.resolver.in_subresource(resource);
+                let resolver = resolver.as_ref().unwrap_or(place.resolver);
+                self.members(members, Place { resolver, ..place })?
+            }
+            Value::Array(values) => self.all(values, place)?,
+            _ => return Ok(Size::ONE),
+        };
+        Ok(Size::around(inside))
+    }
+
+    fn all<'v>(
+        &mut self,
+        values: impl IntoIterator<Item = &'v Value>,
+        place: Place<'_, '_>,
+    ) -> Result<Size, SchemaTooLarge> {
+        let mut sum = Size::default();
+        for value in values {
+            sum = sum.and(self.value(value, place)?);
+        }
+        Ok(sum)
+    }
+
+    fn members(
+        &mut self,
+        members: &Map<String, Value>,
+        place: Place<'_, '_>,
+    ) -> Result<Size, SchemaTooLarge> {
+        let mut sum = Size::default();
+        for (name, member) in members {
+            let size = match (name.as_str(), member) {
+                ("$ref", Value::String(reference)) => self.target(reference, place)?,
+                ("$dynamicRef" | "$recursiveRef", Value::String(_)) => {
+                    let keyword = name.clone();
+                    return Err(SchemaTooLarge::Dynamic { keyword });
+                }
+                ("allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else", _) => {
+                    self.value(member, place)?
+                }
+                ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
+                    self.all(schemas.values(), place)?
+                }
+                ("enum" | "const" | "required" | "default" | "examples", _) => plain(member),
+                _ if place.reach == Reach::All => self.value(member, place)?,
+                _ => Size::ONE,
+            };
+            sum = sum.and(size);
+        }
+        // To find what is left over for these, all that stands beside them is applied several times.
+        let applied_again = ["unevaluatedProperties", "unevaluatedItems"];
+        if applied_again.iter().any(|it| members.contains_key(*it)) {
+            sum.values = sum.values.saturating_mul(4);
+        }
+        Ok(sum)
+    }
+
+    fn target(&mut self, reference: &str, place: Place<'_, '_>) -> Result<Size, SchemaTooLarge> {
+        let Ok(resolved) = place.resolver.lookup(reference) else {
+            return Ok(Size::ONE);
+        };
+        let (target, resolver, draft) = resolved.into_inner();
+        let key = (ptr::from_ref(target), place.reach);
+        let size = match (self.targets.get(&key), place.reach) {
+            (Some(Some(size)), _) => *size,
+            (Some(None), Reach::SameValue) => {
+                let reference = reference.to_owned();
+                return Err(SchemaTooLarge::Endless { reference });
+            }
+            (Some(None), Reach::All) => {
+                self.is_recursive = true;
+                let reach = Reach::SameValue;
+                return self.target(reference, Place { reach, ..place });
+            }
+            (None, _) => {
+                self.targets.insert(key, None);
+                let resolver = &resolver;
+                let inside = Place {
+                    draft,
+                    resolver,
+                    ..place
+                };
+                let size = self.value(target, inside)?;
+                self.targets.insert(key, Some(size));
+                size
+            }
+        };
+        if place.depth + size.levels > MOST_LEVELS {
+            return Err(SchemaTooLarge::Levels);
+        }
+        Ok(size)
+    }
+}
+
+/// The size of a value that is no schema.
+fn plain(value: &Value) -> Size {
+    let inside = |values: &mut dyn Iterator<Item = &Value>| {
+        Size::around(values.map(plain).fold(Size::default(), Size::and))
+    };
+    match value {
+        Value::Object(members) => inside(&mut members.values()),
+        Value::Array(values) => inside(&mut values.iter()),
+        _ => Size::ONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Definitions that each name the one before twice.
+    fn doubling(levels: usize) -> Value {
+        let mut definitions = Map::new();
+        definitions.insert("d0".to_owned(), json!({ "type": "object" }));
+        for level in 1..=levels {
+            let before = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+            definitions.insert(format!("d{level}"), json!({ "allOf": [before, before] }));
+        }
+        json!({ "$defs": definitions, "$ref": format!("#/$defs/d{levels}") })
+    }
+
+    #[track_caller]
+    fn check_refused(schema: &Value, why: &str) {
+        let error = expanded(schema).expect_err("it is too large").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+
+    #[track_caller]
+    fn check_accepted(schema: &Value, is_recursive: bool) {
+        let counted = expanded(schema).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(counted.is_recursive, is_recursive);
+    }
+
+    #[test]
+    fn references_multiply() {
+        check_accepted(&doubling(10), false);
+        check_refused(
+            &doubling(27),
+            "values with its references resolved, and at most 100000",
+        );
+        check_refused(&doubling(80), &u64::MAX.to_string());
+    }
+
+    #[test]
+    fn references_by_anchor_and_by_address_multiply_too() {
+        let text = doubling(27).to_string();
+        for level in 0..=27 {
+            let definition = format!("\"d{level}\":{{");
+            assert!(text.contains(&definition), "{text}");
+        }
+        let named = |member: &str, name: fn(usize) -> String, reference: fn(usize) -> String| {
+            let mut text = text.clone();
+            for level in 0..=27 {
+                let (from, to) = (
+                    format!("#/$defs/d{level}\""),
+                    format!("{}\"", reference(level)),
+                );
+                text = text.replace(&from, &to);
+                let from = format!("\"d{level}\":{{");
+                let to = format!("{from}\"{member}\":\"{}\",", name(level));
+                text = text.replace(&from, &to);
+            }
+            serde_json::from_str(&text).expect("JSON")
+        };
+        let by_anchor: Value = named("$anchor", |at| format!("n{at}"), |at| format!("#n{at}"));
+        check_refused(&by_anchor, "values");
+        let address = |at| format!("https://example.com/{at}");
+        check_refused(&named("$id", address, address), "values");
+    }
+
+    #[test]
+    fn large_schemas_without_multiplication_are_accepted() {
+        let property = json!({ "type": "string", "description": "A name.", "enum": ["a", "b"] });
+        let names = (0..2000).map(|number| (format!("p{number}"), property.clone()));
+        let properties: Map<String, Value> = names.collect();
+        let required: Vec<&String> = properties.keys().collect();
+        let schema = json!({ "type": "object", "properties": properties, "required": required });
+        check_accepted(&schema, false);
+        let entries: Vec<usize> = (0..MOST_VALUES as usize).collect();
+        check_refused(&json!({ "enum": entries }), "values");
+    }
+
+    #[test]
+    fn recursive_schemas_are_accepted() {
+        let node = json!({ "$ref": "#/$defs/node" });
+        let tree = json!({
+            "$defs": { "node": {
+                "type": "object",
+                "properties": {
+                    "left": node, "right": node,
+                    "children": { "type": "array", "items": node },
+                },
+            } },
+            "$ref": "#/$defs/node",
+        });
+        check_accepted(&tree, true);
+        let expression = |operator: &str| {
+            json!({
+                "properties": {
+                    "operator": { "const": operator }, "left": { "$ref": "#" }, "right": { "$ref": "#" },
+                },
+                "required": ["operator", "left", "right"],
+            })
+        };
+        let operators = [
+            "add", "subtract", "multiply", "divide", "power", "and", "or",
+        ];
+        let expressions: Vec<Value> = operators.into_iter().map(expression).collect();
+        check_accepted(&json!({ "anyOf": expressions }), true);
+    }
+
+    #[test]
+    fn a_reference_that_does_not_go_into_the_document_is_refused() {
+        check_refused(
+            &json!({ "$ref": "#" }),
+            "`#` of the schema leads back to itself",
+        );
+        let schema = json!({ "anyOf": [{ "type": "string" }, { "not": { "$ref": "#" } }] });
+        check_refused(&schema, "leads back to itself");
+        check_refused(&json!({ "$dynamicRef": "#a" }), "`$dynamicRef`");
+    }
+
+    #[test]
+    fn nested_unevaluated_keywords_multiply() {
+        let nested = |levels: usize| {
+            let inner = json!({ "properties": { "a": true } });
+            let around = |schema, _| json!({ "allOf": [schema], "unevaluatedProperties": false });
+            (0..levels).fold(inner, around)
+        };
+        check_accepted(&nested(2), false);
+        check_refused(&nested(16), "values");
+    }
+
+    #[test]
+    fn a_long_chain_of_references_is_refused() {
+        let chain = |levels: usize| {
+            let mut definitions = Map::new();
+            definitions.insert("d0".to_owned(), json!({}));
+            for level in 1..=levels {
+                let before = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+                definitions.insert(format!("d{level}"), before);
+            }
+            json!({ "$defs": definitions, "$ref": format!("#/$defs/d{levels}") })
+        };
+        check_accepted(&chain(50), false);
+        check_refused(&chain(10_000), "levels deep");
+    }
+}
