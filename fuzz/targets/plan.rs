@@ -1,10 +1,10 @@
-//! Every plan of any request fits its window, counts what it sends, and planning that again
-//! changes nothing.
+//! Every plan of any request fits its window, sends the last user message and all that follows it,
+//! counts what it sends, and planning that again changes nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use overlock_budget::{
-    Approximate, ChatCounter, ChatRequest, Extras, Models, PlanOptions, Trim, plan,
+    Approximate, ChatCounter, ChatRequest, ChatRole, Extras, Models, PlanOptions, Trim, plan,
 };
 use overlock_fuzz::number_and_text;
 
@@ -26,6 +26,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     assert!(first.fits());
+    assert!(first.dropped_messages.iter().all(|place| *place < open_turn(&request)));
     let sent = first.rewrite(request);
     let request = ChatRequest::from_value(sent.clone()).expect("a plan is a request");
     assert_eq!(counter.count(&request).tokens, first.input_token_count);
@@ -33,3 +34,10 @@ fuzz_target!(|input: &[u8]| {
     let again = plan(&request, &Extras::default(), &counter, &options).expect("a plan fits");
     assert_eq!(again.rewrite(request), sent);
 });
+
+/// Where the last user message is; without one the whole conversation is open.
+fn open_turn(request: &ChatRequest) -> usize {
+    let messages: Vec<_> = request.messages().collect();
+    let is_user = |place: &usize| messages[*place].role() == ChatRole::User;
+    (0..messages.len()).rfind(is_user).unwrap_or(0)
+}

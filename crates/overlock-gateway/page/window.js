@@ -11,6 +11,7 @@ const ORDER = [
   'history',
   'retrieved context',
   'last user message',
+  'open turn',
   'frame',
   'completion',
 ];
@@ -18,6 +19,7 @@ const ORDER = [
 const NAMES = {
   'system prompt': 'system',
   'last user message': 'question',
+  'open turn': 'turn',
   'retrieved context': 'context',
   completion: 'answer',
 };
@@ -58,6 +60,7 @@ const isUnlimited = (limit) => limit?.sent === null;
 const PIECES = {
   history: ['message'],
   'last user message': ['message'],
+  'open turn': ['message'],
   'system prompt': ['message'],
   tools: ['tool'],
   memories: ['memory', 'memories'],

@@ -350,6 +350,7 @@ export const failure = (why) =>
 const PARTS = {
   'system prompt': 'System',
   'last user message': 'Question',
+  'open turn': 'Open turn',
   frame: 'Format',
   tools: 'Tools',
   history: 'History',

@@ -18,6 +18,7 @@ mod state;
 // How it goes.
 mod engine;
 mod record;
+mod repository;
 
 #[cfg(test)]
 mod testing;
@@ -39,6 +40,7 @@ pub use record::{
     Answered, Begun, Conditions, CountedBy, Ending, Happened, ReadError, Recording, SoFar,
     StoredAnswer, Taken, Took, TraceEvent, Worked,
 };
+pub use repository::{RepositoryError, check_repository};
 pub use settings::{InboxRule, Settings};
 pub use source::UnknownSource;
 pub use state::{GraphNode, Mail, NodeText, Remembered, Role, SearchHit, State, Turn};

@@ -14,7 +14,7 @@ use overlock_budget::{
 use overlock_model::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
 use overlock_pipeline::{
     Begun, Checked, Conditions, Embed, Ended, Measure, Measures, Outcome, ReadError, ReadOptions,
-    Recording, Severity, Speaker, State, Taken, World,
+    Recording, RepositoryError, Severity, Speaker, State, Taken, World,
 };
 use overlock_store::{Access, RunId, RunIdError, Store};
 use pyo3::prelude::*;
@@ -299,9 +299,11 @@ impl Pipeline {
         embedder: Option<&Embedder<'_>>,
     ) -> Result<Task, Raise> {
         let store = match store {
-            Some(address) => store::open(&address.to_string_lossy(), Access::Make)?,
+            Some(address) => store::open(&address.to_string_lossy(), self.read.store_access())?,
             None => overlock_store::in_memory().map_err(|error| store::failed(&error))?,
         };
+        let searchable = self.read.check_repositories(&state, &*store);
+        searchable.map_err(|error| unsearchable(&error))?;
         let taken = Taken::new(
             Begun {
                 name: self.read.name.clone(),
@@ -381,6 +383,15 @@ fn unreadable(error: &ReadError) -> Raise {
         ReadError::Other { .. } | ReadError::Damaged { .. } => "bad-run",
     };
     Raise::bad_request(code, error.to_string())
+}
+
+fn unsearchable(error: &RepositoryError) -> Raise {
+    let code = match error {
+        RepositoryError::Store(_) => "store",
+        RepositoryError::Unknown { .. } | RepositoryError::Empty => "no-repository",
+    };
+    let help = error.hint().into_iter().collect();
+    Raise::bad_request(code, error.to_string()).with_help(help)
 }
 
 /// What became of a run, as Python reads it.

@@ -13,6 +13,7 @@ use overlock_budget::{ChatTemplateError, PlanError, RequestError, TokenizerFileE
 use overlock_gateway::GatewayError;
 use overlock_json::NoJson;
 use overlock_model::{BackendError, DriveError};
+use overlock_pipeline::RepositoryError;
 use overlock_store::{AddressError, RunId, StoreError};
 
 use crate::config::ConfigError;
@@ -118,6 +119,16 @@ pub(crate) enum Failure {
     Usage { message: String, hint: String },
     #[error("a worker stopped before its lines were answered")]
     WorkerStopped,
+}
+
+impl From<RepositoryError> for Failure {
+    fn from(error: RepositoryError) -> Self {
+        let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
+        match error {
+            RepositoryError::Store(source) => Self::Store { source },
+            _ => Self::Usage { message, hint },
+        }
+    }
 }
 
 impl Failure {

@@ -1,8 +1,8 @@
 //! Which messages of a conversation stay when not all of them fit?
 //!
-//! The newest. System prompts and the last question always stay; older turns go whole, oldest
-//! first, so that roles still alternate, and a tool call is never separated from its result. Time
-//! order is kept.
+//! The newest. System prompts and the open turn always stay: the last user message, and the tool
+//! calls and results after it. Older turns go whole, oldest first, so that roles still alternate,
+//! and a tool call is never separated from its result. Time order is kept.
 //!
 //! Counting is the expensive part. It begins at the newest message and stops where the room ends,
 //! so that a long conversation costs what is kept of it.
@@ -66,14 +66,14 @@ pub struct Trimmed {
 pub enum TrimError {
     /// What always stays does not fit.
     #[error(
-        "the system prompt ({system} tokens) and the last question ({question} tokens) are \
-         {over} tokens more than the limit of {limit}"
+        "the system prompt ({system} tokens) and the open turn ({open_turn} tokens) are {over} \
+         tokens more than the limit of {limit}"
     )]
     TooLarge {
         /// The tokens of all system prompts.
         system: u64,
-        /// The tokens of the last question.
-        question: u64,
+        /// The tokens of the last user message and of all that follows it.
+        open_turn: u64,
         /// What there is.
         limit: u64,
         /// By how much both together exceed it.
@@ -139,7 +139,7 @@ pub fn trim<M: Message>(
     loop {
         let start = kept_units
             .last()
-            .map_or(messages.len(), |(start, _)| *start);
+            .map_or(units.open_start(), |(start, _)| *start);
         let kept: Vec<usize> = units.kept_from(start).collect();
         let tokens = counter.conversation(&select(messages, &kept));
         if tokens <= limit || kept_units.is_empty() {
@@ -161,21 +161,21 @@ pub fn trim<M: Message>(
 }
 
 /// The tokens of what always stays, if it fits.
-fn required_tokens<M>(
+fn required_tokens<M: Message>(
     messages: &[M],
     units: &Units,
     limit: u64,
     counter: &dyn CountMessages<M>,
 ) -> Result<u64, TrimError> {
-    let required: Vec<usize> = units.kept_from(messages.len()).collect();
+    let required: Vec<usize> = units.kept_from(units.open_start()).collect();
     let tokens = counter.conversation(&select(messages, &required));
     if tokens <= limit {
         return Ok(tokens);
     }
-    let alone = |question: bool| {
+    let alone = |is_system: bool| {
         let places = required.iter().copied();
         let places: Vec<usize> = places
-            .filter(|&place| (units.question() == Some(place)) == question)
+            .filter(|&place| (messages[place].role() == Role::System) == is_system)
             .collect();
         if places.is_empty() {
             return 0;
@@ -183,8 +183,8 @@ fn required_tokens<M>(
         counter.conversation(&select(messages, &places))
     };
     Err(TrimError::TooLarge {
-        system: alone(false),
-        question: alone(true),
+        system: alone(true),
+        open_turn: alone(false),
         limit,
         over: tokens - limit,
     })

@@ -85,6 +85,12 @@ fn check(letters: &str, limit: u64, expected: &str) {
     assert_eq!(trimmed.kept.len() + trimmed.dropped.len(), messages.len());
 }
 
+#[track_caller]
+fn check_refused(letters: &str, limit: u64) {
+    let trimmed = trim(&conversation(letters), limit, &Counter::default());
+    assert!(trimmed.is_err(), "{letters:?} in {limit}: {trimmed:?}");
+}
+
 #[test]
 fn keeps_everything_that_fits() {
     check("suauau", 60, "suauau");
@@ -102,32 +108,65 @@ fn the_oldest_turns_go_first_and_whole() {
 #[test]
 fn the_system_prompt_and_the_last_question_stay() {
     check("suauau", 20, "su");
-    check("uasua", 20, "su");
+    check("uasuau", 20, "su");
 }
 
 #[test]
 fn a_tool_call_is_never_separated_from_its_result() {
     check("suXxauau", 79, "suau");
-    // After the last question each call may go by itself.
-    check("suXxYya", 50, "suYya");
-    check("suXxYya", 49, "sua");
-    check("suXYxya", 60, "sua");
-    check("suXYxya", 70, "suXYxya");
-    check("suXtta", 50, "sua");
+    check("suXYxyauau", 99, "suau");
+    check("suXttauau", 89, "suau");
+}
+
+#[test]
+fn a_pending_tool_result_is_never_dropped() {
+    check("suauXx", 40, "suXx");
+    check_refused("suauXx", 39);
+    // Several calls at once, and results that do not say of which call.
+    check("suauXYxy", 60, "suXYxy");
+    check_refused("suauXYxy", 59);
+    check("suauXtt", 50, "suXtt");
+    check_refused("suauXtt", 49);
+    // Several rounds.
+    check("suauXxYyZz", 80, "suXxYyZz");
+    check_refused("suauXxYyZz", 79);
+}
+
+#[test]
+fn every_message_after_the_last_question_stays() {
+    // The beginning of the answer.
+    check("uaua", 20, "ua");
+    check_refused("uaua", 19);
+    check("uauXxa", 40, "uXxa");
+    check_refused("uauXxa", 39);
+    // A system message between a call and its result.
+    check("uauXsx", 40, "uXsx");
+    check_refused("uauXsx", 39);
+    // The result of a call that nobody made.
+    check("uaux", 20, "ux");
+    check_refused("uaux", 19);
+}
+
+#[test]
+fn without_a_question_everything_stays() {
+    check("sXxYya", 60, "sXxYya");
+    check_refused("sXxYya", 59);
+    check_refused("aa", 19);
 }
 
 #[test]
 fn a_result_that_comes_after_the_next_question_holds_its_turn() {
     check("suauXuxa", 60, "suXuxa");
-    check("suauXuxa", 59, "sua");
+    check_refused("suauXuxa", 59);
 }
 
 #[test]
 fn results_that_are_sent_as_the_user_are_no_questions() {
-    let mut messages = conversation("suXxa");
-    messages[3].role = Role::User;
-    let trimmed = trim(&messages, 30, &Counter::default()).expect("it fits");
-    assert_eq!(trimmed.kept, [0, 1, 4]);
+    let mut messages = conversation("suauXx");
+    messages[5].role = Role::User;
+    let trimmed = trim(&messages, 40, &Counter::default()).expect("it fits");
+    assert_eq!(trimmed.kept, [0, 3, 4, 5]);
+    trim(&messages, 39, &Counter::default()).expect_err("the result must stay");
 }
 
 #[test]
@@ -136,8 +175,8 @@ fn refuses_if_what_always_stays_is_too_large() {
     let error = trim(&messages, 15, &Counter::default()).expect_err("it does not fit");
     assert_eq!(
         error.to_string(),
-        "the system prompt (10 tokens) and the last question (10 tokens) are 5 tokens more than \
-         the limit of 15"
+        "the system prompt (10 tokens) and the open turn (10 tokens) are 5 tokens more than the \
+         limit of 15"
     );
 }
 
@@ -183,7 +222,8 @@ fn tells_of_what_was_dropped_in_order_of_time() {
     check_summary(&["user: a"], 20, None);
 }
 
-/// Conversations with system prompts anywhere, several calls at once, and results out of order.
+/// Conversations with system prompts anywhere, several calls at once, and results out of order,
+/// some of which are sent as the user.
 fn conversations() -> impl Strategy<Value = Vec<Note>> {
     let letters = prop::sample::select("suuaatXYZxyz".chars().collect::<Vec<_>>());
     prop::collection::vec((letters, 0..30_u64), 0..40).prop_map(|notes| {
@@ -191,6 +231,9 @@ fn conversations() -> impl Strategy<Value = Vec<Note>> {
         let mut messages = conversation(&letters);
         for (message, (_, tokens)) in messages.iter_mut().zip(notes) {
             message.tokens = tokens;
+            if !message.answers.is_empty() && tokens % 2 == 0 {
+                message.role = Role::User;
+            }
         }
         messages
     })
@@ -210,18 +253,32 @@ fn pairs(messages: &[Note]) -> Vec<(usize, usize)> {
     pairs
 }
 
+/// Where the open turn begins: at the last question, or at an earlier one if a tool call before it
+/// has its result behind it.
+fn open_start(messages: &[Note]) -> usize {
+    let question_in = |messages: &[Note]| {
+        let is_question = |note: &Note| note.role == Role::User && note.answers.is_empty();
+        messages.iter().rposition(is_question).unwrap_or(0)
+    };
+    let pairs = pairs(messages);
+    let mut start = question_in(messages);
+    let crosses = |start| move |(call, result): &&(usize, usize)| *call < start && start <= *result;
+    while let Some(&(call, _)) = pairs.iter().find(crosses(start)) {
+        start = question_in(&messages[..call]);
+    }
+    start
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_stays_fits_and_is_whole(
+    fn what_stays_fits_and_holds_the_open_turn(
         messages in conversations(), limit in 0..400_u64, joint in -3..4_i64,
     ) {
         let counter = Counter { joint, ..Counter::default() };
-        let question = messages.iter().rposition(|note| note.role == Role::User);
-        let always = |place: usize| {
-            messages[place].role == Role::System || question == Some(place)
-        };
+        let open = open_start(&messages);
+        let always = |place: usize| place >= open || messages[place].role == Role::System;
         let Ok(trimmed) = trim(&messages, limit, &counter) else {
             let required: Vec<_> = (0..messages.len()).filter(|&place| always(place)).collect();
             prop_assert!(counter.conversation(&select(&messages, &required)) > limit);

@@ -1,8 +1,9 @@
 //! Divides a conversation into units that stay or go as a whole.
 //!
-//! A unit is a run of messages: a question with all that answers it, or, after the last question,
-//! a single message. A run that would separate a tool call from its result is joined with all up
-//! to that result. What always stays may lie within a unit, and stays when the unit goes.
+//! A unit is a turn: a user message with all that answers it. A turn that would separate a tool
+//! call from its result is joined with all up to that result. The last unit is the open turn: the
+//! model has not answered it yet, so it always stays. System messages always stay too, whatever
+//! unit they are in.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +12,7 @@ use super::{Message, Role};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Units {
-    /// Where each unit begins; the last ends with the conversation.
+    /// Where each unit begins; the last is the open turn, which ends with the conversation.
     starts: Vec<usize>,
     /// For each message whether it always stays.
     required: Vec<bool>,
@@ -20,26 +21,29 @@ pub(crate) struct Units {
 
 impl Units {
     pub(crate) fn of<M: Message>(messages: &[M]) -> Self {
-        let is_question: Vec<bool> = messages.iter().map(is_question).collect();
-        let question = is_question.iter().rposition(|is_question| *is_question);
-        let required = messages
-            .iter()
-            .enumerate()
-            .map(|(place, message)| message.role() == Role::System || question == Some(place));
-
         let reach = reach(messages);
         let mut starts = Vec::new();
+        let mut question = None;
         let mut joined_up_to = 0;
-        for place in 0..messages.len() {
-            let may_start = is_question[place] || question.is_none_or(|question| place > question);
-            if place == 0 || (may_start && place > joined_up_to) {
+        for (place, message) in messages.iter().enumerate() {
+            let is_question = is_question(message);
+            if is_question {
+                question = Some(place);
+            }
+            if place == 0 || (is_question && place > joined_up_to) {
                 starts.push(place);
             }
             joined_up_to = joined_up_to.max(reach[place]);
         }
+        let open = starts.last().copied().unwrap_or(0);
+        let required = messages
+            .iter()
+            .enumerate()
+            .map(|(place, message)| place >= open || message.role() == Role::System)
+            .collect();
         Self {
             starts,
-            required: required.collect(),
+            required,
             question,
         }
     }
@@ -49,11 +53,18 @@ impl Units {
         self.question
     }
 
+    /// Where the open turn begins.
+    ///
+    /// Without any question that is the first message: all of the conversation is open.
+    pub(crate) fn open_start(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// The units that may go: all but the open turn.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = Range<usize>> {
-        let ends = self.starts.iter().skip(1).copied();
-        let ends: Vec<usize> = ends.chain([self.required.len()]).collect();
-        let starts = self.starts.iter().copied();
-        starts.zip(ends).map(|(start, end)| start..end).rev()
+        let ends = self.starts.iter().skip(1);
+        let units = self.starts.iter().zip(ends);
+        units.map(|(&start, &end)| start..end).rev()
     }
 
     /// The messages of a unit that may go.

@@ -295,7 +295,7 @@ impl<'a> Planner<'a> {
         let Some(rounded) = start(kept[HISTORY]).checked_next_multiple_of(step) else {
             return;
         };
-        let mut fewer = (1..=kept[HISTORY]).rev();
+        let mut fewer = (0..=kept[HISTORY]).rev();
         if let Some(fewer) = fewer.find(|&pieces| start(pieces) >= rounded) {
             kept[HISTORY] = fewer;
         }

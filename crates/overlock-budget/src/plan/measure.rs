@@ -105,6 +105,7 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
 pub(super) struct Measured<'a> {
     system: (usize, u64),
     question: (usize, u64),
+    open_turn: (usize, u64),
     frame: u64,
     has_system: bool,
     /// What tools take together if they have to bring a system message, and if there is one.
@@ -139,14 +140,15 @@ impl<'a> Measured<'a> {
         };
         let conversation = Conversation::of(request.units(), messages);
         let system = count(&conversation.system);
-        let question = count(&conversation.question);
+        let question = count(conversation.question.as_slice());
+        let open_turn = count(&conversation.open_turn);
         let frame = counter.frame(request);
         let has_system = has_system(request);
         let (named, tools) = order_tools(request, extras);
         let tool = |place: &usize| counter.tool(&request.tools()[*place]);
         let named_tokens = named.iter().map(tool).fold(0, u64::saturating_add);
 
-        let required = [system.1, question.1, frame, named_tokens];
+        let required = [system.1, question.1, open_turn.1, frame, named_tokens];
         let required = required.into_iter().fold(0, u64::saturating_add);
         let room = room.saturating_sub(required);
         // Whatever must stay is counted to its end, and so is what shares its priority with
@@ -197,6 +199,7 @@ impl<'a> Measured<'a> {
         Self {
             system,
             question,
+            open_turn,
             frame,
             has_system,
             tools_frame: [false, true].map(|has_system| counter.tools_frame(request, has_system)),
@@ -204,7 +207,7 @@ impl<'a> Measured<'a> {
             tools,
             pieces: [tool_pieces, history, context, Pieces::known(told)],
             options,
-            starts: conversation.starts(messages.len()),
+            starts: conversation.starts(),
             units: conversation.units,
             messages: messages.len(),
             blocks: extras.context.len(),
@@ -214,7 +217,12 @@ impl<'a> Measured<'a> {
 
     /// Takes into account what a template writes besides, or leaves out.
     pub(super) fn correct(&mut self, correction: i64) {
-        let figures = [&mut self.frame, &mut self.question.1, &mut self.system.1];
+        let figures = [
+            &mut self.frame,
+            &mut self.question.1,
+            &mut self.open_turn.1,
+            &mut self.system.1,
+        ];
         correct(figures, correction);
     }
 
@@ -223,7 +231,7 @@ impl<'a> Measured<'a> {
         let has_system = self.has_system_with(kept, has_inserted);
         let messages =
             [HISTORY, CONTEXT, MEMORIES].map(|part| self.pieces[part].tokens(kept[part]));
-        let rest = [self.system.1, self.question.1, self.frame];
+        let rest = [self.system.1, self.question.1, self.open_turn.1, self.frame];
         messages.into_iter().chain(rest).fold(
             self.tools_tokens(kept[TOOLS], has_system),
             u64::saturating_add,
@@ -309,6 +317,7 @@ impl<'a> Measured<'a> {
         match part {
             Part::SystemPrompt => whole(self.system),
             Part::Question => whole(self.question),
+            Part::OpenTurn => whole(self.open_turn),
             Part::Frame | Part::Completion => whole((1, self.frame)),
             Part::Tools => {
                 let brought = self.has_system_with(self.required(), false);
@@ -325,8 +334,9 @@ impl<'a> Measured<'a> {
             }
             Part::History => {
                 let dropped = self.dropped_messages(kept[HISTORY]).count();
+                let elsewhere = self.system.0 + self.question.0 + self.open_turn.0;
                 Figures {
-                    kept: self.messages - dropped - self.system.0 - self.question.0,
+                    kept: self.messages - dropped - elsewhere,
                     dropped,
                     ..of(HISTORY, self.pieces[HISTORY].len())
                 }
@@ -379,6 +389,7 @@ impl<'a> Measured<'a> {
         let mut items = vec![
             item(Part::SystemPrompt),
             item(Part::Question),
+            item(Part::OpenTurn),
             item(Part::Frame),
             flexible(Part::Tools, TOOLS),
             flexible(Part::History, HISTORY),
@@ -424,7 +435,9 @@ pub(super) struct Figures {
 /// The messages of a request by what becomes of them.
 struct Conversation<'a> {
     system: Vec<usize>,
-    question: Vec<usize>,
+    question: Option<usize>,
+    /// The rest of the open turn.
+    open_turn: Vec<usize>,
     units: &'a Units,
     /// The units that may go, the newest first.
     free_units: Vec<Range<usize>>,
@@ -432,34 +445,25 @@ struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     fn of(units: &'a Units, messages: &[ChatMessage]) -> Self {
-        let mut free_units: Vec<Range<usize>> = units.newest_first().collect();
-        let question = if let Some(question) = units.question() {
-            vec![question]
-        } else {
-            // A request must have something to answer.
-            let says = |unit: &Range<usize>| units.free(unit.clone()).next().is_some();
-            let newest = free_units.iter().position(says);
-            let newer = free_units.drain(..newest.map_or(0, |newest| newest + 1));
-            newer.flat_map(|unit| units.free(unit)).collect()
-        };
-        let system = (0..messages.len())
-            .filter(|&place| messages[place].role().in_history() == Role::System)
-            .collect();
+        let is_system = |place: &usize| messages[*place].role().in_history() == Role::System;
+        let question = units.question();
+        let open_turn = units.open_start()..messages.len();
         Self {
-            system,
+            system: (0..messages.len()).filter(is_system).collect(),
             question,
+            open_turn: open_turn
+                .filter(|place| !is_system(place) && question != Some(*place))
+                .collect(),
             units,
-            free_units,
+            free_units: units.newest_first().collect(),
         }
     }
 
-    fn starts(&self, messages: usize) -> Vec<usize> {
-        let first = match (self.units.question(), self.question.first()) {
-            (None, Some(&start)) => start,
-            _ => messages,
-        };
+    fn starts(&self) -> Vec<usize> {
         let units = self.free_units.iter().map(|unit| unit.start);
-        std::iter::once(first).chain(units).collect()
+        std::iter::once(self.units.open_start())
+            .chain(units)
+            .collect()
     }
 }
 

@@ -179,11 +179,11 @@ pub fn least_parts(
 
 /// Plans a request.
 ///
-/// For every plan: input, answer and margin are within the window; the system prompt and the last
-/// question are there; no tool call is separated from its result; nothing goes while something of
-/// lower priority could give way for it; a larger window keeps all that a smaller one did, unless
-/// gaps are filled or a template writes the chat; and it is refused only if what must stay does not
-/// fit at its smallest.
+/// For every plan: input, answer and margin are within the window; the system prompt and the whole
+/// open turn are there: the last user message, the tool calls and results after it; no tool call is
+/// separated from its result; nothing goes while something of lower priority could give way for it;
+/// a larger window keeps all that a smaller one did, unless gaps are filled or a template writes the
+/// chat; and it is refused only if what must stay does not fit at its smallest.
 ///
 /// ```
 /// use overlock_budget::{

@@ -10,6 +10,8 @@ pub enum Part {
     SystemPrompt,
     /// The last message of the user.
     Question,
+    /// The other messages of the open turn: tool calls, their results, a begun answer.
+    OpenTurn,
     /// What precedes the answer, and the schema that it is held to.
     Frame,
     /// The tools that may be called.
@@ -26,9 +28,10 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::SystemPrompt,
         Self::Question,
+        Self::OpenTurn,
         Self::Frame,
         Self::Tools,
         Self::History,
@@ -42,6 +45,7 @@ impl Part {
         match self {
             Self::SystemPrompt => "system prompt",
             Self::Question => "last user message",
+            Self::OpenTurn => "open turn",
             Self::Frame => "frame",
             Self::Tools => "tools",
             Self::History => "history",

@@ -96,9 +96,45 @@ fn the_oldest_messages_go_first() {
 }
 
 #[test]
-fn something_to_answer_stays_where_nobody_asked() {
-    check_kept("saaa", 20, &[0, 3]);
-    check_kept("aaas", 20, &[2, 3]);
+fn a_pending_tool_result_is_sent_or_refused() {
+    let call =
+        json!({"id": "x", "type": "function", "function": {"name": "read", "arguments": "{}"}});
+    let mut messages = conversation("suau");
+    messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    messages.push(json!({"role": "tool", "tool_call_id": "x", "content": words(100)}));
+    let request = request(json!({"messages": messages, "max_tokens": 20}));
+
+    let options = |room| PlanOptions {
+        margin: Some(50),
+        ..options(room)
+    };
+    let everything = planned(&request, &Extras::default(), &options(1000));
+    assert_eq!(everything.part(Part::OpenTurn).kept, 2);
+    let history = everything.part(Part::History).given;
+    let needed = everything.input_token_count - history + 20 - 3;
+    let trimmed = planned(&request, &Extras::default(), &options(needed));
+    assert_eq!(trimmed.kept_messages, [0, 3, 4, 5]);
+
+    let refused = plan(
+        &request,
+        &Extras::default(),
+        &counter(),
+        &options(needed - 1),
+    );
+    let error = refused.expect_err("the result must stay").to_string();
+    assert!(error.contains("which is 1 more than the window"), "{error}");
+    assert!(
+        error.ends_with("the largest part is `open turn`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn without_a_question_everything_is_sent_or_refused() {
+    check_kept("saaa", 40, &[0, 1, 2, 3]);
+    let request = request(json!({"messages": conversation("saaa"), "max_tokens": 20}));
+    let refused = plan(&request, &Extras::default(), &counter(), &options(59));
+    refused.expect_err("nothing may go");
 }
 
 #[test]

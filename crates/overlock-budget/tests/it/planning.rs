@@ -50,15 +50,53 @@ impl Case<'_> {
     /// The places of all that a plan must keep.
     pub(crate) fn required(&self) -> (Vec<usize>, Vec<usize>) {
         let roles: Vec<ChatRole> = self.request.messages().map(|one| one.role()).collect();
-        let question = roles.iter().rposition(|role| *role == ChatRole::User);
-        let messages = (0..roles.len())
-            .filter(|&place| roles[place] == ChatRole::System || question == Some(place));
+        let open = open_start(&self.request);
+        let messages =
+            (0..roles.len()).filter(|&place| place >= open || roles[place] == ChatRole::System);
         let choice = self.request.members().get("tool_choice");
         let named = choice.map(|choice| &choice["function"]["name"]);
         let tools = self.request.tools().iter().enumerate();
         let tools = tools.filter(|(_, tool)| Some(&tool["function"]["name"]) == named);
         (messages.collect(), tools.map(|(place, _)| place).collect())
     }
+}
+
+/// Where the open turn begins: at the last user message, or at an earlier one if a tool call before
+/// it has its result behind it.
+fn open_start(request: &ChatRequest) -> usize {
+    let roles: Vec<ChatRole> = request.messages().map(|one| one.role()).collect();
+    let question_before = |end: usize| {
+        let question = roles[..end]
+            .iter()
+            .rposition(|role| *role == ChatRole::User);
+        question.unwrap_or(0)
+    };
+    let pairs = pairs(request);
+    let crosses =
+        |start: usize| move |(call, result): &&(usize, usize)| *call < start && start <= *result;
+    let mut start = question_before(roles.len());
+    while let Some(&(call, _)) = pairs.iter().find(crosses(start)) {
+        start = question_before(call);
+    }
+    start
+}
+
+/// The places of each tool call and of its result.
+fn pairs(request: &ChatRequest) -> Vec<(usize, usize)> {
+    let mut callers: Vec<(&str, usize)> = Vec::new();
+    let mut pairs = Vec::new();
+    for (place, message) in request.messages().enumerate() {
+        let members = message.members();
+        if let Some(call) = members.get("tool_call_id").and_then(Value::as_str) {
+            let caller = callers.iter().rev().find(|(id, _)| *id == call);
+            pairs.extend(caller.map(|(_, caller)| (*caller, place)));
+        }
+        let calls = members.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            callers.push((call["id"].as_str().expect("a call has an id"), place));
+        }
+    }
+    pairs
 }
 
 pub(crate) fn select(list: &mut Value, places: &[usize]) {
@@ -107,14 +145,8 @@ fn check(sketch: &Sketch, counter: &ChatCounter) -> Outcome {
 /// It is refused only if what must stay is too large.
 fn check_refused(case: &Case, options: &PlanOptions) {
     let (mut messages, mut tools) = case.required();
-    let has_question = case
-        .request
-        .messages()
-        .any(|one| one.role() == ChatRole::User);
-    if options.trim == Trim::Off || !has_question {
-        messages = (0..case.request.messages().len()).collect();
-    }
     if options.trim == Trim::Off {
+        messages = (0..case.request.messages().len()).collect();
         tools = (0..case.request.tools().len()).collect();
     }
     let requested = case.request.requested().unwrap_or(options.requested);
@@ -176,7 +208,7 @@ fn check_figures(plan: &Plan, options: &PlanOptions) {
     }
 }
 
-/// What always stays is there, and no call is without its result.
+/// System messages and the whole open turn are there, and no call is without its result.
 pub(crate) fn check_messages(case: &Case, plan: &Plan) {
     let kept: HashSet<usize> = plan.kept_messages.iter().copied().collect();
     assert!(plan.kept_messages.is_sorted() && plan.dropped_messages.is_sorted());
@@ -184,27 +216,8 @@ pub(crate) fn check_messages(case: &Case, plan: &Plan) {
     assert_eq!(all, case.request.messages().len());
     assert!(!kept.is_empty());
     assert!(case.required().0.iter().all(|place| kept.contains(place)));
-    let mut callers: Vec<(&str, usize)> = Vec::new();
-    for (place, message) in case.request.messages().enumerate() {
-        if let Some(call) = message
-            .members()
-            .get("tool_call_id")
-            .and_then(Value::as_str)
-        {
-            let caller = callers.iter().rev().find(|(id, _)| *id == call);
-            assert!(
-                caller.is_none_or(|(_, caller)| kept.contains(caller) == kept.contains(&place))
-            );
-        }
-        for call in message
-            .members()
-            .get("tool_calls")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            callers.push((call["id"].as_str().expect("a call has an id"), place));
-        }
+    for (call, result) in pairs(&case.request) {
+        assert_eq!(kept.contains(&call), kept.contains(&result));
     }
 }
 
@@ -261,11 +274,7 @@ fn check_against_trim(case: &Case, plan: &Plan, options: &PlanOptions) {
     if shared && !options.grow {
         assert_eq!(plan.adjusted_max_tokens, requested.min(plan.available));
     }
-    let has_question = case
-        .request
-        .messages()
-        .any(|one| one.role() == ChatRole::User);
-    if options.trim != Trim::Oldest || plan.part(Part::Tools).dropped > 0 || !has_question {
+    if options.trim != Trim::Oldest || plan.part(Part::Tools).dropped > 0 {
         return;
     }
     let floor = if shared {
@@ -380,7 +389,7 @@ impl Numbers {
     fn sketch(&mut self) -> Sketch {
         let place = |number: u64| usize::try_from(number).unwrap_or(0);
         let messages = 1 + self.below(10);
-        let messages = (0..messages)
+        let mut messages: Vec<(u8, u8)> = (0..messages)
             .map(|_| {
                 (
                     LETTERS[place(self.below(LETTERS.len() as u64))],
@@ -388,6 +397,10 @@ impl Numbers {
                 )
             })
             .collect();
+        // The open turn stays, so that only what precedes a later question can be trimmed.
+        if !self.one_in(4) {
+            messages.push((b'u', self.byte(40)));
+        }
         let tools = if self.one_in(3) { self.below(4) } else { 0 };
         let memories = if self.one_in(4) { self.below(4) } else { 0 };
         let context = if self.one_in(4) { self.below(4) } else { 0 };

@@ -246,11 +246,7 @@ fn check_refused(case: &Case, options: &PlanOptions, error: &PlanError) {
     let text = error.to_string();
     assert!(!text.is_empty());
     let (messages, tools) = case.required();
-    let has_question = case
-        .request
-        .messages()
-        .any(|one| one.role() == overlock_budget::ChatRole::User);
-    let all_messages = options.trim == Trim::Off || options.history.required || !has_question;
+    let all_messages = options.trim == Trim::Off || options.history.required;
     let all_tools = options.trim == Trim::Off || options.tools.required;
     let messages = if all_messages {
         (0..case.request.messages().len()).collect()

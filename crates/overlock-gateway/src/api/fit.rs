@@ -298,7 +298,8 @@ impl Least {
 
     /// How many messages must stay.
     pub(crate) fn message_count(&self) -> usize {
-        self.kept(Part::Question) + self.kept(Part::History)
+        let parts = [Part::Question, Part::OpenTurn, Part::History];
+        parts.map(|part| self.kept(part)).iter().sum()
     }
 
     /// How many memories must stay.

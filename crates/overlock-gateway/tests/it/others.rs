@@ -322,6 +322,30 @@ async fn what_cannot_fit_is_refused_before_anything_is_paid() {
 }
 
 #[tokio::test]
+async fn a_pending_tool_result_that_cannot_fit_is_refused() {
+    let door = Door::to_fake(vec![Said::content("no", "stop")]).await;
+    let mut request = ask(false);
+    request["model"] = json!("gpt-4");
+    let call = json!({ "id": "call_1", "type": "function",
+        "function": { "name": "read", "arguments": "{}" } });
+    let messages = request["messages"].as_array_mut().expect("messages");
+    messages.extend([
+        json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+        json!({ "role": "tool", "tool_call_id": "call_1", "content": "word ".repeat(9000) }),
+    ]);
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_REQUEST);
+    let error = &got.json()["error"];
+    assert_eq!(error["code"], "context_length_exceeded");
+    let message = error["message"].as_str().expect("a text");
+    assert!(
+        message.contains("8192 tokens") && message.contains("`open turn`"),
+        "{error}"
+    );
+    assert_eq!(door.upstream.heard().len(), 0);
+}
+
+#[tokio::test]
 async fn what_is_too_long_is_made_to_fit() {
     let door = Door::to_fake(vec![Said::content("{}", "stop")]).await;
     let mut request = ask(false);

@@ -27,6 +27,7 @@ use serde_json::{Map, Value, json};
 use crate::engine::World;
 use crate::file::Findings;
 use crate::record::Answers;
+use crate::repository::RepositoryError;
 use crate::settings::Settings;
 use crate::source::UnknownSource;
 use crate::state::State;
@@ -265,6 +266,9 @@ pub enum ActionError {
     /// What happened could not be kept.
     #[error("what the model answered could not be recorded")]
     Unrecorded(#[source] Box<dyn std::error::Error + std::marker::Send + Sync>),
+    /// The store does not hold what is searched.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -283,6 +287,7 @@ impl ActionError {
                 "name one (`--embed MODEL`), or search by `search_type: keyword`".to_owned()
             }
             Self::NoQuery => "give the run a question".to_owned(),
+            Self::Repository(error) => return error.hint(),
             Self::NoRoute { .. } => "give the step an `on_other`".to_owned(),
             Self::Window { source, .. } => {
                 let help: Vec<String> = source.help().iter().map(ToString::to_string).collect();

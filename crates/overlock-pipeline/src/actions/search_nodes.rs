@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{ActionError, Next, Perform, Place, Target, Work};
+use crate::repository::check_repository;
 use crate::source::Source;
-use crate::state::SearchHit;
+use crate::state::{SearchHit, State};
 
 /// Finds nodes by words, by meaning, or by both. What is in the context already stays.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -79,6 +80,14 @@ fn top_k() -> u32 {
     10
 }
 
+impl SearchNodes {
+    /// The repository that it searches, if only one.
+    pub(crate) fn repository<'a>(&'a self, state: &'a State) -> Option<&'a str> {
+        let own = self.filters.repository.as_deref();
+        own.or(state.repository.as_deref())
+    }
+}
+
 impl Perform for SearchNodes {
     fn targets(&self) -> Vec<Target<'_>> {
         Vec::new()
@@ -103,7 +112,7 @@ impl Perform for SearchNodes {
             .as_ref()
             .map(|(model, numbers)| Vector { model, numbers });
         let path = self.filters.path.as_deref().map(PathPattern::new);
-        let repository = self.filters.repository.as_ref();
+        let repository = self.repository(work.state);
         let hits = work.world.store.search(&Query {
             search: match (self.search_type, vector) {
                 (SearchType::Semantic, Some(vector)) => Search::Semantic(vector),
@@ -111,14 +120,15 @@ impl Perform for SearchNodes {
                 _ => Search::Keyword(&query),
             },
             filter: Filter {
-                repository: repository
-                    .or(work.state.repository.as_ref())
-                    .map(String::as_str),
+                repository,
                 language: self.filters.language.map(FilterLanguage::name),
                 path: path.as_ref(),
             },
             limit: self.top_k,
         })?;
+        if hits.is_empty() {
+            check_repository(work.world.store, repository)?;
+        }
         work.note("query", &query);
         work.note("hits", hits.len());
         work.note(

@@ -124,6 +124,33 @@ fn search_prefers_what_the_model_said_last() {
 }
 
 #[test]
+fn a_search_in_an_unknown_repository_fails() {
+    let step = json!({ "action": "search_nodes", "filters": { "repository": "shpo" } });
+    let ended = perform(&shop(&[]), json!({}), step, asking("order"));
+    assert_eq!(error(&ended), "there is no repository `shpo` in this store");
+
+    let mut state = asking("order");
+    state.repository = Some("another".to_owned());
+    let ended = perform(
+        &shop(&[]),
+        json!({}),
+        json!({ "action": "search_nodes" }),
+        state,
+    );
+    assert_eq!(
+        error(&ended),
+        "there is no repository `another` in this store"
+    );
+}
+
+#[test]
+fn a_search_in_a_store_without_an_index_fails() {
+    let step = json!({ "action": "search_nodes" });
+    let ended = perform(&Place::new(&[]), json!({}), step, asking("order"));
+    assert_eq!(error(&ended), "nothing is indexed in this store");
+}
+
+#[test]
 fn search_looks_only_where_its_filters_say() {
     let search = |filters: Value| {
         let step = json!({ "action": "search_nodes", "filters": filters });
@@ -134,7 +161,6 @@ fn search_looks_only_where_its_filters_say() {
         search(json!({ "repository": "shop", "language": "dotnet", "path": "*.cs" })),
         1
     );
-    assert_eq!(search(json!({ "repository": "another" })), 0);
     assert_eq!(search(json!({ "language": "sql" })), 0);
     assert_eq!(search(json!({ "path": "*.sql" })), 0);
 }

@@ -27,10 +27,10 @@ def fit_messages(
 ) -> list[M]:
     """The messages that fit beside an answer of ``max_tokens``; the oldest go first.
 
-    The system prompt and the last question always stay, a tool call is never separated from its
-    result, and what is kept is counted as it is sent. Messages may be those of OpenAI (``dict`` or
-    objects) or of LangChain, and come back as they are. What cannot fit at all raises
-    :class:`overlock.PlanError`, which says what would help.
+    The system prompt, the last user message, and the tool calls and results after it always stay.
+    A tool call is never separated from its result, and what is kept is counted as it is sent.
+    Messages may be those of OpenAI (``dict`` or objects) or of LangChain, and come back as they
+    are. What cannot fit at all raises :class:`overlock.PlanError`, which says what would help.
 
     >>> chat = [{"role": "system", "content": "Be brief."}]
     >>> chat += [{"role": "user", "content": "word " * 900} for _ in range(20)]

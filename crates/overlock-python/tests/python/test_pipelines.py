@@ -175,6 +175,28 @@ def test_what_a_folder_defines_is_found_by_meaning(tmp_path: Path) -> None:
     assert run.outcome == "complete"
 
 
+def test_a_search_in_an_unknown_repository_is_refused_before_the_run(tmp_path: Path) -> None:
+    sources = tmp_path / "shop"
+    sources.mkdir()
+    (sources / "Cart.cs").write_text("class Cart { }")
+    store = tmp_path / "code.db"
+    overlock.index(sources, store=store, embed=embed, embed_model="meanings")
+    pipeline = overlock.Pipeline(SEARCH)
+
+    def model(request: dict[str, Any]) -> str:
+        raise AssertionError("the model is not asked")
+
+    for place, repository, code in [
+        (store, "shpo", "no-repository"),
+        (tmp_path / "typo.db", None, "store"),
+        (None, None, "no-repository"),
+    ]:
+        with pytest.raises(overlock.BadRequest) as caught:
+            pipeline.run(model, "Who?", store=place, repository=repository)
+        assert caught.value.code == code
+    assert not (tmp_path / "typo.db").exists()
+
+
 def test_what_an_embedder_does_wrong_is_told(tmp_path: Path) -> None:
     sources = tmp_path / "shop"
     sources.mkdir()

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use overlock_pipeline::check_repository;
 use overlock_store::{
     Filter, Hit, PathPattern, Query, RepositorySummary, Search as How, Store, Vector,
 };
@@ -14,7 +15,6 @@ use crate::embedding::{Embedder, EmbeddingSource};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs;
-use crate::suggest;
 
 /// Search what `overlock index` has kept
 ///
@@ -216,14 +216,12 @@ impl Search {
         if !hits.is_empty() {
             return Ok(hits);
         }
+        let repository = query.filter.repository;
+        if repository.is_some() {
+            check_repository(store, repository)?;
+        }
         let known = repositories(store)?;
         let names: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
-        let repository = query.filter.repository;
-        if let Some(name) = repository
-            && !names.contains(&name)
-        {
-            return Err(no_repository(name, &names));
-        }
         if let (Some(pattern), Some(asked)) = (query.filter.path, &self.path) {
             let searched = names
                 .iter()
@@ -306,31 +304,6 @@ fn no_path(asked: &str) -> Failure {
     Failure::Usage {
         message: format!("no file that was indexed has a path like `{asked}`"),
         hint: hint.into(),
-    }
-}
-
-/// There is none of that name, but there may be others.
-fn no_repository(name: &str, known: &[&str]) -> Failure {
-    /// More names help nobody to find theirs.
-    const SHOWN: usize = 10;
-    let quoted = |name: &&str| format!("`{name}`");
-    let hint = match suggest::nearest(name, known.iter().copied()) {
-        _ if known.is_empty() => "`overlock index DIR` keeps what is searched".to_owned(),
-        _ if known.len() == 1 => format!("the only one is `{}`", known[0]),
-        near => {
-            let shown: Vec<String> = known.iter().take(SHOWN).map(quoted).collect();
-            let more = known.len() - shown.len();
-            let more = match more {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-            format!("{near}there are {}{more}", shown.join(", "))
-        }
-    };
-    Failure::Usage {
-        message: format!("there is no repository `{name}` in this store"),
-        hint,
     }
 }
 

@@ -55,6 +55,7 @@ fn letter(part: Part) -> char {
     match part {
         Part::SystemPrompt => 'S',
         Part::Question => 'L',
+        Part::OpenTurn => 'O',
         Part::Frame => 'F',
         Part::Tools => 'T',
         Part::History => 'H',
@@ -68,6 +69,7 @@ fn style(part: Part) -> Style {
     let colour = match part {
         Part::SystemPrompt => AnsiColor::Magenta,
         Part::Question => AnsiColor::Yellow,
+        Part::OpenTurn => AnsiColor::BrightYellow,
         Part::Frame => AnsiColor::White,
         Part::Tools => AnsiColor::Red,
         Part::History => AnsiColor::Blue,

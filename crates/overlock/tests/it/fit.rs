@@ -421,14 +421,54 @@ fn what_cannot_fit_is_refused_with_what_would_help() {
 }
 
 #[test]
+fn a_pending_tool_result_is_never_dropped() {
+    let words = "word ".repeat(9000);
+    let call = json!({"id": "call_1", "type": "function",
+                      "function": {"name": "read", "arguments": "{}"}});
+    let pending = [
+        json!({"role": "user", "content": "Read the file."}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "call_1", "content": words}),
+    ];
+    let request = json!({"model": "gpt-4", "messages": pending}).to_string();
+    let run = overlock(&["fit"], &request);
+    assert_eq!((run.code, &*run.stdout), (1, ""));
+    for told in [
+        "✗ OVER BUDGET by ",
+        "the largest part is `open turn`",
+        "hint: shorten `open turn` from ",
+    ] {
+        assert!(run.stderr.contains(told), "{told:?} in\n{}", run.stderr);
+    }
+    let answer = overlock(&["fit", "--json"], &request).json();
+    assert_eq!(answer["error"]["code"], json!("context-length-exceeded"));
+
+    // Older turns give way to it.
+    let older = [
+        json!({"role": "user", "content": words}),
+        json!({"role": "assistant", "content": "Thanks."}),
+    ];
+    let mut pending = pending;
+    pending[2]["content"] = json!("word ".repeat(5000));
+    let messages = [&older[..], &pending[..]].concat();
+    let request = json!({"model": "gpt-4", "messages": messages}).to_string();
+    let run = overlock(&["fit"], &request);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let sent: Value = serde_json::from_str(&run.stdout).expect("a request");
+    assert_eq!(sent["messages"], json!(pending));
+}
+
+#[test]
 fn the_figures_of_a_refusal_add_up() {
     let words = "word ".repeat(9000);
     let tool = json!({"type": "function", "function": {"name": "f", "description": words}});
     let question = json!({"role": "user", "content": "Hi"});
     for request in [
         json!({"messages": [{"role": "system", "content": words}, question]}),
-        // Without a question there must be something else to answer.
+        // Without a question everything stays.
         json!({"messages": [{"role": "assistant", "content": words}]}),
+        // What follows the question is part of it.
+        json!({"messages": [question, {"role": "assistant", "content": words}]}),
         // A tool that must be called cannot go.
         json!({"messages": [question], "tools": [tool],
                "tool_choice": {"type": "function", "function": {"name": "f"}}}),

@@ -254,6 +254,77 @@ fn answers_a_question_from_code() {
     );
 }
 
+/// Whether a run is refused before it begins, with this on standard error.
+#[track_caller]
+fn check_refused(run: &Run, model: &Model, told: &str) {
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+    assert!(run.stderr.contains(told), "{told:?} in {}", run.stderr);
+    assert!(!run.stderr.contains("search_nodes"), "{}", run.stderr);
+    assert_eq!(model.calls().len(), 0);
+}
+
+#[test]
+fn an_unknown_repository_is_refused_before_the_run() {
+    let shop = Shop::new("pipeline-no-repository");
+    let model = Model::replying(&[]);
+    let question = ["--question", "who closes an order"];
+    let unknown =
+        "error: there is no repository `shpo` in this store\nhint: the only one is `shop`";
+
+    let pipeline = example("answer_from_code.yaml");
+    let flag = [&question[..], &["--repository", "shpo"]].concat();
+    check_refused(&shop.run(&pipeline, &model, &flag), &model, unknown);
+
+    // The same name in the file, and in the state.
+    let text = fs::read_to_string(&pipeline).expect("an example");
+    let filtered = text.replace("top_k: 12", "filters: {repository: shpo}");
+    assert_ne!(filtered, text);
+    shop.folder.write("filtered.yaml", filtered);
+    shop.folder.write("prompts/answer.txt", "Answer.");
+    shop.folder
+        .write("state.json", "{\"repository\": \"shpo\"}");
+    let path = |name: &str| shop.folder.path().join(name).display().to_string();
+    let run = shop.run(&path("filtered.yaml"), &model, &question);
+    check_refused(&run, &model, unknown);
+    let state = path("state.json");
+    let state = [&question[..], &["--state", &state]].concat();
+    check_refused(&shop.run(&pipeline, &model, &state), &model, unknown);
+}
+
+#[test]
+fn a_search_needs_a_store_that_exists_and_is_indexed() {
+    let folder = TemporaryFolder::new("pipeline-no-store");
+    let file = folder.path().join("typo.db");
+    let store = format!("sqlite://{}", file.display());
+    let model = Model::replying(&["Yes."]);
+    let run = |pipeline: &str| {
+        let arguments = ["run", pipeline, "--question", "who", "--store", &store];
+        overlock(&[&arguments[..], &["--upstream", &model.url]].concat(), "")
+    };
+    let searching = example("answer_from_code.yaml");
+    check_refused(&run(&searching), &model, "error: there is no store `");
+    assert!(!file.exists(), "it was created");
+
+    // A pipeline without a search only records its run, in a new store.
+    folder.write(
+        "ask.yaml",
+        "pipeline:\n  settings: {entry_step_id: ask, model: gpt-4o, max_context_tokens: 50}\n  steps:\n    - {id: ask, action: call_model, prompt: Answer., next: end}\n    - {id: end, action: finalize, end: true}\n",
+    );
+    let asked = run(&folder.path().join("ask.yaml").display().to_string());
+    assert_eq!((asked.code, asked.stdout.trim()), (0, "Yes."), "{asked:?}");
+    assert!(file.exists());
+
+    let searched = run(&searching);
+    assert_eq!(searched.code, 2, "{searched:?}");
+    assert!(
+        searched
+            .stderr
+            .contains("error: nothing is indexed in this store\nhint: `overlock index DIR`"),
+        "{searched:?}"
+    );
+    assert_eq!(model.calls().len(), 1);
+}
+
 #[test]
 fn a_run_answers_machines_with_outcome_state_and_trace() {
     let shop = Shop::new("pipeline-json");

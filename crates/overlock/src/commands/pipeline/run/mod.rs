@@ -52,7 +52,7 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "TEXT", conflicts_with = "resume")]
     question: Option<String>,
     /// Where nodes, conversations and runs are kept, `sqlite://FILE` or `postgres://…` [default:
-    /// `store.url`, else runs.db in the user's data folder]
+    /// `store.url`, else runs.db in the user's data folder]; it must exist if the pipeline searches
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub(crate) struct Run {
     /// The conversation that the question is part of: a room of the store
     #[arg(long, value_name = "ROOM", conflicts_with = "resume")]
     session: Option<String>,
-    /// The repository that is asked about
+    /// The repository that is searched
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     repository: Option<String>,
     /// Go on with a run that has not come to its end; `overlock inspect` lists them
@@ -147,13 +147,13 @@ impl Run {
             .partition(|(key, _)| key.starts_with(VARIABLES));
         let (variables, settings): (Map<String, Value>, Map<String, Value>) = (variables, settings);
         let file = PipelineFile::read(path, &settings, config, notes)?;
-        if !file.is_right() {
+        let Some(pipeline) = &file.checked.pipeline else {
             if self.json {
                 file.object()?;
             }
             file.tell(notes);
             return Ok(None);
-        }
+        };
         let mut state = match &self.state {
             Some(path) => read_state(path, notes)?,
             None => State::default(),
@@ -167,12 +167,13 @@ impl Run {
             let name = key[VARIABLES.len()..].to_owned();
             state.variables.insert(name, value);
         }
-        let pipeline = file.checked.pipeline.as_ref();
-        let name = pipeline.map_or("", |pipeline| &pipeline.name);
+        let store = runs::open(self.store.as_deref(), config, pipeline.store_access())?;
+        pipeline.check_repositories(&state, &*store)?;
+        let name = &pipeline.name;
         let address = crate::upstream::address(&self.upstream, config, None).ok();
         let taken = Taken::new(
             Begun {
-                name: name.to_owned(),
+                name: name.clone(),
                 file: file.name.clone(),
                 text: file.text.clone(),
                 prompts: file.checked.prompts.clone(),
@@ -189,7 +190,7 @@ impl Run {
             id: runs::new_id(),
             file,
             taken,
-            store: runs::open(self.store.as_deref(), config, Access::Make)?,
+            store,
         }))
     }
 
