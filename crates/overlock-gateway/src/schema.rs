@@ -14,16 +14,18 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+use size::{Expanded, expanded};
 pub use size::{MOST_LEVELS, MOST_VALUES, SchemaTooLarge};
 
 /// The most work that one comparison may take: values of the schema times bytes of the document.
 const MOST_WORK: u64 = 20_000_000_000;
 
+/// The most work after which the place of a violation is named where a schema has alternatives: the
+/// errors of all of them are collected, and take memory.
+const MOST_ERRORS: u64 = 10_000_000;
+
 /// How often a pattern may backtrack in one text before the match counts as undecided.
 const MOST_BACKTRACKS: usize = 100_000;
-
-/// The memory that one compiled pattern may take.
-const MOST_PATTERN_BYTES: usize = 1 << 20;
 
 /// The stack of a comparison, which recurses over the schema and the document. Pages are only
 /// committed when they are used.
@@ -33,22 +35,14 @@ const STACK_BYTES: usize = 256 << 20;
 #[derive(Clone, Debug)]
 pub struct BoundedSchema {
     schema: Value,
-    values: u64,
-    is_recursive: bool,
+    size: Expanded,
 }
 
 impl BoundedSchema {
     /// Refuses a schema that is too large.
     pub fn new(schema: Value) -> Result<Self, SchemaTooLarge> {
-        let size::Expanded {
-            values,
-            is_recursive,
-        } = size::expanded(&schema)?;
-        Ok(Self {
-            schema,
-            values,
-            is_recursive,
-        })
+        let size = expanded(&schema)?;
+        Ok(Self { schema, size })
     }
 
     /// The schema as it was written.
@@ -58,9 +52,7 @@ impl BoundedSchema {
 
     /// The validator for it; an error if it is not a JSON Schema.
     pub fn validator(&self) -> Result<Validator, String> {
-        let patterns = PatternOptions::fancy_regex()
-            .backtrack_limit(MOST_BACKTRACKS)
-            .size_limit(MOST_PATTERN_BYTES);
+        let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKS);
         let options = jsonschema::options().with_pattern_options(patterns);
         let validator = options.build(&self.schema);
         validator.map_err(|error| error.to_string())
@@ -69,12 +61,12 @@ impl BoundedSchema {
     /// How a document violates the schema; nothing if it does not. What is not a JSON Schema
     /// allows every document.
     fn violation(&self, document: &str) -> Option<String> {
-        let work = self.values.saturating_mul(document.len() as u64);
+        let work = self.size.values.saturating_mul(document.len() as u64);
         if work > MOST_WORK {
             return Some(not_compared(&format!(
                 "{} bytes are too many for a schema of {} values",
                 document.len(),
-                self.values
+                self.size.values
             )));
         }
         let validator = self.validator().ok()?;
@@ -82,13 +74,15 @@ impl BoundedSchema {
             Ok(value) => value,
             Err(error) => return Some(not_compared(&error.to_string())),
         };
-        // Only `is_valid` remembers what a recursive reference gave for a value. Without that the
-        // time can be exponential in the depth of the document.
         if validator.is_valid(&value) {
             return None;
         }
         let violates = "the document violates the schema of the request";
-        if self.is_recursive {
+        // Only `is_valid` remembers what a recursive reference gave for a value. To look for the
+        // place without that can take a time exponential in the depth of the document.
+        let is_bounded =
+            !self.size.is_recursive && (!self.size.has_alternatives || work <= MOST_ERRORS);
+        if !is_bounded {
             return Some(violates.to_owned());
         }
         let first = validator.validate(&value).err()?;
@@ -182,6 +176,10 @@ mod tests {
         let schema = json!({ "properties": { "a": { "type": "integer" } } });
         check(schema.clone(), "{\"a\": 1}", None);
         check(schema, "{\"a\": \"b\"}", Some("at `/a`"));
+        let schema = json!({ "items": { "anyOf": [{ "const": 1 }, { "const": 2 }] } });
+        check(schema.clone(), "[1, 3]", Some("at `/1`"));
+        let many = format!("[{}3]", "3,".repeat(1_000_000));
+        check(schema, &many, Some("violates"));
     }
 
     /// A node that holds its child twice, so that a depth of `n` costs 2^n unless results are
@@ -202,6 +200,20 @@ mod tests {
         let document = format!("\"{}\"", "a".repeat(200));
         let schema = BoundedSchema::new(schema).expect("it is small");
         assert!(schema.violation(&document).is_some());
+    }
+
+    #[test]
+    fn common_patterns_are_compiled() {
+        for pattern in [
+            r"^[\p{L}\p{N} .,'-]{1,100}$",
+            r"^\w{1,1000}$",
+            r"^.{1,4000}$",
+            r"^[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,63}$",
+            r"^(?=.*[a-z])(?=.*\d).{8,64}$",
+        ] {
+            let schema = BoundedSchema::new(json!({ "pattern": pattern })).expect("it is small");
+            assert_eq!(schema.validator().err(), None, "{pattern}");
+        }
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ptr;
 
-use jsonschema::{Draft, Registry, uri};
+use jsonschema::{Draft, Registry, RegistryBuilder, uri};
 use referencing::Resolver;
 use serde_json::{Map, Value};
 
@@ -56,6 +56,8 @@ pub(super) struct Expanded {
     pub(super) values: u64,
     /// Whether a reference leads back to a schema around it.
     pub(super) is_recursive: bool,
+    /// Whether it has `anyOf` or `oneOf`.
+    pub(super) has_alternatives: bool,
 }
 
 /// What was counted.
@@ -104,13 +106,14 @@ pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
     let mut count = Count {
         targets: HashMap::new(),
         is_recursive: false,
+        has_alternatives: false,
     };
     let draft = Draft::default().detect(schema);
     let resource = draft.create_resource_ref(schema);
     let base = resource.id().and_then(|id| uri::from_str(id).ok());
     let base = base.unwrap_or_else(|| uri::from_str(ROOT).expect("it is an address"));
     let registry = Registry::new().draft(draft).add(base.as_str(), resource);
-    let registry = registry.and_then(|registry| registry.prepare());
+    let registry = registry.and_then(RegistryBuilder::prepare);
     let size = match &registry {
         Ok(registry) => {
             let place = Place {
@@ -132,6 +135,7 @@ pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
     Ok(Expanded {
         values: size.values,
         is_recursive: count.is_recursive,
+        has_alternatives: count.has_alternatives,
     })
 }
 
@@ -151,6 +155,7 @@ struct Count {
     /// The sizes of the targets of references; nothing for those that are being counted.
     targets: HashMap<(*const Value, Reach), Option<Size>>,
     is_recursive: bool,
+    has_alternatives: bool,
 }
 
 impl Count {
@@ -194,6 +199,7 @@ impl Count {
     ) -> Result<Size, SchemaTooLarge> {
         let mut sum = Size::default();
         for (name, member) in members {
+            self.has_alternatives |= matches!(name.as_str(), "anyOf" | "oneOf");
             let size = match (name.as_str(), member) {
                 ("$ref", Value::String(reference)) => self.target(reference, place)?,
                 ("$dynamicRef" | "$recursiveRef", Value::String(_)) => {
@@ -221,10 +227,10 @@ impl Count {
     }
 
     fn target(&mut self, reference: &str, place: Place<'_, '_>) -> Result<Size, SchemaTooLarge> {
-        let Ok(resolved) = place.resolver.lookup(reference) else {
+        let Ok(found) = place.resolver.lookup(reference) else {
             return Ok(Size::ONE);
         };
-        let (target, resolver, draft) = resolved.into_inner();
+        let (target, resolver, draft) = found.into_inner();
         let key = (ptr::from_ref(target), place.reach);
         let size = match (self.targets.get(&key), place.reach) {
             (Some(Some(size)), _) => *size,
@@ -343,7 +349,7 @@ mod tests {
         let required: Vec<&String> = properties.keys().collect();
         let schema = json!({ "type": "object", "properties": properties, "required": required });
         check_accepted(&schema, false);
-        let entries: Vec<usize> = (0..MOST_VALUES as usize).collect();
+        let entries: Vec<u64> = (0..MOST_VALUES).collect();
         check_refused(&json!({ "enum": entries }), "values");
     }
 
