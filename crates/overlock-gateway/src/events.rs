@@ -286,7 +286,8 @@ impl Events {
         self.news.notify_waiters();
     }
 
-    /// Takes the connections from those who have not come to the end.
+    /// Takes the connections from those that have not read to the end. For one that has, this does
+    /// nothing: its connection is gone.
     pub(crate) fn hang_up(&self) {
         for (_, hang_up) in &self.log().readers {
             hang_up.abort();
@@ -413,7 +414,11 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut log = self.events.log();
-        log.readers.retain(|(number, _)| *number != self.number);
+        // The last events may still be on their way to a client that does not read them, so the
+        // connection must be taken from it all the same.
+        if !log.is_closed {
+            log.readers.retain(|(number, _)| *number != self.number);
+        }
         log.last_left = Some(Instant::now());
     }
 }

@@ -474,8 +474,17 @@ pub(crate) fn with_executed(
 
 /// The first of the hints before a token, or the token: what is run begins there for the reader.
 pub(crate) fn with_hints_before(tokens: &[Token], index: usize) -> usize {
-    let hints = tokens[..index].iter().rev();
-    index - hints.take_while(|token| token.kind == Kind::Hint).count()
+    let before = tokens[..index].iter().rev();
+    let hints = before.take_while(|token| token.kind == Kind::Hint).count();
+    #[cfg(test)]
+    HINTS_PASSED.set(HINTS_PASSED.get() + hints);
+    index - hints
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many hints were passed in this thread to find the first of them.
+    pub(crate) static HINTS_PASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 fn executed(text: &str, dialect: Option<Dialect>, comment: Token) -> Option<Vec<Token>> {

@@ -129,6 +129,22 @@ fn there_is_room_for_so_many_and_for_another_when_one_leaves() {
     assert!(listen().is_some());
 }
 
+#[test]
+fn a_connection_whose_stream_has_ended_is_closed_too_if_it_is_not_gone() {
+    let events = events();
+    let [left, read, unread] = [(); 3].map(|()| AbortHandle::new_pair().0);
+    let listen = |hang_up: &AbortHandle| events.listen(99, hang_up.clone()).expect("room");
+    drop(listen(&left));
+    let (mut reading, _stuck) = (listen(&read), listen(&unread));
+    events.close();
+    // All has been said on this stream, but perhaps not been sent.
+    assert!(matches!(reading.look(None), Some(Heard::Closed)));
+    drop(reading);
+    events.hang_up();
+    let closed = [left, read, unread].map(|connection| connection.is_aborted());
+    assert_eq!(closed, [false, true, true]);
+}
+
 #[tokio::test]
 async fn who_waits_is_woken_by_an_event_and_by_the_end() {
     let events = events();

@@ -10,7 +10,9 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use overlock_gateway::{Gateway, Settings, Upstream};
-use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_model::testing::{
+    Behaviour, Fault, Script, ScriptedServer, eventually, within_patience,
+};
 use overlock_store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -24,6 +26,7 @@ pub(crate) struct Door<U = ScriptedServer> {
 }
 
 /// What a client gets.
+#[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -100,6 +103,12 @@ impl Door<Fake> {
     }
 }
 
+/// Waits until a scripted upstream has been called so often.
+pub(crate) async fn until_called(upstream: &ScriptedServer, calls: usize) {
+    let look = async || upstream.calls();
+    eventually("an upstream call", look, |made| *made >= calls).await;
+}
+
 /// Serves before an upstream; the address of the gateway.
 pub(crate) async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
     serve_with(upstream, None, set).await
@@ -142,7 +151,8 @@ pub(crate) async fn open_with(
     }
     let request = builder.body(Full::<Bytes>::default()).expect("a request");
     let client = Client::builder(TokioExecutor::new()).build_http();
-    client.request(request).await.expect("an answer")
+    let response = within_patience(path, client.request(request)).await;
+    response.expect("an answer")
 }
 
 impl<U> Door<U> {
@@ -152,6 +162,17 @@ impl<U> Door<U> {
         let body = request.to_string();
         self.send(Method::POST, "/v1/chat/completions", &headers, &body)
             .await
+    }
+
+    /// Sends a chat request whose key another request may still hold, until it is free.
+    pub(crate) async fn chat_once_free(
+        &self,
+        request: &Value,
+        headers: &[(&'static str, &str)],
+    ) -> Got {
+        let ask = async || self.chat(request, headers).await;
+        let is_free = |got: &Got| got.status != StatusCode::CONFLICT;
+        eventually("the key to be free", ask, is_free).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Got {
@@ -176,9 +197,12 @@ impl<U> Door<U> {
             .body(Full::new(Bytes::from(body.to_owned())))
             .expect("a request");
         let client = Client::builder(TokioExecutor::new()).build_http();
-        let response = client.request(request).await.expect("an answer");
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await.expect("all of it").to_bytes();
+        let answered = async {
+            let response = client.request(request).await.expect("an answer");
+            let (parts, body) = response.into_parts();
+            (parts, body.collect().await.expect("all of it").to_bytes())
+        };
+        let (parts, body) = within_patience(path, answered).await;
         Got {
             status: parts.status,
             headers: parts.headers,

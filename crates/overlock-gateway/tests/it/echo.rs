@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use overlock_model::testing::within_patience;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -81,7 +82,8 @@ impl Echo {
     }
 
     pub(crate) async fn next(&mut self) -> Event {
-        self.events.recv().await.expect("the upstream lives")
+        let event = within_patience("a request upstream", self.events.recv()).await;
+        event.expect("the upstream lives")
     }
 }
 

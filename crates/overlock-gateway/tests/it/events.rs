@@ -6,15 +6,17 @@ use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
 use overlock_gateway::{Gateway, Keys, Record, Settings, Upstream};
 use overlock_model::ContinuationOptions;
-use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
+use overlock_model::testing::{Behaviour, Fault, ScriptedServer, eventually, within_patience};
 use overlock_store::{Access, NewRun, RunId, Store, StoreAddress};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-use crate::door::{Door, Got, ask, open, open_with, report, script, serve, serve_with};
+use crate::door::{
+    Door, Got, ask, open, open_with, report, script, serve, serve_with, until_called,
+};
 use crate::fake::{Fake, Said};
 
 const ALL: &str = "/api/runs/events";
@@ -84,8 +86,8 @@ impl Listening {
                     None => continue,
                 }
             }
-            let frame = tokio::time::timeout(Duration::from_mins(1), self.response.frame()).await;
-            let data = frame.expect("it comes")?.expect("no error").into_data();
+            let frame = within_patience("an event", self.response.frame()).await;
+            let data = frame?.expect("no error").into_data();
             // A character may come in two pieces.
             self.read.extend_from_slice(&data.expect("data"));
         }
@@ -177,7 +179,7 @@ async fn what_happens_in_a_run_is_told_in_order_and_all_of_it() {
         let got = door.chat(&ask(stream), &[]).await;
         let told = listening.until("ended").await;
         let calls = door.upstream.asked().len();
-        assert!(calls > 3);
+        assert_eq!(calls, 7);
         let mut expected = vec!["began"];
         expected.extend(["asking", "step"].repeat(calls));
         expected.push("ended");
@@ -287,9 +289,7 @@ async fn one_run_is_told_from_its_beginning_whenever_one_comes() {
             let listen = async {
                 let began = all.until("began").await;
                 let run = began[1].data["id"].as_str().expect("a name").to_owned();
-                while door.upstream.asked().len() < 3 {
-                    tokio::task::yield_now().await;
-                }
+                until_called(&door.upstream, 3).await;
                 let path = format!("/api/runs/{run}/events");
                 let mut one = Listening::to(&door.address, &path).await;
                 let mut told = Vec::new();
@@ -337,9 +337,7 @@ async fn a_run_of_which_only_the_story_is_kept_is_told_as_far_as_it_is_known() {
     let request = ask(false);
     let mut chat = Box::pin(door.chat(&request, &[]));
     let listen = async {
-        while door.upstream.asked().len() < 3 {
-            tokio::task::yield_now().await;
-        }
+        until_called(&door.upstream, 3).await;
         let mut all = Listening::to(&door.address, ALL).await;
         let running = all.next().await.expect("an event");
         let run = running.data["runs"][0].as_str().expect("a run").to_owned();
@@ -363,11 +361,7 @@ async fn a_run_with_a_key_is_left_and_taken_up_again() {
     let (request, key) = (ask(false), [("idempotency-key", "one")]);
     tokio::select! {
         _ = door.chat(&request, &key) => panic!("it is never answered"),
-        () = async {
-            while door.upstream.asked().len() < 3 {
-                tokio::task::yield_now().await;
-            }
-        } => {}
+        () = until_called(&door.upstream, 3) => {}
     }
     let first = all.until("left").await;
     let run = first.last().expect("an event").data["id"].clone();
@@ -469,7 +463,8 @@ async fn stuck(address: &str) -> TcpStream {
     let request = format!("GET {ALL} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     client.write_all(request.as_bytes()).await.expect("sent");
     let mut head = [0; 12];
-    client.read_exact(&mut head).await.expect("an answer");
+    let read = within_patience("the events", client.read_exact(&mut head)).await;
+    read.expect("an answer");
     assert_eq!(&head, b"HTTP/1.1 200");
     client
 }
@@ -505,8 +500,8 @@ async fn a_slow_reader_slows_nobody_down_and_is_told_what_it_missed() {
     // What is searched is only what is new, and a little of what was there before.
     loop {
         let from = got.len().saturating_sub(lagged.len());
-        let read = tokio::time::timeout(Duration::from_mins(1), client.read(&mut buffer)).await;
-        let read = read.expect("it comes").expect("no error");
+        let read = within_patience("a lag", client.read(&mut buffer)).await;
+        let read = read.expect("no error");
         assert!(read > 0, "the stream ended without a word");
         got.extend_from_slice(&buffer[..read]);
         if got[from..].windows(lagged.len()).any(|it| it == lagged) {
@@ -532,17 +527,26 @@ async fn the_end_of_the_gateway_is_the_end_of_the_events() {
         let _ = stopped.await;
     }));
     let mut reader = Listening::to(&door.address, ALL).await;
-    let reading = tokio::spawn(async move { while reader.next().await.is_some() {} });
+    let (sender, mut ended) = mpsc::unbounded_channel();
+    let reading = tokio::spawn(async move {
+        while let Some(told) = reader.next().await {
+            if told.name == "ended" {
+                sender.send(told.data["id"].clone()).expect("it is heard");
+            }
+        }
+    });
     let unread = stuck(&door.address).await;
-    chatter(&door, 30).await;
+    for _ in 0..30 {
+        let got = door.chat(&ask(false), &[]).await;
+        let run = within_patience("the end of the run", ended.recv()).await;
+        assert_eq!(run, Some(json!(got.header("x-overlock-run"))));
+    }
     stop.send(()).expect("it serves");
-    let served = tokio::time::timeout(Duration::from_mins(1), serving).await;
-    served
-        .expect("it ends")
-        .expect("no panic")
-        .expect("no error");
+    let served = within_patience("the gateway to stop", serving).await;
+    served.expect("no panic").expect("no error");
     // Who read all the time is at the end, and who did not is left.
-    reading.await.expect("the stream ends as it should");
+    let read = within_patience("the end of the events", reading).await;
+    read.expect("the stream ends as it should");
     drop(unread);
 }
 
@@ -569,7 +573,8 @@ async fn the_end_of_the_last_run_is_told_before_the_end_of_the_gateway() {
     reader.until("ended").await;
     let got = asking.await.expect("no panic");
     assert!(got.body.contains("outcome=complete"), "{}", got.body);
-    serving.await.expect("no panic").expect("no error");
+    let served = within_patience("the gateway to stop", serving).await;
+    served.expect("no panic").expect("no error");
 }
 
 #[tokio::test]
@@ -588,12 +593,8 @@ async fn who_leaves_makes_room_for_another() {
     assert_eq!(got.header("retry-after"), "3");
     assert_eq!(door.chat(&ask(false), &[]).await.status, StatusCode::OK);
     drop(first);
-    let mut tries = 0;
-    while open(&door.address, ALL).await.status() != StatusCode::OK {
-        tries += 1;
-        assert!(tries < 10_000, "nobody has left");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let look = async || open(&door.address, ALL).await.status();
+    eventually("a free place", look, |status| *status == StatusCode::OK).await;
 }
 
 #[tokio::test]
@@ -603,12 +604,8 @@ async fn a_silent_stream_shows_that_it_is_alive() {
     let mut listening = Listening::to(&door.address, ALL).await;
     listening.next().await.expect("an event");
     while !listening.read.ends_with(b": keep-alive\n\n") {
-        let frame = listening
-            .response
-            .frame()
-            .await
-            .expect("more")
-            .expect("no error");
+        let frame = within_patience("a comment", listening.response.frame()).await;
+        let frame = frame.expect("more").expect("no error");
         let data = frame.into_data().expect("data");
         listening.read.extend_from_slice(&data);
     }
@@ -690,9 +687,7 @@ async fn a_run_that_another_gateway_works_on_is_not_called_left() {
     let request = ask(true);
     let mut chat = Box::pin(one.chat(&request, &[]));
     let looked = async {
-        while upstream.asked().len() < 2 {
-            tokio::task::yield_now().await;
-        }
+        until_called(&upstream, 2).await;
         let listed = other.get("/api/runs").await.json();
         let run = &listed[0];
         assert_eq!((run.get("elsewhere"), run.get("left")), (None, None));

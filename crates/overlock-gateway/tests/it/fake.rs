@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -15,9 +14,9 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
+use overlock_model::testing::eventually;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::time::sleep;
 
 /// What is said to one request.
 #[derive(Clone)]
@@ -80,6 +79,12 @@ impl Fake {
     pub(crate) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().expect("nobody panicked").clone()
     }
+
+    /// Waits until it has been called so often.
+    pub(crate) async fn until_called(&self, calls: usize) {
+        let look = async || self.heard.lock().expect("nobody panicked").len();
+        eventually("an upstream call", look, |made| *made >= calls).await;
+    }
 }
 
 async fn answer(
@@ -120,8 +125,8 @@ async fn answer(
             stream::pending().boxed()
         } else {
             let breaks = async {
-                // What has not been sent yet would not be.
-                sleep(Duration::from_millis(50)).await;
+                // What was said before is sent only when nothing follows at once.
+                tokio::task::yield_now().await;
                 Err(io::Error::other("it breaks off"))
             };
             stream::once(breaks).boxed()

@@ -4,17 +4,14 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use overlock_gateway::Settings;
+use overlock_model::testing::within_patience;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use crate::door::{Door, serve};
 use crate::echo::Echo;
 use crate::fake::{Fake, Said};
-
-/// The least that a test waits for what should come at once.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn door(set: impl FnOnce(&mut Settings)) -> Door<Echo> {
     let upstream = Echo::start().await;
@@ -44,9 +41,9 @@ impl Door<Echo> {
 /// Reads until the connection is closed.
 async fn read(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+    let read = stream.read_to_end(&mut answer);
     // A connection may be reset while there is something on its way.
-    let _ = read.expect("the connection is closed");
+    let _ = within_patience("the connection to be closed", read).await;
     String::from_utf8(answer).expect("text")
 }
 

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
@@ -7,6 +5,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use overlock_budget::{Model, Models, Prices};
 use overlock_gateway::{Record, Settings};
+use overlock_model::testing::{eventually, within_patience};
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, serve_with};
@@ -59,13 +58,15 @@ async fn door(replies: Vec<Said>, record: Record, most_tokens: u64) -> Door<Fake
 
 /// A run as it is shown, with its text, once it has ended.
 async fn shown(door: &Door<Fake>, id: &str) -> Value {
-    loop {
-        let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
-        if shown["ended_at"].is_number() {
-            return shown;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let path = format!("/api/runs/{id}?text=true");
+    let look = async || door.get(&path).await.json();
+    eventually("the run to end", look, |run| run["ended_at"].is_number()).await
+}
+
+/// The latest run as it is listed, once it has ended.
+async fn latest(door: &Door<Fake>) -> Value {
+    let look = async || door.get("/api/runs").await.json()[0].clone();
+    eventually("the run to end", look, |run| run["ended_at"].is_number()).await
 }
 
 /// What the client got, and the run that came of it.
@@ -562,21 +563,15 @@ async fn left(
     let mut body = asked.await.expect("an answer").into_body();
     let mut heard = String::new();
     while !heard.contains(until) {
-        let frame = body.frame().await.expect("more").expect("a frame");
+        let frame = within_patience(until, body.frame()).await;
+        let frame = frame.expect("more").expect("a frame");
         if let Ok(data) = frame.into_data() {
             heard.push_str(&String::from_utf8_lossy(&data));
         }
     }
     drop((body, client));
-    loop {
-        let runs = door.get("/api/runs").await.json();
-        if let Some(id) = runs[0]["id"].as_str()
-            && runs[0]["ended_at"].is_number()
-        {
-            return shown(&door, id).await;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let run = latest(&door).await;
+    shown(&door, run["id"].as_str().expect("a name")).await
 }
 
 #[tokio::test]
@@ -713,22 +708,11 @@ async fn whoever_leaves_before_anything_came_has_paid_for_the_prompt() {
     let door = door(vec![Said::never()], Record::Metadata, 65_536).await;
     let request = plain(false);
     let asked = door.chat(&request, &[]);
-    let heard = async {
-        while door.upstream.heard().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
     tokio::select! {
         _ = asked => panic!("nobody answers"),
-        () = heard => {}
+        () = door.upstream.until_called(1) => {}
     }
-    let run = loop {
-        let runs = door.get("/api/runs").await.json();
-        if runs[0]["ended_at"].is_number() {
-            break runs[0].clone();
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    let run = latest(&door).await;
     check_end(&run, "failed", Some("cancelled"));
     assert!(run["input_tokens"].as_u64() > Some(0), "{run}");
     assert_eq!(run["output_tokens"], 0, "{run}");
@@ -747,22 +731,12 @@ async fn a_retry_goes_on_with_a_text_where_it_was_left() {
         let headers = [TEXT[0], ("idempotency-key", "the same")];
         let request = plain(stream);
         let asked = door.chat(&request, &headers);
-        let heard = async {
-            while door.upstream.heard().len() < 3 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
         tokio::select! {
             _ = asked => panic!("it is never answered"),
-            () = heard => {}
+            () = door.upstream.until_called(3) => {}
         }
-        let got = loop {
-            let got = door.chat(&request, &headers).await;
-            if got.status.is_success() {
-                break got;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        };
+        let got = door.chat_once_free(&request, &headers).await;
+        assert!(got.status.is_success(), "{}", got.body);
         assert_eq!(door.upstream.heard().len(), 4, "nothing is asked twice");
         let run = shown(&door, got.header("x-overlock-run")).await;
         assert_eq!(run["steps"].as_array().map(Vec::len), Some(3), "{run}");
@@ -854,15 +828,13 @@ async fn what_a_client_left_is_found_as_stopped() {
     let door = door(vec![Said::never()], Record::Metadata, 65_536).await;
     let request = plain(false);
     let asked = door.chat(&request, &[]);
-    let left = tokio::time::timeout(Duration::from_millis(200), asked).await;
-    assert!(left.is_err(), "nobody answers");
-    loop {
-        let listed = door.get("/api/runs?outcome=cancelled").await.json();
-        if listed[0]["reason"] == "cancelled" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    tokio::select! {
+        _ = asked => panic!("nobody answers"),
+        () = door.upstream.until_called(1) => {}
     }
+    let look = async || door.get("/api/runs?outcome=cancelled").await.json();
+    let is_listed = |runs: &Value| runs[0]["reason"] == "cancelled";
+    eventually("the run to be listed as cancelled", look, is_listed).await;
     let totals = door.get("/api/runs/totals").await.json();
     assert_eq!(totals["outcomes"], json!({ "cancelled": 1 }), "{totals}");
 }

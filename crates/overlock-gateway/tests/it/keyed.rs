@@ -1,8 +1,9 @@
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyper::{Method, StatusCode};
 use overlock_gateway::{Gateway, Record, Settings, Upstream};
+use overlock_model::testing::eventually;
 use overlock_store::{Access, Store, StoreAddress, open};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,11 +46,7 @@ impl Shared {
         let door = self.door(|_| {}).await;
         tokio::select! {
             got = door.chat(request, &KEY) => panic!("it is never answered: {}", got.body),
-            () = async {
-                while self.upstream.heard().len() < calls {
-                    tokio::task::yield_now().await;
-                }
-            } => {}
+            () = self.upstream.until_called(calls) => {}
         }
     }
 
@@ -64,14 +61,7 @@ impl Shared {
         headers: &[(&'static str, &str)],
         set: impl FnOnce(&mut Settings),
     ) -> Got {
-        let door = self.door(set).await;
-        loop {
-            let got = door.chat(request, headers).await;
-            if got.status != StatusCode::CONFLICT {
-                return got;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.door(set).await.chat_once_free(request, headers).await
     }
 
     /// The text of everything that is on the disk.
@@ -209,19 +199,13 @@ async fn a_key_whose_client_left_can_be_asked_for_again() {
             .write_all(request.as_bytes())
             .await
             .expect("it is sent");
+        // Each client leaves at another moment of its request.
         tokio::time::sleep(Duration::from_micros(number * 150)).await;
     }
-    let begun = Instant::now();
     for key in &keys {
-        loop {
-            let got = door.chat(&plain(false), &[("idempotency-key", key)]).await;
-            if got.status == StatusCode::OK {
-                break;
-            }
-            assert_eq!(got.status, StatusCode::CONFLICT, "{}", got.body);
-            assert!(begun.elapsed() < Duration::from_secs(20), "{key} is stuck");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let key = [("idempotency-key", &**key)];
+        let got = door.chat_once_free(&plain(false), &key).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.body);
     }
 }
 
@@ -233,9 +217,7 @@ async fn a_run_is_answered_by_one_gateway_at_a_time() {
     let got = tokio::select! {
         _ = one.chat(&request, &KEY) => panic!("it is never answered"),
         got = async {
-            while shared.upstream.heard().is_empty() {
-                tokio::task::yield_now().await;
-            }
+            shared.upstream.until_called(1).await;
             other.chat(&request, &KEY).await
         } => got,
     };
@@ -314,11 +296,7 @@ async fn a_text_that_was_cut_is_not_asked_for_from_its_beginning() {
         let request = plain(stream);
         tokio::select! {
             _ = door.chat(&request, &headers) => panic!("it is never answered"),
-            () = async {
-                while shared.upstream.heard().len() < 2 {
-                    tokio::task::yield_now().await;
-                }
-            } => {}
+            () = shared.upstream.until_called(2) => {}
         }
         let got = shared.answered_with(&request, &headers, |_| {}).await;
         assert_eq!(
@@ -449,11 +427,9 @@ async fn an_answer_that_fails_names_its_run() {
             assert_eq!(got.status, StatusCode::BAD_GATEWAY);
             let run = got.header("x-overlock-run").to_owned();
             assert_ne!(run, "");
-            while logged.lock().expect("nobody panicked").is_empty() {
-                tokio::task::yield_now().await;
-            }
-            let logged = logged.lock().expect("nobody panicked");
-            assert_eq!(*logged, [Some(run)]);
+            let look = async || logged.lock().expect("nobody panicked").clone();
+            let logged = eventually("a log entry", look, |logged| !logged.is_empty()).await;
+            assert_eq!(logged, [Some(run)]);
         }
     }
 }
@@ -465,9 +441,8 @@ async fn the_words_of_a_schema_are_kept_only_with_all_the_others() {
         let door = shared.door(|settings| settings.record = record).await;
         let got = door.chat(&with_schema(false), &[]).await;
         let path = format!("/api/runs/{}", got.header("x-overlock-run"));
-        while door.get(&path).await.status != StatusCode::OK {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let look = async || door.get(&path).await.status;
+        eventually("the run", look, |status| *status == StatusCode::OK).await;
         assert_eq!(shared.written().contains("The words of a schema"), is_kept);
     }
 }

@@ -1,14 +1,15 @@
+use std::sync::mpsc;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use overlock_budget::Trim;
 use overlock_gateway::{Record, Settings};
-use overlock_model::testing::{Behaviour, Fault, ScriptedServer};
+use overlock_model::testing::{Behaviour, Fault, PATIENCE, ScriptedServer, eventually};
 use overlock_store::{Access, StoreAddress, open};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::door::{Door, ask, report, script, serve_with};
+use crate::door::{Door, ask, report, script, serve_with, until_called};
 use crate::fake::{Fake, Said};
 
 /// A model behind gateways that share a store.
@@ -61,14 +62,14 @@ fn content(answer: &Value) -> &str {
 
 /// The runs, once the last of them is written.
 async fn runs(door: &Door<()>, count: usize) -> Vec<Value> {
-    loop {
+    let look = async || {
         let runs = door.get("/api/runs").await.json();
-        let runs = runs.as_array().expect("a list").clone();
-        if runs.len() >= count && runs.iter().all(|run| !run["ended_at"].is_null()) {
-            return runs;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        runs.as_array().expect("a list").clone()
+    };
+    let have_ended = |runs: &Vec<Value>| {
+        runs.len() >= count && runs.iter().all(|run| !run["ended_at"].is_null())
+    };
+    eventually("all runs to end", look, have_ended).await
 }
 
 #[tokio::test]
@@ -241,7 +242,7 @@ async fn the_same_key_gives_the_same_answer_and_asks_nobody() {
             ("authorization", "Bearer other"),
         ];
         again.chat(&ask(stream), &else_).await;
-        assert!(shared.upstream.asked().len() > calls);
+        assert_eq!(shared.upstream.calls(), 2 * calls);
     }
 }
 
@@ -253,9 +254,7 @@ async fn a_key_that_is_being_answered_has_to_wait() {
     let request = ask(false);
     let first = door.chat(&request, &key);
     let second = async {
-        while shared.upstream.asked().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until_called(&shared.upstream, 1).await;
         door.chat(&request, &key).await
     };
     let second = tokio::select! {
@@ -269,9 +268,8 @@ async fn a_key_that_is_being_answered_has_to_wait() {
 /// Waits until the gateway works on so many requests.
 async fn until_worked_on(door: &Door<()>, count: usize) {
     let figure = format!("overlock_requests_in_progress {count}\n");
-    while !door.get("/metrics").await.body.contains(&figure) {
-        tokio::task::yield_now().await;
-    }
+    let look = async || door.get("/metrics").await.body;
+    eventually(&figure, look, |told| told.contains(&figure)).await;
 }
 
 #[tokio::test]
@@ -281,15 +279,15 @@ async fn a_key_whose_client_left_before_it_was_written_can_be_asked_for_again() 
     // Somebody else is writing, so that nothing can begin.
     let address = StoreAddress::Sqlite(shared.folder.path().join("runs.db"));
     let other = open(&address, Access::Write).expect("the store");
-    let (begin, has_begun) = std::sync::mpsc::channel();
-    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let (begin, has_begun) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
     let writing = std::thread::spawn(move || {
         other.together(|_| {
             begin.send(()).expect("somebody waits");
-            ended.recv()
+            ended.recv_timeout(PATIENCE)
         })
     });
-    has_begun.recv().expect("it begins");
+    has_begun.recv_timeout(PATIENCE).expect("it begins");
     let (request, key) = (ask(false), [("idempotency-key", "one")]);
     tokio::select! {
         _ = door.chat(&request, &key) => panic!("it cannot begin"),
@@ -323,19 +321,11 @@ async fn a_retry_goes_on_where_the_first_attempt_was_cut_off() {
         let request = ask(stream);
         tokio::select! {
             _ = first.chat(&request, &key) => panic!("it is never answered"),
-            () = async {
-                while shared.upstream.asked().len() < 3 {
-                    tokio::task::yield_now().await;
-                }
-            } => {}
+            () = until_called(&shared.upstream, 3) => {}
         }
         let second = shared.door(Record::Metadata).await;
-        let mut got = second.chat(&request, &key).await;
-        while got.status == StatusCode::CONFLICT {
-            // That somebody has left is known a little later.
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            got = second.chat(&request, &key).await;
-        }
+        // The first gateway notices a little later that its client has left.
+        let got = second.chat_once_free(&request, &key).await;
         let text = if stream {
             let events = got.body.split("\n\n");
             let data = events.filter_map(|event| event.strip_prefix("data: "));
@@ -570,7 +560,7 @@ async fn the_text_of_a_refused_answer_is_kept_where_all_text_is() {
         let id = got.header("x-overlock-run");
         let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
         let steps = shown["steps"].as_array().expect("steps");
-        assert!(steps.len() > 1, "{shown}");
+        assert_eq!(steps.len(), 4, "{shown}");
         for step in &steps[1..] {
             assert_eq!(step["result"]["result"], "failed", "{step}");
             let kept = is_kept.then_some("Shall I go on?");

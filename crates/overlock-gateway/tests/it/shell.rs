@@ -4,8 +4,9 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use hyper::{Method, StatusCode};
 use overlock_gateway::{Gateway, Keys, LogEntry, Record, Settings, Upstream};
+use overlock_model::testing::{eventually, within_patience};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 use crate::door::{Door, Got, ask, open, serve, serve_with};
@@ -266,14 +267,10 @@ async fn a_full_queue_turns_away_and_a_place_is_free_again() {
     let address = door.address.clone();
     let second = tokio::spawn(async move { open(&address, "/v1/wait").await.status() });
     // The queue is full as soon as the figures say that somebody waits, and they are free.
-    loop {
-        let told = door.get("/metrics").await.body;
-        if told.contains("overlock_requests_queued 1\n") {
-            assert!(told.contains("overlock_requests_in_progress 1\n"), "{told}");
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    let look = async || door.get("/metrics").await.body;
+    let is_queued = |told: &String| told.contains("overlock_requests_queued 1\n");
+    let told = eventually("a queued request", look, is_queued).await;
+    assert!(told.contains("overlock_requests_in_progress 1\n"), "{told}");
     let third = door.get("/v1/files").await;
     check_error(&third, 429, "overloaded");
     assert_eq!(third.header("retry-after"), "60");
@@ -321,12 +318,12 @@ async fn running_requests_finish_when_the_gateway_is_stopped() {
     assert_eq!(upstream.next().await, Event::Arrived);
     stop.send(()).expect("it is served");
     // Nobody is let in any more.
-    while tokio::net::TcpStream::connect(address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
+    let look = async || TcpStream::connect(address).await.is_ok();
+    eventually("the port to be closed", look, |is_open| !is_open).await;
     upstream.let_one_go();
     assert_eq!(running.await.expect("no panic"), StatusCode::OK);
-    serving.await.expect("no panic").expect("served");
+    let served = within_patience("the gateway to stop", serving).await;
+    served.expect("no panic").expect("served");
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 use overlock_json::Base;
-use overlock_model::testing::{Behaviour, Fault};
+use overlock_model::testing::{Behaviour, Fault, ScriptedServer, eventually, within_patience};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::door::{Door, ask, report, script, serve};
+use crate::door::{Door, ask, report, script, serve, serve_with};
 use crate::fake::Said;
 
 /// What a stream told, checked event by event.
@@ -16,6 +16,10 @@ struct Told {
     ids: Vec<Value>,
     roles: usize,
     done: usize,
+    /// How often the upstream was called.
+    calls: usize,
+    /// Why the run ended with a part of the document.
+    reason: Option<String>,
 }
 
 #[track_caller]
@@ -59,46 +63,61 @@ fn told(body: &str) -> Told {
 
 /// One id, one end, one usage, one done, whatever happens behind it.
 async fn streamed(document: &str, breath: usize, behaviours: &[Behaviour]) -> Told {
-    let door = Door::open(script(document, breath, behaviours), &[]).await;
+    let upstream = ScriptedServer::start(script(document, breath, behaviours), &[]).await;
+    let upstream = upstream.expect("a server");
+    let store = overlock_store::in_memory().expect("a store");
+    let address = serve_with(&upstream.base(), Some(store), |_| {}).await;
+    let door = Door { address, upstream };
     let mut request = ask(true);
     request["stream_options"] = json!({ "include_usage": true });
-    let told = told(&door.chat(&request, &[]).await.body);
+    let mut told = told(&door.chat(&request, &[]).await.body);
+    let look = async || door.get("/api/runs").await.json()[0].clone();
+    let run = eventually("the run to end", look, |run| run["ended_at"].is_number()).await;
+    let reason = run["reason"].as_str();
+    told.reason = reason.map(str::to_owned);
+    told.calls = door.upstream.calls();
     assert_eq!((told.ids.len(), told.roles, told.done), (1, 1, 1));
     assert_eq!((told.finish.len(), told.usage.len()), (1, 1));
-    assert!(door.upstream.asked().len() > 3);
     told
 }
 
 #[tokio::test]
 async fn a_cut_document_is_one_stream() {
-    for (bytes, breath) in [(2_000, 300), (12_000, 1500), (60_000, 4000)] {
+    for (bytes, breath, calls) in [(2_000, 300, 6), (12_000, 1500, 7), (60_000, 4000, 13)] {
         let document = report(bytes);
         let told = streamed(&document, breath, &Behaviour::AS_ASKED).await;
         assert_eq!(told.content, document);
         assert_eq!(told.finish, ["stop"]);
+        assert_eq!(told.calls, calls, "{bytes} bytes");
     }
 }
 
 #[tokio::test]
 async fn whatever_the_model_does_nothing_is_taken_back() {
+    /// What ends with a part of the document: the behaviour, how far an answer goes, and why.
+    const PARTIAL: [(Behaviour, usize, Option<&str>); 0] = [];
     let document = report(12_000);
     let value: Value = serde_json::from_str(&document).expect("valid");
-    let mut whole = 0;
+    let mut partial = Vec::new();
     for behaviour in Behaviour::ALL {
         for breath in [300, 900, 2500] {
             let told = streamed(&document, breath, &[behaviour, Behaviour::AsAsked]).await;
             if told.finish == ["stop"] {
                 let is: Value = serde_json::from_str(&told.content).expect("valid");
                 assert_eq!(is, value, "{behaviour:?}");
-                whole += 1;
             } else {
                 assert_eq!(told.finish, ["length"], "{behaviour:?}");
+                partial.push((behaviour, breath, told.reason));
                 let base = Base::read(&told.content).expect("a document has begun");
                 assert!(base.cut().is_some() && base.fixes().is_empty());
             }
         }
     }
-    assert!(whole > 30, "{whole} of 42");
+    let partial: Vec<_> = partial
+        .iter()
+        .map(|(behaviour, breath, reason)| (*behaviour, *breath, reason.as_deref()))
+        .collect();
+    assert_eq!(partial, PARTIAL);
 }
 
 #[tokio::test]
@@ -197,17 +216,24 @@ async fn whoever_leaves_takes_the_call_along() {
     );
     client.write_all(request.as_bytes()).await.expect("sent");
 
-    let (mut call, _) = upstream.accept().await.expect("a call");
+    let accepted = within_patience("an upstream call", upstream.accept()).await;
+    let (mut call, _) = accepted.expect("a call");
     let event = "data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"{\"}}]}\n\n";
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     call.write_all(format!("{head}{event}").as_bytes())
         .await
         .expect("answered");
     let mut got = [0; 16];
-    client.read_exact(&mut got).await.expect("it arrives");
+    let read = within_patience("the first event", client.read_exact(&mut got)).await;
+    read.expect("it arrives");
     drop(client);
 
-    // The rest of the request, and then the end: the gateway has hung up.
+    // The rest of the request, and then the end or an error: the gateway has hung up.
     let mut rest = Vec::new();
-    let _ = call.read_to_end(&mut rest).await;
+    let _ = within_patience("the gateway to hang up", call.read_to_end(&mut rest)).await;
+    let request = String::from_utf8_lossy(&rest);
+    assert!(
+        request.starts_with("POST /v1/chat/completions "),
+        "{request}"
+    );
 }

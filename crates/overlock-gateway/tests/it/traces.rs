@@ -8,6 +8,7 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use overlock_gateway::{Gateway, Settings, Traces, Upstream};
+use overlock_model::testing::{eventually, within_patience};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -176,7 +177,8 @@ impl<U> Served<U> {
     /// Stops the gateway, which has nothing left to say then.
     async fn stop(self) -> U {
         self.stop.send(()).expect("it is served");
-        self.serving.await.expect("no panic").expect("served");
+        let served = within_patience("the gateway to stop", self.serving).await;
+        served.expect("no panic").expect("served");
         self.door.upstream
     }
 }
@@ -366,7 +368,8 @@ async fn spans_arrive_while_the_gateway_serves() {
     served.door.get("/health").await;
     let mut collected = Collected::default();
     while collected.spans.len() < 4 {
-        let (headers, body) = collector.batches.recv().await.expect("it collects");
+        let batch = within_patience("four spans", collector.batches.recv()).await;
+        let (headers, body) = batch.expect("it collects");
         collected.add(&headers, &body);
     }
     // Without a parent a trace begins, and only chats are traced.
@@ -510,16 +513,9 @@ async fn a_collector_that_is_gone_harms_nobody() {
     assert_eq!(got.status, StatusCode::OK);
     // It is counted as soon as the collector was looked for.
     let line = "overlock_spans_total{result=\"failed\"} 4";
-    while !served
-        .door
-        .get("/metrics")
-        .await
-        .body
-        .lines()
-        .any(|told| told == line)
-    {
-        tokio::task::yield_now().await;
-    }
+    let look = async || served.door.get("/metrics").await.body;
+    let is_told = |told: &String| told.lines().any(|told| told == line);
+    eventually(line, look, is_told).await;
     served.stop().await;
 }
 

@@ -5,6 +5,7 @@ use super::Several;
 use super::fix::FixKind;
 use super::look;
 use super::parser::{Expect, Parser};
+use super::work;
 use crate::extract::begins_value;
 use crate::plain;
 
@@ -40,6 +41,7 @@ impl Parser<'_> {
             if comment == 0 {
                 break;
             }
+            work::note(comment);
             self.drop_bytes(comment, FixKind::Comment);
         }
     }
@@ -144,6 +146,7 @@ impl Parser<'_> {
                 _ => break,
             }
         }
+        work::note(next - end);
         self.at = end;
         let begins = match self.text.get(next) {
             None => false,

@@ -3,6 +3,7 @@
 //! Nothing here changes anything. Whatever looks further than the next token has
 //! a limit, so that asking at every byte still costs linear time.
 
+use super::work;
 use crate::vector;
 
 /// How far a look ahead for the end of a key or a word goes.
@@ -13,10 +14,12 @@ pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
         return at;
     }
     let rest = &text[at.min(text.len())..];
-    at + rest
+    let space = rest
         .iter()
         .position(|byte| !byte.is_ascii_whitespace())
-        .unwrap_or(rest.len())
+        .unwrap_or(rest.len());
+    work::note(space);
+    at + space
 }
 
 /// The quote at a byte: its length and the family that may end what it begins.

@@ -21,6 +21,7 @@ mod strings;
 mod tests;
 mod unclosed;
 mod verdict;
+mod work;
 
 pub use fix::{Fix, FixKind};
 

@@ -12,6 +12,7 @@ use super::fix::{Fix, FixKind};
 use super::groups::Groups;
 use super::look;
 use super::sound::Checkpoint;
+use super::work;
 use std::cell::OnceCell;
 
 /// What becomes of a document that is still open where the text ends.
@@ -166,6 +167,7 @@ impl<'t> Parser<'t> {
             self.beginning = Beginning::Members;
         }
         loop {
+            work::note(1);
             self.skip_layout();
             if self.at >= self.text.len() {
                 break;

@@ -4,6 +4,7 @@ use super::fix::FixKind;
 use super::look;
 use super::numbers::{number, number_len, number_prefix};
 use super::parser::{Ending, Keys, Parser};
+use super::work;
 use crate::extract::begins_value;
 use crate::vector;
 use std::fmt::Write;
@@ -178,6 +179,7 @@ impl Parser<'_> {
             }
             at += 1;
         }
+        work::note(at - self.at);
         text[self.at..at].trim_ascii_end().len()
     }
 

@@ -11,6 +11,7 @@ use super::fix::FixKind;
 use super::look::{self, Quote};
 use super::parser::{Ending, Expect, Keys, Parser};
 use super::verdict::Verdict;
+use super::work;
 use crate::vector;
 
 /// How often the quotes of a string are written.
@@ -178,6 +179,7 @@ impl Parser<'_> {
             }
             at += 1;
         }
+        work::note(at - start);
         let quote = look::skip_space(self.text, at + 1);
         let next = look::skip_space(self.text, quote + 1);
         let closed = depth == 0 && self.text.get(quote) == Some(&b'"');
@@ -191,7 +193,9 @@ impl Parser<'_> {
     /// Reads to the end of the string, or says where it has to stop if it is read again.
     fn read_string(&mut self, mut reading: Reading) -> Option<usize> {
         loop {
+            let from = self.at;
             self.at = self.next_special(&reading);
+            work::note(1 + self.at.saturating_sub(from));
             if reading.stop.is_some_and(|stop| self.at >= stop) {
                 self.stop_string();
                 return None;

@@ -1,6 +1,6 @@
 mod answers;
 
-use super::{FixKind, RepairOptions, Repaired, Several, repair, repair_open};
+use super::{FixKind, RepairOptions, Repaired, Several, repair, repair_open, work};
 use crate::close::NoJson;
 use crate::scan::Scanner;
 use proptest::prelude::*;
@@ -353,6 +353,7 @@ fn what_is_open_stays_open_when_asked() {
 
 #[test]
 fn depth_and_repetition_cost_no_more_than_their_length() {
+    let mut without_json = Vec::new();
     for unit in [
         "[",
         "{\"a\":",
@@ -370,15 +371,36 @@ fn depth_and_repetition_cost_no_more_than_their_length() {
         "a,",
         "{{",
     ] {
-        let text = unit.repeat(200_000 / unit.len());
-        for text in [
-            text.clone(),
-            format!("{{\"k\": \"{text}"),
-            format!("[{text}"),
-        ] {
-            let _ = repair(&text, &RepairOptions::default());
+        for before in ["", "{\"k\": \"", "["] {
+            let times = 100_000 / unit.len();
+            let [once, twice] = [times, 2 * times].map(|times| {
+                let text = before.to_owned() + &unit.repeat(times);
+                work::noted();
+                match repair(&text, &RepairOptions::default()) {
+                    Ok(repaired) => {
+                        let parsed = serde_json::from_str::<IgnoredAny>(&repaired.json);
+                        assert!(parsed.is_ok(), "{before:?} and {unit:?}: {parsed:?}");
+                    }
+                    Err(error) => without_json.push((before, unit, times, error)),
+                }
+                work::noted()
+            });
+            assert!(
+                once <= 3 * times * unit.len() && twice <= 2 * once + 100,
+                "{before:?} and {unit:?}: {once}, and {twice} for twice the text"
+            );
         }
     }
+    let absent = |unit, times| ("", unit, times, NoJson::Absent);
+    let expected = [
+        absent("\\", 100_000),
+        absent("\\", 200_000),
+        absent("/*", 50_000),
+        absent("/*", 100_000),
+        absent("a,", 50_000),
+        absent("a,", 100_000),
+    ];
+    assert_eq!(without_json, expected);
 }
 
 #[test]

@@ -3,12 +3,14 @@
 use super::look;
 use super::parser::{Expect, Parser};
 use super::strings::Reading;
+use super::work;
 
 impl Parser<'_> {
     /// Where the string should have ended, if the text ends with the brackets that close everything.
     pub(super) fn missing_quote_at_end(&self, reading: &Reading) -> Option<usize> {
         let mut text = self.text[reading.content..].trim_ascii_end();
         for kind in &self.stack {
+            work::note(1);
             text = text.strip_suffix(&[kind.closer()])?.trim_ascii_end();
         }
         // Brackets that the text itself opened are text: a program cut at its last brace.
@@ -128,6 +130,7 @@ impl Parser<'_> {
 
 /// How many more brackets a text opens than it closes.
 pub(super) fn bracket_balance(text: &[u8]) -> i64 {
+    work::note(text.len());
     text.iter().fold(0, |balance, byte| match byte {
         b'{' | b'[' | b'(' => balance + 1,
         b'}' | b']' | b')' => balance - 1,
@@ -137,7 +140,9 @@ pub(super) fn bracket_balance(text: &[u8]) -> i64 {
 
 /// Where a key ends that lacks its closing quote: before its colon.
 fn key_end(text: &[u8]) -> Option<usize> {
-    let colon = text.iter().position(|&byte| byte == b':')?;
+    let colon = text.iter().position(|&byte| byte == b':');
+    work::note(colon.unwrap_or(text.len()));
+    let colon = colon?;
     let key = text[..colon].trim_ascii_end();
     let key = key.strip_suffix(b"'").unwrap_or(key);
     Some(key.len())
@@ -155,6 +160,7 @@ fn split_structure(text: &[u8]) -> (&[u8], &[u8]) {
                     || matches!(byte, b',' | b'{' | b'[' | b'}' | b']' | b'+')
             })
             .count();
+        work::note(plain);
         end -= plain;
         let near = &text[end.saturating_sub(200)..end];
         let comment = near

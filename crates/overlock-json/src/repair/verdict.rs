@@ -8,6 +8,7 @@ use super::look::{self, Quote};
 use super::parser::{Expect, Keys, Parser};
 use super::strings::{Reading, Written};
 use super::unclosed::bracket_balance;
+use super::work;
 use crate::extract::begins_value;
 
 /// What a quote inside a string turns out to be.
@@ -220,6 +221,7 @@ impl Parser<'_> {
         let mut broken = false;
         let mut fits = true;
         while let Some(&byte @ (b'}' | b']' | b')')) = self.text.get(at) {
+            work::note(1);
             match depth.checked_sub(1).map(|index| self.stack[index]) {
                 // Brackets too many after everything is closed.
                 None if at > first => return true,

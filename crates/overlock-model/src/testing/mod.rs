@@ -11,7 +11,9 @@ mod random;
 mod script;
 mod server;
 mod turn;
+mod waiting;
 
 pub use behaviour::Behaviour;
 pub use script::{Script, ScriptedModel};
 pub use server::{Fault, ScriptedServer};
+pub use waiting::{PATIENCE, eventually, eventually_blocking, within_patience};

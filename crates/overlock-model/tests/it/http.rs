@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
-use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_model::testing::{Behaviour, Fault, PATIENCE, Script, ScriptedServer, eventually};
 use overlock_model::{
     Anthropic, Backend, BackendError, Continuation, ContinuationOptions, Drive, Failure, Http, Kpi,
     Obstacle, OpenAi, Outcome, Phase, PrefillStyle, Reason, Retried, RetryPolicy, Retrying, Step,
@@ -83,10 +83,16 @@ impl Trial {
         let server = ScriptedServer::start(self.script, &self.faults)
             .await
             .expect("a server");
+        // Only a server that falls silent is given up soon, so that a busy machine changes nothing.
+        let longest = if self.faults.iter().flatten().any(falls_silent) {
+            Duration::from_millis(300)
+        } else {
+            PATIENCE
+        };
         let http = Http::new(Timeouts {
-            connect: Duration::from_millis(500),
-            first_byte: Duration::from_millis(300),
-            silence: Duration::from_millis(300),
+            connect: PATIENCE,
+            first_byte: longest,
+            silence: longest,
         })
         .expect("a client");
         let (base, key) = (server.base(), "secret-key");
@@ -111,6 +117,8 @@ impl Trial {
         };
         let found = Models::default().find("gpt-4o");
         let counter = ChatCounter::for_model(&found);
+        // The tables of the tokenizer are loaded before the time of the run begins.
+        counter.tokens().count("Write the report.");
         let request = ChatRequest::from_value(json!({
             "model": "gpt-4o", "max_tokens": self.max_tokens,
             "response_format": { "type": "json_object" },
@@ -144,6 +152,19 @@ impl Trial {
             retries: listener.retries,
         }
     }
+}
+
+/// Whether a server with this fault would keep its client waiting for ever.
+fn falls_silent(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::Silence(_)
+            | Fault::NoAnswer
+            | Fault::KeepsAlive(_)
+            | Fault::EmptyPieces(_)
+            | Fault::EndlessError
+            | Fault::StaysOpen
+    )
 }
 
 #[track_caller]
@@ -210,7 +231,9 @@ fn documents_of_every_size_come_home_where_the_overlap_comes_back() {
 
 #[test]
 fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
-    let mut whole = 0;
+    /// The seeds that end with a part of the document, and why.
+    const PARTIAL: [(u64, Reason); 0] = [];
+    let mut partial = Vec::new();
     for seed in 0..30 {
         let ended = Trial {
             script: Script {
@@ -231,9 +254,9 @@ fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
         match ended.run.outcome() {
             Some(Outcome::Complete) => {
                 assert_eq!(read(ended.run.text()), read(&ended.document), "seed {seed}");
-                whole += 1;
             }
-            Some(Outcome::Partial { .. }) => {
+            Some(Outcome::Partial { reason, .. }) => {
+                partial.push((seed, *reason));
                 read(
                     &ended
                         .run
@@ -244,7 +267,7 @@ fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
             other => panic!("seed {seed}: {other:?}"),
         }
     }
-    assert!(whole >= 20, "{whole} of 30 are whole");
+    assert_eq!(partial, PARTIAL);
 }
 
 #[test]
@@ -315,7 +338,7 @@ fn a_model_of_anthropics_that_takes_no_beginning_is_not_given_one() {
 
 #[test]
 fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() {
-    for (way, kept) in [(Way::Overlap, false), (Way::Remainder, true)] {
+    for (way, kept, calls) in [(Way::Overlap, false, 6), (Way::Remainder, true, 7)] {
         let ended = Trial {
             options: ContinuationOptions {
                 ways: vec![way],
@@ -326,7 +349,8 @@ fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() 
         }
         .run();
         let has_format = |request: &Value| request.get("response_format").is_some();
-        assert!(ended.calls > 2 && has_format(&ended.asked[0]));
+        assert!(has_format(&ended.asked[0]));
+        assert_eq!(ended.calls, calls, "{way:?}");
         let is_kept = |request: &Value| has_format(request) == kept;
         assert!(ended.asked[1..].iter().all(is_kept), "{way:?}");
     }
@@ -514,7 +538,7 @@ fn patience_with_refusals_ends() {
 #[test]
 fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
     let ended = check_survived(Fault::Reset(900));
-    assert!(ended.run.iterations() > 4);
+    assert_eq!(ended.run.iterations(), 7);
     check_survived(Fault::Reset(0));
     check_survived(Fault::Silence(900));
     check_survived(Fault::MalformedEvent);
@@ -590,7 +614,7 @@ fn a_sign_of_life_is_no_answer() {
     ] {
         let ended = Trial {
             faults: vec![None, Some(fault)],
-            deadline: Some(Duration::from_secs(30)),
+            deadline: Some(PATIENCE),
             ..Trial::default()
         }
         .run();
@@ -670,7 +694,7 @@ fn tokens_are_counted_as_the_provider_says_and_no_call_may_take_more_than_is_lef
         assert_eq!(request["max_tokens"], left.min(1000));
         left = left.saturating_sub(step.tokens);
     }
-    assert!(ended.calls > 1);
+    assert_eq!(ended.calls, 3);
 }
 
 #[test]
@@ -750,11 +774,11 @@ fn a_deadline_keeps_what_has_arrived() {
     let ended = Trial {
         faults: vec![
             None,
-            Some(Fault::Drip(50)),
-            Some(Fault::Drip(50)),
-            Some(Fault::Drip(50)),
+            Some(Fault::Drip(500)),
+            Some(Fault::Drip(500)),
+            Some(Fault::Drip(500)),
         ],
-        deadline: Some(Duration::from_millis(250)),
+        deadline: Some(Duration::from_secs(2)),
         ..Trial::default()
     }
     .run();
@@ -770,7 +794,7 @@ fn a_run_that_is_late_while_it_waits_says_what_it_waited_for() {
     let ended = Trial {
         faults: vec![None, Some(Fault::Status(503, None))],
         first_wait: Duration::from_mins(1),
-        deadline: Some(Duration::from_millis(400)),
+        deadline: Some(Duration::from_secs(2)),
         ..Trial::default()
     }
     .run();
@@ -798,7 +822,9 @@ fn nobody_there_is_told_without_the_key() {
             .expect("a server");
         let base = server.base();
         drop(server);
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        let address = base.trim_start_matches("http://").trim_end_matches("/v1");
+        let look = async || tokio::net::TcpStream::connect(address).await.is_ok();
+        eventually("the server to be gone", look, |is_there| !is_there).await;
         let http = Http::new(Timeouts::default()).expect("a client");
         let backend =
             OpenAi::new(http, &base, Some("secret-key"), PrefillStyle::None).expect("an address");

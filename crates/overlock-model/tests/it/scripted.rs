@@ -153,7 +153,7 @@ fn a_document_is_told_while_it_arrives() {
     let ran = play(script, many_iterations());
     check_whole(&ran);
     // In many more pieces than there were answers.
-    assert!(ran.pieces > 100, "{}", ran.pieces);
+    assert_eq!((ran.pieces, ran.run.iterations()), (176, 13));
 }
 
 #[test]
@@ -183,7 +183,9 @@ fn a_script_is_played_through_before_anything_comes_twice() {
 
 #[test]
 fn mixed_behaviours_end_honestly() {
-    let mut complete = 0;
+    /// The seeds that end with a part of the document, and why.
+    const PARTIAL: [(u64, Reason); 0] = [];
+    let mut partial = Vec::new();
     for seed in 0..40 {
         let script = Script {
             document: report(30_000),
@@ -205,13 +207,9 @@ fn mixed_behaviours_end_honestly() {
                     serde_json::from_str(ran.run.text()).expect("whole is valid");
                 let should: serde_json::Value = serde_json::from_str(&ran.document).expect("valid");
                 assert_eq!(is, should, "seed {seed}");
-                complete += 1;
             }
             Some(Outcome::Partial { reason, .. }) => {
-                assert!(
-                    matches!(reason, Reason::MergeFailures | Reason::NoProgress),
-                    "{reason:?}"
-                );
+                partial.push((seed, *reason));
                 let part = ran
                     .run
                     .last_valid_complete_part()
@@ -221,5 +219,5 @@ fn mixed_behaviours_end_honestly() {
             other => panic!("seed {seed}: {other:?}"),
         }
     }
-    assert!(complete >= 30, "{complete} of 40 are whole");
+    assert_eq!(partial, PARTIAL);
 }

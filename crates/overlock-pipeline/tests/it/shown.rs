@@ -47,7 +47,7 @@ fn long_lines_and_what_moves_the_cursor_do_not_break_a_message() {
         "pipeline: {{name: a, steps: [{{id: \"{long}\", action: \"\\e[31m\u{202e}x\"}}], settings: {{entry_step_id: \"y{long}\"}}}}"
     );
     let problems = reading(&text).problems;
-    assert!(problems.len() >= 2, "{problems:#?}");
+    assert_eq!(problems.len(), 2, "{problems:#?}");
     for problem in problems {
         let rendered = problem.render("a\u{1b}[1m.yaml", &text);
         assert!(!rendered.contains(['\u{1b}', '\u{202e}']), "{rendered:?}");

@@ -4,8 +4,10 @@ use std::env;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
+use overlock_model::testing::{PATIENCE, eventually_blocking};
 use overlock_store::{
     Access, EdgeKind, Filter, NewFile, NodeId, NodeKind, Query, Search, Store, StoreAddress, open,
 };
@@ -76,7 +78,7 @@ fn two_processes_write_while_a_third_one_looks() {
     let mut others = ["one", "two"].map(|repository| Other::start(&path, repository, 8));
     others[0].wait_for_a_write();
     let store = store(&path);
-    while others[0].process.try_wait().expect("a process").is_none() {
+    let look = || {
         let query = Query {
             search: Search::Keyword("method"),
             filter: Filter::default(),
@@ -84,9 +86,13 @@ fn two_processes_write_while_a_third_one_looks() {
         };
         assert!(!store.search(&query).expect("hits").is_empty());
         assert_eq!(store.files("one").expect("files").len() % FILES_AT_ONCE, 0);
-    }
+        others[0].process.try_wait().expect("a process")
+    };
+    eventually_blocking("the first process to end", look, Option::is_some);
     for other in &mut others {
-        assert!(other.process.wait().expect("it ends").success());
+        let look = || other.process.try_wait().expect("a process");
+        let ended = eventually_blocking("a process to end", look, Option::is_some);
+        assert!(ended.is_some_and(|status| status.success()));
     }
     for repository in store.repositories().expect("a list") {
         assert_eq!(
@@ -165,7 +171,8 @@ fn check_whole(path: &Path) {
 /// Another process.
 struct Other {
     process: Child,
-    said: BufReader<std::process::ChildStdout>,
+    /// The lines that it says.
+    said: mpsc::Receiver<String>,
 }
 
 impl Other {
@@ -179,16 +186,20 @@ impl Other {
             .stdout(Stdio::piped())
             .spawn()
             .expect("it starts");
-        let said = BufReader::new(process.stdout.take().expect("it is a pipe"));
+        let stdout = BufReader::new(process.stdout.take().expect("it is a pipe"));
+        let (sender, said) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = stdout.lines().map_while(Result::ok);
+            // Until the process ends, or nobody listens any more.
+            lines.map(|line| sender.send(line)).find(Result::is_err)
+        });
         Self { process, said }
     }
 
     fn wait_for_a_write(&mut self) {
         let mut line = String::new();
         while line.trim() != "written" {
-            line.clear();
-            let len = self.said.read_line(&mut line).expect("it says something");
-            assert!(len > 0, "it ended before it wrote");
+            line = self.said.recv_timeout(PATIENCE).expect("it writes");
         }
     }
 }

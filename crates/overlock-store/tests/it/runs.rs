@@ -511,7 +511,7 @@ pub(crate) fn who_takes_a_run_up_sees_all_that_was_written_before(fresh: &Fresh)
         let late = begin(&*one, round);
         let written = AtomicU32::new(0);
         let (run, claim) = thread::scope(|scope| {
-            scope.spawn(|| {
+            let writing = scope.spawn(|| {
                 for number in 1..=100 {
                     match one.add_step(&late, number, "step") {
                         Ok(()) => written.store(number, Ordering::SeqCst),
@@ -522,7 +522,7 @@ pub(crate) fn who_takes_a_run_up_sees_all_that_was_written_before(fresh: &Fresh)
                     }
                 }
             });
-            while written.load(Ordering::SeqCst) < 3 {
+            while written.load(Ordering::SeqCst) < 3 && !writing.is_finished() {
                 thread::yield_now();
             }
             let taken = other.take_up(late.id()).expect("it can be claimed");

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::net::TcpListener;
 use std::thread;
-use std::time::Duration;
 
+use overlock_model::testing::eventually_blocking;
 use overlock_store::{
     Access, Encryption, Filter, Importance, NewMessage, NewRun, NodeKind, Password, Query, Recall,
     RunId, Search, Store, StoreAddress, StoreError, Vector, open,
@@ -102,12 +102,7 @@ fn a_store_goes_on_after_the_server_ended_its_connections() {
     let is_held = || work.as_ref().is_some_and(overlock_store::Work::is_held);
     assert!(is_held());
     end_connections(&database.schema);
-    let mut looks = 0;
-    while is_held() {
-        looks += 1;
-        assert!(looks < 5000, "nobody has noticed that it is lost");
-        thread::sleep(Duration::from_millis(2));
-    }
+    eventually_blocking("the lost lock to be noticed", is_held, |is_held| !is_held);
     assert_eq!(store.latest(9).expect("it can be read").len(), 4);
     begin(&*store, 9, "a-model").expect("it can be written");
     // What was held is free, and can be held again.

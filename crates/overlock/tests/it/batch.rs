@@ -3,7 +3,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::program::{command, overlock};
+use crate::program::{Watchdog, command, overlock};
 
 #[test]
 fn answers_come_in_the_order_of_the_lines() {
@@ -97,6 +97,7 @@ fn each_line_is_answered_before_the_next_is_written() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the binary was built with the tests");
+    let _watchdog = Watchdog::over(&child);
     let mut stdin = child.stdin.take().expect("it is piped");
     let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
     for index in 0..5 {

@@ -1,10 +1,8 @@
 //! `overlock complete` and `overlock inspect`, against a scripted model behind a server.
 
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer, eventually_blocking};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -126,7 +124,7 @@ fn a_cut_document_comes_out_whole() {
         run.stderr
     );
     assert!(run.stderr.contains("whole:"), "{}", run.stderr);
-    assert!(model.calls() > 4);
+    assert_eq!(model.calls(), 7);
 }
 
 #[test]
@@ -208,7 +206,7 @@ fn what_cannot_work_is_told_before_anything_is_asked() {
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{option}");
         assert!(run.stderr.contains(told), "{}", run.stderr);
     }
-    assert_eq!(model.calls(), 0);
+    assert_eq!(model.calls(), 7);
 }
 
 #[test]
@@ -618,7 +616,7 @@ fn a_run_that_was_called_off_says_so_and_goes_on() {
             .expect("the binary was built with the tests");
         wait_for_call(&model, called_off_in);
         crate::program::interrupt(&child);
-        let output = child.wait_with_output().expect("it ends");
+        let output = crate::program::output_of(child);
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{told}");
         assert!(told.contains("it was cancelled"), "{told}");
@@ -664,9 +662,7 @@ fn kill_during_call(mut child: Child, model: &Model, call: usize) {
 }
 
 /// Waits until the server has had its n-th call.
-fn wait_for_call(model: &Model, call: usize) {
-    let patience = Instant::now() + Duration::from_secs(30);
-    while model.calls() < call && Instant::now() < patience {
-        thread::sleep(Duration::from_millis(2));
-    }
+pub(crate) fn wait_for_call(model: &Model, call: usize) {
+    let look = || model.calls();
+    eventually_blocking("a call of the model", look, |made| *made >= call);
 }

@@ -1,3 +1,5 @@
+use serde::de::IgnoredAny;
+
 use crate::program::{Run, TemporaryFile, overlock};
 
 const LEVELS: usize = 1_000_000;
@@ -105,28 +107,36 @@ fn stitch_joins_at_the_innermost_level() {
 
 #[test]
 fn what_is_deep_and_malformed_is_repaired_all_the_same() {
-    for (opener, end) in [
-        ("[", "x"),
-        ("[1,", "?"),
-        ("{'a':", ""),
-        ("(", ""),
-        ("{", ""),
-        ("[{\"a\":", "}"),
-        ("f(", ")"),
+    const COMMANDS: [&[&str]; 6] = [
+        &["cut"],
+        &["cut", "--json"],
+        &["close"],
+        &["repair"],
+        &["render"],
+        &["render", "--limit", "1000"],
+    ];
+    // Round brackets are no JSON for any command but `repair`, and between words not even for it.
+    let (square, round) = ([1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 1, 1]);
+    for (opener, end, codes) in [
+        ("[", "x", square),
+        ("[1,", "?", square),
+        ("{'a':", "", square),
+        ("(", "", round),
+        ("{", "", square),
+        ("[{\"a\":", "}", square),
+        ("f(", ")", round),
     ] {
         let text = opener.repeat(LEVELS) + end;
-        for arguments in [
-            &["cut"][..],
-            &["cut", "--json"],
-            &["close"],
-            &["repair"],
-            &["render"],
-            &["render", "--limit", "1000"],
-        ] {
-            run(arguments, &text);
-        }
+        let found = COMMANDS.map(|arguments| run(arguments, &text).code);
+        assert_eq!(found, codes, "{opener:?}");
         let prose = format!("Here it is: {text}");
-        run(&["repair"], &prose);
+        let among_words = i32::from(codes == round);
+        for (text, code) in [(&text, 0), (&prose, among_words)] {
+            let repaired = run(&["repair"], text);
+            assert_eq!(repaired.code, code, "{opener:?}: {}", repaired.stderr);
+            let parsed = serde_json::from_str::<IgnoredAny>(&repaired.stdout);
+            assert_eq!(parsed.is_ok(), code == 0, "{opener:?}: {parsed:?}");
+        }
     }
 }
 
@@ -164,7 +174,7 @@ fn a_level_costs_a_few_bytes() {
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
                 .spawn()
-                .and_then(std::process::Child::wait_with_output)
+                .map(crate::program::output_of)
                 .expect("there is a shell");
             let told = String::from_utf8_lossy(&output.stderr);
             assert!(

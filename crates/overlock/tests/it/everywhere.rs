@@ -2,7 +2,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::program::{TemporaryFile, TemporaryFolder, command, overlock, run};
+use crate::program::{TemporaryFile, TemporaryFolder, Watchdog, command, overlock, run};
 
 const READERS: [&str; 4] = ["cut", "close", "repair", "render"];
 
@@ -114,6 +114,7 @@ fn a_closed_pipe_is_not_an_error() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary was built with the tests");
+        let _watchdog = Watchdog::over(&child);
         // The reader takes one byte and goes.
         let mut stdout = child.stdout.take().expect("it is piped");
         stdout.read_exact(&mut [0]).expect("there is a first byte");

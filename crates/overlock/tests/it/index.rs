@@ -478,7 +478,6 @@ fn what_is_not_indexed_as_it_is_is_told() {
 fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
     use rustix::process::Signal;
     use std::process::Stdio;
-    use std::time::{Duration, Instant};
     for (name, signal, code) in [("Ctrl-C", Signal::INT, 130), ("SIGTERM", Signal::TERM, 143)] {
         let shop = Shop::new(&format!("index-stopped-{code}"));
         for number in 0..1500 {
@@ -495,12 +494,12 @@ fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
             .spawn()
             .expect("the binary was built with the tests");
         // Once a batch is in the store, there is something to keep and much left to do.
-        let until = Instant::now() + Duration::from_mins(2);
-        while shop.search(&["Many1"]).code != 0 {
-            assert!(Instant::now() < until, "nothing is written");
-        }
+        let look = || shop.search(&["Many1"]);
+        overlock_model::testing::eventually_blocking("the first batch", look, |found| {
+            found.code == 0
+        });
         crate::program::signal(&child, signal);
-        let output = child.wait_with_output().expect("it ends");
+        let output = crate::program::output_of(child);
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{told}");
         assert!(

@@ -3,15 +3,13 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use overlock_model::testing::{Behaviour, Fault};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::complete::Model;
-use crate::program::{Run, TemporaryFile, TemporaryFolder, command, overlock, run};
+use crate::complete::{Model, wait_for_call};
+use crate::program::{Run, TemporaryFile, TemporaryFolder, command, output_of, overlock, run};
 
 /// Has the database of a model's store do something by itself.
 fn change_store(model: &Model, sql: &str) {
@@ -29,16 +27,13 @@ fn start(model: &Model, more: &[&str], calls: usize) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary was built with the tests");
-    let patience = Instant::now() + Duration::from_mins(1);
-    while model.calls() < calls && Instant::now() < patience {
-        thread::sleep(Duration::from_millis(2));
-    }
+    wait_for_call(model, calls);
     child
 }
 
 /// What a command that was started left behind.
 fn ended(child: Child) -> Run {
-    let output = child.wait_with_output().expect("it ends");
+    let output = output_of(child);
     Run {
         code: output.status.code().expect("no signal ended it"),
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),

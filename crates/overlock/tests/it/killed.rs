@@ -2,10 +2,8 @@
 //! and what was given is given again.
 
 use std::collections::BTreeMap;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use overlock_model::testing::ScriptedServer;
+use overlock_model::testing::{ScriptedServer, eventually, eventually_blocking};
 use rusqlite::Connection;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -150,13 +148,8 @@ impl Lives {
             Moment::Ends(ends) => crowd.ends() >= ends,
             Moment::Never => false,
         };
-        let patience = Instant::now() + Duration::from_mins(1);
-        while !has_come()
-            && !clients.iter().all(JoinHandle::is_finished)
-            && Instant::now() < patience
-        {
-            thread::sleep(Duration::from_micros(100));
-        }
+        let look = || has_come() || clients.iter().all(JoinHandle::is_finished);
+        eventually_blocking("the moment to kill the gateway", look, |is_now| *is_now);
         let is_killed = moment != Moment::Never;
         if is_killed {
             serving.kill();
@@ -187,15 +180,16 @@ impl Lives {
         let clients = self.keys.iter().map(|key| {
             let (crowd, question) = (crowd.clone(), key.question.clone());
             self.runtime.spawn(async move {
-                loop {
+                let ask = async || {
                     let mut seen = Seen::default();
                     let end = crowd.ask(&question, usize::MAX, &mut seen).await;
-                    let is_held = matches!(&end, Err(broken) if broken.starts_with("409"));
-                    if !(may_be_held && is_held) {
-                        return (seen, end);
-                    }
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
+                    (seen, end)
+                };
+                let is_answered = |(_, end): &Left| {
+                    let is_held = matches!(end, Err(broken) if broken.starts_with("409"));
+                    !(may_be_held && is_held)
+                };
+                eventually("an answer", ask, is_answered).await
             })
         });
         clients.collect()

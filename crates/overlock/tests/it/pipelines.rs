@@ -6,14 +6,14 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 use std::{fs, thread};
 
+use overlock_model::testing::eventually_blocking;
 use serde_json::{Value, json};
 
+use crate::program::{Run, TemporaryFolder, Watchdog, command, overlock, run};
 #[cfg(unix)]
-use crate::program::interrupt;
-use crate::program::{Run, TemporaryFolder, command, overlock, run};
+use crate::program::{interrupt, joined, output_of};
 #[cfg(unix)]
 use crate::serve::collected;
 #[cfg(unix)]
@@ -77,6 +77,11 @@ impl Model {
 
     fn calls(&self) -> Vec<Value> {
         self.script().asked.clone()
+    }
+
+    fn wait_for_calls(&self, calls: usize) {
+        let look = || self.script().asked.len();
+        eventually_blocking("a call of the model", look, |made| *made >= calls);
     }
 }
 
@@ -552,6 +557,7 @@ fn killed(shop: &Shop, model: &Model, moment: Moment) -> String {
     .stderr(Stdio::piped())
     .spawn()
     .expect("it starts");
+    let _watchdog = Watchdog::over(&child);
     let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     let mut lines = lines.map_while(Result::ok);
     let first = lines.find(|line| line.starts_with("run "));
@@ -559,11 +565,7 @@ fn killed(shop: &Shop, model: &Model, moment: Moment) -> String {
     match moment {
         // Every line after the first says that a step is done.
         Moment::Steps(steps) => assert_eq!(lines.take(steps).count(), steps),
-        Moment::Call(call) => {
-            while model.calls().len() <= call {
-                thread::sleep(Duration::from_millis(2));
-            }
-        }
+        Moment::Call(call) => model.wait_for_calls(call + 1),
     }
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
@@ -730,7 +732,7 @@ fn a_collector_gets_a_span_for_every_step_and_no_text() {
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
     let run = run(&mut command, "");
     assert_eq!(run.code, 0, "{run:?}");
-    let heard = collecting.join().expect("no panic");
+    let heard = joined(collecting);
     assert!(heard.starts_with("POST /v1/traces "), "{heard}");
     for told in [
         "run answer_from_code",
@@ -800,9 +802,7 @@ fn the_gateway_follows_a_run_that_another_process_makes() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    while model.calls().is_empty() {
-        thread::sleep(Duration::from_millis(2));
-    }
+    model.wait_for_calls(1);
     let listed = |serving: &Serving| {
         let (status, listed) = serving.ask("GET /api/runs", "");
         assert_eq!(status, 200, "{listed}");
@@ -858,6 +858,7 @@ fn ctrl_c_ends_a_run_between_two_steps_and_it_can_be_taken_up() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
+    let _watchdog = Watchdog::over(&child);
     let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     let mut lines = lines.map_while(Result::ok);
     let first = lines
@@ -877,7 +878,7 @@ fn ctrl_c_ends_a_run_between_two_steps_and_it_can_be_taken_up() {
     );
     interrupt(&child);
     let told: Vec<String> = lines.collect();
-    let ended = child.wait_with_output().expect("it ends");
+    let ended = output_of(child);
     assert_eq!(ended.status.code(), Some(130), "{told:?}");
     assert!(
         told.iter()

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 use std::{env, fs, thread};
 
 use serde_json::Value;
@@ -63,7 +65,7 @@ pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Run {
         // A command that does not read its input may have ended already.
         let _ = stdin.write_all(&input);
     });
-    let output = child.wait_with_output().expect("the program ends");
+    let output = output_of(child);
     writer.join().expect("the writer does not panic");
     let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
     let run = Run {
@@ -74,6 +76,55 @@ pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Run {
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
     run
 }
+
+/// What a process says from now on, and how it ends.
+pub(crate) fn output_of(child: Child) -> Output {
+    let _watchdog = Watchdog::over(&child);
+    child.wait_with_output().expect("the program ends")
+}
+
+/// What a thread returns.
+#[cfg(unix)]
+#[track_caller]
+pub(crate) fn joined<T>(thread: thread::JoinHandle<T>) -> T {
+    let look = || thread.is_finished();
+    overlock_model::testing::eventually_blocking("a thread to end", look, |has_ended| *has_ended);
+    thread.join().expect("no panic")
+}
+
+/// Kills a process that takes too long, so that a test that waits for it or reads what it says
+/// fails instead of hanging. It is to be dropped when the process has ended.
+#[must_use]
+pub(crate) struct Watchdog {
+    _stop: mpsc::Sender<()>,
+}
+
+/// No process takes longer, however busy the machine is.
+const LONGEST: Duration = Duration::from_mins(5);
+
+impl Watchdog {
+    pub(crate) fn over(child: &Child) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let id = child.id();
+        thread::spawn(move || {
+            if stopped.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
+                kill(id);
+            }
+        });
+        Self { _stop: stop }
+    }
+}
+
+#[cfg(unix)]
+fn kill(id: u32) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw);
+    // It may have ended a moment ago.
+    let _ = id.map(|id| kill_process(id, Signal::KILL));
+}
+
+#[cfg(not(unix))]
+fn kill(_id: u32) {}
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = without_settings(Command::new(env!("CARGO_BIN_EXE_overlock")));
@@ -95,13 +146,13 @@ pub(crate) fn without_settings(mut command: Command) -> Command {
 
 /// Does to a process what Ctrl-C does.
 #[cfg(unix)]
-pub(crate) fn interrupt(child: &std::process::Child) {
+pub(crate) fn interrupt(child: &Child) {
     signal(child, rustix::process::Signal::INT);
 }
 
 /// Sends a signal to a process.
 #[cfg(unix)]
-pub(crate) fn signal(child: &std::process::Child, signal: rustix::process::Signal) {
+pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     use rustix::process::{Pid, kill_process};
     let id = i32::try_from(child.id()).ok();
     let id = id.and_then(Pid::from_raw).expect("it is running");

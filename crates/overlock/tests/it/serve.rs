@@ -4,10 +4,11 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
+use overlock_model::testing::PATIENCE;
 use serde_json::{Value, json};
 
 use crate::fit::{LETTERS, TEMPLATE};
-use crate::program::{TemporaryFile, TemporaryFolder, command, interrupt, run};
+use crate::program::{TemporaryFile, TemporaryFolder, command, interrupt, joined, run};
 use crate::serving::Serving;
 
 fn chat(model: &str) -> String {
@@ -179,7 +180,7 @@ fn a_key_for_openai_is_sent_nowhere_else() {
     let variables = [("OPENAI_API_KEY", "sk-for-openai")];
     let serving = Serving::start("openai-key", &["--upstream", &upstream], &variables);
     assert_eq!(serving.ask("GET /v1/files", "").0, 200);
-    let request = heard.recv().expect("it was asked");
+    let request = heard.recv_timeout(PATIENCE).expect("it was asked");
     assert!(request.starts_with("GET /v1/files "), "{request}");
     assert!(!request.contains("sk-for-openai"), "{request}");
     assert!(!serving.said.contains("sk-for-openai"), "{}", serving.said);
@@ -235,7 +236,7 @@ fn traces_go_where_the_usual_variables_say() {
     let (status, _) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
     assert_eq!(status, 200);
     assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
-    let heard = collecting.join().expect("no panic");
+    let heard = joined(collecting);
     assert!(heard.starts_with("POST /v1/traces "), "{heard}");
     for told in [
         "x-key: collector secret",

@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
-use crate::program::{TemporaryFolder, command, interrupt, without_settings};
+use overlock_model::testing::PATIENCE;
+
+use crate::program::{TemporaryFolder, Watchdog, command, interrupt, without_settings};
 
 /// A gateway that runs until the test stops it.
 pub(crate) struct Serving {
@@ -62,6 +64,7 @@ impl Serving {
 
     /// The next line of standard error.
     pub(crate) fn line(&mut self) -> String {
+        let _watchdog = Watchdog::over(&self.child);
         let mut line = String::new();
         let read = self.stderr.read_line(&mut line).expect("it is text");
         assert!(read > 0, "it ended: {}", self.said);
@@ -72,6 +75,8 @@ impl Serving {
     /// The status and the body of an answer.
     pub(crate) fn ask(&self, request: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let patient = stream.set_read_timeout(Some(PATIENCE));
+        patient.expect("the time is not zero");
         write!(
             stream,
             "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
@@ -91,6 +96,7 @@ impl Serving {
     /// Does what Ctrl-C does and waits for the end.
     pub(crate) fn stop(&mut self) -> ExitStatus {
         interrupt(&self.child);
+        let _watchdog = Watchdog::over(&self.child);
         let status = self.child.wait().expect("it ends");
         self.stderr.read_to_string(&mut self.said).expect("text");
         status

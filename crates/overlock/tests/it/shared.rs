@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use overlock_model::testing::ScriptedServer;
+use overlock_model::testing::{ScriptedServer, eventually, eventually_blocking};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -23,9 +21,6 @@ const BREATH: usize = 800;
 /// Nobody reads what is told of each request, of which there are many while one is answered.
 pub(crate) const QUIET: [(&str, &str); 1] = [("OVERLOCK_SERVE_LOG", "off")];
 
-/// No longer is any answer waited for.
-const PATIENCE: Duration = Duration::from_mins(1);
-
 /// A store that nobody has used, at the server that `cargo xtask test` started.
 pub(crate) fn shared_store(name: &str) -> String {
     let server = env::var("OVERLOCK_POSTGRES").unwrap_or_else(|_| {
@@ -38,18 +33,18 @@ pub(crate) fn shared_store(name: &str) -> String {
 /// An answer under a key, from whichever gateway gives it: each is asked in turn for as long as the
 /// one before is gone, or says that somebody else is answering.
 async fn answer(crowds: Vec<Crowd>, question: Question) -> Seen {
-    let until = Instant::now() + PATIENCE;
-    let mut last = String::new();
-    for crowd in crowds.iter().cycle() {
-        assert!(Instant::now() < until, "{question:?}: {last}");
-        let mut seen = Seen::default();
-        match crowd.ask(&question, usize::MAX, &mut seen).await {
-            Ok(()) => return seen,
-            Err(broken) => last = broken,
+    let mut crowds = crowds.iter().cycle();
+    let ask = || {
+        let crowd = crowds.next().expect("there is a gateway");
+        let question = &question;
+        async move {
+            let mut seen = Seen::default();
+            let asked = crowd.ask(question, usize::MAX, &mut seen).await;
+            asked.map(|()| seen)
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    unreachable!("the gateways are asked again and again")
+    };
+    let answered = eventually(&format!("{question:?}"), ask, Result::is_ok).await;
+    answered.expect("it is answered")
 }
 
 fn questions() -> Vec<(Question, String)> {
@@ -139,11 +134,9 @@ fn what_a_gateway_leaves_when_it_is_killed_another_one_finishes() {
         (asked, document)
     });
     let asked: Vec<(JoinHandle<Seen>, &String)> = asked.collect();
-    let until = Instant::now() + PATIENCE;
     // In the middle: some have had several calls, and none could have all.
-    while upstream.calls() < 3 * KEYS && Instant::now() < until {
-        thread::sleep(Duration::from_micros(100));
-    }
+    let look = || upstream.calls();
+    eventually_blocking("calls", look, |calls| *calls >= 3 * KEYS);
     dying.kill();
     for (asked, document) in asked {
         let seen = runtime.block_on(asked).expect("no panic");

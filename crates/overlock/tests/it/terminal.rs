@@ -11,7 +11,7 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
 use crate::complete::Model;
-use crate::program::{command, interrupt};
+use crate::program::{Watchdog, command, interrupt};
 
 /// A pseudo-terminal, seen from the side of the person before it.
 struct Terminal {
@@ -166,6 +166,7 @@ fn a_run_is_told_without_breaking_a_line_or_leaving_one_over() {
         let terminal = Terminal::new(width);
         let child = start(command, Stdio::piped(), &terminal);
         // The document is short enough to wait in the pipe.
+        let _watchdog = Watchdog::over(&child);
         let text = terminal.look_to_the_end().text();
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(String::from_utf8_lossy(&output.stdout), model.document);
@@ -185,6 +186,7 @@ fn what_had_arrived_before_a_run_was_called_off_is_kept() {
     let mut terminal = Terminal::new(80);
     let command = model.command(&["Write about rivers."]);
     let child = start(command, Stdio::piped(), &terminal);
+    let _watchdog = Watchdog::over(&child);
     let arrives = |screen: &Screen| screen.text().contains("bytes out");
     assert!(terminal.look_until(arrives), "{}", terminal.screen.text());
     interrupt(&child);
@@ -207,6 +209,7 @@ fn the_demo_breaks_no_line() {
         let terminal = Terminal::new(width);
         let command = command(&["demo", "--fast"]);
         let mut child = start(command, terminal.side_of_the_program(), &terminal);
+        let _watchdog = Watchdog::over(&child);
         let text = terminal.look_to_the_end().text();
         assert!(child.wait().is_ok_and(|status| status.success()), "{text}");
         assert!(text.contains("identical to the original: yes"), "{text}");

@@ -549,3 +549,24 @@ fn delimiter(line: &str) -> Option<&str> {
     let is_command = words.next()?.eq_ignore_ascii_case("delimiter");
     is_command.then(|| words.next()).flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::lex::sql::HINTS_PASSED;
+    use crate::nodes::{Reading, nodes};
+
+    /// How many hints are passed to read a procedure with so many in a row.
+    fn hints_passed(hints: usize) -> usize {
+        let hints = "/*+ x */ ".repeat(hints);
+        let text = format!("CREATE PROCEDURE p AS BEGIN\n{hints}\nDELETE FROM t; END\n");
+        HINTS_PASSED.set(0);
+        assert_eq!(nodes(&text, Reading::Sql).nodes.len(), 2);
+        HINTS_PASSED.take()
+    }
+
+    #[test]
+    fn hints_in_a_row_are_passed_once_and_not_once_for_each_of_them() {
+        let (some, twice_as_many) = (hints_passed(5_000), hints_passed(10_000));
+        assert_eq!((some, twice_as_many), (5_000, 10_000));
+    }
+}
