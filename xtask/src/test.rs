@@ -171,8 +171,12 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// Each step that runs ignored tests, with the names it selects.
+/// The tests that run only with `--long`.
+const LONG: &[&str] = &["a_million_requests"];
+
+/// The ignored tests, by the step that runs them.
 const IGNORED: &[&[&str]] = &[
+    LONG,
     judges::TESTS,
     postgres::TESTS,
     clients::TESTS,
@@ -253,6 +257,9 @@ fn tests(depth: Depth) -> Result<String> {
     let seed = seed.to_string();
     let count = programs::run_all(&[("PROPTEST_RNG_SEED", OsStr::new(&seed))])
         .with_context(|| format!("with PROPTEST_RNG_SEED={seed}"))?;
+    if depth == Depth::Long {
+        programs::run_ignored(LONG, &[], &[])?;
+    }
     Ok(format!("{} passed, seed {seed}", count.passed))
 }
 

@@ -109,10 +109,8 @@ async fn check_reported(door: &Door<Fake>, got: &Got, run: &Value) {
     assert_eq!(reported.0, outcome.unwrap_or_default(), "{run}");
     assert_eq!(reported.1, reason.unwrap_or_default(), "{run}");
     let label = format!("outcome=\"{}\"", reported.0);
-    let counted = |metrics: &str| metrics.lines().any(|line| line.contains(&label));
-    while !counted(&door.get("/metrics").await.body) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let metrics = || async { door.get("/metrics").await.body };
+    eventually(&label, metrics, |metrics| metrics.contains(&label)).await;
 }
 
 const EVERY_WAY: [(bool, Record); 4] = [
