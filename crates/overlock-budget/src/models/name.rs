@@ -30,6 +30,16 @@ pub(super) fn plain_forms(name: &str) -> impl Iterator<Item = &str> {
     [Some(name), unpinned, undated].into_iter().flatten()
 }
 
+/// The name in the one form that all its spellings share: without `:latest` and its date, and with
+/// `-` for `.`, `_` and `@`.
+///
+/// A colon is no such sign: `mistral:7b` is a model of Ollama, and `x:free` another offer than `x`.
+/// A host is part of the name, since hosts do offer one model in different sizes.
+pub(super) fn spelling(name: &str) -> String {
+    let plain = plain_forms(name).last().unwrap_or(name);
+    plain.replace(['.', '_', '@'], "-")
+}
+
 /// The beginnings of a name that are made of whole parts, the longest first.
 ///
 /// A dot does not end a part: `gpt-4` is no beginning of `gpt-4.1`.

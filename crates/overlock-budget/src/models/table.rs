@@ -1,5 +1,9 @@
 //! Reads the built-in table.
 //!
+//! Registries write one name in several ways, `claude-sonnet-4.5` and `claude-sonnet-4-5`, and do
+//! not agree on the sizes. The smallest is taken for all spellings: a prompt that is shorter than
+//! it could be is answered, one that is too long is refused. What is kept by hand stays as it is.
+//!
 //! The table is TOML of one simple shape, an entry a line. Only the names are read at first, once,
 //! and an entry when it is asked for, so that a program which looks up one model does not wait for
 //! thousands; a test compares the result with that of a full TOML parser, so nothing in the file
@@ -9,13 +13,26 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::name::spelling;
 use super::{Model, Sharing, WindowSource};
 
 const TEXT: &str = include_str!("../../models.toml");
 
-/// What is known about the model with exactly this name.
+/// How the part begins that is not kept by hand.
+const DRAWN: &str = "\n# Drawn by ";
+
+/// What is known about the model with exactly this name, at the smallest sizes that are stated for
+/// any of its spellings.
 pub(super) fn get(name: &str) -> Option<Model> {
-    table().lines.get(name).map(|fields| read(fields))
+    let table = table();
+    let line = table.lines.get(name)?;
+    let mut model = read(line.fields);
+    if !line.by_hand {
+        for other in &table.spellings[&spelling(name)] {
+            take_smaller(&mut model, &read(table.lines[other].fields));
+        }
+    }
+    Some(model)
 }
 
 /// All names, in no order.
@@ -29,17 +46,40 @@ pub(super) fn longest() -> usize {
 }
 
 struct Table {
-    /// From the name to what stands between the braces.
-    lines: HashMap<&'static str, &'static str>,
+    /// From the name to its entry.
+    lines: HashMap<&'static str, Line>,
+    /// From the form that spellings share to the names that are spelled so.
+    spellings: HashMap<String, Vec<&'static str>>,
     longest: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Line {
+    /// What stands between the braces.
+    fields: &'static str,
+    by_hand: bool,
 }
 
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let lines: HashMap<_, _> = TEXT.lines().filter_map(split).collect();
-        let longest = lines.keys().map(|name| name.len()).max().unwrap_or(0);
-        Table { lines, longest }
+        let drawn = TEXT.find(DRAWN).unwrap_or(TEXT.len());
+        let read = |text: &'static str, by_hand| {
+            let lines = text.lines().filter_map(split);
+            lines.map(move |(name, fields)| (name, Line { fields, by_hand }))
+        };
+        let lines: HashMap<_, _> = read(&TEXT[..drawn], true)
+            .chain(read(&TEXT[drawn..], false))
+            .collect();
+        let mut spellings: HashMap<String, Vec<&str>> = HashMap::with_capacity(lines.len());
+        for name in lines.keys() {
+            spellings.entry(spelling(name)).or_default().push(name);
+        }
+        Table {
+            longest: lines.keys().map(|name| name.len()).max().unwrap_or(0),
+            lines,
+            spellings,
+        }
     })
 }
 
@@ -74,8 +114,28 @@ fn read(fields: &'static str) -> Model {
     model
 }
 
+/// Takes the smaller sizes of two entries for one model.
+fn take_smaller(model: &mut Model, other: &Model) {
+    let stated = [model.disputed, other.disputed, Some(other.window)];
+    let largest = stated.into_iter().flatten().fold(model.window, u64::max);
+    model.window = model.window.min(other.window);
+    model.disputed = Some(largest).filter(|largest| *largest > model.window);
+    // An entry without a cap does not say that there is none.
+    model.answer_cap = [model.answer_cap, other.answer_cap]
+        .into_iter()
+        .flatten()
+        .min();
+    // Who shares the window leaves room for the answer, which is right for both.
+    if other.sharing == Sharing::Shared {
+        model.sharing = Sharing::Shared;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::fmt::Write;
+
     use toml::Value;
 
     use super::*;
@@ -129,13 +189,73 @@ mod tests {
             .expect("the entries are one table");
         assert_eq!(entries.len(), table().lines.len());
         for (name, entry) in entries {
-            assert_eq!(get(name), Some(read_fully(entry)), "reading {name:?}");
+            let line = table().lines[name.as_str()];
+            assert_eq!(read(line.fields), read_fully(entry), "reading {name:?}");
             let keys = entry.as_table().expect("an entry is a table").keys();
             for key in keys {
                 assert!(
                     KEYS.contains(&key.as_str()),
                     "{name:?} has an unknown {key:?}"
                 );
+            }
+        }
+    }
+
+    fn sizes(model: &Model) -> (u64, Option<u64>, bool) {
+        let is_shared = model.sharing == Sharing::Shared;
+        (model.window, model.answer_cap, is_shared)
+    }
+
+    fn shown(model: &Model) -> String {
+        let (window, cap, is_shared) = sizes(model);
+        let cap = cap.map_or("-".to_owned(), |cap| cap.to_string());
+        let separate = if is_shared { "" } else { " separate" };
+        format!("{window}/{cap}{separate}")
+    }
+
+    /// Every name that is spelled in several ways with different sizes: what each of them states,
+    /// window and longest answer, and what is taken for all of them.
+    ///
+    /// If the table was drawn again, review the difference, then write the list anew:
+    /// `OVERLOCK_WRITE_SPELLINGS=1 cargo test -p overlock-budget spellings`.
+    #[test]
+    fn spellings_that_disagree_are_listed() {
+        let mut listed = String::new();
+        let spellings: BTreeMap<_, _> = table().spellings.iter().collect();
+        for names in spellings.values() {
+            let mut names = (*names).clone();
+            names.sort_unstable();
+            let stated = |name: &str| read(table().lines[name].fields);
+            let first = sizes(&stated(names[0]));
+            if names.iter().all(|name| sizes(&stated(name)) == first) {
+                continue;
+            }
+            for name in names {
+                let taken = get(name).expect("it is one of the names");
+                let (stated, taken) = (shown(&stated(name)), shown(&taken));
+                writeln!(listed, "{name}: {stated}, taken {taken}").expect("a string takes all");
+            }
+        }
+        if std::env::var_os("OVERLOCK_WRITE_SPELLINGS").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/models/spellings.txt");
+            std::fs::write(path, &listed).expect("the list can be written");
+        }
+        assert_eq!(listed, include_str!("spellings.txt"));
+    }
+
+    #[test]
+    fn spellings_of_one_name_have_the_same_sizes() {
+        for names in table().spellings.values() {
+            let drawn = names.iter().filter(|name| !table().lines[*name].by_hand);
+            let taken: Vec<Model> = drawn.filter_map(|name| get(name)).collect();
+            assert!(
+                taken
+                    .windows(2)
+                    .all(|pair| sizes(&pair[0]) == sizes(&pair[1])),
+                "{names:?}"
+            );
+            for stated in names.iter().map(|name| read(table().lines[name].fields)) {
+                assert!(taken.iter().all(|taken| taken.window <= stated.window));
             }
         }
     }

@@ -78,6 +78,29 @@ fn finds_a_model_without_its_date_or_tag() {
 }
 
 #[test]
+fn no_spelling_of_a_name_gets_a_larger_window() {
+    let window = |name: &str| Models::default().find(name).model.window;
+    for spelling in [
+        "claude-sonnet-4.5",
+        "claude-sonnet-4-5",
+        "Claude-Sonnet-4.5",
+        "anthropic/claude-sonnet-4.5",
+        "claude-sonnet-4-5-20250929",
+        "claude-sonnet-4.5:latest",
+    ] {
+        assert_eq!(window(spelling), 200_000, "{spelling}");
+    }
+    let found = Models::default().find("claude-sonnet-4.5").model;
+    assert_eq!(found.answer_cap, Some(32_000));
+    assert_eq!(found.disputed, Some(1_000_000));
+    // What is kept by hand does not give way to a release of another size.
+    assert_eq!(
+        Models::default().find("gpt-4o").model.answer_cap,
+        Some(16_384)
+    );
+}
+
+#[test]
 fn a_number_that_is_no_date_is_a_part_of_the_name() {
     check("grok-3-20241399", Some("grok-3"), How::Prefix);
     check("grok-3-2024-08-00", Some("grok-3"), How::Prefix);
