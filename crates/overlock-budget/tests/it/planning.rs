@@ -488,9 +488,9 @@ fn check_requests(count: u64) -> Shares {
 fn the_laws_hold_for_many_requests() {
     let expected = Shares {
         all: 100_000,
-        trimmed: 0,
-        refused: 0,
-        with_tools: 0,
+        trimmed: 40_130,
+        refused: 21_794,
+        with_tools: 25_070,
         encoded: 5_000,
     };
     assert_eq!(check_requests(100_000), expected);
@@ -501,9 +501,9 @@ fn the_laws_hold_for_many_requests() {
 fn the_laws_hold_for_a_million_requests() {
     let expected = Shares {
         all: 1_000_000,
-        trimmed: 0,
-        refused: 0,
-        with_tools: 0,
+        trimmed: 398_664,
+        refused: 218_984,
+        with_tools: 250_002,
         encoded: 50_000,
     };
     assert_eq!(check_requests(1_000_000), expected);
