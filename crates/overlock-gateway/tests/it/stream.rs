@@ -83,7 +83,7 @@ async fn streamed(document: &str, breath: usize, behaviours: &[Behaviour]) -> To
 
 #[tokio::test]
 async fn a_cut_document_is_one_stream() {
-    for (bytes, breath, calls) in [(2_000, 300, 6), (12_000, 1500, 7), (60_000, 4000, 13)] {
+    for (bytes, breath, calls) in [(2_000, 300, 6), (12_000, 1500, 7), (60_000, 4000, 12)] {
         let document = report(bytes);
         let told = streamed(&document, breath, &Behaviour::AS_ASKED).await;
         assert_eq!(told.content, document);
