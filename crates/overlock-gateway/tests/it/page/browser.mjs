@@ -178,6 +178,17 @@ const equal = (got, wanted, what) =>
     `${what}: ${JSON.stringify(got)} and not ${JSON.stringify(wanted)}`,
   );
 
+/** Waits until so many elements are there: figures and rows arrive by different requests. */
+async function counted(elements, wanted, what) {
+  const until = Date.now() + 30_000;
+  let count = await elements.count();
+  while (count !== wanted && Date.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    count = await elements.count();
+  }
+  equal(count, wanted, what);
+}
+
 const sees = (page, text) => page.getByText(text).first().waitFor();
 
 /** What the client was answered in each run. */
@@ -414,7 +425,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   for (const viewport of [WIDE, TABLET, PHONE, NARROW]) {
     await page.setViewportSize(viewport);
     const cells = page.locator('.list tbody tr').first().locator('td:visible, th:visible');
-    equal(await cells.count(), columns, `what is told of a run at ${viewport.width}`);
+    await counted(cells, columns, `what is told of a run at ${viewport.width}`);
   }
   await view.context.close();
 }
@@ -565,7 +576,7 @@ for (const name of ['slow', 'unknown']) {
     /The counts are estimates, made with o200k_base in place of an unknown tokenizer/,
   );
   await sees(page, 'models."nobody-knows".window');
-  equal(await page.locator('.gauge').count(), 0, 'shares of a window that was assumed');
+  await counted(page.locator('.gauge'), 0, 'shares of a window that was assumed');
   await sees(page, /10 tokens in · 5 out · as the provider counts \(we counted [\d,]+ in/);
   await sees(page, 'as the provider counts');
   await picture('window-assumed', page);
@@ -583,13 +594,13 @@ for (const name of ['slow', 'unknown']) {
   await summary
     .getByText(/^1,204 runs: 1,200 whole, 4 failed; 12,400 tokens in, 6,100 out$/)
     .waitFor();
-  equal(await rows.count(), 100, 'runs that are drawn at first');
+  await counted(rows, 100, 'runs that are drawn at first');
   await page.getByRole('button', { name: 'Show 100 more' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 200);
   // The oldest of them all is found, though nobody has scrolled to it.
   await page.getByRole('searchbox').fill('the-very-first');
   await summary.getByText(/^1 of 1,204 recorded runs: 1 whole; /).waitFor();
-  equal(await rows.count(), 1, 'runs that are found');
+  await counted(rows, 1, 'runs that are found');
   await picture('runs-found', page);
   await page.getByRole('searchbox').fill('');
   await page.getByRole('button', { name: 'Failed', exact: true }).click();
@@ -600,7 +611,7 @@ for (const name of ['slow', 'unknown']) {
   await page.getByRole('searchbox').fill('one-of-a-hundred');
   await summary.getByText(/^100 of 1,204 recorded runs: 100 whole; /).waitFor();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 100);
-  equal(await page.getByRole('button', { name: 'Show 100 more' }).count(), 0, 'more of a hundred');
+  await counted(page.getByRole('button', { name: 'Show 100 more' }), 0, 'more of a hundred');
   await page.getByRole('searchbox').fill('model error');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 4);
   await page.getByRole('searchbox').fill('');
@@ -656,7 +667,7 @@ for (const name of ['slow', 'unknown']) {
   {
     const { page } = reading;
     expect(await isAt(page, '#attempt-1 .full summary'), 'who is at an attempt stays there');
-    equal(await page.locator('#attempt-1 .full[open] .pages').count(), 1, 'what was opened');
+    await counted(page.locator('#attempt-1 .full[open] .pages'), 1, 'what was opened');
     await sees(page, 'attempt 2 of');
     expect(
       !(await page.locator('.tree details').nth(1).evaluate((branch) => branch.open)),
@@ -772,7 +783,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await clean('an attempt that is not there', view);
   await page.goto(`${whole}/#/runs/${runs.whole}/attempts/1`);
   await page.locator('#attempt-1.chosen').waitFor();
-  equal(await page.locator('.notice').count(), 0, 'what is told of what was not there');
+  await counted(page.locator('.notice'), 0, 'what is told of what was not there');
   await view.context.close();
 }
 
@@ -831,7 +842,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await missing.getByRole('heading', { name: 'Choice 2', exact: true }).waitFor();
   await missing.getByText(/^The document stops inside a string at/).waitFor();
   await missing.getByText('What is there').waitFor();
-  equal(await missing.getByRole('button').count(), 2, 'what is offered of the part that is cut');
+  await counted(missing.getByRole('button'), 2, 'what is offered of the part that is cut');
   const closed = JSON.parse(await copied(page, /^Copy closed JSON/));
   equal(Object.keys(closed), ['second'], 'the part that is closed');
   const names = [];
@@ -858,7 +869,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await missing.getByRole('heading', { name: 'Tool call 2 of choice 1', exact: true }).waitFor();
   await missing.getByText(/^The arguments stop inside a string at/).waitFor();
   await missing.getByText('a tool call that is cut must not look whole').waitFor();
-  equal(await missing.getByRole('button').count(), 0, 'calls that are offered as if whole');
+  await counted(missing.getByRole('button'), 0, 'calls that are offered as if whole');
   await picture('parts-calls', page);
   await clean('a tool call that is cut', view);
   await view.context.close();
@@ -883,7 +894,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const view = await open(gateways.rejecting, `#/runs/${run}`);
   const { page } = view;
   await page.locator('.verdict').getByText(/; \d calls? w\w+ rejected by the upstream\.$/).waitFor();
-  equal(await page.getByText('refused and changed nothing').count(), 0, 'answers that came');
+  await counted(page.getByText('refused and changed nothing'), 0, 'answers that came');
   await page.getByRole('heading', { name: /^Rejected: / }).first().waitFor();
   await picture('rejected', page);
   await clean('calls that were rejected', view);
@@ -910,7 +921,7 @@ for (const [name, why, done, help] of [
   await page.locator('.verdict').getByText(`${why} There is no document.`).waitFor();
   await page.locator('.fault').getByText(done).waitFor();
   await sees(page, help);
-  equal(await page.getByText('a server is listening there').count(), 0, 'help with an address');
+  await counted(page.getByText('a server is listening there'), 0, 'help with an address');
   await picture(`fault-${name}`, page);
   await clean(`an upstream that is ${name}`, view);
   await view.context.close();
@@ -946,7 +957,7 @@ for (const name of ['ends', 'brief']) {
   };
   const list = await open(gateway, '#/runs?outcome=stopped');
   await list.page.getByRole('link', { name: runs.left }).waitFor();
-  equal(await list.page.locator('.list tbody tr').count(), 1, 'runs that somebody stopped');
+  await counted(list.page.locator('.list tbody tr'), 1, 'runs that somebody stopped');
   await clean(`stopped runs, ${name}`, list);
   await list.page.getByRole('button', { name: 'All', exact: true }).click();
   for (const reason of ['content filter', 'cut off, not continued', 'declined', 'no JSON'])
@@ -972,7 +983,7 @@ for (const name of ['ends', 'brief']) {
     await view.context.close();
   };
   const none = async (page, text) =>
-    equal(await page.getByText(text).count(), 0, `what is told of ${text}`);
+    await counted(page.getByText(text), 0, `what is told of ${text}`);
 
   await look('filter', 'partial', async (page) => {
     await sees(page, "The provider's content filter ended the answer.");
@@ -984,14 +995,14 @@ for (const name of ['ends', 'brief']) {
   });
   await look('joined', 'whole', async (page) => {
     await sees(page, 'Cut 2 times and joined at 2 seams: one whole text of');
-    equal(await page.locator('.attempt').count(), 3, 'attempts for a text');
+    await counted(page.locator('.attempt'), 3, 'attempts for a text');
     await sees(page, 'repeats nothing, put after the end');
     await sees(page, 'by itself: the provider says “stop”');
     await page.getByRole('heading', { name: 'The window' }).waitFor();
     if (!isFull) return sees(page, 'The text of this run was not kept.');
     await page.getByRole('heading', { name: 'The text' }).waitFor();
-    equal(await page.locator('.tree').count(), 0, 'trees of a text');
-    equal(await page.locator('.document .by.begins').count(), 3, 'stretches of a text');
+    await counted(page.locator('.tree'), 0, 'trees of a text');
+    await counted(page.locator('.document .by.begins'), 3, 'stretches of a text');
     equal(await page.locator('mark.repeated').textContent(), 'in torrents, except at occasional');
     const text = await copied(page, 'Copy text');
     expect(
@@ -1228,7 +1239,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   equal(await repaired.textContent(), '[{"a":1},\n{"b":2}]', 'what repairing makes of it');
   await text.fill('{"a":1,"b');
   await closed.getByText('Left out: the key that stops halfway').waitFor();
-  equal(await closed.getByText('Nothing had to be done.').count(), 0, 'said of what was not done');
+  await counted(closed.getByText('Nothing had to be done.'), 0, 'said of what was not done');
   await text.fill('{"a":1}');
   await closed.getByText('Nothing had to be done.').waitFor();
 
@@ -1587,11 +1598,11 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await joined.getByText(/800 tokens in, \d+ out by the provider’s count/).waitFor();
     await joined.getByText(/USD/).waitFor();
     await joined.getByText(/^Window of 128,000 tokens: System \d+/).waitFor();
-    equal(await joined.locator('.pages').count(), 0, 'texts that are drawn before they are wanted');
+    await counted(joined.locator('.pages'), 0, 'texts that are drawn before they are wanted');
     await joined.getByText('What was asked and answered').click();
     await joined.getByRole('group', { name: /^Asked as user in step 39/ }).waitFor();
     await joined.getByRole('group', { name: /^Answered in step 39/ }).waitFor();
-    equal(await joined.locator('.attempts > li').count(), 2, 'attempts within a step');
+    await counted(joined.locator('.attempts > li'), 2, 'attempts within a step');
     await joined.locator('mark.repeated').getByText('"query": "log not').waitFor();
     const uncounted = page.locator('#step-49');
     await uncounted.getByText(/ out by our count/).waitFor();
@@ -1630,9 +1641,9 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       .click();
     const fates = step.locator('.entry h4');
     await fates.last().waitFor();
-    equal(await fates.filter({ hasText: /: new$/ }).count(), 2, 'blocks that are new');
-    equal(await fates.filter({ hasText: 'again: the same as' }).count(), 4, 'blocks that repeat');
-    equal(await fates.filter({ hasText: 'was there' }).count(), 4, 'blocks that were there');
+    await counted(fates.filter({ hasText: /: new$/ }), 2, 'blocks that are new');
+    await counted(fates.filter({ hasText: 'again: the same as' }), 4, 'blocks that repeat');
+    await counted(fates.filter({ hasText: 'was there' }), 4, 'blocks that were there');
     await step.getByText('6 texts asked for 425 tokens').waitFor();
     await step
       .getByText('305 there · 125 of 2 new texts · 300 of 4 texts that are there already')
@@ -1645,7 +1656,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     );
     await step.getByText('The 6 texts, one by one').click();
     await step.locator('table').waitFor();
-    equal(await step.locator('td').filter({ hasText: 'repeats block' }).count(), 4, 'the table');
+    await counted(step.locator('td').filter({ hasText: 'repeats block' }), 4, 'the table');
     await clean('blocks that repeat', view);
     // Whatever came and went, every block is told of once.
     const wrong = await page.evaluate(async () => {
@@ -1736,7 +1747,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     const step = page.locator('#step-39');
     await step.getByText('What was asked and answered', { exact: true }).click();
     await step.locator('.attempts > li').last().waitFor();
-    equal(await step.locator('.attempts > li').count(), 2, 'attempts without their text');
+    await counted(step.locator('.attempts > li'), 2, 'attempts without their text');
     expect(!(await page.content()).includes('Who closes'), 'no text is told');
     await clean('a pipeline without text', view);
     await view.context.close();
@@ -1746,7 +1757,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     const view = await open(gateway, `#/runs/${pipelines.finished}`);
     const { page } = view;
     await sees(page, 'It came to its end after 6 steps: 1 asked a model.');
-    equal(await page.locator('.graph .box.taken').count(), 6, 'steps that were taken');
+    await counted(page.locator('.graph .box.taken'), 6, 'steps that were taken');
     await sees(page, '`Orders.Close` does (Orders.cs).');
     await page.getByRole('link', { name: 'Step 2', exact: true }).click();
     await page.locator('#step-2.chosen').waitFor();
@@ -1760,7 +1771,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await page.getByRole('link', { name: 'Runs', exact: true }).first().click();
     await page.getByRole('button', { name: 'Failed', exact: true }).click();
     const row = page.locator('.list tbody tr');
-    equal(await row.count(), 3, 'pipelines that failed');
+    await counted(row, 3, 'pipelines that failed');
     await page.getByRole('columnheader', { name: 'Attempts, steps' }).waitFor();
     await row.getByText('4 steps').waitFor();
     await row.getByText('in manage_budget: the new texts alone take').waitFor();
@@ -1787,7 +1798,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   equal(await box(page, 'now').textContent(), 'call_model_answer', 'where it is');
   await clean('a pipeline that runs', view);
   const steps = page.locator('.attempts > li');
-  equal(await steps.count(), 3, 'steps that were done');
+  await counted(steps, 3, 'steps that were done');
   await prompt('cue');
   await sees(page, 'call_summarize_context is being done');
   expect((await steps.count()) > 9, 'steps come by themselves');
@@ -1821,7 +1832,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await row.getByText('broken off').waitFor();
     await list.page.getByRole('searchbox').fill('broken off');
     await list.page.locator('.summary').getByText('1 broken off').waitFor();
-    equal(await row.count(), 1, 'runs that nobody works on');
+    await counted(row, 1, 'runs that nobody works on');
     await clean('a pipeline that was left, in the list', list);
     await list.context.close();
   }
@@ -1862,7 +1873,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await sees(page, '1 answer in call_model_answer is kept.');
   await page.getByText('What was answered so far').click();
   await page.locator('.notice .attempts > li').first().waitFor();
-  equal(await page.locator('.notice .attempts > li').count(), 1, 'attempts that are kept');
+  await counted(page.locator('.notice .attempts > li'), 1, 'attempts that are kept');
   await picture('pipeline-kept', page);
   await clean('a pipeline that was stopped half-way', view);
   await prompt(`resume/${run}-3`);
@@ -1875,7 +1886,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     run,
   );
   const listed = page.locator('section[aria-labelledby="trace-title"] > .attempts > li');
-  equal(await listed.count(), ended.trace.length, 'steps of a run that was followed');
+  await counted(listed, ended.trace.length, 'steps of a run that was followed');
   equal(await figure('Tokens in'), '1,600', 'every answer once');
   await clean('a pipeline that was resumed', view);
   await counts.getByText(/^\d+ runs: (?!.*(running|broken off|stopped))/).waitFor();
