@@ -382,11 +382,12 @@ impl Recording {
     }
 
     /// What is told of the run as a whole.
-    fn event(&self, kind: EventKind, outcome: Option<&Outcome>) -> Event {
+    fn event(&self, kind: EventKind, ended: Option<(&Outcome, u64)>) -> Event {
+        let (outcome, ended_at) = ended.unzip();
         let run = ListedRun {
             id: &self.id,
             began_at: self.began_at,
-            ended_at: outcome.map(|_| now()),
+            ended_at,
             model: &self.about.model,
             outcome: outcome.map(Outcome::name),
             reason: outcome.and_then(Outcome::reason),
@@ -636,8 +637,9 @@ impl Recording {
         if matches!(self.kept, Kept::All { .. }) {
             return Some(self);
         }
-        let told = self.ends(outcome, usage);
-        self.tell(outcome.clone(), told);
+        let at = now();
+        let told = self.ends(outcome, at, usage);
+        self.tell(outcome.clone(), at, told);
         None
     }
 
@@ -652,11 +654,12 @@ impl Recording {
         let Some(mut ended) = self.end_story(outcome, usage) else {
             return Ok(());
         };
-        let told = ended.ends(outcome, usage);
+        let at = now();
+        let told = ended.ends(outcome, at, usage);
         let Kept::All { claim, key } = &ended.kept else {
             return Ok(());
         };
-        let (claim, at, ending) = (claim.clone(), now(), ended.ending(outcome.clone()));
+        let (claim, ending) = (claim.clone(), ended.ending(outcome.clone()));
         let answer = answer.filter(|_| key.is_some());
         let end = move |writes: &mut dyn Writes| {
             if let Some(answer) = answer {
@@ -669,8 +672,8 @@ impl Recording {
         written
     }
 
-    /// It ends, which is told later.
-    fn ends(&mut self, outcome: &Outcome, usage: Option<Usage>) -> Later {
+    /// It ends at a time, which is told later. What is told and what is kept have the same time.
+    fn ends(&mut self, outcome: &Outcome, at: u64, usage: Option<Usage>) -> Later {
         self.is_ended = true;
         if let Some(usage) = usage {
             if self.steps == 0 {
@@ -682,7 +685,7 @@ impl Recording {
             self.tally.cached_tokens = usage.cached;
         }
         let events = &self.recorder.events;
-        events.tell_later(|| self.event(EventKind::Ended, Some(outcome)))
+        events.tell_later(|| self.event(EventKind::Ended, Some((outcome, at))))
     }
 
     /// The end as it is kept.
@@ -696,7 +699,7 @@ impl Recording {
     }
 
     /// Writes down the story of a run.
-    fn tell(&mut self, outcome: Outcome, told: Later) {
+    fn tell(&mut self, outcome: Outcome, at: u64, told: Later) {
         let ending = self.ending(outcome);
         let Kept::Story { steps } = &mut self.kept else {
             return;
@@ -705,7 +708,7 @@ impl Recording {
             id: self.id.clone(),
             about: Arc::clone(&self.about),
             began_at: self.began_at,
-            ended_at: now(),
+            ended_at: at,
             steps: mem::take(steps),
             ending,
             told,
@@ -743,11 +746,12 @@ impl Recording {
             // The prompt has been sent, whatever comes back.
             self.tally.call(input, 0);
         }
-        let told = events.tell_later(|| self.event(EventKind::Ended, Some(&outcome)));
+        let at = now();
+        let told = events.tell_later(|| self.event(EventKind::Ended, Some((&outcome, at))));
         match &self.kept {
-            Kept::Story { .. } => self.tell(outcome, told),
+            Kept::Story { .. } => self.tell(outcome, at, told),
             Kept::All { claim, .. } => {
-                let (claim, at, ending) = (claim.clone(), now(), self.ending(outcome));
+                let (claim, ending) = (claim.clone(), self.ending(outcome));
                 self.recorder
                     .note(told, move |writes| writes.end(&claim, at, &ending));
             }
