@@ -3,16 +3,16 @@
 use anyhow::Result;
 
 use crate::postgres::{self, Disk, Server};
-use crate::python;
 use crate::shell::{self, cargo};
+use crate::{llama, python};
 
 /// Passes all arguments on: the benchmark says itself what it understands. What is measured in
-/// Python is a script of its own, and only run if it is asked for.
+/// Python or with a real model is only run if it is asked for.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    if let Some((first, rest)) = arguments.split_first()
-        && first == "python"
-    {
-        return python::bench(rest);
+    match arguments.split_first() {
+        Some((first, rest)) if first == "python" => return python::bench(rest),
+        Some((first, rest)) if first == "models" => return llama::bench(rest),
+        _ => {}
     }
     let mut command = cargo([
         "run",

@@ -8,6 +8,7 @@ mod described;
 mod documents;
 mod fuzz;
 mod judges;
+mod llama;
 mod load;
 mod models;
 mod packages;
@@ -37,6 +38,8 @@ usage: cargo xtask <chore>
                    measures the library beside its peers and prints the tables
   bench python [--quick]
                    the same for the Python package
+  bench models [--prompts N]
+                   cuts a real model off behind a real server, in every arm
   models           draws the table of models again from the packages it comes from
 ";
 

@@ -8,14 +8,11 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use crate::shell::target;
-use crate::steps::Depth;
+use crate::steps::{Depth, LONG_VARIABLE};
 use crate::{packages, programs};
 
 /// Where the test finds what drives the browser: a folder with packages of Node.
 const VARIABLE: &str = "OVERLOCK_PAGE";
-
-/// Set if every view is looked at on all screens.
-const LONG_VARIABLE: &str = "OVERLOCK_PAGE_LONG";
 
 /// Names a browser of one's own. The one that is installed is for Linux on x86-64.
 const BROWSER_VARIABLE: &str = "OVERLOCK_CHROMIUM";

@@ -45,6 +45,9 @@ pub(crate) enum Lane {
     Wait,
 }
 
+/// Set for tests that are run at length: what the gate only samples is then covered.
+pub(crate) const LONG_VARIABLE: &str = "OVERLOCK_LONG";
+
 /// How much of what can only be sampled is sampled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {

@@ -10,9 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, cargo};
-use crate::steps::{self, Depth, Lane, Step, Tier};
+use crate::steps::{self, Depth, LONG_VARIABLE, Lane, Step, Tier};
 use crate::{
-    clients, described, documents, fuzz, judges, load, page, postgres, programs, python, tools,
+    clients, described, documents, fuzz, judges, llama, load, page, postgres, programs, python,
+    tools,
 };
 
 const STEPS: &[Step] = &[
@@ -76,7 +77,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Build,
         after: None,
-        budget: 3.5,
+        budget: 3.0,
         run: demo,
     },
     Step {
@@ -85,7 +86,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Build,
         after: None,
-        budget: 3.5,
+        budget: 2.5,
         run: fuzz::check,
     },
     Step {
@@ -148,7 +149,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("tests"),
-        budget: 2.5,
+        budget: 2.0,
         run: page::check,
     },
     Step {
@@ -159,6 +160,15 @@ const STEPS: &[Step] = &[
         after: Some("demo"),
         budget: 1.5,
         run: python::check,
+    },
+    Step {
+        name: "models",
+        title: "what a real model finishes uncut comes whole through the gateway",
+        tier: Tier::Full,
+        lane: Lane::Wait,
+        after: Some("tests"),
+        budget: 2.0,
+        run: llama::check,
     },
     Step {
         name: "load",
@@ -183,6 +193,8 @@ const IGNORED: &[&[&str]] = &[
     described::TESTS,
     page::TESTS,
     load::TESTS,
+    llama::TESTS,
+    llama::BENCH,
 ];
 
 /// Ignored tests that another test starts as a process of its own.
@@ -255,8 +267,12 @@ fn tests(depth: Depth) -> Result<String> {
         Depth::Long => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
     };
     let seed = seed.to_string();
-    let count = programs::run_all(&[("PROPTEST_RNG_SEED", OsStr::new(&seed))])
-        .with_context(|| format!("with PROPTEST_RNG_SEED={seed}"))?;
+    let mut variables = vec![("PROPTEST_RNG_SEED", OsStr::new(&seed))];
+    if depth == Depth::Long {
+        variables.push((LONG_VARIABLE, OsStr::new("1")));
+    }
+    let count =
+        programs::run_all(&variables).with_context(|| format!("with PROPTEST_RNG_SEED={seed}"))?;
     if depth == Depth::Long {
         programs::run_ignored(LONG, &[], &[])?;
     }
@@ -297,6 +313,7 @@ fn docs(_: Depth) -> Result<String> {
 
 fn install(_: Depth) -> Result<String> {
     judges::install()?;
+    llama::install()?;
     clients::install()?;
     described::install()?;
     page::install()?;

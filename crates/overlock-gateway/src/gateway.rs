@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use overlock_model::{BackendError, Http, OpenAi};
+use overlock_model::{BackendError, Http, OpenAi, Prefill};
 use overlock_store::Store;
 
 use crate::admission::Admission;
 use crate::api::Pricing;
 use crate::demo::Demo;
+use crate::discovery::Discovery;
 use crate::handlers::runs::TakingOfRuns;
 use crate::known::KnownModels;
 use crate::log::LogEntry;
@@ -27,6 +28,8 @@ pub struct Gateway {
     pub(crate) client: Client,
     pub(crate) demo: Demo,
     pub(crate) known: KnownModels,
+    /// What is known of the upstream.
+    pub(crate) discovery: Discovery,
     /// Keeps what happens.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// What runs took that have not ended, as lists tell it.
@@ -59,7 +62,7 @@ impl Gateway {
         let http = Http::new(settings.upstream.timeouts)?;
         if let Some(base) = &settings.upstream.base {
             // A wrong address is told now, and not to the first client.
-            OpenAi::new(http.clone(), base, None, settings.upstream.prefill)?;
+            OpenAi::new(http.clone(), base, None, Prefill::default())?;
         }
         let metrics = Metrics::new();
         let traces = settings.traces.as_ref();
@@ -70,6 +73,7 @@ impl Gateway {
             client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
             known: KnownModels::default(),
+            discovery: Discovery::default(),
             recorder: store.map(|store| {
                 let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
                 Arc::new(Recorder::start(store, record, pricing))

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use overlock_budget::{ChatCounter, Found, How, PlanOptions, WindowSource};
+use overlock_model::{Prefill, ServerInfo};
 
 use crate::demo;
 use crate::record::About;
@@ -24,36 +25,58 @@ pub(crate) struct KnownModel {
     pub(crate) plan: PlanOptions,
     /// Counts what it is sent.
     pub(crate) counter: ChatCounter<'static>,
+    /// How its answer can be begun for it.
+    pub(crate) prefill: Prefill,
     /// What is kept of a request to it, where no text is.
     pub(crate) story: OnceLock<Arc<About>>,
 }
 
-/// The models that were asked for.
+/// The models that were asked for, on a server.
 #[derive(Default)]
 pub(crate) struct KnownModels {
-    known: RwLock<HashMap<String, Arc<KnownModel>>>,
+    served: RwLock<Served>,
+}
+
+#[derive(Default)]
+struct Served {
+    known: HashMap<String, Arc<KnownModel>>,
+    server: Arc<ServerInfo>,
 }
 
 impl KnownModels {
     /// The model of this name.
     pub(crate) fn get(&self, settings: &Settings, name: &str) -> Arc<KnownModel> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = known.get(name) {
+        let served = self.served.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = served.known.get(name) {
             return Arc::clone(model);
         }
-        drop(known);
-        let model = Arc::new(KnownModel::new(settings, name));
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MOST && name.len() <= LONGEST_NAME {
-            known.insert(name.to_owned(), Arc::clone(&model));
+        let server = Arc::clone(&served.server);
+        drop(served);
+        let model = Arc::new(KnownModel::new(settings, &server, name));
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        let is_same = Arc::ptr_eq(&served.server, &server);
+        if is_same && served.known.len() < MOST && name.len() <= LONGEST_NAME {
+            served.known.insert(name.to_owned(), Arc::clone(&model));
         }
         model
+    }
+
+    /// Takes note of what is known of the server now.
+    pub(crate) fn serve(&self, server: &Arc<ServerInfo>) {
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        if served.server != *server {
+            served.known.clear();
+            served.server = Arc::clone(server);
+        }
     }
 }
 
 impl KnownModel {
-    fn new(settings: &Settings, name: &str) -> Self {
+    fn new(settings: &Settings, server: &ServerInfo, name: &str) -> Self {
         let mut found = settings.models.find(name);
+        if let Some(window) = server.window(name).filter(|_| name != demo::MODEL) {
+            found = found.served_with(window);
+        }
         if name == demo::MODEL && found.how == How::Default {
             // It is scripted, and takes what is assumed of those that nobody knows.
             found.model.window_source = WindowSource::Known;
@@ -63,6 +86,10 @@ impl KnownModel {
         Self {
             plan: settings.plan_for(&found.model),
             counter: own.unwrap_or_else(|| ChatCounter::for_model(&found)),
+            prefill: match settings.upstream.prefill {
+                Some(style) => Prefill::of_style(style),
+                None => server.prefill,
+            },
             found,
             story: OnceLock::new(),
         }
@@ -97,8 +124,8 @@ mod tests {
         for number in 0..2 * MOST {
             models.get(&settings, &format!("model-{number}"));
         }
-        let known = models.known.read().expect("nobody has panicked");
-        assert_eq!(known.len(), MOST);
-        assert!(known.keys().all(|name| name.len() <= LONGEST_NAME));
+        let served = models.served.read().expect("nobody has panicked");
+        assert_eq!(served.known.len(), MOST);
+        assert!(served.known.keys().all(|name| name.len() <= LONGEST_NAME));
     }
 }

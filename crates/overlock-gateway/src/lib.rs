@@ -7,6 +7,7 @@
 //! The spine is three calls in one order: plan, complete, append.
 
 // What it is told, and what it keeps.
+mod discovery;
 mod gateway;
 mod keys;
 mod known;

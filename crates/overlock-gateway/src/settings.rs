@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use overlock_budget::{ChatCounter, Found, Model, Models, PlanOptions};
 use overlock_model::{
-    ContinuationOptions, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
+    ContinuationOptions, Kpi, Prefill, PrefillStyle, RetryPolicy, Timeouts, ways_for,
 };
 
 use crate::keys::Keys;
@@ -75,15 +75,12 @@ impl Settings {
         self.plan.clone().of_model(model)
     }
 
-    /// How an answer of this model is continued, with so many tokens in all.
-    pub(crate) fn continuation_for(&self, model: &Model, tokens: u64) -> ContinuationOptions {
+    /// How an answer is continued whose model can be begun for like this, with so many tokens in
+    /// all.
+    pub(crate) fn continuation_for(&self, prefill: Prefill, tokens: u64) -> ContinuationOptions {
         let mut options = self.continuation.clone();
         if options.ways.is_empty() {
-            let can_prefill = self.upstream.prefill != PrefillStyle::None;
-            options.ways = ways_for(model);
-            options
-                .ways
-                .retain(|way| *way != Way::Prefill || can_prefill);
+            options.ways = ways_for(prefill.is_possible());
         }
         let most = options.max_output_tokens.unwrap_or(u64::MAX);
         options.max_output_tokens = Some(most.min(tokens));
@@ -111,8 +108,11 @@ pub struct Upstream {
     pub base: Option<String>,
     /// The key it is shown; without one it gets what the client shows.
     pub key: Option<String>,
-    /// How it is told what the model has said already.
-    pub prefill: PrefillStyle,
+    /// How it is told what the model has said already; nothing if that is to be found out.
+    pub prefill: Option<PrefillStyle>,
+    /// Whether a server on this machine that does not say what it is may be asked for a few tokens
+    /// to find that out.
+    pub probe: bool,
     /// How long it is waited for.
     pub timeouts: Timeouts,
     /// How often it is asked again.
@@ -127,6 +127,7 @@ impl fmt::Debug for Upstream {
             .field("base", &self.base)
             .field("has_key", &self.key.is_some())
             .field("prefill", &self.prefill)
+            .field("probe", &self.probe)
             .field("timeouts", &self.timeouts)
             .field("retries", &self.retries)
             .finish()
@@ -147,7 +148,8 @@ impl Upstream {
         Self {
             base: None,
             key: None,
-            prefill: PrefillStyle::None,
+            prefill: None,
+            probe: false,
             timeouts: Timeouts::default(),
             retries: RetryPolicy::default(),
         }

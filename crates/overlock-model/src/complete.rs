@@ -161,8 +161,10 @@ pub async fn complete(
         };
         observer.asking(&ask, &plan);
         let arriving = drive.live.then(|| ArrivingAnswer::new(run.base(), &ask));
-        let most_bytes = drive.most_bytes(&plan);
+        let prefill = call.prefill.clone().unwrap_or_default();
+        let most_bytes = drive.most_bytes(&plan).saturating_add(prefill.len());
         let (mut collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
+        collected.remove_echo(&prefill);
         let is_silent = collected.text.is_empty();
         let obstacle = collected.obstacle();
         if let Some((error, obstacle)) = collected.broken.as_ref().zip(obstacle.clone())
@@ -240,7 +242,17 @@ async fn note_refusal(
     kept.map_err(DriveError::Observe).map(|()| true)
 }
 
+/// What is shorter than this may come back by chance.
+const SHORTEST_ECHO: usize = 16;
+
 impl Collected {
+    /// Leaves out the beginning that was put in the model's mouth, which some servers send back.
+    pub(crate) fn remove_echo(&mut self, prefill: &str) {
+        if prefill.len() >= SHORTEST_ECHO && self.text.starts_with(prefill) {
+            self.text.drain(..prefill.len());
+        }
+    }
+
     /// What broke it off, if something did.
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {
         self.stopped_by(self.broken.as_ref())

@@ -1,6 +1,5 @@
 //! How is a model asked to go on?
 
-use overlock_budget::Model;
 use overlock_json::Protocol;
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// What there is goes in as the beginning of the model's own message, and the answer starts
-    /// exactly at the cut.
+    /// What there is goes in as the beginning of the model's own message, without another word, and
+    /// the answer starts exactly at the cut.
     Prefill,
     /// The model begins by repeating the end of what there is. It must not be held to valid JSON
     /// meanwhile, because a fragment is none.
@@ -28,9 +27,10 @@ impl Way {
         }
     }
 
-    /// Whether the request may still hold the model to valid JSON.
+    /// Whether the request may still hold the model to valid JSON. After a beginning that is for
+    /// the backend to say, which knows whether the server's grammar goes on from there.
     pub fn keeps_response_format(self) -> bool {
-        self == Self::Remainder
+        matches!(self, Self::Prefill | Self::Remainder)
     }
 
     /// What the stitch is told about an answer to it.
@@ -43,19 +43,16 @@ impl Way {
     }
 }
 
-/// The ways to ask a model, the best first; each next one is tried after the one before failed.
+/// The ways to ask a model, given whether its answer can be begun for it, the best first; each next one is tried after the one before failed.
 ///
 /// ```
-/// use overlock_budget::Models;
 /// use overlock_model::{Way, ways_for};
 ///
-/// let model = Models::default().find("gpt-4o").model;
-/// assert_eq!(ways_for(&model), [Way::Overlap, Way::Remainder]);
+/// let can_prefill = false;
+/// assert_eq!(ways_for(can_prefill), [Way::Overlap, Way::Remainder]);
 /// ```
-pub fn ways_for(model: &Model) -> Vec<Way> {
-    let mut ways = vec![Way::Overlap, Way::Remainder];
-    if model.prefill {
-        ways.insert(0, Way::Prefill);
-    }
-    ways
+pub fn ways_for(can_prefill: bool) -> Vec<Way> {
+    let prefill = can_prefill.then_some(Way::Prefill);
+    let ways = prefill.into_iter().chain([Way::Overlap, Way::Remainder]);
+    ways.collect()
 }

@@ -3,10 +3,14 @@
 use std::env;
 
 use clap::Args;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use overlock_budget::Found;
-use overlock_model::{Anthropic, Backend, BackendError, Http, OpenAi, PrefillStyle, Retrying};
+use overlock_model::{
+    Anthropic, Backend, BackendError, Discover, Http, OpenAi, Retrying, Server, ServerInfo,
+};
 
-use crate::config::{Config, Prefill, Speech};
+use crate::config::{Config, Speech};
 use crate::ending::Failure;
 
 /// The server that is asked.
@@ -19,14 +23,6 @@ pub(crate) struct UpstreamSource {
     /// The environment variable that holds the key [default: `upstream.key_variable`]
     #[arg(long, value_name = "NAME")]
     pub(crate) key_variable: Option<String>,
-}
-
-/// Whether the answer of a model can be begun for it, as far as is known.
-pub(crate) fn can_prefill(config: &Config, found: &Found) -> bool {
-    match config.upstream.speech {
-        Speech::Anthropic => found.model.prefill,
-        Speech::OpenAi => config.upstream.prefill != Prefill::None,
-    }
 }
 
 /// Where a model is, and where the key for it is.
@@ -100,30 +96,68 @@ impl Address {
     }
 }
 
-/// The server at an address, asked again when it fails for a reason that may pass.
-pub(crate) fn backend(
-    address: &Address,
-    config: &Config,
-    found: &Found,
-) -> Result<Box<dyn Backend>, Failure> {
-    let settings = &config.upstream;
-    let url = address.url.as_str();
-    let key = address.key()?;
-    let failed = |source: BackendError| Failure::Upstream { source };
-    let http = Http::new(settings.timeouts()).map_err(failed)?;
-    let policy = settings.retry_policy();
-    Ok(match settings.speech {
-        Speech::OpenAi => {
-            let style = PrefillStyle::from(settings.prefill);
-            let server = OpenAi::new(http, url, key.as_deref(), style).map_err(failed)?;
-            Box::new(Retrying::new(server, policy))
-        }
-        Speech::Anthropic => {
+/// A model on a server, with what the server says about itself.
+pub(crate) struct Connection {
+    pub(crate) found: Found,
+    /// Whether the answer of the model can be begun for it.
+    pub(crate) can_prefill: bool,
+    /// Asks it again when it fails for a reason that may pass.
+    pub(crate) backend: Box<dyn Backend>,
+}
+
+impl Connection {
+    /// Finds out what the server at an address is, and how its model can be asked.
+    pub(crate) fn open(address: &Address, config: &Config, model: &str) -> Result<Self, Failure> {
+        let found = config.models().find(model);
+        let settings = &config.upstream;
+        let url = address.url.as_str();
+        let key = address.key()?;
+        let failed = |source: BackendError| Failure::Upstream { source };
+        let http = Http::new(settings.timeouts()).map_err(failed)?;
+        let policy = settings.retry_policy();
+        if settings.speech == Speech::Anthropic {
+            let can_prefill = found.model.prefill;
             let key = key.unwrap_or_default();
-            let server = Anthropic::new(http, url, &key, found.model.prefill).map_err(failed)?;
-            Box::new(Retrying::new(server, policy))
+            let server = Anthropic::new(http, url, &key, can_prefill).map_err(failed)?;
+            return Ok(Self {
+                found,
+                can_prefill,
+                backend: Box::new(Retrying::new(server, policy)),
+            });
         }
-    })
+        let info = discover(url, key.as_deref(), config)?;
+        let server = OpenAi::new(http, url, key.as_deref(), info.prefill).map_err(failed)?;
+        Ok(Self {
+            found: match info.window(model) {
+                Some(window) => found.served_with(window),
+                None => found,
+            },
+            can_prefill: info.prefill.is_possible(),
+            backend: Box::new(Retrying::new(server, policy)),
+        })
+    }
+}
+
+/// What a server says about itself: nothing, if it cannot be reached now.
+fn discover(url: &str, key: Option<&str>, config: &Config) -> Result<ServerInfo, Failure> {
+    let settings = &config.upstream;
+    let http = Http::new(settings.timeouts()).map_err(|source| Failure::Upstream { source })?;
+    let bearer = key.and_then(|key| HeaderValue::from_str(&format!("Bearer {key}")).ok());
+    let headers = bearer.map(|bearer| (AUTHORIZATION, bearer));
+    let headers = HeaderMap::from_iter(headers);
+    let server = Server::new(&http, url, &headers);
+    let options = Discover {
+        prefill: settings.prefill.style(),
+        probe: settings.probe,
+        before: None,
+    };
+    // Connections belong to the runtime that made them, so that this has a client of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    Ok(runtime
+        .block_on(server.discover(&options))
+        .unwrap_or_default())
 }
 
 /// The key for a server. A provider's usual variable is read for that provider alone, and must hold

@@ -74,6 +74,8 @@ pub enum WindowSource {
     Alike,
     /// Whoever uses the model has set it.
     Set,
+    /// The server that runs the model says so.
+    Server,
     /// Nothing is known of the model.
     Assumed,
 }
@@ -85,6 +87,7 @@ impl WindowSource {
             Self::Known => "known",
             Self::Alike => "alike",
             Self::Set => "set",
+            Self::Server => "server",
             Self::Assumed => "assumed",
         }
     }
@@ -148,10 +151,23 @@ impl Found {
     /// ```
     pub fn window_source(&self) -> WindowSource {
         match (self.how, self.model.window_source) {
-            (_, WindowSource::Assumed) => WindowSource::Assumed,
+            (_, source @ (WindowSource::Assumed | WindowSource::Server)) => source,
             (How::Prefix, _) => WindowSource::Alike,
             (_, source) => source,
         }
+    }
+
+    /// The same model on a server that runs it with a window of so many tokens. What whoever uses
+    /// it has set stays.
+    #[must_use]
+    pub fn served_with(mut self, window: u64) -> Self {
+        if self.window_source() != WindowSource::Set {
+            self.model.window = window;
+            self.model.window_source = WindowSource::Server;
+            self.model.sharing = Sharing::Shared;
+            self.model.disputed = None;
+        }
+        self
     }
 }
 

@@ -59,7 +59,7 @@ impl Joiner<'_> {
     pub(crate) fn read_first(&self, first: &First<'_>) -> (Continuation, Option<Step>) {
         let settings = &self.gateway.settings;
         let options =
-            settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
+            settings.continuation_for(self.wish.known.prefill, self.wish.max_total_tokens);
         let mut run = Continuation::new(options);
         let Some(ask) = run.next() else {
             return (run, None);

@@ -379,10 +379,7 @@ impl Backend for Placed<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         let Self(joiner) = self;
         async {
-            let (http, prefill) = (
-                joiner.gateway.http.clone(),
-                joiner.gateway.settings.upstream.prefill,
-            );
+            let (http, prefill) = (joiner.gateway.http.clone(), joiner.wish.known.prefill);
             let mut headers = headers_of(joiner.gateway, joiner.shown);
             joiner.account.place_in_trace(&mut headers);
             let base = match joiner.query {

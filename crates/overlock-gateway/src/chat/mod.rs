@@ -345,7 +345,7 @@ impl Job {
         };
         let settings = &self.gateway.settings;
         let options =
-            settings.continuation_for(&self.wish.known.found.model, self.wish.max_total_tokens);
+            settings.continuation_for(self.wish.known.prefill, self.wish.max_total_tokens);
         // Who asks the same again must find what was asked.
         let has_text = is_keyed || settings.record == Record::Full;
         let schema = self.wish.schema.as_ref().filter(|_| has_text);

@@ -19,6 +19,10 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
     let headers = head.headers;
     async move {
         let text = read_bytes(body, &gateway.settings.limits).await?;
+        if !gateway.discovery.is_fresh() {
+            // Boxed, or every request would carry the space for it.
+            Box::pin(gateway.discover(&headers)).await;
+        }
         let asked = Asked {
             gateway,
             account,

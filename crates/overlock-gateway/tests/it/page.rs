@@ -657,7 +657,7 @@ async fn every_view_works_in_a_browser() {
         "key": KEY,
         "pipelines": gateways.pipelines,
         "chromium": std::env::var("OVERLOCK_CHROMIUM").ok(),
-        "long": std::env::var_os("OVERLOCK_PAGE_LONG").is_some(),
+        "long": std::env::var_os("OVERLOCK_LONG").is_some(),
         "screenshots": std::env::var_os("OVERLOCK_SCREENSHOTS").map(|folder| root().join(folder)),
     });
     let told = spawn_blocking(move || browse(&asked)).await;

@@ -1,6 +1,7 @@
 //! Every prefix of every document closes to what it already held.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::sync::Mutex;
 
 use overlock_json::{
@@ -211,7 +212,11 @@ pub(crate) fn check_law(text: &str, whole: &[Leaf], offset: usize) -> Result<(),
 fn closing_is_a_law() {
     let shares = Mutex::new(BTreeMap::<&str, usize>::new());
     let mut runner = TestRunner::new(Config {
-        cases: 600,
+        cases: if env::var_os("OVERLOCK_LONG").is_some() {
+            2_000
+        } else {
+            60
+        },
         ..Config::default()
     });
     let result = runner.run(&documents(), |document| {

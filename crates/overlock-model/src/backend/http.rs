@@ -12,6 +12,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::Events;
@@ -85,6 +86,9 @@ pub(crate) enum Shape {
 /// Of an answer that does not come as a stream no more than this is read.
 const LONGEST_ANSWER: usize = 256 << 20;
 
+/// Of what a server says about itself no more than this is read.
+const LONGEST_INFORMATION: usize = 8 << 20;
+
 /// Of an error's body no more than this is read.
 const LONGEST_ERROR: usize = 64 << 10;
 
@@ -131,8 +135,23 @@ impl Http {
         endpoint: &Endpoint,
         body: Vec<u8>,
     ) -> Result<Answer, BackendError> {
+        self.send(Method::POST, endpoint, body).await
+    }
+
+    /// Gets JSON that a server has about itself.
+    pub(crate) async fn get(&self, endpoint: &Endpoint) -> Result<Value, BackendError> {
+        let mut answer = self.send(Method::GET, endpoint, Vec::new()).await?;
+        answer.read_json().await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        endpoint: &Endpoint,
+        body: Vec<u8>,
+    ) -> Result<Answer, BackendError> {
         let mut request = Request::new(Full::new(Bytes::from(body)));
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = method;
         *request.uri_mut() = endpoint.uri.clone();
         *request.headers_mut() = endpoint.headers.clone();
         let host = endpoint.host.clone();
@@ -375,6 +394,12 @@ impl Answer {
         self.read_at_most(LONGEST_ANSWER).await
     }
 
+    /// The JSON that a short whole answer is.
+    pub(crate) async fn read_json(&mut self) -> Result<Value, BackendError> {
+        let body = self.read_at_most(LONGEST_INFORMATION).await?;
+        serde_json::from_slice(&body).map_err(|error| self.malformed(&error.to_string()))
+    }
+
     async fn read_at_most(&mut self, most_bytes: usize) -> Result<Vec<u8>, BackendError> {
         let mut bytes = Vec::new();
         while let Some(piece) = self.next_bytes().await? {
@@ -435,7 +460,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// What an error in one of the usual shapes says, or the beginning of any other text.
 pub(crate) fn error_message(body: &[u8]) -> Option<String> {
     const SHOWN: usize = 500;
-    let value: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let value: Option<Value> = serde_json::from_slice(body).ok();
     let error = value
         .as_ref()
         .map(|value| value.get("error").unwrap_or(value));

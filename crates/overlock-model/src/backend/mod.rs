@@ -12,6 +12,7 @@ mod halves;
 mod http;
 mod openai;
 mod retry;
+mod server;
 mod sse;
 
 pub use anthropic::Anthropic;
@@ -19,8 +20,10 @@ pub use embeddings::Embeddings;
 pub use error::{BackendError, Phase};
 pub use halves::{Half, Halves, ReadEvent};
 pub use http::{Http, HttpsClient, Timeouts, below, https_client};
-pub use openai::{OpenAi, PrefillStyle};
+pub use openai::{OpenAi, Prefill, PrefillStyle};
 pub use retry::{Retried, Retry, RetryPolicy, Retrying};
+pub(crate) use server::PROBE_QUESTION;
+pub use server::{Discover, Finding, Product, ServedModel, Server, ServerInfo};
 pub use sse::{SseEvent, SseReader, TooLongEvent};
 
 use std::ops::AddAssign;

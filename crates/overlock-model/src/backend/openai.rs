@@ -1,8 +1,11 @@
 //! Speaks with servers of OpenAI's chat completions, which most others imitate.
 
+use std::fmt::{self, Display, Formatter};
+
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use hyper::HeaderMap;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::events::{Heard, Said, streamed};
@@ -10,8 +13,45 @@ use super::halves::Halves;
 use super::http::{Answer, Endpoint, Http, Shape, error_message};
 use super::{Backend, BackendError, Call, Event, Events, Usage};
 
+/// How the answer of a model can be begun for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Prefill {
+    /// How the server is told what the model has said already.
+    pub style: PrefillStyle,
+    /// Whether the grammar of `response_format` goes on where the beginning stops, so that the
+    /// format stays in the request. Elsewhere the grammar would make the model begin again.
+    pub keeps_format: bool,
+}
+
+impl Prefill {
+    /// What a style implies where nothing else is known of the server.
+    pub fn of_style(style: PrefillStyle) -> Self {
+        Self {
+            style,
+            keeps_format: style == PrefillStyle::LastMessage,
+        }
+    }
+
+    /// Whether there is a way to begin an answer.
+    pub fn is_possible(self) -> bool {
+        self.style != PrefillStyle::None
+    }
+}
+
+impl Display for Prefill {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let format = match (self.is_possible(), self.keeps_format) {
+            (false, _) => "",
+            (true, true) => ", the response format is kept",
+            (true, false) => ", without the response format",
+        };
+        write!(formatter, "{}{format}", self.style.name())
+    }
+}
+
 /// How a server is told what the model has said already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static str")]
 pub enum PrefillStyle {
     /// It cannot be told.
     #[default]
@@ -26,12 +66,40 @@ pub enum PrefillStyle {
     RawCompletion,
 }
 
+impl PrefillStyle {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::None,
+        Self::PrefixMessage,
+        Self::ContinueFinalMessage,
+        Self::LastMessage,
+        Self::RawCompletion,
+    ];
+
+    /// The name in settings and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::PrefixMessage => "prefix",
+            Self::ContinueFinalMessage => "continue",
+            Self::LastMessage => "last-message",
+            Self::RawCompletion => "raw",
+        }
+    }
+}
+
+impl From<PrefillStyle> for &'static str {
+    fn from(style: PrefillStyle) -> Self {
+        style.name()
+    }
+}
+
 /// A server at an address such as `http://127.0.0.1:11434/v1`.
 pub struct OpenAi {
     http: Http,
     chat: Endpoint,
     raw: Endpoint,
-    prefill: PrefillStyle,
+    prefill: Prefill,
     streams: bool,
 }
 
@@ -41,7 +109,7 @@ impl OpenAi {
         http: Http,
         base: &str,
         key: Option<&str>,
-        prefill: PrefillStyle,
+        prefill: Prefill,
     ) -> Result<Self, BackendError> {
         let headers: Vec<_> = key
             .map(|key| ("authorization", format!("Bearer {}", key.trim())))
@@ -89,7 +157,7 @@ impl OpenAi {
     }
 
     async fn answer(&self, call: Call) -> Result<Events<'static>, BackendError> {
-        let endpoint = match (&call.prefill, self.prefill) {
+        let endpoint = match (&call.prefill, self.prefill.style) {
             // A server that does not know what it is told here would answer the message.
             (Some(_), PrefillStyle::None) => {
                 return Err(BackendError::Unsupported {
@@ -130,7 +198,10 @@ impl OpenAi {
         let Some(prefill) = call.prefill else {
             return request;
         };
-        if self.prefill == PrefillStyle::RawCompletion {
+        if !self.prefill.keeps_format {
+            request.remove("response_format");
+        }
+        if self.prefill.style == PrefillStyle::RawCompletion {
             let messages = request.remove("messages");
             let prompt = raw_prompt(messages.as_ref(), &prefill);
             request.insert("prompt".to_owned(), json!(prompt));
@@ -141,7 +212,7 @@ impl OpenAi {
             return request;
         }
         let mut message = json!({ "role": "assistant", "content": prefill });
-        match self.prefill {
+        match self.prefill.style {
             PrefillStyle::PrefixMessage => message["prefix"] = json!(true),
             PrefillStyle::ContinueFinalMessage => {
                 request.insert("continue_final_message".to_owned(), json!(true));
@@ -333,7 +404,12 @@ mod tests {
             { "role": "user", "content": [{ "type": "text", "text": "Rivers." }, { "type": "image_url" }] },
         ]);
         let http = Http::new(crate::Timeouts::default()).expect("a client");
-        let server = OpenAi::new(http, "http://h/v1", None, PrefillStyle::RawCompletion);
+        let server = OpenAi::new(
+            http,
+            "http://h/v1",
+            None,
+            Prefill::of_style(PrefillStyle::RawCompletion),
+        );
         let Value::Object(request) =
             json!({ "messages": messages, "max_completion_tokens": 9, "n": 3 })
         else {

@@ -26,7 +26,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::Retried;
 use crate::progress::{Kpi, MeasuredKpi, proposed_kpis, split_progress, validate_kpi_progression};
-use crate::prompt::SHORT_DOCUMENT;
 use crate::way::Way;
 use blank::{after_blank, split_blank};
 use document::Document;
@@ -600,14 +599,15 @@ impl Continuation {
         is_measured && self.tally.kpis.is_none()
     }
 
-    /// What the model is asked to repeat: more of it each time that left room for doubt.
+    /// What the model is asked to repeat, more of it each time that left room for doubt, or all of
+    /// the document to be put in its mouth.
     fn overlap<'a>(&self, base: &'a Base<'_>, way: Way) -> &'a str {
-        if way == Way::Prefill && base.text().len() <= SHORT_DOCUMENT {
+        if way == Way::Prefill {
             return split_blank(base.text()).0;
         }
         let answer_chars = self.options.answer_chars.or(self.tally.answer_chars);
         let usual = base.overlap_context(answer_chars);
-        let overlap = match self.tally.ambiguous {
+        match self.tally.ambiguous {
             0 => usual,
             times => {
                 let longest = answer_chars.map_or(usize::MAX, |chars| chars / 4);
@@ -615,10 +615,6 @@ impl Continuation {
                 let by = LONGER_OVERLAP.saturating_mul(times as usize);
                 base.longer_overlap_context(answer_chars, by.min(room))
             }
-        };
-        match way {
-            Way::Prefill => split_blank(overlap).0,
-            Way::Overlap | Way::Remainder => overlap,
         }
     }
 

@@ -14,7 +14,6 @@ mod size;
 mod tests;
 
 pub(crate) use block::{OVERLAP, WRITTEN};
-pub(crate) use size::SHORT_DOCUMENT;
 pub(crate) use size::text_call;
 pub use size::{FittedCall, PromptError, first_call, next_call};
 
@@ -70,14 +69,8 @@ pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &st
     }
     match ask.way {
         Some(Way::Remainder) => remainder(&mut text, ask),
-        Some(Way::Prefill) => {
-            paragraph(
-                &mut text,
-                "Rules:",
-                &rules(&["Go on exactly where your answer stops."]),
-            );
-        }
-        Some(Way::Overlap) | None => overlap(&mut text, ask),
+        // A call with a prefill has no words of ours.
+        Some(Way::Overlap | Way::Prefill) | None => overlap(&mut text, ask),
     }
     text
 }

@@ -15,11 +15,11 @@ use crate::way::Way;
 /// The tokens that the way to the cut may take, tried from the first to the last.
 const OUTLINE_TOKENS: [usize; 4] = [2000, 1000, 500, 200];
 
+/// The tokens of the least that is put in the model's mouth.
+const LEAST_RENDERED: usize = 200;
+
 /// How far before the cut the document is read for it.
 const LOOK_BACK: usize = 64 << 10;
-
-/// A document up to this many bytes is put into the model's mouth as a whole.
-pub(crate) const SHORT_DOCUMENT: usize = 4000;
 
 /// Of a text that is no document so many bytes are shown at most.
 const SHOWN_TEXT: usize = 8000;
@@ -85,45 +85,87 @@ pub fn next_call(
     };
     let tokens = counter.tokens();
     let measure = |value: &str| usize::try_from(tokens.count(value)).unwrap_or(usize::MAX);
-    let prefill = (ask.way == Some(Way::Prefill)).then(|| ask.overlap.clone());
+    let rendered = |budget: usize| {
+        let options = RenderOptions {
+            budget,
+            cut_value: CutValue::Tail,
+            // Brackets and keys are free of the budget, but not of the window.
+            limit: Some(budget * 4),
+            look_back: Some(LOOK_BACK),
+        };
+        base.render_with(&options, &measure)
+    };
+    if ask.way == Some(Way::Prefill) {
+        return prefill_call(ask, &rendered, request, counter, options);
+    }
     let showing = |outline: &str| {
         let words = match ask.wants {
             Wants::Kpis => kpi_words(run, outline),
             Wants::Document | Wants::ProgressAndDocument => words(run, base, ask, outline),
         };
         let asked = with_words(request, ask, &words)?;
-        let plan = planned(&asked, prefill.as_deref(), counter, options)?;
-        Ok::<_, PromptError>(fitted(plan, asked, prefill.clone()))
+        let plan = plan(&asked, &Extras::default(), counter, options)?;
+        Ok::<_, PromptError>(fitted(plan, asked, None))
     };
-    // What it is like to show nothing, once that matters.
-    let mut without = None;
-    if !is_in_mouth(run, ask) {
-        for budget in OUTLINE_TOKENS {
-            let options = RenderOptions {
-                budget,
-                cut_value: CutValue::Tail,
-                // Brackets and keys are free of the budget, but not of the window.
-                limit: Some(budget * 4),
-                look_back: Some(LOOK_BACK),
-            };
-            let Ok(fitted) = showing(&base.render_with(&options, &measure)) else {
-                continue;
-            };
-            if fitted.has_room() {
-                return Ok(fitted);
-            }
-            if without.is_none() {
-                without = Some(showing("")?);
-            }
-            if without
-                .as_ref()
-                .is_some_and(|without| fitted.has_room_beside(without))
-            {
-                return Ok(fitted);
-            }
+    let outlines = OUTLINE_TOKENS.into_iter().map(rendered);
+    first_with_room(outlines, showing, || showing(""))
+}
+
+/// The call for the rest of a document that is put in the model's mouth. Nothing else is said, so
+/// that the model goes on as if it had never stopped and the server has read all but the end
+/// before. The whole document goes in if it fits, else as much of it as does.
+fn prefill_call(
+    ask: &Ask,
+    rendered: &dyn Fn(usize) -> String,
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let beginning = |prefill: &str| {
+        // Some upstreams refuse white space at the end.
+        let prefill = prefill.trim_end().to_owned();
+        let begun = counter.tokens().count(&prefill) + PER_MESSAGE;
+        let options = PlanOptions {
+            window: options.window.saturating_sub(begun),
+            ..options.clone()
+        };
+        let plan = plan(request, &Extras::default(), counter, &options)?;
+        Ok::<_, PromptError>(fitted(plan, request.clone(), Some(prefill)))
+    };
+    let window = usize::try_from(options.window).unwrap_or(usize::MAX);
+    let budgets = [2, 4, 8, 16].map(|part| window / part);
+    let budgets = budgets
+        .into_iter()
+        .filter(|budget| *budget > LEAST_RENDERED);
+    let shortened = budgets.map(rendered);
+    let all = std::iter::once(ask.overlap.clone()).chain(shortened);
+    first_with_room(all, beginning, || beginning(&rendered(LEAST_RENDERED)))
+}
+
+/// The call that shows the most without anything that has to give way for it.
+fn first_with_room(
+    shown: impl Iterator<Item = String>,
+    showing: impl Fn(&str) -> Result<FittedCall, PromptError>,
+    least: impl Fn() -> Result<FittedCall, PromptError>,
+) -> Result<FittedCall, PromptError> {
+    // What it is like to show the least, once that matters.
+    let mut bare = None;
+    for shown in shown {
+        let Ok(fitted) = showing(&shown) else {
+            continue;
+        };
+        if fitted.has_room() {
+            return Ok(fitted);
+        }
+        let bare = match &mut bare {
+            Some(bare) => bare,
+            none => none.insert(least()?),
+        };
+        if fitted.has_room_beside(bare) {
+            return Ok(fitted);
         }
     }
-    without.map_or_else(|| showing(""), Ok)
+    bare.map_or_else(least, Ok)
 }
 
 /// The call for the rest of a text that is no document: what there is of it is shown as the model's
@@ -143,26 +185,6 @@ pub(crate) fn text_call(
     let request = ChatRequest::from_value(request)?;
     let plan = plan(&request)?;
     Ok(fitted(plan, request, None))
-}
-
-/// Whether all of the document goes into the model's mouth, so that nothing of it must be shown.
-fn is_in_mouth(run: &Continuation, ask: &Ask) -> bool {
-    ask.way == Some(Way::Prefill) && ask.overlap.len() == run.text().trim_end().len()
-}
-
-/// Plans a request whose answer is begun already.
-fn planned(
-    request: &ChatRequest,
-    prefill: Option<&str>,
-    counter: &ChatCounter<'_>,
-    options: &PlanOptions,
-) -> Result<Plan, PlanError> {
-    let begun = prefill.map_or(0, |prefill| counter.tokens().count(prefill) + PER_MESSAGE);
-    let options = PlanOptions {
-        window: options.window.saturating_sub(begun),
-        ..options.clone()
-    };
-    plan(request, &Extras::default(), counter, &options)
 }
 
 /// What the begin of an answer takes besides its text, at most.

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use super::behaviour::Behaviour;
 use super::dialect::{Dialect, Heading};
 use super::script::{Script, ScriptedModel};
-use crate::backend::{Backend, Call, Event};
+use crate::backend::{Backend, Call, Event, PROBE_QUESTION};
 
 /// What goes wrong with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,6 +284,9 @@ impl Shared {
         let Some(model) = self.models.called(&request) else {
             return refusal(&dialect, 404, "the model does not exist", None);
         };
+        if is_probe(&request) {
+            return refusal(&dialect, 400, NO_PREFILL, None);
+        }
         let number = locked(&self.asked).keep(Value::Object(request.clone()), body.len());
         let name = request.get("model").and_then(Value::as_str);
         let heading = Heading {
@@ -410,6 +413,13 @@ fn until_said(body: Body, under_way: UnderWay) -> Body {
 
 /// The last event of a stream.
 const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// Whether a request only finds out what the server can do. It is none of those that are counted.
+fn is_probe(request: &Map<String, Value>) -> bool {
+    let messages = request.get("messages").and_then(Value::as_array);
+    let first = messages.and_then(|messages| messages.first());
+    first.is_some_and(|message| message["content"] == PROBE_QUESTION)
+}
 
 fn with_wrong_finish(event: Event) -> Event {
     match event {

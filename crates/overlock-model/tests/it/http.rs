@@ -6,8 +6,8 @@ use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Fault, PATIENCE, Script, ScriptedServer, eventually};
 use overlock_model::{
     Anthropic, Backend, BackendError, Continuation, ContinuationOptions, Drive, Failure, Http, Kpi,
-    Obstacle, OpenAi, Outcome, Phase, PrefillStyle, Reason, Retried, RetryPolicy, Retrying, Step,
-    StepResult, Timeouts, Way, complete,
+    Obstacle, OpenAi, Outcome, Phase, Prefill, PrefillStyle, Reason, Retried, RetryPolicy,
+    Retrying, Step, StepResult, Timeouts, Way, complete,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -103,7 +103,7 @@ impl Trial {
         };
         let backend: Box<dyn Backend> = match self.speech {
             Speech::OpenAi => {
-                let server = OpenAi::new(http, &base, Some(key), self.prefill);
+                let server = OpenAi::new(http, &base, Some(key), Prefill::of_style(self.prefill));
                 let mut server = server.expect("an address");
                 if !self.streams {
                     server = server.without_streaming();
@@ -208,7 +208,7 @@ fn documents_of_every_size_come_home_where_the_overlap_comes_back() {
         (1_000, (200, 200)),
         (20_000, (200, 1_000)),
         (300_000, (1_000, 8_000)),
-        (5_000_000, (7_000, 8_000)),
+        (2_000_000, (7_000, 8_000)),
     ] {
         let ended = Trial {
             script: Script {
@@ -827,7 +827,7 @@ fn nobody_there_is_told_without_the_key() {
         eventually("the server to be gone", look, |is_there| !is_there).await;
         let http = Http::new(Timeouts::default()).expect("a client");
         let backend =
-            OpenAi::new(http, &base, Some("secret-key"), PrefillStyle::None).expect("an address");
+            OpenAi::new(http, &base, Some("secret-key"), Prefill::default()).expect("an address");
         let call = overlock_model::Call {
             request: serde_json::Map::new(),
             prefill: None,
@@ -879,7 +879,7 @@ fn an_address_that_is_none_says_what_would_be_right() {
         ("not an address", "http://127.0.0.1"),
         ("http://user:hunter2@host/v1", "password"),
     ] {
-        let Err(error) = OpenAi::new(http.clone(), base, None, PrefillStyle::None) else {
+        let Err(error) = OpenAi::new(http.clone(), base, None, Prefill::default()) else {
             panic!("{base} is no address");
         };
         let message = error.to_string();

@@ -325,7 +325,7 @@ pub(crate) fn almost_nothing_is_missed_among_vectors_by_chance(fresh: &Fresh) {
             .map(|_| (0..384).map(|_| random.normal()).collect())
             .collect()
     };
-    check_recall(&*fresh.store, &any(5_000), &any(40));
+    check_recall(&*fresh.store, &any(2_500), &any(40));
 }
 
 pub(crate) fn almost_nothing_is_missed_among_vectors_in_clusters(fresh: &Fresh) {

@@ -156,6 +156,10 @@ pub(super) const KEYS: &[Key<Config>] = &[
         field: |config| &mut config.upstream.prefill,
     },
     Key {
+        name: "upstream.probe",
+        field: |config| &mut config.upstream.probe,
+    },
+    Key {
         name: "upstream.connect_seconds",
         field: |config| &mut config.upstream.connect_seconds,
     },

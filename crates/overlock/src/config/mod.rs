@@ -24,7 +24,7 @@ use overlock_budget::{Model, Models, PlanOptions, Price, Prices, Sharing, Trim, 
 use overlock_gateway::api::Pricing;
 
 pub(crate) use error::ConfigError;
-pub(crate) use run::{Asking, Complete, Prefill, Progress, Speech, StoreSettings, Upstream};
+pub(crate) use run::{Asking, Complete, Progress, Speech, StoreSettings, Upstream};
 pub(crate) use serve::{Log, Serve};
 
 use crate::counter::TemplateFiles;

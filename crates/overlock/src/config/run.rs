@@ -26,6 +26,7 @@ pub(crate) struct Upstream {
     pub(crate) speech: Speech,
     pub(crate) key_variable: Option<String>,
     pub(crate) prefill: Prefill,
+    pub(crate) probe: bool,
     pub(super) connect_seconds: Seconds,
     pub(super) first_byte_seconds: Seconds,
     pub(super) silence_seconds: Seconds,
@@ -39,7 +40,8 @@ impl Default for Upstream {
             url: None,
             speech: Speech::OpenAi,
             key_variable: None,
-            prefill: Prefill::None,
+            prefill: Prefill::Auto,
+            probe: true,
             connect_seconds: Seconds(timeouts.connect.as_secs()),
             first_byte_seconds: Seconds(timeouts.first_byte.as_secs()),
             silence_seconds: Seconds(timeouts.silence.as_secs()),
@@ -86,41 +88,30 @@ impl Speech {
 /// How a server is told what the model has said already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefill {
-    None,
-    Prefix,
-    Continue,
-    LastMessage,
-    Raw,
+    /// As it is found out.
+    Auto,
+    Style(PrefillStyle),
 }
 
 impl Prefill {
-    pub(super) const ALL: [Self; 5] = [
-        Self::None,
-        Self::Prefix,
-        Self::Continue,
-        Self::LastMessage,
-        Self::Raw,
+    pub(super) const ALL: [Self; 6] = [
+        Self::Auto,
+        Self::Style(PrefillStyle::None),
+        Self::Style(PrefillStyle::PrefixMessage),
+        Self::Style(PrefillStyle::ContinueFinalMessage),
+        Self::Style(PrefillStyle::LastMessage),
+        Self::Style(PrefillStyle::RawCompletion),
     ];
 
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Prefix => "prefix",
-            Self::Continue => "continue",
-            Self::LastMessage => "last-message",
-            Self::Raw => "raw",
-        }
+        self.style().map_or("auto", PrefillStyle::name)
     }
-}
 
-impl From<Prefill> for PrefillStyle {
-    fn from(prefill: Prefill) -> Self {
-        match prefill {
-            Prefill::None => Self::None,
-            Prefill::Prefix => Self::PrefixMessage,
-            Prefill::Continue => Self::ContinueFinalMessage,
-            Prefill::LastMessage => Self::LastMessage,
-            Prefill::Raw => Self::RawCompletion,
+    /// The style that is set; nothing if it is to be found out.
+    pub(crate) fn style(self) -> Option<PrefillStyle> {
+        match self {
+            Self::Auto => None,
+            Self::Style(style) => Some(style),
         }
     }
 }
@@ -180,18 +171,11 @@ impl Complete {
         self.deadline_seconds.map(Seconds::duration)
     }
 
-    /// What a run with this model may do, given whether its answer can be begun for it.
-    pub(crate) fn options(
-        &self,
-        model: &overlock_budget::Model,
-        can_prefill: bool,
-    ) -> ContinuationOptions {
+    /// What a run with a model may do, given whether its answer can be begun for it.
+    pub(crate) fn options(&self, can_prefill: bool) -> ContinuationOptions {
         let mut options = self.options_for_any();
         if options.ways.is_empty() {
-            options.ways = ways_for(model);
-            options
-                .ways
-                .retain(|way| *way != Way::Prefill || can_prefill);
+            options.ways = ways_for(can_prefill);
         }
         options
     }

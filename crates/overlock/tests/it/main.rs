@@ -42,6 +42,10 @@ mod load;
 #[cfg(unix)]
 mod shared;
 
+// A real server and a real model behind the gateway.
+#[cfg(unix)]
+mod real;
+
 // Where settings come from, and what is said of those that are wrong.
 mod config;
 

@@ -142,9 +142,9 @@ fn a_hundred_thousand_bytes_of_one_character_count_as_tiktoken_counts_them() {
 }
 
 #[test]
-fn millions_of_one_character_count_in_proportion() {
+fn long_runs_of_one_character_count_in_proportion() {
     // Whole tokens of every length that such runs have, and whole groups of digits.
-    const PART: usize = 3 << 18;
+    const PART: usize = 3 << 15;
     for unit in ["a", "=", " ", "\n", "1"] {
         for encoding in [Encoding::O200kBase, Encoding::R50kBase] {
             let part = unit.repeat(PART);
@@ -217,7 +217,7 @@ fn check_truncation(text: &str, tokens: u64) {
 
 #[test]
 fn truncation_keeps_the_longest_part_that_fits() {
-    proptest!(ProptestConfig::with_cases(1000), |(text in nasty_text(30), hundredths in 0..110_u64)| {
+    proptest!(ProptestConfig::with_cases(250), |(text in nasty_text(30), hundredths in 0..110_u64)| {
         let tokens = Encoding::Cl100kBase.count(&text) * hundredths / 100;
         check_truncation(&text, tokens);
     });

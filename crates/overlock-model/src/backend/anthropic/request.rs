@@ -38,7 +38,9 @@ pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
         };
         request.insert("stop_sequences".to_owned(), stops);
     }
-    if let Some(format) = given_value("response_format").and_then(schema_of) {
+    // A schema describes what is written from its beginning, and a prefill is in the middle.
+    let format = given_value("response_format").filter(|_| prefill.is_none());
+    if let Some(format) = format.and_then(schema_of) {
         let config = json!({ "format": { "type": "json_schema", "schema": format } });
         request.insert("output_config".to_owned(), config);
     }

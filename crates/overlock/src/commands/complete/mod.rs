@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use overlock_budget::{ChatRequest, Found};
+use overlock_budget::ChatRequest;
 use overlock_gateway::api::{Conditions, quoted};
 use overlock_model::{Continuation, Drive, DriveError, Reason, complete};
 use overlock_store::{Access, Claim, RunId, Store, Work};
@@ -26,7 +26,7 @@ use crate::counter::Named;
 use crate::ending::{Ending, Failure, chain};
 use crate::output::Notes;
 use crate::runs;
-use crate::upstream::{self, UpstreamSource};
+use crate::upstream::{self, Connection, UpstreamSource};
 use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
 use result::Finished;
@@ -169,8 +169,7 @@ impl Complete {
     ) -> Result<Task, Failure> {
         let address = upstream::address(&self.upstream, config, None)?;
         let (model, request) = prompt::read(self, config, schema, notes)?;
-        let found = config.models().find(&model);
-        let can_prefill = upstream::can_prefill(config, &found);
+        let Connection { can_prefill, .. } = Connection::open(&address, config, &model)?;
         let mut complete = config.complete.clone();
         complete.asking = self.protocol.unwrap_or(complete.asking);
         complete.progress = self.kpi.unwrap_or(complete.progress);
@@ -189,7 +188,7 @@ impl Complete {
                 hint: "give --max-output a number from 1 on, or leave it out".into(),
             });
         }
-        let options = complete.options(&found.model, can_prefill);
+        let options = complete.options(can_prefill);
         let id = runs::new_id();
         Ok(Task {
             model,
@@ -259,18 +258,17 @@ impl Complete {
         config: &Config,
         notes: &mut Notes,
     ) -> Result<Finished, Failure> {
-        let models = config.models();
-        let found: Found = models.find(&task.model);
-        note_unknown(&task.model, &models, notes);
+        let address =
+            upstream::address(&self.upstream, config, task.conditions.upstream.as_deref())?;
+        let Connection { found, backend, .. } = Connection::open(&address, config, &task.model)?;
+        note_unknown(&task.model, &config.models(), notes);
         let (counter, files) = self.named.counter_for(&task.model, &found, config)?;
         counter.note(notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
-        let address =
-            upstream::address(&self.upstream, config, task.conditions.upstream.as_deref())?;
         let interrupt = Interrupt::new();
         let backend = Interruptible {
-            backend: upstream::backend(&address, config, &found)?,
+            backend,
             interrupt: interrupt.clone(),
         };
         let plan = config.budget.plan_options(&found.model);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use overlock_gateway::Record;
+use overlock_model::ServerInfo;
 
 use super::found::Found;
 use super::keys::Keys;
@@ -12,6 +13,7 @@ use crate::output::Notes;
 pub(super) struct Greeting<'a> {
     pub(super) address: SocketAddr,
     pub(super) found: &'a Found,
+    pub(super) server: &'a ServerInfo,
     pub(super) keys: &'a Keys,
     pub(super) record: Record,
     /// The host that traces are sent to.
@@ -35,6 +37,9 @@ impl Greeting<'_> {
         notes.line(format_args!("listening on http://{address}"));
         notes.line(format_args!("page: http://{address}/"));
         notes.line(format_args!("upstream: {}", self.found));
+        for finding in &self.server.findings {
+            notes.line(format_args!("  {finding}"));
+        }
         notes.line(format_args!("recording of runs: {}", self.record.name()));
         if let Some(host) = self.traces {
             notes.line(format_args!("traces of chats: sent to {host}"));

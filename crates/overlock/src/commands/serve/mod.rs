@@ -13,7 +13,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_gateway::{Gateway, Record, Settings, Upstream};
-use overlock_model::{ContinuationOptions, Kpi, PrefillStyle};
+use overlock_model::{ContinuationOptions, Kpi};
 use overlock_store::{Access, Store};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
@@ -115,7 +115,9 @@ impl Serve {
             .enable_all()
             .build()?;
         let listener = runtime.block_on(async { listen(address) })?;
+        let server = runtime.block_on(gateway.ask_upstream());
         Greeting {
+            server: &server,
             address: listener.local_addr()?,
             found: &found,
             keys: &keys,
@@ -203,7 +205,8 @@ fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
     let upstream = Upstream {
         base: found.url().map(str::to_owned),
         key: found.key().map(str::to_owned),
-        prefill: PrefillStyle::from(config.upstream.prefill),
+        prefill: config.upstream.prefill.style(),
+        probe: config.upstream.probe,
         timeouts: config.upstream.timeouts(),
         retries: config.upstream.retry_policy(),
     };

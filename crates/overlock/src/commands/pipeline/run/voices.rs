@@ -11,17 +11,17 @@ use overlock_pipeline::{Action, Embed, Models, Pipeline, Speaker};
 use crate::config::Config;
 use crate::counter::{Counter, Templated};
 use crate::ending::Failure;
-use crate::upstream::{self, UpstreamSource};
+use crate::upstream::{self, Connection, UpstreamSource};
 
 /// The models of a pipeline.
 pub(super) struct Voices<'a> {
     config: &'a Config,
-    can_prefill: bool,
     by_model: BTreeMap<String, Voice>,
 }
 
 struct Voice {
     found: Found,
+    can_prefill: bool,
     backend: Box<dyn Backend>,
     counter: Counter,
     template: Option<Templated>,
@@ -40,21 +40,22 @@ impl<'a> Voices<'a> {
             Action::CallModel(call) => call.model.as_deref().or(model),
             _ => None,
         });
-        let models = config.models();
         let mut voices = BTreeMap::new();
-        let mut can_prefill = false;
         for name in asked {
             if voices.contains_key(name) {
                 continue;
             }
-            let found = models.find(name);
             let address = upstream::address(source, config, recorded)?;
-            let backend = upstream::backend(&address, config, &found)?;
-            can_prefill = upstream::can_prefill(config, &found);
+            let Connection {
+                found,
+                can_prefill,
+                backend,
+            } = Connection::open(&address, config, name)?;
             let counter = Counter::for_model(name, &found, config)?;
             let template = counter.template(config.template_files(found.entry.as_deref()))?;
             let voice = Voice {
                 found,
+                can_prefill,
                 backend,
                 counter,
                 template,
@@ -63,7 +64,6 @@ impl<'a> Voices<'a> {
         }
         Ok(Self {
             config,
-            can_prefill,
             by_model: voices,
         })
     }
@@ -79,7 +79,7 @@ impl Models for Voices<'_> {
             backend: voice.backend.as_ref(),
             counter: voice.counter.of_requests(found, voice.template.as_ref()),
             plan: self.config.budget.plan_options(&found.model),
-            continuation: self.config.complete.options(&found.model, self.can_prefill),
+            continuation: self.config.complete.options(voice.can_prefill),
         })
     }
 }

