@@ -185,7 +185,7 @@ fn too_long(most: usize) -> ApiError {
     .with_code("request_too_large")
 }
 
-fn too_late() -> ApiError {
+pub(crate) fn too_late() -> ApiError {
     ApiError::new(
         StatusCode::REQUEST_TIMEOUT,
         "invalid_request_error",

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::HeaderMap;
-use overlock_model::{Discover, Server, ServerInfo};
+use overlock_model::{Discover, Discovery, Server, ServerInfo};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -21,7 +21,7 @@ const FRESH: Duration = Duration::from_mins(1);
 const RETRY: Duration = Duration::from_secs(5);
 
 /// What was found out about the upstream.
-pub(crate) struct Discovery {
+pub(crate) struct KnownServer {
     began: Instant,
     /// Until when it need not be asked again, in milliseconds from the beginning.
     until: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Discovery {
     asking: Mutex<()>,
 }
 
-impl Default for Discovery {
+impl Default for KnownServer {
     fn default() -> Self {
         Self {
             began: Instant::now(),
@@ -40,7 +40,7 @@ impl Default for Discovery {
     }
 }
 
-impl Discovery {
+impl KnownServer {
     /// What is known.
     pub(crate) fn info(&self) -> Arc<ServerInfo> {
         let info = self.info.read().unwrap_or_else(PoisonError::into_inner);
@@ -69,54 +69,46 @@ impl Discovery {
     }
 }
 
-/// What may be asked of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asks {
-    /// Only what generates nothing.
-    Facts,
-    /// A few tokens too, where nothing else tells what it can do.
-    Probe,
-}
-
 impl Gateway {
     /// Sees to it that the upstream is known, as far as it can be found out with these headers.
     pub(crate) async fn discover(self: &Arc<Self>, headers: &HeaderMap) {
-        let is_known = *self.discovery.info() != ServerInfo::default();
-        if is_known {
+        let info = self.server.info();
+        if *info != ServerInfo::default() && !info.is_prefill_open {
             let (gateway, headers) = (Arc::clone(self), headers.clone());
-            tokio::spawn(async move { gateway.ask_server(&headers, Asks::Probe).await });
+            tokio::spawn(async move { gateway.ask_server(&headers, Discovery::Probe).await });
         } else {
-            self.ask_server(headers, Asks::Probe).await;
+            self.ask_server(headers, Discovery::Probe).await;
         }
     }
 
     /// Asks the upstream what it is, with the gateway's own key, and generates nothing.
     pub async fn ask_upstream(&self) -> Arc<ServerInfo> {
-        self.ask_server(&HeaderMap::new(), Asks::Facts).await;
+        self.ask_server(&HeaderMap::new(), Discovery::Ask).await;
         // The first request may still find out more.
-        self.discovery.until.store(0, Ordering::Relaxed);
-        self.discovery.info()
+        self.server.until.store(0, Ordering::Relaxed);
+        self.server.info()
     }
 
-    async fn ask_server(&self, shown: &HeaderMap, asks: Asks) {
+    async fn ask_server(&self, shown: &HeaderMap, most: Discovery) {
         let Some(base) = self.settings.upstream.base.as_deref() else {
+            self.server.keep(Some(ServerInfo::default()));
             return;
         };
-        let Ok(_asking) = self.discovery.asking.try_lock() else {
+        let Ok(_asking) = self.server.asking.try_lock() else {
             // Somebody else is asking: the first requests wait for that.
-            drop(self.discovery.asking.lock().await);
+            drop(self.server.asking.lock().await);
             return;
         };
         let headers = self.client.headers(shown, !self.settings.keys.is_empty());
         let server = Server::new(&self.http, base, &headers);
-        let before = self.discovery.info();
+        let before = self.server.info();
         let options = Discover {
             prefill: self.settings.upstream.prefill,
-            probe: asks == Asks::Probe && self.settings.upstream.probe,
+            discovery: self.settings.upstream.discovery.min(most),
             before: Some(&before),
         };
-        self.discovery.keep(server.discover(&options).await.ok());
-        self.known.serve(&self.discovery.info());
+        self.server.keep(server.discover(&options).await.ok());
+        self.known.serve(&self.server.info());
     }
 }
 
@@ -126,11 +118,11 @@ mod tests {
 
     #[test]
     fn what_could_not_be_found_out_is_asked_again_sooner() {
-        let discovery = Discovery::default();
-        assert!(!discovery.is_fresh());
-        discovery.keep(None);
-        let soon = discovery.until.load(Ordering::Relaxed);
-        discovery.keep(Some(ServerInfo::default()));
-        assert!(discovery.until.load(Ordering::Relaxed) > soon);
+        let server = KnownServer::default();
+        assert!(!server.is_fresh());
+        server.keep(None);
+        let soon = server.until.load(Ordering::Relaxed);
+        server.keep(Some(ServerInfo::default()));
+        assert!(server.until.load(Ordering::Relaxed) > soon);
     }
 }

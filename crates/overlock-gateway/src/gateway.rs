@@ -8,7 +8,7 @@ use overlock_store::Store;
 use crate::admission::Admission;
 use crate::api::Pricing;
 use crate::demo::Demo;
-use crate::discovery::Discovery;
+use crate::discovery::KnownServer;
 use crate::handlers::runs::TakingOfRuns;
 use crate::known::KnownModels;
 use crate::log::LogEntry;
@@ -29,7 +29,7 @@ pub struct Gateway {
     pub(crate) demo: Demo,
     pub(crate) known: KnownModels,
     /// What is known of the upstream.
-    pub(crate) discovery: Discovery,
+    pub(crate) server: KnownServer,
     /// Keeps what happens.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// What runs took that have not ended, as lists tell it.
@@ -73,7 +73,7 @@ impl Gateway {
             client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
             demo: Demo::default(),
             known: KnownModels::default(),
-            discovery: Discovery::default(),
+            server: KnownServer::default(),
             recorder: store.map(|store| {
                 let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
                 Arc::new(Recorder::start(store, record, pricing))

@@ -34,11 +34,11 @@ pub(crate) struct KnownModel {
 /// The models that were asked for, on a server.
 #[derive(Default)]
 pub(crate) struct KnownModels {
-    served: RwLock<Served>,
+    state: RwLock<State>,
 }
 
 #[derive(Default)]
-struct Served {
+struct State {
     known: HashMap<String, Arc<KnownModel>>,
     server: Arc<ServerInfo>,
 }
@@ -46,27 +46,27 @@ struct Served {
 impl KnownModels {
     /// The model of this name.
     pub(crate) fn get(&self, settings: &Settings, name: &str) -> Arc<KnownModel> {
-        let served = self.served.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = served.known.get(name) {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = state.known.get(name) {
             return Arc::clone(model);
         }
-        let server = Arc::clone(&served.server);
-        drop(served);
+        let server = Arc::clone(&state.server);
+        drop(state);
         let model = Arc::new(KnownModel::new(settings, &server, name));
-        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
-        let is_same = Arc::ptr_eq(&served.server, &server);
-        if is_same && served.known.len() < MOST && name.len() <= LONGEST_NAME {
-            served.known.insert(name.to_owned(), Arc::clone(&model));
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let is_same = Arc::ptr_eq(&state.server, &server);
+        if is_same && state.known.len() < MOST && name.len() <= LONGEST_NAME {
+            state.known.insert(name.to_owned(), Arc::clone(&model));
         }
         model
     }
 
     /// Takes note of what is known of the server now.
     pub(crate) fn serve(&self, server: &Arc<ServerInfo>) {
-        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
-        if served.server != *server {
-            served.known.clear();
-            served.server = Arc::clone(server);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.server != *server {
+            state.known.clear();
+            state.server = Arc::clone(server);
         }
     }
 }
@@ -124,7 +124,7 @@ mod tests {
         for number in 0..2 * MOST {
             models.get(&settings, &format!("model-{number}"));
         }
-        let served = models.served.read().expect("nobody has panicked");
+        let served = models.state.read().expect("nobody has panicked");
         assert_eq!(served.known.len(), MOST);
         assert!(served.known.keys().all(|name| name.len() <= LONGEST_NAME));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use overlock_budget::{ChatCounter, Found, Model, Models, PlanOptions};
 use overlock_model::{
-    ContinuationOptions, Kpi, Prefill, PrefillStyle, RetryPolicy, Timeouts, ways_for,
+    ContinuationOptions, Discovery, Kpi, Prefill, PrefillStyle, RetryPolicy, Timeouts, ways_for,
 };
 
 use crate::keys::Keys;
@@ -110,9 +110,8 @@ pub struct Upstream {
     pub key: Option<String>,
     /// How it is told what the model has said already; nothing if that is to be found out.
     pub prefill: Option<PrefillStyle>,
-    /// Whether a server on this machine that does not say what it is may be asked for a few tokens
-    /// to find that out.
-    pub probe: bool,
+    /// How far it is asked what it is.
+    pub discovery: Discovery,
     /// How long it is waited for.
     pub timeouts: Timeouts,
     /// How often it is asked again.
@@ -127,7 +126,7 @@ impl fmt::Debug for Upstream {
             .field("base", &self.base)
             .field("has_key", &self.key.is_some())
             .field("prefill", &self.prefill)
-            .field("probe", &self.probe)
+            .field("discovery", &self.discovery)
             .field("timeouts", &self.timeouts)
             .field("retries", &self.retries)
             .finish()
@@ -149,7 +148,7 @@ impl Upstream {
             base: None,
             key: None,
             prefill: None,
-            probe: false,
+            discovery: Discovery::Off,
             timeouts: Timeouts::default(),
             retries: RetryPolicy::default(),
         }

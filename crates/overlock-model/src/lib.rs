@@ -41,10 +41,10 @@ pub mod testing;
 
 pub use arriving::{ArrivingAnswer, HELD_BACK};
 pub use backend::{
-    Anthropic, Backend, BackendError, Call, Discover, Embeddings, Event, Events, Finding, Half,
-    Halves, Http, HttpsClient, OpenAi, Phase, Prefill, PrefillStyle, Product, ReadEvent, Retried,
-    Retry, RetryPolicy, Retrying, ServedModel, Server, ServerInfo, SseEvent, SseReader, Timeouts,
-    TooLongEvent, Usage, below, https_client,
+    Anthropic, Backend, BackendError, Call, Discover, Discovery, Embeddings, Event, Events,
+    Finding, Half, Halves, Http, HttpsClient, OpenAi, Phase, Prefill, PrefillStyle, Product,
+    ReadEvent, Retried, Retry, RetryPolicy, Retrying, ServedModel, Server, ServerInfo, SseEvent,
+    SseReader, Timeouts, TooLongEvent, Usage, below, https_client,
 };
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{

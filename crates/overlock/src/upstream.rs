@@ -148,7 +148,7 @@ fn discover(url: &str, key: Option<&str>, config: &Config) -> Result<ServerInfo,
     let server = Server::new(&http, url, &headers);
     let options = Discover {
         prefill: settings.prefill.style(),
-        probe: settings.probe,
+        discovery: settings.discovery,
         before: None,
     };
     // Connections belong to the runtime that made them, so that this has a client of its own.

@@ -107,7 +107,7 @@ pub enum Sharing {
 pub enum How {
     /// By the name as it was asked for.
     Exact,
-    /// Without the host before it, or the date or `:latest` after it.
+    /// Without the host before it, the date or `:latest` after it, or in another spelling.
     Alias,
     /// By the longest beginning that is made of whole parts of the name.
     Prefix,
@@ -217,7 +217,7 @@ impl Models {
     /// assert_eq!(models.find("gpt-4of").how, How::Default);
     /// ```
     pub fn find(&self, name: &str) -> Found {
-        let name = name.to_ascii_lowercase();
+        let name = name.trim().to_ascii_lowercase();
         if let Some(found) = self.get(&name, How::Exact) {
             return found;
         }
@@ -228,6 +228,10 @@ impl Models {
                 if let Some(found) = self.get(form, How::Alias) {
                     return found;
                 }
+            }
+            let entry = self.spelled_like(tail);
+            if let Some(found) = entry.and_then(|entry| self.get(entry, How::Alias)) {
+                return found;
             }
         }
         let bare = bare(&name);
@@ -271,6 +275,14 @@ impl Models {
             model,
             how,
         })
+    }
+
+    /// The entry that is another spelling of a name, such as `gpt-5.1` for `gpt-5-1`.
+    fn spelled_like(&self, name: &str) -> Option<&str> {
+        let own = self.own.keys().map(String::as_str);
+        let wanted = name::spelling(name);
+        let own = own.filter(|own| name::spelling(own) == wanted).min();
+        own.or_else(|| table::spelled_like(name))
     }
 
     fn longest(&self) -> usize {

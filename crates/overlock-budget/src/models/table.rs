@@ -35,6 +35,12 @@ pub(super) fn get(name: &str) -> Option<Model> {
     Some(model)
 }
 
+/// The name of an entry that is another spelling of this one, with the smallest window of them.
+pub(super) fn spelled_like(name: &str) -> Option<&'static str> {
+    let names = table().spellings.get(&spelling(name))?.iter().copied();
+    names.min_by_key(|name| (get(name).map(|model| model.window), *name))
+}
+
 /// All names, in no order.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     table().lines.keys().copied()

@@ -101,6 +101,27 @@ fn no_spelling_of_a_name_gets_a_larger_window() {
 }
 
 #[test]
+fn a_spelling_that_is_not_in_the_table_gets_no_larger_window_than_one_that_is() {
+    let models = Models::default();
+    let mut larger = Vec::new();
+    for (name, model) in models.all() {
+        let spellings = [
+            name.replace('.', "-"),
+            name.replace('.', "_"),
+            format!(" {name} "),
+            name.to_uppercase(),
+        ];
+        for spelling in spellings {
+            let found = models.find(&spelling);
+            if found.model.window > model.window {
+                larger.push((name.clone(), spelling, found.model.window));
+            }
+        }
+    }
+    assert_eq!(larger, []);
+}
+
+#[test]
 fn a_number_that_is_no_date_is_a_part_of_the_name() {
     check("grok-3-20241399", Some("grok-3"), How::Prefix);
     check("grok-3-2024-08-00", Some("grok-3"), How::Prefix);

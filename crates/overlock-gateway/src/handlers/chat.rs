@@ -1,7 +1,9 @@
 //! `POST /v1/chat/completions`: a request that fits, and an answer that is whole.
 
+use tokio::time::timeout_at;
+
 use crate::aside;
-use crate::body::read_bytes;
+use crate::body::{read_bytes, too_late};
 use crate::chat::{self, Asked};
 use crate::routes::{Call, Handled};
 
@@ -18,8 +20,10 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
     let (head, body) = request.into_parts();
     let headers = head.headers;
     async move {
-        let text = read_bytes(body, &gateway.settings.limits).await?;
-        if !gateway.discovery.is_fresh() {
+        let read = read_bytes(body, &gateway.settings.limits);
+        let text = timeout_at(deadline, read).await;
+        let text = text.unwrap_or_else(|_| Err(too_late()))?;
+        if !gateway.server.is_fresh() {
             // Boxed, or every request would carry the space for it.
             Box::pin(gateway.discover(&headers)).await;
         }

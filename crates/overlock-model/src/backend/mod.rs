@@ -23,7 +23,7 @@ pub use http::{Http, HttpsClient, Timeouts, below, https_client};
 pub use openai::{OpenAi, Prefill, PrefillStyle};
 pub use retry::{Retried, Retry, RetryPolicy, Retrying};
 pub(crate) use server::PROBE_QUESTION;
-pub use server::{Discover, Finding, Product, ServedModel, Server, ServerInfo};
+pub use server::{Discover, Discovery, Finding, Product, ServedModel, Server, ServerInfo};
 pub use sse::{SseEvent, SseReader, TooLongEvent};
 
 use std::ops::AddAssign;

@@ -215,13 +215,39 @@ impl ServerInfo {
     }
 }
 
+/// How far a server is asked what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Discovery {
+    /// Not at all.
+    #[default]
+    Off,
+    /// Only by requests that generate no token.
+    Ask,
+    /// A server on this machine that does not say what it can do also by a request of 8 tokens.
+    Probe,
+}
+
+impl Discovery {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Ask, Self::Probe];
+
+    /// The name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Ask => "ask",
+            Self::Probe => "probe",
+        }
+    }
+}
+
 /// How a server is asked what it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Discover<'a> {
     /// How an answer is begun, if whoever uses the server has set that.
     pub prefill: Option<PrefillStyle>,
-    /// Whether a server on this machine may be asked for a few tokens where nothing else tells.
-    pub probe: bool,
+    /// How far it is asked.
+    pub discovery: Discovery,
     /// What was found before.
     pub before: Option<&'a ServerInfo>,
 }
@@ -237,7 +263,10 @@ pub struct Server<'a> {
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A model on this machine may have to be loaded before it writes a few tokens.
-const PROBE_PATIENCE: Duration = Duration::from_secs(60);
+const PROBE_PATIENCE: Duration = Duration::from_mins(1);
+
+/// A list that is longer is no list of what one server runs.
+const MOST_MODELS: usize = 256;
 
 /// Ollama gives a model so many tokens unless it is told otherwise.
 const OLLAMA_WINDOW: u64 = 4096;
@@ -269,7 +298,10 @@ impl<'a> Server<'a> {
 
     /// Asks it what it is. An error means that it could not be asked at all.
     pub async fn discover(&self, options: &Discover<'_>) -> Result<ServerInfo, BackendError> {
-        let mut info = self.facts().await?;
+        let mut info = match options.discovery {
+            Discovery::Off => ServerInfo::default(),
+            Discovery::Ask | Discovery::Probe => self.facts().await?,
+        };
         let known = options.before.filter(|before| before.is_same_server(&info));
         let known = known.filter(|before| !before.is_prefill_open);
         if let Some(style) = options.prefill {
@@ -277,7 +309,7 @@ impl<'a> Server<'a> {
         } else if !info.is_prefill_open {
         } else if let Some(before) = known {
             info.copy_prefill(before);
-        } else if options.probe && self.is_local() {
+        } else if options.discovery == Discovery::Probe && self.is_local() {
             let model = info.models.first().map_or("", |model| model.id.as_str());
             let prefill = self.probe(model).await;
             info.set_prefill(prefill, "a probe of 8 tokens");
@@ -371,9 +403,7 @@ impl<'a> Server<'a> {
             info.product = product;
             info.found("product", product.name(), SOURCE);
         }
-        /// A list that is longer is no list of what one server runs.
-        const MOST: usize = 256;
-        let models = models.iter().take(MOST).filter_map(|model| {
+        let models = models.iter().take(MOST_MODELS).filter_map(|model| {
             let window = model.pointer("/meta/n_ctx").or(model.get("max_model_len"));
             Some(ServedModel {
                 id: model["id"].as_str()?.to_owned(),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use overlock_budget::{Price, Trim};
 use overlock_gateway::Record;
+use overlock_model::Discovery;
 
 use super::run::{Asking, Prefill, Progress, Seconds, Speech};
 use super::serve::Log;
@@ -156,8 +157,8 @@ pub(super) const KEYS: &[Key<Config>] = &[
         field: |config| &mut config.upstream.prefill,
     },
     Key {
-        name: "upstream.probe",
-        field: |config| &mut config.upstream.probe,
+        name: "upstream.discovery",
+        field: |config| &mut config.upstream.discovery,
     },
     Key {
         name: "upstream.connect_seconds",
@@ -651,6 +652,7 @@ choices! {
     Trim: TRIMS,
     Speech: Speech::ALL,
     Prefill: Prefill::ALL,
+    Discovery: Discovery::ALL,
     Asking: Asking::ALL,
     Progress: Progress::ALL,
     Record: Record::ALL,

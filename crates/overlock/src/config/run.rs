@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use overlock_model::{
-    ContinuationOptions, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
+    ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
 };
 
 /// A time in whole seconds, up to a year: whoever waits longer has mistyped it, and beyond some
@@ -26,7 +26,7 @@ pub(crate) struct Upstream {
     pub(crate) speech: Speech,
     pub(crate) key_variable: Option<String>,
     pub(crate) prefill: Prefill,
-    pub(crate) probe: bool,
+    pub(crate) discovery: Discovery,
     pub(super) connect_seconds: Seconds,
     pub(super) first_byte_seconds: Seconds,
     pub(super) silence_seconds: Seconds,
@@ -41,7 +41,7 @@ impl Default for Upstream {
             speech: Speech::OpenAi,
             key_variable: None,
             prefill: Prefill::Auto,
-            probe: true,
+            discovery: Discovery::Probe,
             connect_seconds: Seconds(timeouts.connect.as_secs()),
             first_byte_seconds: Seconds(timeouts.first_byte.as_secs()),
             silence_seconds: Seconds(timeouts.silence.as_secs()),

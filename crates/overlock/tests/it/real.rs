@@ -222,17 +222,20 @@ impl Arm {
     }
 
     fn row(&self) -> String {
-        let ratio = |part: u64, whole: u64| part as f64 / (whole as f64).max(1.0);
+        let tenths = |part: u64, whole: u64| {
+            let tenths = part * 10 / whole.max(1);
+            format!("{}.{}", tenths / 10, tenths % 10)
+        };
         format!(
-            "| {} | {} of {} | {} | {} | {:.1} | {:.0} % | {:.1} |",
+            "| {} | {} of {} | {} | {} | {} | {} % | {} |",
             self.name,
             self.whole,
             self.asked,
             self.false_stops.len(),
             self.other_texts,
-            ratio(self.paid, self.paid_uncut),
-            100.0 * ratio(self.cached, self.input),
-            ratio(self.calls, self.asked as u64),
+            tenths(self.paid, self.paid_uncut),
+            self.cached * 100 / self.input.max(1),
+            tenths(self.calls, self.asked as u64),
         )
     }
 }

@@ -206,7 +206,7 @@ fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
         base: found.url().map(str::to_owned),
         key: found.key().map(str::to_owned),
         prefill: config.upstream.prefill.style(),
-        probe: config.upstream.probe,
+        discovery: config.upstream.discovery,
         timeouts: config.upstream.timeouts(),
         retries: config.upstream.retry_policy(),
     };
