@@ -170,19 +170,24 @@ fn a_key_for_openai_is_sent_nowhere_else() {
     let upstream = format!("http://{}/v1", listener.local_addr().expect("an address"));
     let (sender, heard) = mpsc::channel();
     thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a client");
-        let mut bytes = [0; 4096];
-        let length = stream.read(&mut bytes).expect("a request");
-        let heard = String::from_utf8_lossy(&bytes[..length]).into_owned();
-        sender.send(heard).expect("somebody listens");
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+        while let Ok((mut stream, _)) = listener.accept() {
+            let mut bytes = [0; 4096];
+            let length = stream.read(&mut bytes).expect("a request");
+            let heard = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            let _ = sender.send(heard);
+            let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
+            let _ = stream.write_all(answer.as_bytes());
+        }
     });
     let variables = [("OPENAI_API_KEY", "sk-for-openai")];
     let serving = Serving::start("openai-key", &["--upstream", &upstream], &variables);
     assert_eq!(serving.ask("GET /v1/files", "").0, 200);
-    let request = heard.recv_timeout(PATIENCE).expect("it was asked");
-    assert!(request.starts_with("GET /v1/files "), "{request}");
-    assert!(!request.contains("sk-for-openai"), "{request}");
+    // It is asked what it is before it is asked for anything else.
+    for path in ["/v1/models", "/v1/files"] {
+        let request = heard.recv_timeout(PATIENCE).expect("it was asked");
+        assert!(request.starts_with(&format!("GET {path} ")), "{request}");
+        assert!(!request.contains("sk-for-openai"), "{request}");
+    }
     assert!(!serving.said.contains("sk-for-openai"), "{}", serving.said);
 }
 
