@@ -103,6 +103,7 @@ export async function showRuns(frame, { parameters, signal }) {
   const body = h('tbody', { role: 'rowgroup' });
   const summary = h('p', { class: 'summary' });
   const nothing = h('div', { class: 'nothing', hidden: true });
+  const server = h('ul', { class: 'findings', 'aria-label': 'The upstream', hidden: true });
   const more = h(
     'button',
     { type: 'button', hidden: true, onclick: () => lookUp(oldest).catch(() => {}) },
@@ -134,6 +135,7 @@ export async function showRuns(frame, { parameters, signal }) {
       'section',
       { 'aria-labelledby': 'runs-title' },
       h('div', { class: 'list-head' }, h('h2', { id: 'runs-title' }, 'Runs'), summary),
+      server,
       h(
         'div',
         { class: 'tools', role: 'group', 'aria-label': 'Which runs' },
@@ -496,7 +498,9 @@ export async function showRuns(frame, { parameters, signal }) {
     nothing.hidden = runs.size > 0;
   }
 
-  const { has_store: hasStore, record } = await gateway();
+  const { has_store: hasStore, record, findings } = await gateway();
+  fill(server, ...findings.map(finding));
+  server.hidden = findings.length === 0;
   if (!hasStore) return unrecorded();
   await lookUp();
   addUp();
@@ -519,6 +523,11 @@ export async function showRuns(frame, { parameters, signal }) {
   });
   if (record === 'off') return unrecorded();
   listen('/api/runs/events', heard, signal, live).catch(unrecorded);
+}
+
+/** Something that was found out about the upstream, and what says so. */
+function finding({ subject, value, source }) {
+  return h('li', {}, `${subject}: `, h('strong', {}, value), ` (${source})`);
 }
 
 /** Shows whether events arrive. */

@@ -206,7 +206,7 @@ impl Failure {
                 io::ErrorKind::AddrInUse => {
                     "another program has this port: give another with --listen 127.0.0.1:PORT"
                 }
-                _ => "give another address with --listen, such as 127.0.0.1:8080",
+                _ => "give another address with --listen, such as 127.0.0.1:8484",
             }
             .into(),
             Self::StoreAddress { .. } => CHECK_ADDRESS.into(),

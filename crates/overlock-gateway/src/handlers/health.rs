@@ -4,6 +4,7 @@ use hyper::{StatusCode, Uri};
 use serde_json::json;
 
 use crate::body::json_reply;
+use crate::keys::Shown;
 use crate::routes::{Call, Handled};
 use crate::settings::Record;
 
@@ -19,11 +20,18 @@ pub(crate) async fn answer(call: Call) -> Handled {
     } else {
         Record::Off
     };
+    let key = settings.keys.shown(call.request.headers());
+    // Who needs a key and has none is not told which models there are.
+    let server = match key {
+        Shown::NotNeeded | Shown::Right => Some(gateway.server.info()),
+        Shown::Missing | Shown::Wrong => None,
+    };
     let health = json!({
         "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
         "upstream": host,
-        "key": settings.keys.shown(call.request.headers()).name(),
+        "findings": server.as_ref().map_or(&[][..], |server| &server.findings),
+        "key": key.name(),
         "record": record.name(),
         "has_store": has_store,
         "body_bytes": settings.limits.body_bytes,

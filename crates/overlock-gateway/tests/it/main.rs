@@ -18,6 +18,8 @@ mod others;
 mod endings;
 // What upstreams do that they should not, or not like this.
 mod upstreams;
+// Servers of known products.
+mod servers;
 // What is kept, and what is not asked twice.
 mod recorded;
 // What is kept of a run, however its answer ended.

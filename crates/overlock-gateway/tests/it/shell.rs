@@ -334,6 +334,7 @@ async fn health_tells_who_is_behind() {
         "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
         "upstream": "127.0.0.1",
+        "findings": [],
         "key": "not-needed",
         "record": "off",
         "has_store": false,

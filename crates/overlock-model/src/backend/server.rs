@@ -192,12 +192,10 @@ impl ServerInfo {
         self.found(PREFILL, prefill.to_string(), source);
     }
 
-    /// Takes over what was found before about how an answer is begun.
-    fn copy_prefill(&mut self, before: &Self) {
-        let known = before.findings.iter();
-        if let Some(finding) = known.rev().find(|finding| finding.subject == PREFILL) {
-            self.set_prefill(before.prefill, &finding.source);
-        }
+    /// What was found about how an answer is begun, and where that comes from.
+    fn prefill_finding(&self) -> Option<(Prefill, &str)> {
+        let finding = self.findings.iter().find(|it| it.subject == PREFILL)?;
+        Some((self.prefill, &finding.source))
     }
 
     /// Whether this is the same server in the same version with the same models.
@@ -302,13 +300,14 @@ impl<'a> Server<'a> {
             Discovery::Off => ServerInfo::default(),
             Discovery::Ask | Discovery::Probe => self.facts().await?,
         };
-        let known = options.before.filter(|before| before.is_same_server(&info));
-        let known = known.filter(|before| !before.is_prefill_open);
+        let before = options.before.filter(|before| before.is_same_server(&info));
+        let known = before.and_then(ServerInfo::prefill_finding);
         if let Some(style) = options.prefill {
             info.set_prefill(Prefill::of_style(style), "`upstream.prefill`");
         } else if !info.is_prefill_open {
-        } else if let Some(before) = known {
-            info.copy_prefill(before);
+            // The product tells.
+        } else if let Some((prefill, source)) = known {
+            info.set_prefill(prefill, source);
         } else if options.discovery == Discovery::Probe && self.is_local() {
             let model = info.models.first().map_or("", |model| model.id.as_str());
             let prefill = self.probe(model).await;

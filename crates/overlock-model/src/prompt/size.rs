@@ -107,8 +107,24 @@ pub fn next_call(
         let plan = plan(&asked, &Extras::default(), counter, options)?;
         Ok::<_, PromptError>(fitted(plan, asked, None))
     };
-    let outlines = OUTLINE_TOKENS.into_iter().map(rendered);
-    first_with_room(outlines, showing, || showing(""))
+    // What it is like to show nothing, once that matters.
+    let mut without = None;
+    for budget in OUTLINE_TOKENS {
+        let Ok(fitted) = showing(&rendered(budget)) else {
+            continue;
+        };
+        if fitted.has_room() {
+            return Ok(fitted);
+        }
+        let without = match &mut without {
+            Some(without) => without,
+            none => none.insert(showing("")?),
+        };
+        if fitted.has_room_beside(without) {
+            return Ok(fitted);
+        }
+    }
+    without.map_or_else(|| showing(""), Ok)
 }
 
 /// The call for the rest of a document that is put in the model's mouth. Nothing else is said, so
@@ -137,35 +153,23 @@ fn prefill_call(
     let budgets = budgets
         .into_iter()
         .filter(|budget| *budget > LEAST_RENDERED);
-    let shortened = budgets.map(rendered);
-    let all = std::iter::once(ask.overlap.clone()).chain(shortened);
-    first_with_room(all, beginning, || beginning(&rendered(LEAST_RENDERED)))
-}
-
-/// The call that shows the most without anything that has to give way for it.
-fn first_with_room(
-    shown: impl Iterator<Item = String>,
-    showing: impl Fn(&str) -> Result<FittedCall, PromptError>,
-    least: impl Fn() -> Result<FittedCall, PromptError>,
-) -> Result<FittedCall, PromptError> {
-    // What it is like to show the least, once that matters.
-    let mut bare = None;
-    for shown in shown {
-        let Ok(fitted) = showing(&shown) else {
-            continue;
+    let all = std::iter::once(ask.overlap.clone()).chain(budgets.map(rendered));
+    let least = beginning(&rendered(LEAST_RENDERED));
+    let fitted = all.filter_map(|prefill| beginning(&prefill).ok());
+    let mut fitted = fitted.filter(|fitted| {
+        let Ok(least) = &least else {
+            return true;
         };
-        if fitted.has_room() {
-            return Ok(fitted);
-        }
-        let bare = match &mut bare {
-            Some(bare) => bare,
-            none => none.insert(least()?),
-        };
-        if fitted.has_room_beside(bare) {
-            return Ok(fitted);
-        }
+        let (plan, least) = (&fitted.plan, &least.plan);
+        // The rest of the answer has some room, however much of it is there already.
+        let room = least.adjusted_max_tokens.min(options.window / 8);
+        plan.dropped_messages.len() <= least.dropped_messages.len()
+            && plan.adjusted_max_tokens >= room
+    });
+    match fitted.next() {
+        Some(fitted) => Ok(fitted),
+        None => least,
     }
-    bare.map_or_else(least, Ok)
 }
 
 /// The call for the rest of a text that is no document: what there is of it is shown as the model's

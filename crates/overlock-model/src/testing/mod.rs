@@ -6,6 +6,7 @@
 
 mod behaviour;
 mod dialect;
+mod manner;
 mod place;
 mod random;
 mod script;
@@ -14,6 +15,7 @@ mod turn;
 mod waiting;
 
 pub use behaviour::Behaviour;
+pub use manner::Manner;
 pub use script::{Script, ScriptedModel};
 pub use server::{Fault, ScriptedServer};
 pub use waiting::{PATIENCE, eventually, eventually_blocking, within_patience};

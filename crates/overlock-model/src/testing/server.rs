@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use super::behaviour::Behaviour;
 use super::dialect::{Dialect, Heading};
+use super::manner::Manner;
 use super::script::{Script, ScriptedModel};
 use crate::backend::{Backend, Call, Event, PROBE_QUESTION};
 
@@ -94,6 +95,7 @@ pub struct ScriptedServer {
 
 struct Shared {
     models: Models,
+    manner: Manner,
     /// What goes wrong with the calls to come, the next one last.
     faults: Mutex<Vec<Option<Fault>>>,
     /// What goes wrong with all calls after those.
@@ -158,8 +160,18 @@ const LONGEST_REQUEST: usize = 64 << 20;
 impl ScriptedServer {
     /// Starts a server that plays a script; the first calls go wrong as told.
     pub async fn start(script: Script, faults: &[Option<Fault>]) -> std::io::Result<Self> {
+        Self::start_as(Manner::Unknown, script, faults).await
+    }
+
+    /// The same with the manners of a product.
+    pub async fn start_as(
+        manner: Manner,
+        script: Script,
+        faults: &[Option<Fault>],
+    ) -> std::io::Result<Self> {
         Self::listen(Shared {
             models: Models::One(Box::new(ScriptedModel::new(script))),
+            manner,
             faults: Mutex::new(faults.iter().rev().copied().collect()),
             habit: None,
             asked: Mutex::default(),
@@ -178,6 +190,7 @@ impl ScriptedServer {
         let models = models.map(|(name, script)| (name, ScriptedModel::new(script)));
         Self::listen(Shared {
             models: Models::Named(models.collect()),
+            manner: Manner::Unknown,
             faults: Mutex::default(),
             habit: Some(Fault::Drip(pause)),
             asked: Mutex::default(),
@@ -263,6 +276,9 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 impl Shared {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path();
+        if let Some(fact) = self.manner.fact(path) {
+            return whole(StatusCode::OK, &fact);
+        }
         let Some(dialect) = Dialect::at(path) else {
             let message = format!("there is nothing at `{path}`");
             return refusal(&Dialect::Chat, 404, &message, None);
@@ -285,7 +301,12 @@ impl Shared {
             return refusal(&dialect, 404, "the model does not exist", None);
         };
         if is_probe(&request) {
-            return refusal(&dialect, 400, NO_PREFILL, None);
+            let Some(text) = self.manner.goes_on() else {
+                return refusal(&dialect, 400, NO_PREFILL, None);
+            };
+            let message = json!({ "role": "assistant", "content": text });
+            let choice = json!({ "index": 0, "message": message, "finish_reason": "length" });
+            return whole(StatusCode::OK, &json!({ "choices": [choice] }));
         }
         let number = locked(&self.asked).keep(Value::Object(request.clone()), body.len());
         let name = request.get("model").and_then(Value::as_str);
@@ -337,7 +358,14 @@ impl Shared {
         }
         let is_whole = matches!(fault, Some(Fault::NotStreamed | Fault::WholeAsText));
         let streams = request.get("stream") == Some(&json!(true)) && !is_whole;
-        let events = events(model, dialect.call(request)).await;
+        let has_format = request.contains_key("response_format");
+        let mut call = dialect.call(request);
+        if has_format && self.manner.restarts_grammar() {
+            call.prefill = None;
+        }
+        let echo = call.prefill.clone().filter(|_| self.manner.echoes());
+        let events = events(model, call).await;
+        let events: Vec<Event> = echo.into_iter().map(Event::Text).chain(events).collect();
         let events = if fault == Some(Fault::WrongFinish) {
             events.into_iter().map(with_wrong_finish).collect()
         } else {

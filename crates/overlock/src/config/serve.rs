@@ -41,7 +41,7 @@ impl Default for Serve {
         let settings = Settings::new(Upstream::none());
         let limits = settings.limits;
         Self {
-            listen: "127.0.0.1:8080".to_owned(),
+            listen: "127.0.0.1:8484".to_owned(),
             keys_variable: None,
             keys_file: None,
             log: Log::Text,

@@ -45,7 +45,7 @@ use keys::Keys;
     $ overlock serve --upstream http://127.0.0.1:11434/v1\n\n\
     Exit codes: 0 stopped; 2 bad usage, or the address cannot be listened on.")]
 pub(crate) struct Serve {
-    /// Where to listen [default: `serve.listen`, else 127.0.0.1:8080]
+    /// Where to listen [default: `serve.listen`, else 127.0.0.1:8484]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     /// Who answers, up to the version [default: `upstream.url`, else what is found]
@@ -158,7 +158,7 @@ impl Serve {
         let first = addresses.and_then(|mut addresses| addresses.next());
         first.ok_or_else(|| Failure::Usage {
             message: format!("`{given}` is no address to listen on"),
-            hint: "give a host and a port, such as 127.0.0.1:8080".into(),
+            hint: "give a host and a port, such as 127.0.0.1:8484".into(),
         })
     }
 

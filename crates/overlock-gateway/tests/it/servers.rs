@@ -1,0 +1,190 @@
+//! Servers of known products: what is found out about them, and how their answers are continued.
+
+use hyper::StatusCode;
+use overlock_model::Discovery;
+use overlock_model::testing::{Behaviour, Manner, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::door::{Door, report, script, serve};
+
+/// A gateway that nobody has configured, before a server with these manners.
+async fn door(manner: Manner, document: &str) -> Door {
+    let script = script(document, 300, &[Behaviour::AsAsked]);
+    let upstream = ScriptedServer::start_as(manner, script, &[]).await;
+    let upstream = upstream.expect("a server");
+    let address = serve(&upstream.base(), |settings| {
+        settings.upstream.discovery = Discovery::Probe;
+    })
+    .await;
+    Door { address, upstream }
+}
+
+fn ask(streams: bool) -> Value {
+    json!({
+        "model": "scripted", "stream": streams,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": { "name": "report", "strict": true, "schema": { "type": "object" } },
+        },
+        "messages": [{ "role": "user", "content": "Write the report." }],
+    })
+}
+
+/// What is found out, without where it comes from.
+async fn findings(door: &Door) -> Vec<(String, String)> {
+    let health = door.get("/health").await.json();
+    let findings = health["findings"].as_array().expect("a list").clone();
+    let text = |finding: &Value, name: &str| finding[name].as_str().expect("text").to_owned();
+    findings
+        .iter()
+        .map(|finding| (text(finding, "subject"), text(finding, "value")))
+        .collect()
+}
+
+/// Every continuation is the caller's request with the document so far as the beginning of the
+/// answer, and nothing else.
+#[track_caller]
+fn check_prefills(asked: &[Value], document: &str, keeps_format: bool) {
+    assert!(asked.len() > 2, "{} calls", asked.len());
+    let first = asked[0]["messages"].as_array().expect("messages");
+    let mut longest = 0;
+    for request in &asked[1..] {
+        let messages = request["messages"].as_array().expect("messages");
+        let (last, before) = messages.split_last().expect("a message");
+        assert_eq!(before, &first[..], "{request}");
+        assert_eq!(last["role"], "assistant");
+        let begun = last["content"].as_str().expect("text");
+        assert!(document.starts_with(begun), "{begun}");
+        assert!(begun.len() > longest, "it grows from call to call");
+        longest = begun.len();
+        let format = request.get("response_format");
+        assert_eq!(format.is_some(), keeps_format, "{format:?}");
+        if keeps_format {
+            assert_eq!(format, asked[0].get("response_format"));
+        }
+    }
+}
+
+async fn check_whole(manner: Manner, keeps_format: bool) {
+    let document = report(4_000);
+    for streams in [false, true] {
+        let door = door(manner, &document).await;
+        let got = door.chat(&ask(streams), &[]).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+        let (content, finish) = if streams {
+            streamed(&got.body)
+        } else {
+            let answer = got.json();
+            let choice = &answer["choices"][0];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            (
+                text(&choice["message"]["content"]),
+                text(&choice["finish_reason"]),
+            )
+        };
+        assert_eq!(content, document, "{manner:?} {streams}");
+        assert_eq!(finish, "stop", "{manner:?} {streams}");
+        check_prefills(&door.upstream.asked(), &document, keeps_format);
+    }
+}
+
+/// The text of a stream, and the word for its end.
+fn streamed(body: &str) -> (String, String) {
+    let (mut content, mut finish) = (String::new(), String::new());
+    for event in body.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let event: Value = serde_json::from_str(event).unwrap_or_default();
+        let choice = &event["choices"][0];
+        content += choice["delta"]["content"].as_str().unwrap_or_default();
+        finish += choice["finish_reason"].as_str().unwrap_or_default();
+    }
+    (content, finish)
+}
+
+#[tokio::test]
+async fn llama_cpp_goes_on_from_the_document_with_its_grammar() {
+    check_whole(Manner::LlamaCpp, true).await;
+}
+
+#[tokio::test]
+async fn a_server_that_sends_the_beginning_back_is_understood() {
+    check_whole(Manner::EchoingLlamaCpp, true).await;
+}
+
+#[tokio::test]
+async fn vllm_and_ollama_go_on_without_the_grammar_that_would_begin_again() {
+    check_whole(Manner::Vllm, false).await;
+    check_whole(Manner::Ollama, false).await;
+}
+
+#[tokio::test]
+async fn lm_studio_and_servers_nobody_knows_are_probed() {
+    check_whole(Manner::LmStudio, true).await;
+    check_whole(Manner::GoesOn, true).await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_a_beginning_is_asked_to_repeat_the_end() {
+    let document = report(4_000);
+    let door = door(Manner::Unknown, &document).await;
+    let answer = door.chat(&ask(false), &[]).await.json();
+    assert_eq!(answer["choices"][0]["message"]["content"], json!(document));
+    for request in &door.upstream.asked()[1..] {
+        let messages = request["messages"].as_array().expect("messages");
+        assert_eq!(messages.last().expect("a message")["role"], "user");
+    }
+}
+
+#[tokio::test]
+async fn what_is_found_out_is_told() {
+    let window = |tokens: u64| format!("{tokens} tokens for `scripted`");
+    let kept = "last-message, the response format is kept";
+    for (manner, product, version, tokens, prefill) in [
+        (
+            Manner::LlamaCpp,
+            "llama.cpp",
+            Some("b6101-4ca5ac1"),
+            4096,
+            kept,
+        ),
+        (
+            Manner::Vllm,
+            "vLLM",
+            Some("0.11.0"),
+            4096,
+            "continue, without the response format",
+        ),
+        (
+            Manner::Ollama,
+            "Ollama",
+            Some("0.12.6"),
+            16_384,
+            "last-message, without the response format",
+        ),
+        (Manner::LmStudio, "LM Studio", None, 4096, kept),
+    ] {
+        let door = door(manner, &report(400)).await;
+        door.chat(&ask(false), &[]).await;
+        let mut expected = vec![("product", product.to_owned())];
+        expected.extend(version.map(|version| ("version", version.to_owned())));
+        expected.push(("context size", window(tokens)));
+        expected.push(("prefill", prefill.to_owned()));
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(subject, value)| (subject.to_owned(), value))
+            .collect();
+        assert_eq!(findings(&door).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_window_of_the_server_counts_and_not_that_of_the_table() {
+    let door = door(Manner::LlamaCpp, &report(400)).await;
+    let words = "word ".repeat(5_000);
+    let mut request = ask(false);
+    request["messages"][0]["content"] = json!(words);
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_REQUEST);
+    let told = got.json()["error"]["message"].to_string();
+    assert!(told.contains("4096 tokens"), "{told}");
+    assert_eq!(door.upstream.calls(), 0);
+}
