@@ -25,7 +25,7 @@ use super::behaviour::Behaviour;
 use super::dialect::{Dialect, Heading};
 use super::manner::Manner;
 use super::script::{Script, ScriptedModel};
-use crate::backend::{Backend, Call, Event, PROBE_QUESTION};
+use crate::backend::{Backend, Event, PROBE_QUESTION};
 
 /// What goes wrong with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,12 +301,7 @@ impl Shared {
             return refusal(&dialect, 404, "the model does not exist", None);
         };
         if is_probe(&request) {
-            let Some(text) = self.manner.goes_on() else {
-                return refusal(&dialect, 400, NO_PREFILL, None);
-            };
-            let message = json!({ "role": "assistant", "content": text });
-            let choice = json!({ "index": 0, "message": message, "finish_reason": "length" });
-            return whole(StatusCode::OK, &json!({ "choices": [choice] }));
+            return self.probed(&dialect);
         }
         let number = locked(&self.asked).keep(Value::Object(request.clone()), body.len());
         let name = request.get("model").and_then(Value::as_str);
@@ -358,19 +353,10 @@ impl Shared {
         }
         let is_whole = matches!(fault, Some(Fault::NotStreamed | Fault::WholeAsText));
         let streams = request.get("stream") == Some(&json!(true)) && !is_whole;
-        let has_format = request.contains_key("response_format");
-        let mut call = dialect.call(request);
-        if has_format && self.manner.restarts_grammar() {
-            call.prefill = None;
+        let mut events = self.events(model, &dialect, request).await;
+        if fault == Some(Fault::WrongFinish) {
+            events = events.into_iter().map(with_wrong_finish).collect();
         }
-        let echo = call.prefill.clone().filter(|_| self.manner.echoes());
-        let events = events(model, call).await;
-        let events: Vec<Event> = echo.into_iter().map(Event::Text).chain(events).collect();
-        let events = if fault == Some(Fault::WrongFinish) {
-            events.into_iter().map(with_wrong_finish).collect()
-        } else {
-            events
-        };
         if streams {
             let answer = streamed(&heading, &events, &dialect, fault);
             return answer.map(|body| until_said(body, under_way));
@@ -389,6 +375,38 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// What is said to somebody who finds out whether an answer can be begun.
+    fn probed(&self, dialect: &Dialect) -> Response<Body> {
+        let Some(text) = self.manner.goes_on() else {
+            return refusal(dialect, 400, NO_PREFILL, None);
+        };
+        let message = json!({ "role": "assistant", "content": text });
+        let choice = json!({ "index": 0, "message": message, "finish_reason": "length" });
+        whole(StatusCode::OK, &json!({ "choices": [choice] }))
+    }
+
+    /// What the model says to a request, as a server with these manners passes it on.
+    async fn events(
+        &self,
+        model: &ScriptedModel,
+        dialect: &Dialect,
+        request: Map<String, Value>,
+    ) -> Vec<Event> {
+        let has_format = request.contains_key("response_format");
+        let mut call = dialect.call(request);
+        if has_format && self.manner.restarts_grammar() {
+            call.prefill = None;
+        }
+        let echo = call.prefill.clone().filter(|_| self.manner.echoes());
+        let said = match model.call(call).await {
+            Ok(events) => events.filter_map(async |event| event.ok()).collect().await,
+            Err(_) => Vec::new(),
+        };
+        echo.into_iter().map(Event::Text).chain(said).collect()
+    }
+}
+
 impl Models {
     /// The model that a request is for.
     fn called(&self, request: &Map<String, Value>) -> Option<&ScriptedModel> {
@@ -396,13 +414,6 @@ impl Models {
             Self::One(model) => Some(model),
             Self::Named(models) => models.get(request.get("model")?.as_str()?),
         }
-    }
-}
-
-async fn events(model: &ScriptedModel, call: Call) -> Vec<Event> {
-    match model.call(call).await {
-        Ok(events) => events.filter_map(async |event| event.ok()).collect().await,
-        Err(_) => Vec::new(),
     }
 }
 
