@@ -122,7 +122,7 @@ pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
                 reach: Reach::All,
                 depth: 0,
             };
-            count.value(schema, place)?
+            count.resource(schema, place)?
         }
         // References that lead nowhere are resolved by nobody: the schema cannot be used at all.
         Err(_) => plain(schema),
@@ -151,15 +151,32 @@ struct Place<'p, 'r> {
     depth: usize,
 }
 
+/// A target of references. The same value resolves its own references differently if it is reached
+/// by an address of another resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Target {
+    value: *const Value,
+    base: String,
+    draft: Draft,
+    reach: Reach,
+}
+
 struct Count {
     /// The sizes of the targets of references; nothing for those that are being counted.
-    targets: HashMap<(*const Value, Reach), Option<Size>>,
+    targets: HashMap<Target, Option<Size>>,
     is_recursive: bool,
     has_alternatives: bool,
 }
 
 impl Count {
+    /// Counts a subschema, or an array of them. Its `$schema` selects its draft.
     fn value(&mut self, value: &Value, place: Place<'_, '_>) -> Result<Size, SchemaTooLarge> {
+        let draft = place.draft.detect(value);
+        self.resource(value, Place { draft, ..place })
+    }
+
+    /// Counts a schema whose draft is known.
+    fn resource(&mut self, value: &Value, place: Place<'_, '_>) -> Result<Size, SchemaTooLarge> {
         if place.depth > MOST_LEVELS {
             return Err(SchemaTooLarge::Levels);
         }
@@ -192,6 +209,19 @@ impl Count {
         Ok(sum)
     }
 
+    /// Counts an object whose members are schemas under names of the client's choice, which may be
+    /// those of keywords.
+    fn named(
+        &mut self,
+        schemas: &Map<String, Value>,
+        place: Place<'_, '_>,
+    ) -> Result<Size, SchemaTooLarge> {
+        let depth = place.depth + 1;
+        let inside = self.all(schemas.values(), Place { depth, ..place })?;
+        Ok(Size::around(inside))
+    }
+
+    /// Counts the keywords of a schema.
     fn members(
         &mut self,
         members: &Map<String, Value>,
@@ -210,8 +240,12 @@ impl Count {
                     self.value(member, place)?
                 }
                 ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
-                    self.all(schemas.values(), place)?
+                    self.named(schemas, place)?
                 }
+                (
+                    "properties" | "patternProperties" | "$defs" | "definitions",
+                    Value::Object(schemas),
+                ) if place.reach == Reach::All => self.named(schemas, place)?,
                 ("enum" | "const" | "required" | "default" | "examples", _) => plain(member),
                 _ if place.reach == Reach::All => self.value(member, place)?,
                 _ => Size::ONE,
@@ -231,7 +265,12 @@ impl Count {
             return Ok(Size::ONE);
         };
         let (target, resolver, draft) = found.into_inner();
-        let key = (ptr::from_ref(target), place.reach);
+        let key = Target {
+            value: ptr::from_ref(target),
+            base: resolver.base_uri().as_str().to_owned(),
+            draft,
+            reach: place.reach,
+        };
         let size = match (self.targets.get(&key), place.reach) {
             (Some(Some(size)), _) => *size,
             (Some(None), Reach::SameValue) => {
@@ -244,14 +283,15 @@ impl Count {
                 return self.target(reference, Place { reach, ..place });
             }
             (None, _) => {
-                self.targets.insert(key, None);
+                self.targets.insert(key.clone(), None);
                 let resolver = &resolver;
                 let inside = Place {
                     draft,
                     resolver,
                     ..place
                 };
-                let size = self.value(target, inside)?;
+                // `jsonschema` gives a target the draft of the resource that holds it.
+                let size = self.resource(target, inside)?;
                 self.targets.insert(key, Some(size));
                 size
             }
@@ -339,6 +379,82 @@ mod tests {
         check_refused(&by_anchor, "values");
         let address = |at| format!("https://example.com/{at}");
         check_refused(&named("$id", address, address), "values");
+    }
+
+    /// Definitions that are written as data, and so count only where they are used.
+    fn doubling_data(levels: usize) -> Value {
+        let text = doubling(levels).to_string().replace("$defs", "default");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    #[test]
+    fn references_into_data_are_counted_as_schemas() {
+        check_refused(&doubling_data(40), "values");
+    }
+
+    #[test]
+    fn a_schema_with_the_name_of_a_keyword_is_counted() {
+        let data = doubling_data(40);
+        for names in [
+            "properties",
+            "patternProperties",
+            "dependentSchemas",
+            "$defs",
+            "definitions",
+        ] {
+            for name in ["default", "const", "enum", "required", "examples"] {
+                let schema = json!({
+                    "default": data["default"],
+                    names: { name: { "$ref": data["$ref"] } },
+                });
+                check_refused(&schema, "values");
+            }
+        }
+    }
+
+    /// A draft 4 schema inside a newer one, which its `id` makes a resource of its own: `#` in it
+    /// means itself. The definitions of one are empty, those of the other multiply.
+    fn nested_draft_4(levels: usize, inner_multiplies: bool, others: &[Value]) -> Value {
+        let doubling = doubling_data(levels);
+        let reference = json!({ "$ref": format!("#/default/d{levels}") });
+        let with_use = |mut definitions: Value| {
+            definitions["use"] = reference.clone();
+            definitions
+        };
+        let empty = (0..=levels).map(|level| (format!("d{level}"), json!({})));
+        let empty = Value::Object(empty.collect());
+        let (mut outer, mut inner) = (doubling["default"].clone(), empty);
+        if inner_multiplies {
+            std::mem::swap(&mut outer, &mut inner);
+        }
+        let mut all = vec![json!({
+            "$schema": "http://json-schema.org/draft-04/schema#",
+            "id": "https://example.com/inner",
+            "default": with_use(inner),
+            "allOf": [reference],
+        })];
+        all.extend_from_slice(others);
+        json!({ "$id": "https://example.com/outer", "default": outer, "allOf": all })
+    }
+
+    #[test]
+    fn a_nested_schema_is_counted_by_its_own_draft() {
+        let validator = jsonschema::validator_for(&nested_draft_4(3, true, &[]));
+        assert!(!validator.expect("a schema").is_valid(&json!(1)));
+        check_refused(&nested_draft_4(40, true, &[]), "values");
+    }
+
+    /// A path from the outer schema does not know the `id` of the inner one, so `#` in its target
+    /// means the outer schema.
+    #[test]
+    fn a_target_is_counted_again_for_another_base() {
+        let references = [
+            json!({ "$ref": "https://example.com/inner#/default/use" }),
+            json!({ "$ref": "#/allOf/0/default/use" }),
+        ];
+        let validator = jsonschema::validator_for(&nested_draft_4(3, false, &references));
+        assert!(!validator.expect("a schema").is_valid(&json!(1)));
+        check_refused(&nested_draft_4(40, false, &references), "values");
     }
 
     #[test]
