@@ -5,7 +5,7 @@
 //! count linear in the text. A recursive reference ends the count where it comes back: what it
 //! costs further down depends on the document, whose values are visited once each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr;
 
 use jsonschema::{Draft, Registry, RegistryBuilder, uri};
@@ -17,6 +17,9 @@ pub const MOST_VALUES: u64 = 100_000;
 
 /// How deep a schema may be nested with its references resolved.
 pub const MOST_LEVELS: usize = 256;
+
+/// How many different patterns a schema may have.
+pub const MOST_PATTERNS: usize = 64;
 
 /// Why a schema is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +38,9 @@ pub enum SchemaTooLarge {
         "the schema is nested more than {MOST_LEVELS} levels deep with its references resolved"
     )]
     Levels,
+    /// It has too many patterns.
+    #[error("the schema has more than {MOST_PATTERNS} different patterns")]
+    Patterns,
     /// A reference leads back to itself without going into the document.
     #[error("the reference `{reference}` of the schema leads back to itself")]
     Endless {
@@ -54,6 +60,12 @@ pub enum SchemaTooLarge {
 pub(super) struct Expanded {
     /// How many values it has.
     pub(super) values: u64,
+    /// How many of them are patterns.
+    pub(super) patterns: u64,
+    /// How many different patterns there are.
+    pub(super) different_patterns: usize,
+    /// How many bytes the different patterns have together.
+    pub(super) pattern_bytes: usize,
     /// Whether a reference leads back to a schema around it.
     pub(super) is_recursive: bool,
     /// Whether it has `anyOf` or `oneOf`.
@@ -65,6 +77,8 @@ pub(super) struct Expanded {
 struct Size {
     /// How many values there are.
     values: u64,
+    /// How many of them are patterns.
+    patterns: u64,
     /// How deep they are nested.
     levels: usize,
 }
@@ -72,6 +86,7 @@ struct Size {
 impl Size {
     const ONE: Self = Self {
         values: 1,
+        patterns: 0,
         levels: 1,
     };
 
@@ -79,6 +94,7 @@ impl Size {
     fn around(inside: Self) -> Self {
         Self {
             values: inside.values.saturating_add(1),
+            patterns: inside.patterns,
             levels: inside.levels + 1,
         }
     }
@@ -87,6 +103,7 @@ impl Size {
     fn and(self, other: Self) -> Self {
         Self {
             values: self.values.saturating_add(other.values),
+            patterns: self.patterns.saturating_add(other.patterns),
             levels: self.levels.max(other.levels),
         }
     }
@@ -105,6 +122,7 @@ enum Reach {
 pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
     let mut count = Count {
         targets: HashMap::new(),
+        patterns: HashSet::new(),
         is_recursive: false,
         has_alternatives: false,
     };
@@ -134,6 +152,9 @@ pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
     }
     Ok(Expanded {
         values: size.values,
+        patterns: size.patterns,
+        different_patterns: count.patterns.len(),
+        pattern_bytes: count.patterns.iter().map(String::len).sum(),
         is_recursive: count.is_recursive,
         has_alternatives: count.has_alternatives,
     })
@@ -164,6 +185,8 @@ struct Target {
 struct Count {
     /// The sizes of the targets of references; nothing for those that are being counted.
     targets: HashMap<Target, Option<Size>>,
+    /// The different patterns.
+    patterns: HashSet<String>,
     is_recursive: bool,
     has_alternatives: bool,
 }
@@ -221,6 +244,19 @@ impl Count {
         Ok(Size::around(inside))
     }
 
+    fn pattern(&mut self, pattern: &str) -> Result<Size, SchemaTooLarge> {
+        if !self.patterns.contains(pattern) {
+            self.patterns.insert(pattern.to_owned());
+        }
+        if self.patterns.len() > MOST_PATTERNS {
+            return Err(SchemaTooLarge::Patterns);
+        }
+        Ok(Size {
+            patterns: 1,
+            ..Size::ONE
+        })
+    }
+
     /// Counts the keywords of a schema.
     fn members(
         &mut self,
@@ -242,10 +278,22 @@ impl Count {
                 ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
                     self.named(schemas, place)?
                 }
-                (
-                    "properties" | "patternProperties" | "$defs" | "definitions",
-                    Value::Object(schemas),
-                ) if place.reach == Reach::All => self.named(schemas, place)?,
+                ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
+                ("patternProperties", Value::Object(schemas)) => {
+                    let mut size = Size::ONE;
+                    for pattern in schemas.keys() {
+                        size = size.and(self.pattern(pattern)?);
+                    }
+                    if place.reach == Reach::All {
+                        size = size.and(self.named(schemas, place)?);
+                    }
+                    size
+                }
+                ("properties" | "$defs" | "definitions", Value::Object(schemas))
+                    if place.reach == Reach::All =>
+                {
+                    self.named(schemas, place)?
+                }
                 ("enum" | "const" | "required" | "default" | "examples", _) => plain(member),
                 _ if place.reach == Reach::All => self.value(member, place)?,
                 _ => Size::ONE,
@@ -256,6 +304,7 @@ impl Count {
         let applied_again = ["unevaluatedProperties", "unevaluatedItems"];
         if applied_again.iter().any(|it| members.contains_key(*it)) {
             sum.values = sum.values.saturating_mul(4);
+            sum.patterns = sum.patterns.saturating_mul(4);
         }
         Ok(sum)
     }
@@ -518,6 +567,27 @@ mod tests {
         };
         check_accepted(&nested(2), false);
         check_refused(&nested(16), "values");
+    }
+
+    #[test]
+    fn different_patterns_are_limited() {
+        let patterns = |count: usize| {
+            let pattern = |number| json!({ "pattern": format!("^a{number}$") });
+            let by_name = |number| (format!("^b{number}$"), json!(true));
+            let half = count / 2;
+            json!({
+                "items": { "anyOf": (half..count).map(pattern).collect::<Vec<_>>() },
+                "patternProperties": (0..half).map(by_name).collect::<Map<_, _>>(),
+            })
+        };
+        check_accepted(&patterns(MOST_PATTERNS), false);
+        check_refused(
+            &patterns(MOST_PATTERNS + 1),
+            "more than 64 different patterns",
+        );
+        let same = vec![json!({ "pattern": "^a$" }); 1000];
+        let counted = expanded(&json!({ "anyOf": same })).expect("one pattern");
+        assert_eq!((counted.patterns, counted.pattern_bytes), (1000, 3));
     }
 
     #[test]
