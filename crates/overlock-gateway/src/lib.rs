@@ -48,6 +48,6 @@ mod schema;
 pub use gateway::{Gateway, GatewayError};
 pub use keys::Keys;
 pub use log::LogEntry;
-pub use schema::{BoundedSchema, MOST_LEVELS, MOST_VALUES, SchemaTooLarge};
+pub use schema::{BoundedSchema, MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, SchemaTooLarge};
 pub use settings::{Counters, Limits, Record, Settings, Traces, Upstream};
 pub use trace::{TracedRun, TracesError, send_run};

@@ -2,40 +2,117 @@
 //!
 //! Schemas come from clients, so the work they can ask for is bounded. [`BoundedSchema::new`]
 //! refuses a schema that is too large with its references resolved. Comparing a document then takes
-//! at most that size for each value of the document, and never happens on the event loop.
+//! at most that size for each value of the document, and never happens on the event loop. A started
+//! comparison cannot be stopped, so one that could take more than about a second is not started.
 
 mod size;
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Validator};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use size::{Expanded, expanded};
-pub use size::{MOST_LEVELS, MOST_VALUES, SchemaTooLarge};
+pub use size::{MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, SchemaTooLarge};
 
 /// The most work that one comparison may take: values of the schema times bytes of the document.
-const MOST_WORK: u64 = 20_000_000_000;
+const MOST_WORK: u64 = 1_000_000_000;
 
 /// The most work after which the place of a violation is named where a schema has alternatives: the
 /// errors of all of them are collected, and take memory.
 const MOST_ERRORS: u64 = 10_000_000;
 
+/// The longest that a document waits until it can be compared.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
 /// How often a pattern may backtrack in one text before the match counts as undecided.
-const MOST_BACKTRACKS: usize = 100_000;
+const MOST_BACKTRACKS: usize = 10_000;
+
+/// The size of a compiled pattern that is matched in linear time, step by step at worst.
+const SIMPLE_PATTERN_BYTES: usize = 256 << 10;
+
+/// The most memory for one compiled pattern.
+const PATTERN_BYTES: usize = 10 << 20;
+
+/// The most memory for all compiled patterns of a schema.
+const ALL_PATTERN_BYTES: usize = 64 << 20;
+
+/// As how many values a pattern counts if all patterns of the schema are simple.
+const SIMPLE_PATTERN_WORK: u64 = 1_000;
+
+/// As how many values a pattern counts if one of them is large or may backtrack.
+const PATTERN_WORK: u64 = 20_000;
 
 /// The stack of a comparison, which recurses over the schema and the document. Pages are only
 /// committed when they are used.
 const STACK_BYTES: usize = 256 << 20;
+
+/// What comparing a document with a schema found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Comparison {
+    /// The document matches, or there is no schema.
+    #[default]
+    Matches,
+    /// The document was not compared, or only in part, for this reason.
+    Undecided(String),
+    /// The document violates the schema in this way.
+    Violates(String),
+}
+
+impl Comparison {
+    /// Of two documents of one answer: the first violation, else the first that is undecided.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Matches, _) | (Self::Undecided(_), Self::Violates(_)) => other,
+            (Self::Undecided(_) | Self::Violates(_), _) => self,
+        }
+    }
+
+    /// What clients are told; nothing if the document matches.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::Matches => None,
+            Self::Undecided(_) => Some("unchecked"),
+            Self::Violates(_) => Some("violated"),
+        }
+    }
+
+    /// How the document violates the schema, if that is certain.
+    pub(crate) fn violation(&self) -> Option<&str> {
+        match self {
+            Self::Violates(violation) => Some(violation),
+            Self::Matches | Self::Undecided(_) => None,
+        }
+    }
+
+    fn undecided(why: impl std::fmt::Display) -> Self {
+        Self::Undecided(format!(
+            "the document could not be compared with the schema of the request: {why}"
+        ))
+    }
+}
 
 /// A JSON Schema of a size that is safe to use.
 #[derive(Clone, Debug)]
 pub struct BoundedSchema {
     schema: Value,
     size: Expanded,
+}
+
+/// A schema that is ready to be compared with documents.
+struct Compiled {
+    validator: Validator,
+    /// As how many values each of its patterns counts.
+    pattern_work: u64,
+    /// Whether a match may be given up because it backtracks.
+    may_backtrack: bool,
 }
 
 impl BoundedSchema {
@@ -52,53 +129,101 @@ impl BoundedSchema {
 
     /// The validator for it; an error if it is not a JSON Schema.
     pub fn validator(&self) -> Result<Validator, String> {
-        let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKS);
-        let options = jsonschema::options().with_pattern_options(patterns);
-        let validator = options.build(&self.schema);
-        validator.map_err(|error| error.to_string())
+        self.compiled().map(|compiled| compiled.validator)
     }
 
-    /// How a document violates the schema; nothing if it does not. What is not a JSON Schema
-    /// allows every document.
-    fn violation(&self, document: &str) -> Option<String> {
-        let work = self.size.values.saturating_mul(document.len() as u64);
-        if work > MOST_WORK {
-            return Some(not_compared(&format!(
-                "{} bytes are too many for a schema of {} values",
-                document.len(),
-                self.size.values
-            )));
+    /// Compiles it for the cheapest way to match its patterns.
+    fn compiled(&self) -> Result<Compiled, String> {
+        let linear = |size: usize| {
+            let patterns = PatternOptions::regex().size_limit(size);
+            let options = jsonschema::options().with_pattern_options(patterns);
+            options.build(&self.schema)
+        };
+        if let Ok(validator) = linear(SIMPLE_PATTERN_BYTES) {
+            return Ok(Compiled {
+                validator,
+                pattern_work: SIMPLE_PATTERN_WORK,
+                may_backtrack: false,
+            });
         }
-        let validator = self.validator().ok()?;
+        let each = |parts: usize| PATTERN_BYTES.min(ALL_PATTERN_BYTES / parts.max(1));
+        if let Ok(validator) = linear(each(self.size.different_patterns)) {
+            return Ok(Compiled {
+                validator,
+                pattern_work: PATTERN_WORK,
+                may_backtrack: false,
+            });
+        }
+        // Only look-around and back-references are left. Such a pattern is compiled in parts, of
+        // which there are at most as many as it has characters.
+        let patterns = PatternOptions::fancy_regex()
+            .backtrack_limit(MOST_BACKTRACKS)
+            .size_limit(each(self.size.pattern_bytes));
+        let options = jsonschema::options().with_pattern_options(patterns);
+        let validator = options.build(&self.schema);
+        Ok(Compiled {
+            validator: validator.map_err(|error| error.to_string())?,
+            pattern_work: PATTERN_WORK,
+            may_backtrack: true,
+        })
+    }
+
+    fn compare(&self, document: &str) -> Comparison {
+        let compiled = match self.compiled() {
+            Ok(compiled) => compiled,
+            Err(error) => return Comparison::undecided(error),
+        };
+        let patterns = self.size.patterns.saturating_mul(compiled.pattern_work);
+        let values = self.size.values.saturating_add(patterns);
+        let work = values.saturating_mul(document.len() as u64);
+        if work > MOST_WORK {
+            return Comparison::undecided(format_args!(
+                "{} bytes are too many for a schema of {} values and {} patterns",
+                document.len(),
+                self.size.values,
+                self.size.patterns
+            ));
+        }
         let value = match serde_json::from_str(document) {
             Ok(value) => value,
-            Err(error) => return Some(not_compared(&error.to_string())),
+            Err(error) => return Comparison::undecided(error),
         };
+        let validator = compiled.validator;
         if validator.is_valid(&value) {
-            return None;
+            return Comparison::Matches;
         }
+        let given_up = || Comparison::undecided("a pattern backtracks too often");
         let violates = "the document violates the schema of the request";
         // Only `is_valid` remembers what a recursive reference gave for a value. To look for the
         // place without that can take a time exponential in the depth of the document.
         let is_bounded =
             !self.size.is_recursive && (!self.size.has_alternatives || work <= MOST_ERRORS);
         if !is_bounded {
-            return Some(violates.to_owned());
+            return if compiled.may_backtrack {
+                given_up()
+            } else {
+                Comparison::Violates(violates.to_owned())
+            };
         }
-        let first = validator.validate(&value).err()?;
+        let Err(first) = validator.validate(&value) else {
+            return given_up();
+        };
+        if matches!(
+            first.kind(),
+            ValidationErrorKind::BacktrackLimitExceeded { .. }
+        ) {
+            return given_up();
+        }
         let place = first.instance_path().to_string();
         let place = if place.is_empty() { "/" } else { &place };
-        Some(format!("{violates} at `{place}`: {}", first.masked()))
+        Comparison::Violates(format!("{violates} at `{place}`: {}", first.masked()))
     }
-}
-
-fn not_compared(why: &str) -> String {
-    format!("the document could not be compared with the schema of the request: {why}")
 }
 
 /// Compares documents with schemas on threads of its own, a few at a time.
 pub(crate) struct Comparisons {
     permits: Arc<Semaphore>,
+    longest_wait: Duration,
 }
 
 impl Default for Comparisons {
@@ -113,28 +238,37 @@ impl Comparisons {
     fn at_once(most: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(most)),
+            longest_wait: LONGEST_WAIT,
         }
     }
 
-    /// How a document violates a schema. A comparison that waits for its turn is never started once
+    /// Compares a document with a schema. A comparison that waits for its turn is never started once
     /// this is dropped or the deadline has passed.
-    pub(crate) async fn violation(
+    pub(crate) async fn compare(
         &self,
         schema: Arc<BoundedSchema>,
         document: String,
         deadline: Instant,
-    ) -> Option<String> {
-        let compared = self.run(move || schema.violation(&document));
+    ) -> Comparison {
+        let compared = self.run(move || schema.compare(&document));
         match timeout_at(deadline, compared).await {
-            Ok(Some(violation)) => violation,
-            Ok(None) => Some(not_compared("the comparison failed")),
-            Err(_) => Some(not_compared("there was no time left")),
+            Ok(Ok(comparison)) => comparison,
+            Ok(Err(why)) => Comparison::undecided(why),
+            Err(_) => Comparison::undecided("there was no time left"),
         }
     }
 
-    /// Runs work on a thread of its own; nothing if it panics.
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+    /// Runs work on a thread of its own, or says why not.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, &'static str> {
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        let Ok(permit) = timeout(self.longest_wait, permit).await else {
+            return Err("too many other documents are compared");
+        };
+        let failed = "the comparison failed";
+        let permit = permit.map_err(|_| failed)?;
         let (sender, done) = oneshot::channel();
         let work = move || {
             let result = work();
@@ -143,8 +277,9 @@ impl Comparisons {
             let _ = sender.send(result);
         };
         let thread = thread::Builder::new().name("schema".to_owned());
-        thread.stack_size(STACK_BYTES).spawn(work).ok()?;
-        done.await.ok()
+        let thread = thread.stack_size(STACK_BYTES).spawn(work);
+        thread.map_err(|_| failed)?;
+        done.await.map_err(|_| failed)
     }
 }
 
@@ -159,15 +294,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(schema: Value, document: &str, violation: Option<&str>) {
+    fn compare(schema: Value, document: &str) -> Comparison {
         let schema = BoundedSchema::new(schema).expect("it is small");
-        let found = schema.violation(document);
+        schema.compare(document)
+    }
+
+    #[track_caller]
+    fn check(schema: Value, document: &str, violation: Option<&str>) {
+        let found = compare(schema, document);
         match violation {
-            None => assert_eq!(found, None, "{document}"),
+            None => assert_eq!(found, Comparison::Matches, "{document}"),
             Some(text) => assert!(
-                found.as_ref().is_some_and(|found| found.contains(text)),
+                found.violation().is_some_and(|found| found.contains(text)),
                 "{document}: {found:?}"
             ),
+        }
+    }
+
+    #[track_caller]
+    fn check_undecided(schema: Value, document: &str, why: &str) {
+        match compare(schema, document) {
+            Comparison::Undecided(found) => assert!(found.contains(why), "{found}"),
+            decided => panic!("{decided:?}"),
         }
     }
 
@@ -196,10 +344,62 @@ mod tests {
 
     #[test]
     fn a_pattern_that_backtracks_is_given_up() {
-        let schema = json!({ "pattern": "^(a|a)*(?=b)b$" });
         let document = format!("\"{}\"", "a".repeat(200));
-        let schema = BoundedSchema::new(schema).expect("it is small");
-        assert!(schema.violation(&document).is_some());
+        let pattern = "^(a|a)*(?=b)b$";
+        let why = "backtracks";
+        check_undecided(json!({ "pattern": pattern }), &document, why);
+        let recursive = json!({ "pattern": pattern, "items": { "$ref": "#" } });
+        check_undecided(recursive, &document, why);
+        check(json!({ "pattern": "^(?=a)b" }), &document, Some("at `/`"));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_undecided() {
+        check_undecided(json!({ "type": "no type" }), "1", "could not be compared");
+        check_undecided(json!({}), &"[".repeat(1000), "could not be compared");
+        let large = json!({ "enum": (0..50_000).collect::<Vec<u32>>() });
+        check(large.clone(), "1", None);
+        let document = format!("[{}1]", "1,".repeat(20_000));
+        check_undecided(large, &document, "40003 bytes are too many");
+    }
+
+    #[test]
+    fn patterns_count_by_what_they_can_cost() {
+        let check_most = |pattern: &str, most: usize| {
+            let schema = json!({ "items": { "pattern": pattern } });
+            let document = |bytes: usize| format!("[\"{}\"]", "a".repeat(bytes - 4));
+            check(schema.clone(), &document(most), None);
+            check_undecided(schema, &document(most * 2), "too many");
+        };
+        check_most("^a*$", 500_000);
+        check_most("^a(?=a)", 25_000);
+        check_most(r"^\p{L}{1,100}", 25_000);
+    }
+
+    #[test]
+    fn compiled_patterns_share_their_memory() {
+        let pattern = |number| json!({ "pattern": format!(r"^\p{{L}}{{1,100}}{number}$") });
+        let schema = |count: usize| {
+            let schema = json!({ "anyOf": (0..count).map(pattern).collect::<Vec<_>>() });
+            BoundedSchema::new(schema).expect("it is small")
+        };
+        assert_eq!(schema(1).validator().err(), None);
+        assert!(schema(MOST_PATTERNS).validator().is_err());
+        // Each look-ahead is compiled by itself.
+        let parts = json!({ "pattern": r"(?=\p{L}{1,100})".repeat(100) });
+        let parts = BoundedSchema::new(parts).expect("it is small");
+        assert!(parts.validator().is_err());
+    }
+
+    #[test]
+    fn a_violation_outweighs_what_is_undecided() {
+        let violates = Comparison::Violates("a".to_owned());
+        let undecided = Comparison::Undecided("b".to_owned());
+        let matches = Comparison::Matches;
+        assert_eq!(matches.clone().and(undecided.clone()), undecided);
+        assert_eq!(undecided.clone().and(matches.clone()), undecided);
+        assert_eq!(undecided.and(violates.clone()), violates);
+        assert_eq!(violates.clone().and(matches), violates);
     }
 
     #[test]
@@ -217,13 +417,28 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
+    async fn a_document_does_not_wait_long_for_others() {
+        let mut comparisons = Comparisons::at_once(1);
+        comparisons.longest_wait = Duration::ZERO;
+        let (release, blocked) = mpsc::channel::<()>();
+        let mut running = Box::pin(comparisons.run(move || blocked.recv()));
+        assert!(running.as_mut().now_or_never().is_none());
+        let schema = Arc::new(BoundedSchema::new(json!({})).expect("it is small"));
+        let deadline = Instant::now() + Duration::from_hours(1);
+        let compared = comparisons.compare(schema, "1".to_owned(), deadline).await;
+        assert_eq!(compared.name(), Some("unchecked"));
+        drop(release);
+        assert!(running.await.is_ok());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
     async fn the_event_loop_runs_on_during_a_comparison() {
         let comparisons = Comparisons::at_once(1);
         let (release, blocked) = mpsc::channel();
         let compared = comparisons.run(move || blocked.recv());
         // The comparison ends only because this future is polled beside it.
         let (done, sent) = tokio::join!(compared, async { release.send(()) });
-        assert_eq!((done, sent), (Some(Ok(())), Ok(())));
+        assert_eq!((done, sent), (Ok(Ok(())), Ok(())));
     }
 
     #[tokio::test(flavor = "current_thread")]
@@ -238,26 +453,35 @@ mod tests {
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(waiting);
         drop(release);
-        assert!(running.await.is_some());
-        assert_eq!(comparisons.run(|| 1).await, Some(1));
+        assert!(running.await.is_ok());
+        assert_eq!(comparisons.run(|| 1).await, Ok(1));
         assert!(!has_run.load(Ordering::SeqCst));
+    }
+
+    /// Definitions that each refer to the one before. Each level of a document goes through all.
+    fn chain(links: usize) -> Value {
+        let mut definitions = serde_json::Map::new();
+        let top = json!({ "$ref": format!("#/$defs/d{links}") });
+        let last = json!({ "properties": { "c": top } });
+        definitions.insert("d0".to_owned(), last);
+        for link in 1..=links {
+            let before = json!({ "$ref": format!("#/$defs/d{}", link - 1) });
+            definitions.insert(format!("d{link}"), before);
+        }
+        json!({ "$defs": definitions, "$ref": format!("#/$defs/d{links}") })
     }
 
     #[test]
     fn the_deepest_schema_and_document_fit_the_stack() {
-        let mut definitions = serde_json::Map::new();
-        let last = json!({ "properties": { "c": { "$ref": "#/$defs/d100" } } });
-        definitions.insert("d0".to_owned(), last);
-        for level in 1..=100 {
-            let before = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
-            definitions.insert(format!("d{level}"), before);
-        }
-        let schema = json!({ "$defs": definitions, "$ref": "#/$defs/d100" });
+        // The cycle is counted until it comes back, and again for the value that it comes back to.
+        let links = (MOST_LEVELS - 10) / 2;
+        let deeper = BoundedSchema::new(chain(links + 1)).err();
+        assert_eq!(deeper, Some(SchemaTooLarge::Levels));
         let document = "{\"c\":".repeat(120) + "{}" + &"}".repeat(120);
-        let schema = BoundedSchema::new(schema).expect("it is small");
-        let compared = move || schema.violation(&document);
+        let schema = BoundedSchema::new(chain(links)).expect("it is accepted");
+        let compared = move || schema.compare(&document);
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
         let compared = thread.spawn(compared).expect("a thread").join();
-        assert_eq!(compared.expect("no panic"), None);
+        assert_eq!(compared.expect("no panic"), Comparison::Matches);
     }
 }

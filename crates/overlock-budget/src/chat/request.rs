@@ -134,6 +134,33 @@ impl ChatRequest {
         Ok(request)
     }
 
+    /// Where the open turn begins, which is always sent: at the last user message, or before it.
+    pub fn open_turn(&self) -> usize {
+        self.units.open_start()
+    }
+
+    /// Has the open turn begin no later than at a message. Who adds a question to a request of
+    /// somebody else keeps the turn that was open before.
+    ///
+    /// ```
+    /// use overlock_budget::ChatRequest;
+    ///
+    /// let request = r#"{"messages": [
+    ///     {"role": "user", "content": "How warm is it?"},
+    ///     {"role": "assistant", "content": "It is 2"},
+    ///     {"role": "user", "content": "Continue."}
+    /// ]}"#;
+    /// let request = ChatRequest::from_json(request)?;
+    /// assert_eq!(request.open_turn(), 2);
+    /// assert_eq!(request.with_open_turn(0).open_turn(), 0);
+    /// # Ok::<(), overlock_budget::RequestError>(())
+    /// ```
+    #[must_use]
+    pub fn with_open_turn(mut self, start: usize) -> Self {
+        self.units.open_from(start);
+        self
+    }
+
     /// The model it is for, if it says so.
     pub fn model(&self) -> Option<&str> {
         member(&self.whole, "model")?.as_str()

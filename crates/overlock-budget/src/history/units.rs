@@ -48,6 +48,13 @@ impl Units {
         }
     }
 
+    /// Has the open turn begin no later than at a message.
+    pub(crate) fn open_from(&mut self, start: usize) {
+        self.starts.retain(|&unit| unit <= start);
+        let open = self.open_start();
+        self.required[open..].fill(true);
+    }
+
     /// The place of the last question.
     pub(crate) fn question(&self) -> Option<usize> {
         self.question

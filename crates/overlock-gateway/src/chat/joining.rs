@@ -336,7 +336,9 @@ impl Joiner<'_> {
 
     /// What the client asked, as far as it holds for one more piece of one answer.
     fn request(&self, cut: Cut<'_>) -> Result<ChatRequest, ApiError> {
-        let mut request = self.wish.request()?.into_value();
+        let request = self.wish.request()?;
+        let open_turn = request.open_turn();
+        let mut request = request.into_value();
         let Some(members) = request.as_object_mut() else {
             return Err(ApiError::invalid("the request is no object"));
         };
@@ -360,7 +362,9 @@ impl Joiner<'_> {
                 ),
             }));
         }
-        ChatRequest::from_value(request).map_err(|error| ApiError::invalid(error.to_string()))
+        let request = ChatRequest::from_value(request)
+            .map_err(|error| ApiError::invalid(error.to_string()))?;
+        Ok(request.with_open_turn(open_turn))
     }
 }
 

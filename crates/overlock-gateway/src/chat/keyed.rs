@@ -23,6 +23,7 @@ use crate::body::text_of;
 use crate::error::ApiError;
 use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
 use crate::record::{Earlier, RecordError, Recording, now, plain};
+use crate::schema::Comparison;
 use crate::settings::Record;
 
 /// What becomes of a request with a key.
@@ -52,8 +53,8 @@ pub(crate) struct Answered {
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
     pub(crate) continuations: u32,
-    /// Whether the document is not what the schema of the request says.
-    pub(crate) violates: bool,
+    /// What comparing it with the schema of the request found.
+    pub(crate) comparison: Comparison,
     /// What the client was told instead of the completion.
     pub(crate) refusal: Option<String>,
 }

@@ -37,6 +37,7 @@ use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::record::{About, RUN, Recording, plain};
+use crate::schema::Comparison;
 use crate::secrets::Secrets;
 use crate::settings::Record;
 use crate::trace::Called;
@@ -510,12 +511,14 @@ impl Job {
         }
     }
 
-    /// How a document violates the schema of the request, if there is one and it does.
-    pub(crate) async fn violation(&self, document: &str) -> Option<String> {
-        let schema = Arc::clone(self.wish.schema.as_ref()?);
+    /// Compares a document with the schema of the request, if there is one.
+    pub(crate) async fn compare(&self, document: &str) -> Comparison {
+        let Some(schema) = &self.wish.schema else {
+            return Comparison::Matches;
+        };
+        let (schema, document) = (Arc::clone(schema), document.to_owned());
         let comparisons = &self.gateway.comparisons;
-        let violation = comparisons.violation(schema, document.to_owned(), self.deadline);
-        violation.await
+        comparisons.compare(schema, document, self.deadline).await
     }
 
     /// Reads the content of an answer.

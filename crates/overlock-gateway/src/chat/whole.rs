@@ -21,6 +21,7 @@ use crate::api::{Part, unfinished};
 use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
 use crate::record::Recording;
+use crate::schema::Comparison;
 use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
 
@@ -34,7 +35,7 @@ pub(crate) struct WholeAnswer {
     pub(crate) headers: HeaderMap,
     pub(crate) outcome: Outcome,
     pub(crate) continuations: u32,
-    pub(crate) violates: bool,
+    pub(crate) comparison: Comparison,
 }
 
 impl WholeAnswer {
@@ -49,7 +50,7 @@ impl WholeAnswer {
             headers: HeaderMap::new(),
             outcome: before.outcome,
             continuations: before.continuations,
-            violates: before.violates,
+            comparison: before.comparison,
         })
     }
 
@@ -61,8 +62,8 @@ impl WholeAnswer {
         let mut reply = reply(StatusCode::OK, "application/json", body);
         pass_on(&self.headers, reply.headers_mut());
         tell(reply.headers_mut(), &self.outcome, self.continuations);
-        if self.violates {
-            let value = hyper::header::HeaderValue::from_static("violated");
+        if let Some(name) = self.comparison.name() {
+            let value = hyper::header::HeaderValue::from_static(name);
             reply.headers_mut().insert("x-overlock-schema", value);
         }
         reply
@@ -84,7 +85,7 @@ pub(crate) async fn read(job: &mut Job, mut answer: Box<Answer>) -> Result<Whole
             headers: answer.headers,
             outcome: Outcome::Complete,
             continuations: 0,
-            violates: false,
+            comparison: Comparison::Matches,
         });
     }
     let value = match completion(job, &answer, &bytes) {
@@ -127,7 +128,7 @@ async fn made_whole(
         is_withheld: false,
         taken: Taken::default(),
         changed: false,
-        violation: None,
+        comparison: Comparison::Matches,
         output_tokens: 0,
     };
     let choices = value.get_mut("choices").and_then(Value::as_array_mut);
@@ -142,7 +143,7 @@ async fn made_whole(
         outcome,
         taken,
         changed,
-        violation,
+        comparison,
         output_tokens,
         ..
     } = making;
@@ -161,12 +162,13 @@ async fn made_whole(
         value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
     let is_strict = job.gateway.settings.strict_schema;
-    let refusal = violation.clone().filter(|_| is_strict);
+    let refusal = comparison.violation().filter(|_| is_strict);
+    let refusal = refusal.map(str::to_owned);
     let answered = || AnsweredBefore {
         completion: value.clone(),
         outcome: outcome.clone(),
         continuations: taken.calls,
-        violates: violation.is_some(),
+        comparison: comparison.clone(),
         refusal: refusal.clone(),
     };
     let usage = value.get("usage").and_then(read_usage);
@@ -182,7 +184,7 @@ async fn made_whole(
         headers,
         outcome,
         continuations: taken.calls,
-        violates: violation.is_some(),
+        comparison,
     })
 }
 
@@ -245,7 +247,7 @@ struct Making<'a> {
     is_withheld: bool,
     taken: Taken,
     changed: bool,
-    violation: Option<String>,
+    comparison: Comparison,
     /// The tokens of the first answer as they are counted here, where the provider tells none.
     output_tokens: u64,
 }
@@ -510,8 +512,9 @@ impl Making<'_> {
     }
 
     async fn check_schema(&mut self, document: &str) {
-        if self.violation.is_none() {
-            self.violation = Box::pin(self.job.violation(document)).await;
+        if self.comparison.violation().is_none() {
+            let comparison = Box::pin(self.job.compare(document)).await;
+            self.comparison = mem::take(&mut self.comparison).and(comparison);
         }
     }
 }

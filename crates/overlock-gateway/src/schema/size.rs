@@ -5,7 +5,7 @@
 //! count linear in the text. A recursive reference ends the count where it comes back: what it
 //! costs further down depends on the document, whose values are visited once each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr;
 
 use jsonschema::{Draft, Registry, RegistryBuilder, uri};
@@ -17,6 +17,9 @@ pub const MOST_VALUES: u64 = 100_000;
 
 /// How deep a schema may be nested with its references resolved.
 pub const MOST_LEVELS: usize = 256;
+
+/// How many different patterns a schema may have.
+pub const MOST_PATTERNS: usize = 64;
 
 /// Why a schema is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +38,9 @@ pub enum SchemaTooLarge {
         "the schema is nested more than {MOST_LEVELS} levels deep with its references resolved"
     )]
     Levels,
+    /// It has too many patterns.
+    #[error("the schema has more than {MOST_PATTERNS} different patterns")]
+    Patterns,
     /// A reference leads back to itself without going into the document.
     #[error("the reference `{reference}` of the schema leads back to itself")]
     Endless {
@@ -54,6 +60,12 @@ pub enum SchemaTooLarge {
 pub(super) struct Expanded {
     /// How many values it has.
     pub(super) values: u64,
+    /// How many of them are patterns.
+    pub(super) patterns: u64,
+    /// How many different patterns there are.
+    pub(super) different_patterns: usize,
+    /// How many bytes the different patterns have together.
+    pub(super) pattern_bytes: usize,
     /// Whether a reference leads back to a schema around it.
     pub(super) is_recursive: bool,
     /// Whether it has `anyOf` or `oneOf`.
@@ -65,6 +77,8 @@ pub(super) struct Expanded {
 struct Size {
     /// How many values there are.
     values: u64,
+    /// How many of them are patterns.
+    patterns: u64,
     /// How deep they are nested.
     levels: usize,
 }
@@ -72,6 +86,7 @@ struct Size {
 impl Size {
     const ONE: Self = Self {
         values: 1,
+        patterns: 0,
         levels: 1,
     };
 
@@ -79,6 +94,7 @@ impl Size {
     fn around(inside: Self) -> Self {
         Self {
             values: inside.values.saturating_add(1),
+            patterns: inside.patterns,
             levels: inside.levels + 1,
         }
     }
@@ -87,6 +103,7 @@ impl Size {
     fn and(self, other: Self) -> Self {
         Self {
             values: self.values.saturating_add(other.values),
+            patterns: self.patterns.saturating_add(other.patterns),
             levels: self.levels.max(other.levels),
         }
     }
@@ -105,6 +122,7 @@ enum Reach {
 pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
     let mut count = Count {
         targets: HashMap::new(),
+        patterns: HashSet::new(),
         is_recursive: false,
         has_alternatives: false,
     };
@@ -122,7 +140,7 @@ pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
                 reach: Reach::All,
                 depth: 0,
             };
-            count.value(schema, place)?
+            count.resource(schema, place)?
         }
         // References that lead nowhere are resolved by nobody: the schema cannot be used at all.
         Err(_) => plain(schema),
@@ -134,6 +152,9 @@ pub(super) fn expanded(schema: &Value) -> Result<Expanded, SchemaTooLarge> {
     }
     Ok(Expanded {
         values: size.values,
+        patterns: size.patterns,
+        different_patterns: count.patterns.len(),
+        pattern_bytes: count.patterns.iter().map(String::len).sum(),
         is_recursive: count.is_recursive,
         has_alternatives: count.has_alternatives,
     })
@@ -151,15 +172,34 @@ struct Place<'p, 'r> {
     depth: usize,
 }
 
+/// A target of references. The same value resolves its own references differently if it is reached
+/// by an address of another resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Target {
+    value: *const Value,
+    base: String,
+    draft: Draft,
+    reach: Reach,
+}
+
 struct Count {
     /// The sizes of the targets of references; nothing for those that are being counted.
-    targets: HashMap<(*const Value, Reach), Option<Size>>,
+    targets: HashMap<Target, Option<Size>>,
+    /// The different patterns.
+    patterns: HashSet<String>,
     is_recursive: bool,
     has_alternatives: bool,
 }
 
 impl Count {
+    /// Counts a subschema, or an array of them. Its `$schema` selects its draft.
     fn value(&mut self, value: &Value, place: Place<'_, '_>) -> Result<Size, SchemaTooLarge> {
+        let draft = place.draft.detect(value);
+        self.resource(value, Place { draft, ..place })
+    }
+
+    /// Counts a schema whose draft is known.
+    fn resource(&mut self, value: &Value, place: Place<'_, '_>) -> Result<Size, SchemaTooLarge> {
         if place.depth > MOST_LEVELS {
             return Err(SchemaTooLarge::Levels);
         }
@@ -192,6 +232,32 @@ impl Count {
         Ok(sum)
     }
 
+    /// Counts an object whose members are schemas under names of the client's choice, which may be
+    /// those of keywords.
+    fn named(
+        &mut self,
+        schemas: &Map<String, Value>,
+        place: Place<'_, '_>,
+    ) -> Result<Size, SchemaTooLarge> {
+        let depth = place.depth + 1;
+        let inside = self.all(schemas.values(), Place { depth, ..place })?;
+        Ok(Size::around(inside))
+    }
+
+    fn pattern(&mut self, pattern: &str) -> Result<Size, SchemaTooLarge> {
+        if !self.patterns.contains(pattern) {
+            self.patterns.insert(pattern.to_owned());
+        }
+        if self.patterns.len() > MOST_PATTERNS {
+            return Err(SchemaTooLarge::Patterns);
+        }
+        Ok(Size {
+            patterns: 1,
+            ..Size::ONE
+        })
+    }
+
+    /// Counts the keywords of a schema.
     fn members(
         &mut self,
         members: &Map<String, Value>,
@@ -210,7 +276,23 @@ impl Count {
                     self.value(member, place)?
                 }
                 ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
-                    self.all(schemas.values(), place)?
+                    self.named(schemas, place)?
+                }
+                ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
+                ("patternProperties", Value::Object(schemas)) => {
+                    let mut size = Size::ONE;
+                    for pattern in schemas.keys() {
+                        size = size.and(self.pattern(pattern)?);
+                    }
+                    if place.reach == Reach::All {
+                        size = size.and(self.named(schemas, place)?);
+                    }
+                    size
+                }
+                ("properties" | "$defs" | "definitions", Value::Object(schemas))
+                    if place.reach == Reach::All =>
+                {
+                    self.named(schemas, place)?
                 }
                 ("enum" | "const" | "required" | "default" | "examples", _) => plain(member),
                 _ if place.reach == Reach::All => self.value(member, place)?,
@@ -222,6 +304,7 @@ impl Count {
         let applied_again = ["unevaluatedProperties", "unevaluatedItems"];
         if applied_again.iter().any(|it| members.contains_key(*it)) {
             sum.values = sum.values.saturating_mul(4);
+            sum.patterns = sum.patterns.saturating_mul(4);
         }
         Ok(sum)
     }
@@ -231,7 +314,12 @@ impl Count {
             return Ok(Size::ONE);
         };
         let (target, resolver, draft) = found.into_inner();
-        let key = (ptr::from_ref(target), place.reach);
+        let key = Target {
+            value: ptr::from_ref(target),
+            base: resolver.base_uri().as_str().to_owned(),
+            draft,
+            reach: place.reach,
+        };
         let size = match (self.targets.get(&key), place.reach) {
             (Some(Some(size)), _) => *size,
             (Some(None), Reach::SameValue) => {
@@ -244,14 +332,15 @@ impl Count {
                 return self.target(reference, Place { reach, ..place });
             }
             (None, _) => {
-                self.targets.insert(key, None);
+                self.targets.insert(key.clone(), None);
                 let resolver = &resolver;
                 let inside = Place {
                     draft,
                     resolver,
                     ..place
                 };
-                let size = self.value(target, inside)?;
+                // `jsonschema` gives a target the draft of the resource that holds it.
+                let size = self.resource(target, inside)?;
                 self.targets.insert(key, Some(size));
                 size
             }
@@ -341,6 +430,82 @@ mod tests {
         check_refused(&named("$id", address, address), "values");
     }
 
+    /// Definitions that are written as data, and so count only where they are used.
+    fn doubling_data(levels: usize) -> Value {
+        let text = doubling(levels).to_string().replace("$defs", "default");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    #[test]
+    fn references_into_data_are_counted_as_schemas() {
+        check_refused(&doubling_data(40), "values");
+    }
+
+    #[test]
+    fn a_schema_with_the_name_of_a_keyword_is_counted() {
+        let data = doubling_data(40);
+        for names in [
+            "properties",
+            "patternProperties",
+            "dependentSchemas",
+            "$defs",
+            "definitions",
+        ] {
+            for name in ["default", "const", "enum", "required", "examples"] {
+                let schema = json!({
+                    "default": data["default"],
+                    names: { name: { "$ref": data["$ref"] } },
+                });
+                check_refused(&schema, "values");
+            }
+        }
+    }
+
+    /// A draft 4 schema inside a newer one, which its `id` makes a resource of its own: `#` in it
+    /// means itself. The definitions of one are empty, those of the other multiply.
+    fn nested_draft_4(levels: usize, inner_multiplies: bool, others: &[Value]) -> Value {
+        let doubling = doubling_data(levels);
+        let reference = json!({ "$ref": format!("#/default/d{levels}") });
+        let with_use = |mut definitions: Value| {
+            definitions["use"] = reference.clone();
+            definitions
+        };
+        let empty = (0..=levels).map(|level| (format!("d{level}"), json!({})));
+        let empty = Value::Object(empty.collect());
+        let (mut outer, mut inner) = (doubling["default"].clone(), empty);
+        if inner_multiplies {
+            std::mem::swap(&mut outer, &mut inner);
+        }
+        let mut all = vec![json!({
+            "$schema": "http://json-schema.org/draft-04/schema#",
+            "id": "https://example.com/inner",
+            "default": with_use(inner),
+            "allOf": [reference],
+        })];
+        all.extend_from_slice(others);
+        json!({ "$id": "https://example.com/outer", "default": outer, "allOf": all })
+    }
+
+    #[test]
+    fn a_nested_schema_is_counted_by_its_own_draft() {
+        let validator = jsonschema::validator_for(&nested_draft_4(3, true, &[]));
+        assert!(!validator.expect("a schema").is_valid(&json!(1)));
+        check_refused(&nested_draft_4(40, true, &[]), "values");
+    }
+
+    /// A path from the outer schema does not know the `id` of the inner one, so `#` in its target
+    /// means the outer schema.
+    #[test]
+    fn a_target_is_counted_again_for_another_base() {
+        let references = [
+            json!({ "$ref": "https://example.com/inner#/default/use" }),
+            json!({ "$ref": "#/allOf/0/default/use" }),
+        ];
+        let validator = jsonschema::validator_for(&nested_draft_4(3, false, &references));
+        assert!(!validator.expect("a schema").is_valid(&json!(1)));
+        check_refused(&nested_draft_4(40, false, &references), "values");
+    }
+
     #[test]
     fn large_schemas_without_multiplication_are_accepted() {
         let property = json!({ "type": "string", "description": "A name.", "enum": ["a", "b"] });
@@ -402,6 +567,27 @@ mod tests {
         };
         check_accepted(&nested(2), false);
         check_refused(&nested(16), "values");
+    }
+
+    #[test]
+    fn different_patterns_are_limited() {
+        let patterns = |count: usize| {
+            let pattern = |number| json!({ "pattern": format!("^a{number}$") });
+            let by_name = |number| (format!("^b{number}$"), json!(true));
+            let half = count / 2;
+            json!({
+                "items": { "anyOf": (half..count).map(pattern).collect::<Vec<_>>() },
+                "patternProperties": (0..half).map(by_name).collect::<Map<_, _>>(),
+            })
+        };
+        check_accepted(&patterns(MOST_PATTERNS), false);
+        check_refused(
+            &patterns(MOST_PATTERNS + 1),
+            "more than 64 different patterns",
+        );
+        let same = vec![json!({ "pattern": "^a$" }); 1000];
+        let counted = expanded(&json!({ "anyOf": same })).expect("one pattern");
+        assert_eq!((counted.patterns, counted.pattern_bytes), (1000, 3));
     }
 
     #[test]

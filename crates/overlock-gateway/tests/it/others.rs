@@ -345,6 +345,28 @@ async fn a_pending_tool_result_that_cannot_fit_is_refused() {
     assert_eq!(door.upstream.heard().len(), 0);
 }
 
+/// One more call needs room for its own words, and what they are about must not give way to them.
+#[tokio::test]
+async fn a_pending_tool_result_is_not_dropped_for_a_continuation() {
+    let cut = || Said::content("{\"rows\": [1, 2, ", "length");
+    let door = Door::to_fake(vec![cut(), cut(), cut()]).await;
+    let mut request = ask(false);
+    request["model"] = json!("gpt-4");
+    request["max_tokens"] = json!(300);
+    let call = json!({ "id": "call_1", "type": "function",
+        "function": { "name": "read", "arguments": "{}" } });
+    let messages = request["messages"].as_array_mut().expect("messages");
+    messages.extend([
+        json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+        json!({ "role": "tool", "tool_call_id": "call_1", "content": "word ".repeat(7650) }),
+    ]);
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    assert_eq!(got.header("x-overlock-outcome"), "partial");
+    assert_eq!(got.header("x-overlock-reason"), "window");
+    assert_eq!(got.header("x-overlock-continuations"), "0");
+}
+
 #[tokio::test]
 async fn what_is_too_long_is_made_to_fit() {
     let door = Door::to_fake(vec![Said::content("{}", "stop")]).await;

@@ -179,6 +179,7 @@ pub(crate) fn text_call(
     request: &ChatRequest,
     plan: impl FnOnce(&ChatRequest) -> Result<Plan, PlanError>,
 ) -> Result<FittedCall, PromptError> {
+    let open_turn = request.open_turn();
     let mut request = request.clone().into_value();
     if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
         let text = run.text();
@@ -186,7 +187,7 @@ pub(crate) fn text_call(
         messages.push(json!({ "role": "assistant", "content": &text[shown..] }));
         messages.push(json!({ "role": "user", "content": text_words(run.overlap()) }));
     }
-    let request = ChatRequest::from_value(request)?;
+    let request = ChatRequest::from_value(request)?.with_open_turn(open_turn);
     let plan = plan(&request)?;
     Ok(fitted(plan, request, None))
 }
@@ -205,12 +206,14 @@ fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCa
     }
 }
 
-/// The request with words at the end of its last message.
+/// The request with words at the end of its last message. The caller's open turn stays open, or a
+/// plan could drop what the words are about.
 pub(super) fn with_words(
     request: &ChatRequest,
     ask: &Ask,
     words: &str,
 ) -> Result<ChatRequest, RequestError> {
+    let open_turn = request.open_turn();
     let mut request = request.clone().into_value();
     // Only the rest as a document of its own is what the caller's format describes.
     if !ask.way.is_some_and(Way::keeps_response_format)
@@ -231,5 +234,5 @@ pub(super) fn with_words(
             _ => messages.push(json!({ "role": "user", "content": words })),
         }
     }
-    ChatRequest::from_value(request)
+    Ok(ChatRequest::from_value(request)?.with_open_turn(open_turn))
 }

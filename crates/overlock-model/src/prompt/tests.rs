@@ -1,13 +1,14 @@
 use std::fs;
 use std::path::Path;
 
-use overlock_budget::{ChatCounter, ChatRequest, Found, Models, PlanOptions};
+use overlock_budget::{ChatCounter, ChatRequest, Extras, Found, Models, PlanOptions, plan};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::continuation::{Answer, ContinuationOptions};
 use crate::progress::Kpi;
+use crate::text::{TextContinuation, TextOptions};
 
 /// A document that is cut once at every kind of place.
 const DOCUMENT: &str = r#"{"title": "Rivers", "sections": [{"id": "one", "content_type": "table", "rows": [["Nile", 6650, true], ["Amazon", 6400, null]]}, {"id": "two", "content_type": "code", "code": "fn main() {}\n"}]}"#;
@@ -158,6 +159,55 @@ fn parts_get_a_part_and_another_role_a_message_of_its_own() {
         json!([{ "role": "user", "content": "Hi" }, { "role": "assistant", "content": "Yes?" }]),
     );
     assert_eq!(assistant[2], json!({ "role": "user", "content": "WORDS" }));
+}
+
+/// The words of a continuation are a user message of their own after a tool result. What they are
+/// about must not become history that gives way.
+#[test]
+fn the_open_turn_of_the_caller_is_sent_or_refused() {
+    let call = json!({ "id": "x", "type": "function",
+        "function": { "name": "read", "arguments": "{}" } });
+    let request = ChatRequest::from_value(json!({ "max_tokens": 100, "messages": [
+        { "role": "user", "content": "An older question." },
+        { "role": "assistant", "content": "An older answer." },
+        { "role": "user", "content": "The question." },
+        { "role": "assistant", "content": null, "tool_calls": [call] },
+        { "role": "tool", "tool_call_id": "x", "content": "word ".repeat(1000) },
+    ]}));
+    let request = request.expect("a request");
+    let run = run_after(&DOCUMENT[..150], Way::Overlap, Kpi::Off);
+    let ask = run.next().expect("it is cut");
+    let found = found();
+    let counter = ChatCounter::for_model(&found);
+    let options = |window: u64| PlanOptions {
+        window,
+        ..PlanOptions::for_model(&found.model)
+    };
+    let mut is_refused = false;
+    for window in (1000..3000).step_by(20) {
+        match next_call(&run, &ask, &request, &counter, &options(window)) {
+            Ok(fitted) => {
+                let dropped = fitted.plan.dropped_messages;
+                assert!(dropped.iter().all(|place| *place < 2), "{dropped:?}");
+            }
+            Err(error) => {
+                assert!(matches!(error, PromptError::Window(_)), "{error}");
+                is_refused = true;
+            }
+        }
+    }
+    assert!(is_refused);
+
+    let cut = "The result says ".repeat(20);
+    let text_options = TextOptions {
+        max_iterations: 4,
+        max_output_tokens: 1000,
+    };
+    let text = TextContinuation::new(cut, 80, text_options);
+    let most = options(1000);
+    let planned = |request: &ChatRequest| plan(request, &Extras::default(), &counter, &most);
+    let refused = text_call(&text, &request, planned);
+    assert!(matches!(refused, Err(PromptError::Window(_))));
 }
 
 #[test]

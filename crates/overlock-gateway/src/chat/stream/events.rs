@@ -3,6 +3,8 @@
 use overlock_model::Outcome;
 use serde_json::{Map, Value, json};
 
+use crate::schema::Comparison;
+
 /// A completion as the events of a stream.
 pub(super) fn chunks(completion: &Value) -> Vec<Value> {
     let mut head = completion.as_object().cloned().unwrap_or_default();
@@ -36,7 +38,7 @@ pub(super) fn chunks(completion: &Value) -> Vec<Value> {
 }
 
 /// The last words of a stream. How it went is a comment, since headers are gone long ago.
-pub(super) fn ending(outcome: &Outcome, continuations: u32, violates: bool) -> String {
+pub(super) fn ending(outcome: &Outcome, continuations: u32, comparison: &Comparison) -> String {
     let mut comment = format!(
         ": overlock outcome={} continuations={continuations}",
         outcome.name()
@@ -45,8 +47,9 @@ pub(super) fn ending(outcome: &Outcome, continuations: u32, violates: bool) -> S
         comment.push_str(" reason=");
         comment.push_str(reason.name());
     }
-    if violates {
-        comment.push_str(" schema=violated");
+    if let Some(name) = comparison.name() {
+        comment.push_str(" schema=");
+        comment.push_str(name);
     }
     comment + "\n\ndata: [DONE]\n\n"
 }

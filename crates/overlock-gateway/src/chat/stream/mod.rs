@@ -7,6 +7,7 @@ mod choice;
 mod events;
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -31,6 +32,7 @@ use crate::api::{FaultKind, Part, unfinished};
 use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
 use crate::record::Recording;
+use crate::schema::Comparison;
 use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
 use choice::{Choice, Others, ToolCall};
@@ -70,7 +72,7 @@ pub(crate) fn told(job: &Job, answer: &WholeAnswer) -> Reply {
     body.push_str(&ending(
         &answer.outcome,
         answer.continuations,
-        answer.violates,
+        &answer.comparison,
     ));
     let mut reply = event_stream(whole(body));
     pass_on(&answer.headers, reply.headers_mut());
@@ -100,8 +102,8 @@ struct Relay {
     outcome: Outcome,
     /// Why the upstream's stream broke off.
     broken: Option<String>,
-    /// Whether it is not what the schema of the request says.
-    violates: bool,
+    /// What comparing it with the schema of the request found.
+    comparison: Comparison,
     /// Whether the provider's filter ended the rest of a part of the choice that is being ended.
     is_withheld: bool,
 }
@@ -144,7 +146,7 @@ impl Relay {
             taken: Taken::default(),
             outcome: Outcome::Complete,
             broken: None,
-            violates: false,
+            comparison: Comparison::Matches,
             is_withheld: false,
         }
     }
@@ -172,7 +174,7 @@ impl Relay {
     async fn end(&mut self, finished: Result<(), ApiError>) {
         match finished {
             Ok(()) => {
-                let ending = ending(&self.outcome, self.taken.calls, self.violates);
+                let ending = ending(&self.outcome, self.taken.calls, &self.comparison);
                 self.send(ending.into()).await;
             }
             Err(error) => {
@@ -440,7 +442,7 @@ impl Relay {
         self.broken = broken_by.map(|error| self.job.secrets().scrub(&error.message));
         if broken.is_some() && !self.choices.values().all(Choice::outlives_a_break) {
             self.leave();
-            for (index, mut choice) in std::mem::take(&mut self.choices) {
+            for (index, mut choice) in mem::take(&mut self.choices) {
                 self.rests(index, &mut choice).await;
             }
             return broken.map_or(Ok(()), Err);
@@ -453,7 +455,7 @@ impl Relay {
                 finishes.clear();
                 break;
             };
-            let told_beside = std::mem::take(&mut choice.others.beside_end);
+            let told_beside = mem::take(&mut choice.others.beside_end);
             let choice = choice.into_whole(index, &reason);
             finishes.push(Finish {
                 index,
@@ -498,7 +500,7 @@ impl Relay {
             completion: answer.clone(),
             outcome: outcome.clone(),
             continuations: self.taken.calls,
-            violates: self.violates,
+            comparison: self.comparison.clone(),
             refusal: None,
         };
         let taken = read_usage(&usage);
@@ -623,7 +625,7 @@ impl Relay {
                 self.keep_document(part, &first).await?;
             }
         }
-        if std::mem::take(&mut self.is_withheld) {
+        if mem::take(&mut self.is_withheld) {
             ending.withheld();
         }
         if let Some(reading) = &choice.older_call {
@@ -860,8 +862,8 @@ impl Relay {
     }
 
     async fn check_schema(&mut self, document: &str) {
-        let violation = Box::pin(self.job.violation(document)).await;
-        self.violates |= violation.is_some();
+        let comparison = Box::pin(self.job.compare(document)).await;
+        self.comparison = mem::take(&mut self.comparison).and(comparison);
     }
 
     async fn content(&self, index: u64, text: &str) {
