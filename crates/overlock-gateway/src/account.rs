@@ -114,10 +114,16 @@ impl Account {
         }
     }
 
-    /// An answer that was begun could not be ended.
+    /// How a run ended that has no whole answer.
+    pub(crate) fn unfinished(&self, outcome: &'static str) {
+        self.noted().outcome = Some(outcome);
+    }
+
+    /// An answer that was begun could not be ended: its run has failed, unless a part of it is
+    /// recorded.
     pub(crate) fn failed(&self, error: &'static str) {
         let mut noted = self.noted();
-        noted.outcome = Some("failed");
+        noted.outcome.get_or_insert("failed");
         noted.error = Some(error);
         drop(noted);
         if let Some(trace) = &self.trace {

@@ -499,6 +499,7 @@ impl Job {
                 retried: None,
             });
             let outcome = recording.unfinished(reason);
+            self.account.unfinished(outcome.name());
             let _ = recording.end(&outcome, None, None).await;
         }
     }
@@ -507,6 +508,7 @@ impl Job {
     async fn does_not_end(&mut self) {
         if let Some(recording) = self.recording.take_if(|it| !it.is_keyed()) {
             let outcome = recording.unfinished(Reason::NoFinish);
+            self.account.unfinished(outcome.name());
             let _ = recording.end(&outcome, None, None).await;
         }
     }

@@ -178,8 +178,8 @@ impl Relay {
                 self.send(ending.into()).await;
             }
             Err(error) => {
-                self.job.account.failed(error.name());
                 self.job.failed(&error).await;
+                self.job.account.failed(error.name());
                 self.event(&error.to_json()).await;
             }
         }
