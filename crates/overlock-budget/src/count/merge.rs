@@ -499,7 +499,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(500))]
+        #![proptest_config(crate::count::nasty::cases(500, 2000))]
 
         #[test]
         fn every_way_of_merging_makes_the_same_tokens(

@@ -138,3 +138,9 @@ pub(crate) fn nasty_text(fragments: usize) -> impl Strategy<Value = String> {
         });
     prop_oneof![2 => mixed, 1 => few]
 }
+
+/// So many cases in the gate, and so many where tests are run at length.
+pub(crate) fn cases(gate: u32, long: u32) -> ProptestConfig {
+    let is_long = std::env::var_os("OVERLOCK_LONG").is_some();
+    ProptestConfig::with_cases(if is_long { long } else { gate })
+}

@@ -347,7 +347,8 @@ async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
     let door: Door<Fake> = Door::to_fake(vec![Said::content(&document, "stop")]).await;
     let door = Arc::new(door);
     let answered = Arc::new(AtomicUsize::new(0));
-    let chats: Vec<_> = (0..6)
+    // So few that even on a busy machine none of them waits too long for its turn.
+    let chats: Vec<_> = (0..3)
         .map(|_| {
             let (door, answered) = (Arc::clone(&door), Arc::clone(&answered));
             tokio::spawn(async move {
@@ -357,7 +358,7 @@ async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
             })
         })
         .collect();
-    while door.upstream.heard().len() < 6 {
+    while door.upstream.heard().len() < 3 {
         tokio::task::yield_now().await;
     }
     assert_eq!(door.get("/health").await.status, StatusCode::OK);
@@ -365,9 +366,7 @@ async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
     for chat in chats {
         let got = chat.await.expect("an answer");
         assert_eq!(got.header("x-overlock-outcome"), "complete");
-        // On a busy machine some of them wait too long for their turn.
-        let compared = got.header("x-overlock-schema");
-        assert!(matches!(compared, "" | "unchecked"), "{compared}");
+        assert_eq!(got.header("x-overlock-schema"), "");
     }
 }
 

@@ -300,13 +300,14 @@ impl<'a> Server<'a> {
             Discovery::Off => ServerInfo::default(),
             Discovery::Ask | Discovery::Probe => self.facts().await?,
         };
-        let before = options.before.filter(|before| before.is_same_server(&info));
-        let known = before.and_then(ServerInfo::prefill_finding);
         if let Some(style) = options.prefill {
             info.set_prefill(Prefill::of_style(style), "`upstream.prefill`");
-        } else if !info.is_prefill_open {
-            // The product tells.
-        } else if let Some((prefill, source)) = known {
+        }
+        if !info.is_prefill_open {
+            return Ok(info);
+        }
+        let before = options.before.filter(|before| before.is_same_server(&info));
+        if let Some((prefill, source)) = before.and_then(ServerInfo::prefill_finding) {
             info.set_prefill(prefill, source);
         } else if options.discovery == Discovery::Probe && self.is_local() {
             let model = info.models.first().map_or("", |model| model.id.as_str());

@@ -1,5 +1,5 @@
-//! A real server and a real model: what the model finishes when nobody cuts it must come whole
-//! through a gateway that nobody has configured.
+//! A real server and a real model: what the model finishes without a token limit must be complete
+//! through a gateway without configuration.
 //!
 //! `cargo xtask test models` asks a few prompts, `cargo xtask bench models` many of them in every
 //! arm, and prints the table.
@@ -22,7 +22,7 @@ const MODEL: &str = "OVERLOCK_GGUF";
 /// How many prompts are asked.
 const PROMPTS: &str = "OVERLOCK_PROMPTS";
 
-/// What one answer may have that nobody cuts.
+/// The token limit of an answer that is not cut.
 const UNCUT: u64 = 700;
 
 const TOPICS: [&str; 25] = [
@@ -153,7 +153,7 @@ impl Prompt {
     }
 }
 
-/// What came of one prompt in one arm.
+/// The answer to one prompt in one arm.
 #[derive(Default)]
 struct Reply {
     content: String,
@@ -502,7 +502,7 @@ fn bench_of_real_models() {
         );
         loop_arm.add(&prompt, &server.in_a_loop(&prompt), &uncut);
         for (arm, (_, gateway)) in arms.iter_mut().zip(gateways) {
-            // The strategies that nobody would choose are measured on fewer.
+            // The other strategies are measured on a fifth of the prompts.
             if arm.name == gateways[0].0 || place % 5 == 0 {
                 arm.add(&prompt, &through(gateway, &prompt), &uncut);
             }

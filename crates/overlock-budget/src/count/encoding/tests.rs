@@ -217,7 +217,7 @@ fn check_truncation(text: &str, tokens: u64) {
 
 #[test]
 fn truncation_keeps_the_longest_part_that_fits() {
-    proptest!(ProptestConfig::with_cases(250), |(text in nasty_text(30), hundredths in 0..110_u64)| {
+    proptest!(crate::count::nasty::cases(250, 1000), |(text in nasty_text(30), hundredths in 0..110_u64)| {
         let tokens = Encoding::Cl100kBase.count(&text) * hundredths / 100;
         check_truncation(&text, tokens);
     });

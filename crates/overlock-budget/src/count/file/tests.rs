@@ -251,7 +251,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4))]
+    #![proptest_config(crate::count::nasty::cases(4, 12))]
 
     #[test]
     fn truncates_a_long_stretch_without_places_as_well(
