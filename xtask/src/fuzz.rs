@@ -17,7 +17,7 @@ use crate::tools::{self, cargo_with_tools};
 /// Builds all targets and runs each over its seeds and for some seconds beyond, two at a time.
 pub(crate) fn check(depth: Depth) -> Result<String> {
     tools::install("cargo-fuzz")?;
-    build()?;
+    build(depth)?;
     let targets = targets()?;
     // A fixed seed and a bound on the runs: the same tree gives the same verdict.
     let limits: &[&str] = match depth {
@@ -30,7 +30,7 @@ pub(crate) fn check(depth: Depth) -> Result<String> {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(target) = waiting.lock().ok().and_then(|mut all| all.next()) {
-                    let result = run_target(target, limits);
+                    let result = run_target(target, depth, limits);
                     if let Ok(mut results) = results.lock() {
                         results.push(result);
                     }
@@ -74,10 +74,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         );
     }
     tools::install("cargo-fuzz")?;
-    build()?;
+    build(Depth::Long)?;
     let limit = format!("-max_total_time={seconds}");
     for target in if chosen.is_empty() { &targets } else { &chosen } {
-        run_target(target, &[&limit])?;
+        run_target(target, Depth::Long, &[&limit])?;
     }
     Ok(())
 }
@@ -100,12 +100,20 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn build() -> Result<()> {
+fn build(depth: Depth) -> Result<()> {
     let mut command = cargo_with_tools(["fuzz", "build"]);
-    shell::run(command.env("RUSTC_BOOTSTRAP", "1"))
+    shell::run(command.args(profile(depth)).env("RUSTC_BOOTSTRAP", "1"))
 }
 
-fn run_target(target: &str, limits: &[&str]) -> Result<()> {
+/// How the targets are built: quickly for the gate, with the address sanitizer for a long run.
+fn profile(depth: Depth) -> &'static [&'static str] {
+    match depth {
+        Depth::Gate => &["--dev", "--sanitizer", "none"],
+        Depth::Long => &["--release"],
+    }
+}
+
+fn run_target(target: &str, depth: Depth, limits: &[&str]) -> Result<()> {
     eprintln!("   {target}");
     let found = root().join("fuzz/corpus").join(target);
     let seeds = root().join("fuzz/seeds").join(target);
@@ -115,9 +123,14 @@ fn run_target(target: &str, limits: &[&str]) -> Result<()> {
     fs::create_dir_all(&found)?;
     // Sanitizers and coverage are flags of a nightly compiler; this lets a stable one take them.
     let mut command = cargo_with_tools(["fuzz", "run", target]);
-    command.arg(&found).arg(&seeds).arg("--").args(limits);
+    command
+        .args(profile(depth))
+        .arg(&found)
+        .arg(&seeds)
+        .arg("--")
+        .args(limits);
     command.args([
-        "-timeout=10",
+        "-timeout=30",
         "-max_len=4096",
         "-verbosity=0",
         "-print_final_stats=0",

@@ -7,7 +7,8 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -89,19 +90,38 @@ impl TestProgram {
     }
 }
 
-/// Runs all tests that are not ignored.
+/// Runs all tests that are not ignored, two programs at a time: many tests wait.
 pub(crate) fn run_all(variables: &[(&str, &OsStr)]) -> Result<Count> {
     let mut total = Count::default();
     let mut failed = Vec::new();
-    for program in build()? {
-        let mut command = program.command();
-        command.arg("--quiet").envs(variables.iter().copied());
-        let (count, succeeded) = run(&mut command)?;
-        total.add(count);
-        if !succeeded {
-            failed.push(program.name);
+    let waiting = Mutex::new(build()?.into_iter());
+    let (sender, ended) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let (waiting, sender) = (&waiting, sender.clone());
+            scope.spawn(move || {
+                while let Some(program) = waiting.lock().ok().and_then(|mut all| all.next()) {
+                    let mut command = program.command();
+                    command.arg("--quiet").envs(variables.iter().copied());
+                    // The receiver is there until both threads have ended.
+                    let _ = sender.send((program.name, command.output()));
+                }
+            });
         }
-    }
+        drop(sender);
+        for (name, output) in ended {
+            let output = output.with_context(|| format!("could not run {name}"))?;
+            for line in String::from_utf8_lossy(&output.stdout).lines() {
+                shell::print(line);
+                total.read(line);
+            }
+            if !output.status.success() {
+                shell::print(&String::from_utf8_lossy(&output.stderr));
+                failed.push(name);
+            }
+        }
+        anyhow::Ok(())
+    })?;
     if !failed.is_empty() {
         bail!("{} tests failed, in {}", total.failed, failed.join(", "));
     }

@@ -23,7 +23,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Quick,
         lane: Lane::Build,
         after: None,
-        budget: 0.3,
+        budget: 0.2,
         run: format,
     },
     Step {
@@ -32,7 +32,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Quick,
         lane: Lane::Build,
         after: None,
-        budget: 0.2,
+        budget: 0.1,
         run: documents::check,
     },
     Step {
@@ -41,7 +41,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Quick,
         lane: Lane::Build,
         after: None,
-        budget: 3.0,
+        budget: 2.2,
         run: clippy,
     },
     Step {
@@ -50,7 +50,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Quick,
         lane: Lane::Build,
         after: None,
-        budget: 6.0,
+        budget: 7.2,
         run: tests,
     },
     Step {
@@ -59,7 +59,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Quick,
         lane: Lane::Build,
         after: None,
-        budget: 0.5,
+        budget: 0.3,
         run: doctests,
     },
     Step {
@@ -68,7 +68,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Build,
         after: None,
-        budget: 1.0,
+        budget: 0.5,
         run: docs,
     },
     Step {
@@ -77,7 +77,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Build,
         after: None,
-        budget: 3.0,
+        budget: 2.4,
         run: demo,
     },
     Step {
@@ -86,7 +86,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Build,
         after: None,
-        budget: 2.5,
+        budget: 3.3,
         run: fuzz::check,
     },
     Step {
@@ -95,7 +95,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: None,
-        budget: 1.5,
+        budget: 2.6,
         run: install,
     },
     Step {
@@ -104,7 +104,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: None,
-        budget: 2.0,
+        budget: 1.2,
         run: licences,
     },
     Step {
@@ -113,7 +113,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("tests"),
-        budget: 1.0,
+        budget: 1.1,
         run: judges::check,
     },
     Step {
@@ -122,7 +122,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("tests"),
-        budget: 1.5,
+        budget: 0.9,
         run: postgres::check,
     },
     Step {
@@ -131,7 +131,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("tests"),
-        budget: 0.5,
+        budget: 0.3,
         run: clients::check,
     },
     Step {
@@ -149,7 +149,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("tests"),
-        budget: 2.0,
+        budget: 2.7,
         run: page::check,
     },
     Step {
@@ -158,7 +158,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("demo"),
-        budget: 1.5,
+        budget: 1.9,
         run: python::check,
     },
     Step {
@@ -167,7 +167,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("tests"),
-        budget: 2.0,
+        budget: 1.9,
         run: llama::check,
     },
     Step {
@@ -176,7 +176,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("fuzz"),
-        budget: 1.0,
+        budget: 0.7,
         run: load::check,
     },
 ];

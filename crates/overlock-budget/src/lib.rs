@@ -37,7 +37,7 @@ mod negotiate;
 mod plan;
 
 pub use chat::{
-    ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, CountChats, RequestError,
+    ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, CountChats, RequestError, Scale,
 };
 #[cfg(feature = "tokenizer-files")]
 pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions, Rendered};
@@ -56,5 +56,5 @@ pub use negotiate::{
 };
 pub use plan::{
     AnswerKey, ContextBlock, Extras, Margin, Memory, MemoryOptions, Part, PartOptions, Plan,
-    PlanError, PlanOptions, PlannedPart, Trim, least_parts, plan,
+    PlanError, PlanOptions, PlannedPart, Trim, least_parts, plan, plan_least,
 };

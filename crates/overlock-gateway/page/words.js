@@ -171,6 +171,11 @@ export const REASONS = {
     'The model is repeating itself. A smaller document or another model helps more than further attempts.',
     'answers added nothing new',
   ],
+  repeating: [
+    'The model only repeated items that were already there.',
+    'Ask for fewer items, say in the prompt how many there are, or use another model.',
+    'model repeats itself',
+  ],
   'kpi-stalled': [
     'The model’s own count of what it has delivered stopped rising.',
     'For very long documents set complete.progress to "measured" or "off", or raise complete.patience.',
@@ -226,6 +231,11 @@ export const REASONS = {
     'The provider did not say that the answer had ended, or in no word that is known.',
     'Nobody can tell whether it is whole. Look at what the upstream says of that word, or ask again.',
     'no end was told',
+  ],
+  'schema-violation': [
+    'The answer violates the schema of the request.',
+    'Say in the prompt what the schema requires, or use a server that enforces it, or a larger model.',
+    'schema violated',
   ],
 };
 
@@ -334,6 +344,7 @@ const FAILURES = {
   unclear: 'the answer contains JSON, but not clearly the rest of the document',
   repeat: 'the answer only repeats what was already there',
   ambiguous: 'the answer could be joined in two ways',
+  'marker-in-answer': 'the answer contains a marker of the prompt',
   declined: 'the model would not answer',
   cancelled: 'the client closed the connection while it came',
   refused: 'the upstream does not accept this way of asking',

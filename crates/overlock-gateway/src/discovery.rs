@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::HeaderMap;
-use overlock_model::{Discover, Discovery, Server, ServerInfo};
+use overlock_model::{BackendError, Discover, Discovery, LearntSize, Server, ServerInfo};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -57,8 +57,9 @@ impl KnownServer {
             Some(_) => FRESH,
             None => RETRY,
         };
-        if let Some(info) = info {
+        if let Some(mut info) = info {
             let mut kept = self.info.write().unwrap_or_else(PoisonError::into_inner);
+            info.learn_from(&kept);
             if **kept != info {
                 *kept = Arc::new(info);
             }
@@ -70,6 +71,17 @@ impl KnownServer {
 }
 
 impl Gateway {
+    /// Remembers what a refused request has taught about a model.
+    pub(crate) fn learn(&self, size: LearntSize) {
+        let info = {
+            let info = self.server.info.write();
+            let mut info = info.unwrap_or_else(PoisonError::into_inner);
+            Arc::make_mut(&mut info).learn(size);
+            Arc::clone(&info)
+        };
+        self.known.serve(&info);
+    }
+
     /// Sees to it that the upstream is known, as far as it can be found out with these headers.
     pub(crate) async fn discover(self: &Arc<Self>, headers: &HeaderMap) {
         let info = self.server.info();
@@ -77,27 +89,29 @@ impl Gateway {
             let (gateway, headers) = (Arc::clone(self), headers.clone());
             tokio::spawn(async move { gateway.ask_server(&headers, Discovery::Probe).await });
         } else {
-            self.ask_server(headers, Discovery::Probe).await;
+            // A call to a server that cannot be reached says so itself.
+            let _ = self.ask_server(headers, Discovery::Probe).await;
         }
     }
 
     /// Asks the upstream what it is, with the gateway's own key, and generates nothing.
-    pub async fn ask_upstream(&self) -> Arc<ServerInfo> {
-        self.ask_server(&HeaderMap::new(), Discovery::Ask).await;
+    /// An error means that it could not be reached.
+    pub async fn ask_upstream(&self) -> Result<Arc<ServerInfo>, BackendError> {
+        let asked = self.ask_server(&HeaderMap::new(), Discovery::Ask).await;
         // The first request may still find out more.
         self.server.until.store(0, Ordering::Relaxed);
-        self.server.info()
+        asked.map(|()| self.server.info())
     }
 
-    async fn ask_server(&self, shown: &HeaderMap, most: Discovery) {
+    async fn ask_server(&self, shown: &HeaderMap, most: Discovery) -> Result<(), BackendError> {
         let Some(base) = self.settings.upstream.base.as_deref() else {
             self.server.keep(Some(ServerInfo::default()));
-            return;
+            return Ok(());
         };
         let Ok(_asking) = self.server.asking.try_lock() else {
             // Somebody else is asking: the first requests wait for that.
             drop(self.server.asking.lock().await);
-            return;
+            return Ok(());
         };
         let headers = self.client.headers(shown, !self.settings.keys.is_empty());
         let server = Server::new(&self.http, base, &headers);
@@ -107,8 +121,13 @@ impl Gateway {
             discovery: self.settings.upstream.discovery.min(most),
             before: Some(&before),
         };
-        self.server.keep(server.discover(&options).await.ok());
+        let (info, asked) = match server.discover(&options).await {
+            Ok(info) => (Some(info), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        self.server.keep(info);
         self.known.serve(&self.server.info());
+        asked
     }
 }
 

@@ -92,7 +92,7 @@ impl Comparison {
         }
     }
 
-    fn undecided(why: impl std::fmt::Display) -> Self {
+    pub(crate) fn undecided(why: impl std::fmt::Display) -> Self {
         Self::Undecided(format!(
             "the document could not be compared with the schema of the request: {why}"
         ))
@@ -168,7 +168,8 @@ impl BoundedSchema {
         })
     }
 
-    fn compare(&self, document: &str) -> Comparison {
+    /// Compares a document. A violation begins with these words, and its place follows.
+    pub(crate) fn compare(&self, document: &str, violates: &str) -> Comparison {
         let compiled = match self.compiled() {
             Ok(compiled) => compiled,
             Err(error) => return Comparison::undecided(error),
@@ -193,7 +194,6 @@ impl BoundedSchema {
             return Comparison::Matches;
         }
         let given_up = || Comparison::undecided("a pattern backtracks too often");
-        let violates = "the document violates the schema of the request";
         // Only `is_valid` remembers what a recursive reference gave for a value. To look for the
         // place without that can take a time exponential in the depth of the document.
         let is_bounded =
@@ -242,16 +242,26 @@ impl Comparisons {
         }
     }
 
-    /// Compares a document with a schema. A comparison that waits for its turn is never started once
-    /// this is dropped or the deadline has passed.
+    /// Compares a document with a schema.
     pub(crate) async fn compare(
         &self,
         schema: Arc<BoundedSchema>,
         document: String,
         deadline: Instant,
     ) -> Comparison {
-        let compared = self.run(move || schema.compare(&document));
-        match timeout_at(deadline, compared).await {
+        let violates = "the document violates the schema of the request";
+        self.decide(move || schema.compare(&document, violates), deadline)
+            .await
+    }
+
+    /// Makes a comparison. One that waits for its turn is never started once this is dropped or the
+    /// deadline has passed.
+    pub(crate) async fn decide(
+        &self,
+        compare: impl FnOnce() -> Comparison + Send + 'static,
+        deadline: Instant,
+    ) -> Comparison {
+        match timeout_at(deadline, self.run(compare)).await {
             Ok(Ok(comparison)) => comparison,
             Ok(Err(why)) => Comparison::undecided(why),
             Err(_) => Comparison::undecided("there was no time left"),
@@ -296,7 +306,7 @@ mod tests {
     #[track_caller]
     fn compare(schema: Value, document: &str) -> Comparison {
         let schema = BoundedSchema::new(schema).expect("it is small");
-        schema.compare(document)
+        schema.compare(document, "it violates the schema")
     }
 
     #[track_caller]
@@ -479,7 +489,7 @@ mod tests {
         assert_eq!(deeper, Some(SchemaTooLarge::Levels));
         let document = "{\"c\":".repeat(120) + "{}" + &"}".repeat(120);
         let schema = BoundedSchema::new(chain(links)).expect("it is accepted");
-        let compared = move || schema.compare(&document);
+        let compared = move || schema.compare(&document, "it violates the schema");
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
         let compared = thread.spawn(compared).expect("a thread").join();
         assert_eq!(compared.expect("no panic"), Comparison::Matches);

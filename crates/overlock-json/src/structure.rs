@@ -155,7 +155,7 @@ impl Quotes {
 
 fn closing(text: &[u8], outline: &Outline) -> Option<Closing> {
     let Some(innermost) = outline.openers.last() else {
-        return close_without_containers(text);
+        return close_without_containers(text, outline);
     };
     let (kept_len, mut closers) = match outline.open_string {
         Some(quote) => end_in_string(text, quote, *innermost),
@@ -173,8 +173,9 @@ fn closing(text: &[u8], outline: &Outline) -> Option<Closing> {
 }
 
 /// Nothing is open: the root is whole, or a scalar, or has not begun.
-fn close_without_containers(text: &[u8]) -> Option<Closing> {
-    if let Some(b'}' | b']') = trim_end(text).last() {
+fn close_without_containers(text: &[u8], outline: &Outline) -> Option<Closing> {
+    let ends_container = matches!(trim_end(text).last(), Some(b'}' | b']'));
+    if ends_container && outline.open_string.is_none() {
         return Some(Closing {
             kept_len: text.len(),
             closers: String::new(),

@@ -3,6 +3,7 @@
 use overlock_json::{Arrival, Arriving, Base};
 
 use crate::continuation::{Ask, Wants};
+use crate::marker::{Marker, MarkerFilter};
 use crate::progress::split_label;
 use crate::text::{LONGEST_REPETITION, asked_overlap, repeated_len};
 use crate::way::Way;
@@ -17,6 +18,10 @@ const LONGEST_LABEL: usize = 200;
 #[derive(Debug)]
 pub struct ArrivingAnswer {
     kind: Kind,
+    /// Keeps the markers of the prompt out; a prompt for a first answer has none.
+    filter: Option<MarkerFilter>,
+    /// Whether any text was given out, which stays.
+    has_given: bool,
     /// A first line that may be one on progress.
     label: Option<Label>,
     /// Where the answer begins after such a line.
@@ -64,13 +69,15 @@ impl ArrivingAnswer {
         });
         Self {
             kind,
+            filter: base.map(|_| MarkerFilter::new(ask.marker.clone())),
+            has_given: false,
             label,
             start: 0,
         }
     }
 
     /// An answer that goes on with a text.
-    pub(crate) fn of_text(before: &str) -> Self {
+    pub(crate) fn of_text(before: &str, marker: &Marker) -> Self {
         let start = before.len().saturating_sub(LONGEST_REPETITION);
         let before = before[before.ceil_char_boundary(start)..].to_owned();
         Self {
@@ -79,6 +86,8 @@ impl ArrivingAnswer {
                 held: String::new(),
                 is_certain: false,
             },
+            filter: Some(MarkerFilter::new(marker.clone())),
+            has_given: false,
             label: None,
             start: 0,
         }
@@ -86,6 +95,18 @@ impl ArrivingAnswer {
 
     /// Takes the next piece and gives out what has become certain.
     pub fn feed(&mut self, piece: &str) -> String {
+        let certain = match &mut self.filter {
+            Some(filter) => {
+                let piece = filter.feed(piece);
+                self.feed_filtered(&piece)
+            }
+            None => self.feed_filtered(piece),
+        };
+        self.has_given |= !certain.is_empty();
+        certain
+    }
+
+    fn feed_filtered(&mut self, piece: &str) -> String {
         let document = match &mut self.kind {
             Kind::Document(document) => document,
             Kind::Unclear => return String::new(),
@@ -121,11 +142,24 @@ impl ArrivingAnswer {
 
     /// Whether nothing of what is to come can belong to the document.
     pub fn is_spoilt(&self) -> bool {
-        matches!(&self.kind, Kind::Document(document) if document.arrival() == Arrival::Spoilt)
+        let is_no_json =
+            matches!(&self.kind, Kind::Document(document) if document.arrival() == Arrival::Spoilt);
+        is_no_json || self.has_given && self.has_leaked()
     }
 
-    /// The answer without what is certain not to belong to the document.
+    fn has_leaked(&self) -> bool {
+        self.filter.as_ref().is_some_and(MarkerFilter::has_leaked)
+    }
+
+    /// The answer without what is certain not to belong to the document. One with a marker in it
+    /// ends before the marker if a part of it was given out, and else stays as it is, to be refused.
     pub fn of_document(&self, mut answer: String) -> String {
+        if self.has_leaked() && !self.has_given {
+            return answer;
+        }
+        if let Some(filter) = &self.filter {
+            answer = filter.without_markers(&answer);
+        }
         if let (Kind::Document(document), None) = (&self.kind, &self.label) {
             let kept = document.of_document(&answer[self.start..]).to_owned();
             answer.truncate(self.start);

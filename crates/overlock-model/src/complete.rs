@@ -14,6 +14,7 @@ use crate::continuation::{
     Answer, AnswerError, Ask, Continuation, Failure, Outcome, Reason, Step, StepEnd, StepResult,
     Wants,
 };
+use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, next_call};
 
 /// What a run is driven with.
@@ -140,6 +141,8 @@ pub async fn complete(
     // What the upstream said to the last call that it refused, and what broke off the last answer.
     let mut refusal = None;
     let mut broken = None;
+    run.set_marker(drive.marker());
+    run.set_streamed(drive.live);
     let mut told = run.base().map_or(0, Base::settled_len);
     while let Some(ask) = run.next() {
         if drive.is_late() {
@@ -312,6 +315,13 @@ impl Drive<'_> {
             Some(other) => call(run, &other).map(|fitted| (other, fitted)),
             None => Ok((ask, fitted)),
         }
+    }
+
+    /// What marks the parts of the prompts: the request tells one run from another, and a run that
+    /// is driven again has the same marker.
+    pub(crate) fn marker(&self) -> Marker {
+        let request = self.request.clone().into_value();
+        Marker::from_seed(request.to_string().as_bytes())
     }
 
     /// How many bytes of an answer are read: no server that keeps to what was agreed sends more.

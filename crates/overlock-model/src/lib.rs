@@ -27,6 +27,7 @@ mod complete;
 
 // What to ask, and when to stop.
 mod continuation;
+mod marker;
 mod progress;
 mod prompt;
 mod text;
@@ -42,15 +43,16 @@ pub mod testing;
 pub use arriving::{ArrivingAnswer, HELD_BACK};
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Discover, Discovery, Embeddings, Event, Events,
-    Finding, Half, Halves, Http, HttpsClient, OpenAi, Phase, Prefill, PrefillStyle, Product,
-    ReadEvent, Retried, Retry, RetryPolicy, Retrying, ServedModel, Server, ServerInfo, SseEvent,
-    SseReader, Timeouts, TooLongEvent, Usage, below, https_client,
+    Finding, Half, Halves, Http, HttpsClient, LearntSize, OpenAi, Phase, Prefill, PrefillStyle,
+    Product, ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, Retrying, ServedModel, Server,
+    ServerInfo, SseEvent, SseReader, Timeouts, TooLongEvent, Usage, below, https_client,
 };
 pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
 pub use continuation::{
     Answer, AnswerError, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress,
     Reason, ResumeError, Step, StepEnd, StepResult, Wants,
 };
+pub use marker::Marker;
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
 pub use room::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};

@@ -15,6 +15,7 @@ use crate::arriving::ArrivingAnswer;
 use crate::backend::Usage;
 use crate::complete::{CallEnd, Collected, Drive, DriveError, Observe, Obstacle};
 use crate::continuation::{Failure, Progress, Reason, Step, StepEnd, StepResult};
+use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, first_call, text_call};
 use crate::way::Way;
 
@@ -37,6 +38,7 @@ pub struct TextContinuation {
     options: TextOptions,
     /// Why nobody went on with it, if that is not one of its limits.
     stopped: Option<Reason>,
+    marker: Marker,
 }
 
 /// How long a text is gone on with.
@@ -62,6 +64,7 @@ impl TextContinuation {
             },
             options,
             stopped: None,
+            marker: Marker::default(),
         }
     }
 
@@ -84,6 +87,7 @@ impl TextContinuation {
                 run.text.push_str(added);
             }
             run.stopped = run.stopped_by(step);
+            run.is_cut |= run.stopped == Some(Reason::MergeFailures);
         }
         Some(run)
     }
@@ -130,6 +134,11 @@ impl TextContinuation {
         asked_overlap(&self.text)
     }
 
+    /// What marks the parts of its prompts.
+    pub(crate) fn marker(&self) -> &Marker {
+        &self.marker
+    }
+
     fn may_go_on(&self) -> bool {
         let TextOptions {
             max_iterations,
@@ -144,9 +153,20 @@ impl TextContinuation {
         self.usage.output = self.usage.output.saturating_add(tokens);
         let end = collected.step_end();
         self.is_cut = is_cut(end.finish.as_deref(), is_stopped);
-        let (repeated, news) = collected
-            .text
-            .split_at(repeated_len(&self.text, &collected.text));
+        let head = self.marker.strip_head(collected.text.as_bytes()).len();
+        let answer = &collected.text[collected.text.len() - head..];
+        if self.marker.is_in(answer.as_bytes()) {
+            // The rest is still missing, whatever the provider says of an answer that is refused.
+            self.is_cut = true;
+            let result = StepResult::Failed {
+                failure: Failure::MarkerInAnswer,
+                raw: Some(answer.to_owned()),
+            };
+            let step = step(self.iterations, Some(Way::Overlap), tokens, result, end);
+            self.stopped = self.stopped_by(&step);
+            return step;
+        }
+        let (repeated, news) = answer.split_at(repeated_len(&self.text, answer));
         let fail = |failure| StepResult::Failed {
             failure,
             raw: (!repeated.is_empty()).then(|| repeated.to_owned()),
@@ -171,8 +191,14 @@ impl TextContinuation {
         if step.end.finish.as_deref() == Some("content_filter") {
             return Some(Reason::ContentFilter);
         }
-        let has_failed = matches!(step.result, StepResult::Failed { .. });
-        (has_failed && self.is_cut).then_some(Reason::NoProgress)
+        match &step.result {
+            StepResult::Failed {
+                failure: Failure::MarkerInAnswer,
+                ..
+            } => Some(Reason::MergeFailures),
+            StepResult::Failed { .. } => self.is_cut.then_some(Reason::NoProgress),
+            StepResult::Grown { .. } => None,
+        }
     }
 }
 
@@ -184,6 +210,7 @@ fn step(iteration: u32, way: Option<Way>, tokens: u64, result: StepResult, end: 
         kpi: None,
         kpis: None,
         progress: Progress::Unknown,
+        is_looping: false,
         result,
         end,
     }
@@ -239,6 +266,7 @@ pub async fn complete_text(
     drive: &Drive<'_>,
     observer: &mut dyn ObserveText,
 ) -> Result<Option<Obstacle>, DriveError> {
+    run.marker = drive.marker();
     // What was not answered in time.
     let mut unanswered = None;
     while run.may_go_on() {
@@ -257,7 +285,9 @@ pub async fn complete_text(
             Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
         };
         observer.calling(run.iterations + 1, &plan);
-        let arriving = drive.live.then(|| ArrivingAnswer::of_text(&run.text));
+        let arriving = drive
+            .live
+            .then(|| ArrivingAnswer::of_text(&run.text, &run.marker));
         let most_bytes = drive.most_bytes(&plan);
         let (mut collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
         // What stopped before its end was cut, unless the provider had said by then how it ends.
@@ -441,7 +471,7 @@ mod tests {
             let text = unit.repeat(times);
             let mut run = TextContinuation::new(text.clone(), 7, OPTIONS);
             let answer = format!("{}{news}", run.overlap());
-            let mut arriving = ArrivingAnswer::of_text(&text);
+            let mut arriving = ArrivingAnswer::of_text(&text, &Marker::default());
             let mut told = String::new();
             for piece in answer.split_inclusive(' ') {
                 told.push_str(&arriving.feed(piece));

@@ -26,7 +26,7 @@ class SmallModel(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         asked = request["messages"][-1]["content"]
-        overlap = asked.split("[[overlap]]\n")[-1].split("\n[[/overlap]]")[0]
+        overlap = asked.split("[[overlap-")[-1].split("]]\n", 1)[1].split("\n[[/overlap-")[0]
         start = max(DOCUMENT.find(overlap), 0)
         message = {"role": "assistant", "content": DOCUMENT[start : start + 120]}
         choice = {"index": 0, "finish_reason": "length", "message": message}

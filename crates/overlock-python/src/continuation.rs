@@ -1,8 +1,8 @@
 //! The state machine that makes one document of many answers, driven from Python.
 
 use overlock_model::{
-    Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, MeasuredKpi,
-    Outcome, PromptError, Reason, Wants, Way,
+    Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, Marker,
+    MeasuredKpi, Outcome, PromptError, Reason, Wants, Way,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -101,7 +101,7 @@ impl Continuation {
     #[pyo3(signature = (ask, request, *, model = None, window = None, max_tokens = None,
                         trim = "oldest", margin = None))]
     fn next_call<'py>(
-        &self,
+        &mut self,
         py: Python<'py>,
         ask: &Bound<'py, PyAny>,
         request: &Bound<'py, PyAny>,
@@ -111,8 +111,10 @@ impl Continuation {
         trim: &str,
         #[pyo3(from_py_with = count)] margin: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let ask = self.asked(py, ask)?;
         let request = request::read(py, request)?;
+        let seed = request.clone().into_value().to_string();
+        self.run.set_marker(Marker::from_seed(seed.as_bytes()));
+        let ask = self.asked(py, ask)?;
         let name = model.or_else(|| request.model().map(str::to_owned));
         let settings = Settings {
             model: name.as_deref(),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::image::{PictureCost, file, recording};
 use super::message::{ChatMessage, ChatRole, part_type};
 use super::request::ChatRequest;
+use super::scale::Scale;
 use super::tools::{CLOSING, OPENING, function_type, tool_name};
 use crate::count::{CountTokens, Encoding, Provenance};
 use crate::models::{Found, How};
@@ -23,6 +24,8 @@ pub struct ChatCounter<'a> {
     pictures: PictureCost,
     /// The tokens of each role's name, in the order of [`ChatRole::ALL`].
     roles: [u64; 6],
+    /// What all counts are multiplied by.
+    scale: Scale,
 }
 
 /// What a request takes, and what that rests on.
@@ -99,6 +102,9 @@ impl ChatCounter<'static> {
     }
 }
 
+/// Stands before the factor in the name of a scaled counter.
+const SCALED_BY: &str = ", times ";
+
 /// Counts for models whose own tokenizer is not at hand.
 const STAND_IN: &Encoding = &Encoding::O200kBase;
 
@@ -147,6 +153,7 @@ impl<'a> ChatCounter<'a> {
             },
             pictures: PictureCost::of(found.entry.as_deref()),
             roles: ChatRole::ALL.map(|role| tokens.count(role.name())),
+            scale: Scale::default(),
         }
     }
 
@@ -172,6 +179,45 @@ impl<'a> ChatCounter<'a> {
         }
     }
 
+    /// The same, with every count of a request multiplied. [`ChatCounter::tokens`] counts as it
+    /// did before.
+    ///
+    /// ```
+    /// use overlock_budget::{ChatCounter, Models, Scale};
+    ///
+    /// let counter = ChatCounter::for_model(&Models::default().find("llama3.2:3b"));
+    /// let scaled = counter.scaled(Scale::of(5, 2));
+    /// assert_eq!(scaled.name(), "o200k_base in place of llama3, times 2.5");
+    /// assert_eq!(scaled.text("eins zwei"), counter.text("eins zwei") * 5 / 2);
+    /// ```
+    #[must_use]
+    pub fn scaled(&self, scale: Scale) -> Self {
+        let unscaled = match self.name.rsplit_once(SCALED_BY) {
+            Some((unscaled, _)) if self.scale != Scale::default() => unscaled,
+            _ => &self.name,
+        };
+        let name = if scale == Scale::default() {
+            unscaled.to_owned()
+        } else {
+            format!("{unscaled}{SCALED_BY}{scale}")
+        };
+        Self {
+            name,
+            scale,
+            ..self.clone()
+        }
+    }
+
+    /// What all counts of a request are multiplied by.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// The tokens of a text in a request.
+    pub fn text(&self, text: &str) -> u64 {
+        self.scale.apply(self.tokens.count(text))
+    }
+
     /// The same without the template, for what it does not take.
     pub(crate) fn without_template(&self) -> Self {
         Self {
@@ -194,7 +240,8 @@ impl<'a> ChatCounter<'a> {
         let tokens = self.template?.count_chat(messages, tools)?;
         let parts = request.messages().flat_map(|message| message.parts());
         let beyond = parts.map(|part| self.beyond_text(part).unwrap_or(0));
-        Some(beyond.fold(tokens, u64::saturating_add))
+        let tokens = beyond.fold(tokens, u64::saturating_add);
+        Some(self.scale.apply(tokens))
     }
 
     /// Who counts, as results tell it.
@@ -264,6 +311,7 @@ impl<'a> ChatCounter<'a> {
 
     /// The tokens of a message, unless there are more than `limit`.
     pub(crate) fn message_up_to(&self, message: ChatMessage<'_>, limit: u64) -> Option<u64> {
+        let limit = self.scale.most_counted(limit);
         let mut sum = Sum { tokens: 0, limit };
         sum.add(self.role(message.role()))?;
         sum.add(match message.role() {
@@ -302,7 +350,7 @@ impl<'a> ChatCounter<'a> {
                 sum.text(self.tokens, arguments)?;
             }
         }
-        Some(sum.tokens)
+        Some(self.scale.apply(sum.tokens))
     }
 
     fn add_part(&self, part: &Value, sum: &mut Sum) -> Option<()> {
@@ -331,27 +379,29 @@ impl<'a> ChatCounter<'a> {
     /// The tokens of a message with this text.
     pub(crate) fn text_message(&self, role: ChatRole, text: &str) -> u64 {
         let tokens = self.tokens.count(text);
-        tokens.saturating_add(PER_MESSAGE + self.role(role))
+        let tokens = tokens.saturating_add(PER_MESSAGE + self.role(role));
+        self.scale.apply(tokens)
     }
 
     /// What is there besides messages and tools.
     pub(crate) fn frame(&self, request: &ChatRequest) -> u64 {
         let schema = answer_schema(request).map_or(0, |schema| {
             // A heading, its name and the schema itself.
-            8 + self.tokens.count(&schema.to_string())
+            self.scale.apply(8 + self.tokens.count(&schema.to_string()))
         });
         let opening = match self.format {
             Format::Chat => 0,
             Format::Harmony => self.text_message(ChatRole::System, HARMONY_SYSTEM),
         };
-        opening.saturating_add(schema).saturating_add(REPLY)
+        let reply = self.scale.apply(REPLY);
+        opening.saturating_add(schema).saturating_add(reply)
     }
 
     /// The tokens of one tool among others.
     pub(crate) fn tool(&self, tool: &Value) -> u64 {
         match function_type(tool) {
-            Some(text) => self.tokens.count(&text),
-            None => self.tokens.count(&tool.to_string()),
+            Some(text) => self.text(&text),
+            None => self.text(&tool.to_string()),
         }
     }
 
@@ -382,7 +432,8 @@ impl<'a> ChatCounter<'a> {
             Format::Harmony => self.tokens.count("# Tools\n\n## functions\n\n"),
         };
         let texts = self.tokens.count(OPENING) + self.tokens.count(CLOSING);
-        around + heading + texts + self.choice(request)
+        self.scale
+            .apply(around + heading + texts + self.choice(request))
     }
 
     /// A choice among tools is told to the model.

@@ -11,6 +11,7 @@ mod message;
 #[cfg(feature = "tokenizer-files")]
 mod rendered;
 mod request;
+mod scale;
 #[cfg(feature = "tokenizer-files")]
 mod template;
 mod tools;
@@ -23,6 +24,7 @@ pub use message::{ChatMessage, ChatRole};
 #[cfg(feature = "tokenizer-files")]
 pub use rendered::Rendered;
 pub use request::{ChatRequest, RequestError};
+pub use scale::Scale;
 #[cfg(feature = "tokenizer-files")]
 pub use template::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions};
 

@@ -277,7 +277,7 @@ impl<'a> Planner<'a> {
             .room
             .saturating_sub(self.measured.total(walk.kept, true));
         let limit = left.min(self.options.summary_tokens).checked_sub(around)?;
-        let count = |text: &str| self.counter.tokens().count(text);
+        let count = |text: &str| self.counter.text(text);
         let summary = summarise(&lines, limit, &count)?;
         Some(Inserted {
             tokens: self.counter.text_message(ChatRole::System, &summary.text),

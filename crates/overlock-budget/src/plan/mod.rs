@@ -177,6 +177,18 @@ pub fn least_parts(
     layout::Planner::new(request, extras, counter, options, 0).least_parts()
 }
 
+/// Plans only what must stay of a request: everything goes that may.
+///
+/// Whether that fits can be counted by others, where the figures of the rest say little about it.
+pub fn plan_least(
+    request: &ChatRequest,
+    extras: &Extras,
+    counter: &ChatCounter,
+    options: &PlanOptions,
+) -> Result<Plan, PlanError> {
+    recount::least(request, extras, counter, options)
+}
+
 /// Plans a request.
 ///
 /// For every plan: input, answer and margin are within the window; the system prompt and the whole

@@ -61,12 +61,15 @@ pub(super) fn plan(
 
 /// Only what must stay, counted as it would be sent: corrections that come from more than that say
 /// nothing about whether it fits.
-fn least(
+pub(super) fn least(
     request: &ChatRequest,
     extras: &Extras,
     counter: &ChatCounter,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
+    if !counter.has_template() {
+        return Planner::new(request, extras, counter, options, 0).plan_least();
+    }
     let (sent, foreseen) = Planner::new(request, extras, counter, options, 0).least_request();
     let Some(tokens) = whole(sent, counter) else {
         return without_template(request, extras, counter, options);

@@ -174,6 +174,7 @@ const fn in_words(reason: Reason) -> &'static str {
     match reason {
         Reason::MergeFailures => "answers could not be joined",
         Reason::NoProgress => "answers added nothing new",
+        Reason::Repeating => "model repeats itself",
         Reason::KpiStalled => "no progress by the model’s own count",
         Reason::IterationLimit => "limit on attempts",
         Reason::TokenLimit => "limit on tokens",
@@ -186,6 +187,7 @@ const fn in_words(reason: Reason) -> &'static str {
         Reason::NoJson => "no JSON in the answer",
         Reason::NotContinued => "cut off, not continued",
         Reason::NoFinish => "no end was told",
+        Reason::SchemaViolation => "schema violated",
     }
 }
 
@@ -338,7 +340,7 @@ mod tests {
     #[test]
     fn runs_are_found_by_the_words_that_the_page_shows() {
         let reasons = table::<Reason>("REASONS");
-        assert_eq!(reasons.len(), 14);
+        assert_eq!(reasons.len(), 16);
         for (reason, words) in reasons {
             assert_eq!(in_words(reason), words, "{reason:?}");
         }

@@ -1,7 +1,10 @@
 //! With which word does an answer end?
 //!
 //! The upstream's word stands unless something better is known. If any part of an answer is cut,
-//! the answer was cut: a tool call beside a cut one must not make both look ready to be made.
+//! the answer was cut: a tool call beside a cut one must not make both look ready to be made. A part
+//! that violates its schema counts like a cut one: there is no other word that clients know for it.
+
+use overlock_model::Reason;
 
 use super::reading::Found;
 
@@ -21,6 +24,7 @@ enum Parts {
     WholeCall,
     /// Nobody can tell of a call: its arguments may not even have begun.
     UnclearCall,
+    InvalidPart,
     CutPart,
 }
 
@@ -37,6 +41,7 @@ impl Ending {
     pub(crate) fn content(&mut self, found: Found) {
         self.find(match found {
             Found::Whole => Parts::WholeContent,
+            Found::Invalid => Parts::InvalidPart,
             Found::Cut => Parts::CutPart,
             Found::Unclear => Parts::Nothing,
         });
@@ -46,6 +51,7 @@ impl Ending {
     pub(crate) fn call(&mut self, found: Found) {
         self.find(match found {
             Found::Whole => Parts::WholeCall,
+            Found::Invalid => Parts::InvalidPart,
             Found::Cut => Parts::CutPart,
             Found::Unclear => Parts::UnclearCall,
         });
@@ -71,10 +77,21 @@ impl Ending {
     /// The word for it; nothing if nobody knows.
     pub(crate) fn word(&self) -> Option<&str> {
         match (self.parts, self.said.as_deref()) {
-            (Parts::CutPart, _) | (Parts::UnclearCall, None) => Some("length"),
+            (Parts::InvalidPart | Parts::CutPart, _) | (Parts::UnclearCall, None) => Some("length"),
             (Parts::WholeCall, None | Some("length")) => Some("tool_calls"),
             (Parts::WholeContent, None | Some("length")) => Some("stop"),
             (_, said) => said,
+        }
+    }
+
+    /// Why an answer with this end is not complete, where nothing else tells.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self.word() {
+            None => Some(Reason::NoFinish),
+            Some("length") if self.parts == Parts::InvalidPart => Some(Reason::SchemaViolation),
+            Some("length") => Some(Reason::NotContinued),
+            Some("content_filter") => Some(Reason::ContentFilter),
+            Some(_) => None,
         }
     }
 }
@@ -124,6 +141,16 @@ mod tests {
         for said in [None, Some("length")] {
             check_word(said, &[], &[WHOLE, UNCLEAR], Some("length"));
             check_word(said, &[], &[UNCLEAR], Some("length"));
+        }
+    }
+
+    #[test]
+    fn a_part_that_violates_its_schema_never_looks_complete() {
+        const INVALID: Found = Found::Invalid;
+        for said in [None, Some("stop"), Some("length"), Some("tool_calls")] {
+            check_word(said, &[INVALID], &[], Some("length"));
+            check_word(said, &[INVALID], &[WHOLE], Some("length"));
+            check_word(said, &[WHOLE], &[INVALID, WHOLE], Some("length"));
         }
     }
 

@@ -124,6 +124,7 @@ impl Joiner<'_> {
             kpi: None,
             kpis: None,
             progress: Progress::Unknown,
+            is_looping: false,
             result: StepResult::Failed { failure, raw: None },
             end: end.clone(),
         };

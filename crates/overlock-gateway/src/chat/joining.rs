@@ -585,6 +585,7 @@ impl Drop for Observer<'_, '_> {
             kpi: None,
             kpis: None,
             progress: Progress::Unknown,
+            is_looping: false,
             result: StepResult::Failed {
                 failure: Failure::Cancelled,
                 raw: Some(calling.coming),

@@ -4,6 +4,7 @@
 //! it is whole, and what happened is kept. A streamed answer and one that comes at once are read
 //! by the same rules.
 
+mod compliance;
 mod ending;
 mod first;
 mod joining;
@@ -12,6 +13,7 @@ mod mended;
 mod merged;
 mod plain_text;
 mod reading;
+mod size;
 mod skimmed;
 mod stream;
 mod taken;
@@ -25,7 +27,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
-use overlock_model::{Outcome, Reason, Usage};
+use overlock_model::{Outcome, Reason, RefusedSize, Usage};
 use overlock_store::RunId;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -45,8 +47,9 @@ use crate::upstream::{Answer, CHAT_PATH, Client};
 use joining::Joiner;
 use keyed::{Answered, Keyed};
 use reading::{Kind, Reading};
+use size::Sent;
 use whole::WholeAnswer;
-use wish::{Continues, Fitted, Wish};
+use wish::{Continues, Fitted, Share, Wish};
 
 /// A chat request on its way.
 pub(crate) struct Job {
@@ -90,7 +93,7 @@ impl Asked {
     /// Reads what was asked, and makes it fit.
     pub(crate) fn read(self, text: Bytes) -> Result<Box<Job>, ApiError> {
         let (wish, request) = Wish::read(&self.gateway, &self.headers, text)?;
-        let fitted = wish.fit(request);
+        let fitted = wish.fit(request, Share::Most);
         let upstream = &self.gateway.settings.upstream;
         self.account
             .asked(&wish.model, wish.requested, upstream.base.as_deref());
@@ -145,6 +148,10 @@ pub(crate) async fn answer(mut job: Box<Job>) -> Result<Reply, ApiError> {
     }
     if job.shown.is_none() {
         job.base = Box::pin(job.gateway.demo.base()).await?;
+    } else if job.may_be_too_large()
+        && let Some(unfit) = Box::pin(job.confirm_size()).await?
+    {
+        return Ok(Box::pin(job.turned_away(*unfit)).await);
     }
     if let Some(key) = job.key.take() {
         return Box::pin(job.keyed(key)).await;
@@ -199,12 +206,28 @@ enum Held<'a> {
 impl Job {
     /// The reply to a request that is asked for the first time.
     async fn first(mut self: Box<Self>) -> Reply {
+        match self.asked().await {
+            Ok(answer) if answer.status.is_success() => {
+                let told = self.told();
+                told.with(self.answered(answer).await)
+            }
+            asked => Box::pin(self.not_answered(asked)).await,
+        }
+    }
+
+    /// The reply to a request whose first call was refused or failed.
+    async fn not_answered(mut self: Box<Self>, asked: Result<Box<Answer>, ApiError>) -> Reply {
+        let sent = match asked {
+            Ok(refused) => self.after_refusal(refused).await,
+            Err(error) => Err(error),
+        };
         let told = self.told();
-        let replied = match self.asked().await {
-            Ok(answer) if answer.status.is_success() => self.answered(answer).await,
-            Ok(refused) => Box::pin(self.refused(refused)).await,
+        let replied = match sent {
+            Ok(Sent::Answered(answer)) => self.answered(answer).await,
+            Ok(Sent::Refused(status, refusal)) => self.refused(status, *refusal).await,
+            Ok(Sent::TooLarge(unfit)) => Err(self.too_large(*unfit).await),
             Err(error) => {
-                Box::pin(self.failed(&error)).await;
+                self.failed(&error).await;
                 Err(error)
             }
         };
@@ -237,6 +260,11 @@ impl Job {
     async fn turned_away(mut self: Box<Self>, unfit: Unfit) -> Reply {
         self.begin_recording().await;
         let told = self.told();
+        told.with(Err(self.too_large(unfit).await))
+    }
+
+    /// Keeps that the request does not fit, and what is said of it.
+    async fn too_large(&mut self, unfit: Unfit) -> ApiError {
         let error = ApiError::invalid(unfit.message.clone())
             .with_code("context_length_exceeded")
             .with_param("messages");
@@ -246,7 +274,7 @@ impl Job {
             // The client is told all the same.
             let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
         }
-        told.with(Err(error))
+        error
     }
 
     fn told(&self) -> Told {
@@ -307,19 +335,22 @@ impl Job {
     }
 
     /// The reply to a request that the upstream refuses.
-    async fn refused(&mut self, answer: Box<Answer>) -> Result<Reply, ApiError> {
-        let status = answer.status.as_u16();
-        let refusal = Refusal::read(&self.gateway.client, *answer).await;
+    async fn refused(
+        &mut self,
+        status: StatusCode,
+        refusal: Result<Refusal, ApiError>,
+    ) -> Result<Reply, ApiError> {
         let said = match &refusal {
             Ok(refusal) => &refusal.message,
             Err(error) => &error.message,
         };
-        self.fails_by(Some(status), None, said).await;
+        self.fails_by(Some(status.as_u16()), None, said).await;
         Ok(refusal?.into_reply())
     }
 
     /// The reply to a request that was answered before.
     fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
+        self.account.unfinished(answered.outcome.name());
         let whole = WholeAnswer::replayed(answered)?;
         self.account.replayed(&whole.value, whole.outcome.name());
         Ok(if self.wish.streams {
@@ -353,7 +384,7 @@ impl Job {
         let conditions = Conditions {
             // A query may hold a key.
             upstream: self.base.split('?').next().map(str::to_owned),
-            schema: schema.map(|schema| schema.value().clone()),
+            schema: schema.map(|schema| schema.bounded.value().clone()),
             is_held: is_keyed,
             worker: worker.map(ToString::to_string),
         };
@@ -412,7 +443,7 @@ impl Job {
         Joiner {
             gateway: &self.gateway,
             wish: &self.wish,
-            counter: &self.wish.known.counter,
+            counter: self.wish.counter(),
             base: &self.base,
             query: self.query.as_deref(),
             shown: self.shown.as_ref(),
@@ -513,12 +544,18 @@ impl Job {
         }
     }
 
+    /// Whether a document that violates the schema of the request is not complete.
+    pub(crate) fn is_strict(&self) -> bool {
+        let schema = self.wish.schema.as_ref();
+        schema.is_some_and(|schema| schema.is_strict || self.gateway.settings.strict_schema)
+    }
+
     /// Compares a document with the schema of the request, if there is one.
     pub(crate) async fn compare(&self, document: &str) -> Comparison {
         let Some(schema) = &self.wish.schema else {
             return Comparison::Matches;
         };
-        let (schema, document) = (Arc::clone(schema), document.to_owned());
+        let (schema, document) = (Arc::clone(&schema.bounded), document.to_owned());
         let comparisons = &self.gateway.comparisons;
         comparisons.compare(schema, document, self.deadline).await
     }
@@ -557,6 +594,8 @@ pub(crate) struct Refusal {
     known: Option<Value>,
     /// The same in words.
     pub(crate) message: String,
+    /// The sizes it names, if the request is too large.
+    size: Option<RefusedSize>,
 }
 
 impl Refusal {
@@ -567,6 +606,9 @@ impl Refusal {
         if let Some(value) = &mut value {
             client.hide_key_in(value);
         }
+        let is_about_request = matches!(answer.status.as_u16(), 400 | 413 | 422);
+        let size = value.as_ref().filter(|_| is_about_request);
+        let size = size.and_then(RefusedSize::read);
         let is_known = |value: &Value| value.get("error").is_some_and(Value::is_object);
         let known = value.filter(is_known);
         let said = known
@@ -582,6 +624,7 @@ impl Refusal {
             headers: answer.headers,
             known,
             message,
+            size,
         })
     }
 

@@ -103,10 +103,10 @@ fn is_plain(choice: &Choice<'_>) -> bool {
     choice.finish_reason == "stop" && !says_more && looks_like_text(content)
 }
 
-/// Whether a content cannot be a document, whole or cut.
+/// Whether a content is no document, whole or cut, and holds none that is cut.
 fn looks_like_text(content: &str) -> bool {
-    // JSON looks like it from its first character on.
-    if !content.trim_start().starts_with(['{', '[']) {
+    // JSON begins with a bracket, or in a fence.
+    if !content.trim_start().starts_with(['{', '[']) && !content.contains("```") {
         return true;
     }
     let mut reading = Reading::new(Kind::Looks);

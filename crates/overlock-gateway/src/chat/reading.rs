@@ -12,6 +12,9 @@ pub(crate) struct Reading {
     is_verbatim: bool,
     arriving: Arriving,
     text: String,
+    /// Where the text begins that `arriving` reads: behind the opening line of a fence, or at 0.
+    start: usize,
+    fences: FenceFinder,
     /// How much of the text was passed on, or will never be.
     passed: usize,
     /// How much of the document was passed on.
@@ -34,6 +37,8 @@ pub(crate) enum Kind {
 pub(crate) enum Found {
     /// A document that is whole, with nothing after it but white space or the end of a fence.
     Whole,
+    /// A document that is whole, and violates a schema that it has to match.
+    Invalid,
     /// A document that is cut.
     Cut,
     /// Nothing that tells by itself whether it is whole, such as text after a whole document.
@@ -52,6 +57,8 @@ impl Reading {
             is_verbatim: false,
             arriving,
             text: String::new(),
+            start: 0,
+            fences: FenceFinder::default(),
             passed: 0,
             given: 0,
         }
@@ -68,10 +75,17 @@ impl Reading {
     /// Takes the next piece and gives back what can be passed on.
     pub(crate) fn feed(&mut self, piece: &str) -> String {
         self.text.push_str(piece);
-        let certain = self.arriving.feed(piece);
+        let mut certain = self.arriving.feed(piece);
         if self.is_verbatim {
             self.passed = self.text.len();
             return piece.to_owned();
+        }
+        if self.may_be_fenced()
+            && let Some(start) = self.fences.find(&self.text)
+        {
+            self.start = start;
+            self.arriving = Arriving::document();
+            certain = self.arriving.feed(&self.text[start..]);
         }
         self.given += certain.len();
         let verbatim_to = match (self.kind, self.arriving.arrival()) {
@@ -124,10 +138,35 @@ impl Reading {
         self.kind == Kind::Document && !self.is_verbatim && !is_plain
     }
 
+    /// Whether a document in a fence may still begin in a text that is not one itself.
+    fn may_be_fenced(&self) -> bool {
+        let is_text = self.arriving.arrival() == Arrival::Unclear;
+        self.kind == Kind::Looks && is_text && !self.is_fenced()
+    }
+
+    fn is_fenced(&self) -> bool {
+        self.start > 0
+    }
+
+    /// What stands before the document and was passed on, such as the opening line of its fence.
+    pub(crate) fn before_document(&self) -> &str {
+        match self.kind {
+            Kind::Looks => &self.text[..self.start],
+            Kind::Document | Kind::Arguments => "",
+        }
+    }
+
+    /// What ends the text once the document is whole: the closing line of its fence.
+    pub(crate) fn closing(&self) -> &'static str {
+        if self.is_fenced() { "\n```" } else { "" }
+    }
+
     /// What it turned out to be, by itself.
     pub(crate) fn found(&self) -> Found {
         match (self.arriving.arrival(), self.kind) {
             (Arrival::Growing, _) => Found::Cut,
+            // More text may follow a fence.
+            _ if self.is_fenced() => Found::Unclear,
             (Arrival::Whole, _) if self.is_bare() => Found::Whole,
             (Arrival::Spoilt, Kind::Document | Kind::Arguments) => match Base::read(&self.text) {
                 Ok(base) if !base.is_complete() => Found::Cut,
@@ -150,14 +189,15 @@ impl Reading {
 
     /// Whether nothing follows the document but white space or the end of a fence.
     fn is_bare(&self) -> bool {
-        let after = self.arriving.after_document(&self.text);
+        let after = self.arriving.after_document(&self.text[self.start..]);
         after.trim().trim_matches('`').is_empty()
     }
 
     /// What follows on what was passed on of the document, as it came.
     pub(crate) fn not_given(&self) -> String {
         let document = self.document().get(self.given..).unwrap_or_default();
-        [document, self.arriving.after_document(&self.text)].concat()
+        let after = self.arriving.after_document(&self.text[self.start..]);
+        [document, after].concat()
     }
 
     /// Whether a document was whole, whatever followed it.
@@ -207,7 +247,60 @@ impl Reading {
 
     /// The document alone, where it is one.
     pub(crate) fn document(&self) -> &str {
-        self.arriving.of_document(&self.text)
+        self.arriving.of_document(&self.text[self.start..])
+    }
+}
+
+/// Finds the first JSON document in a fenced block of a text that is still arriving.
+#[derive(Default)]
+struct FenceFinder {
+    /// Where the line begins that has not ended yet.
+    line: usize,
+    /// Up to where that line has been searched for its end.
+    searched: usize,
+    block: Block,
+}
+
+/// What the lines of a text belong to.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Block {
+    /// No fenced block.
+    #[default]
+    None,
+    /// A block that is marked as JSON, or not marked, and has no content yet.
+    Json,
+    /// A block of anything else.
+    Other,
+}
+
+impl FenceFinder {
+    /// Where the document begins. `text` must be what it was before, and more.
+    fn find(&mut self, text: &str) -> Option<usize> {
+        loop {
+            if self.block == Block::Json {
+                let content = text[self.line..].trim_start();
+                match content.chars().next() {
+                    None => return None,
+                    Some('{' | '[') => return Some(text.len() - content.len()),
+                    Some(_) => self.block = Block::Other,
+                }
+            }
+            let from = self.searched.max(self.line);
+            self.searched = text.len();
+            let end = from + text[from..].find('\n')?;
+            let line = text[self.line..end].trim();
+            self.line = end + 1;
+            self.searched = self.line;
+            let Some(info) = line.strip_prefix("```").map(str::trim) else {
+                continue;
+            };
+            self.block = match self.block {
+                Block::None if info.is_empty() || info.eq_ignore_ascii_case("json") => Block::Json,
+                Block::None => Block::Other,
+                Block::Json | Block::Other if info.is_empty() => Block::None,
+                block => block,
+            };
+        }
     }
 }
 
@@ -255,6 +348,43 @@ mod tests {
             );
             check(kind, "[1] Smith says that and", Found::Unclear);
             check(kind, "{\"a\": 1}\n{\"a\": 2}\n{\"a\"", Found::Unclear);
+        }
+    }
+
+    #[test]
+    fn json_in_a_fence_is_found_wherever_the_text_is_divided() {
+        let before = "Sure, an [example]:\n\n```python\nrows = [\n```\n\n```json\n";
+        let document = "{\"rows\": [\"a ``` b\", 12";
+        let text = [before, document].concat();
+        for size in 1..text.len() {
+            let mut reading = Reading::new(Kind::Looks);
+            let mut given = String::new();
+            let mut rest = text.as_str();
+            while !rest.is_empty() {
+                let (piece, after) = rest.split_at(size.min(rest.len()));
+                given += &reading.feed(piece);
+                rest = after;
+            }
+            assert_eq!(reading.found(), Found::Cut, "pieces of {size}");
+            assert!(reading.is_open());
+            assert_eq!(reading.before_document(), before);
+            assert_eq!(reading.document(), document);
+            assert_eq!(given, [before, reading.given()].concat());
+            assert_eq!(given + &reading.rest(), text);
+        }
+    }
+
+    #[test]
+    fn a_fence_around_something_else_is_text() {
+        for text in [
+            "```python\n[1, 2",
+            "```\nrows\n[1, 2",
+            "```json\n{\"a\": 1}\n```\n",
+            "```json\n{\"a\": 1}\n```\nThis",
+            "```json\n{\"a\": 1}\n```\n```json\n{\"b\"",
+            "see ```json {\"a\": ",
+        ] {
+            check(Kind::Looks, text, Found::Unclear);
         }
     }
 

@@ -231,7 +231,8 @@ const IS_SPECIAL: [bool; 256] = {
     special
 };
 
-/// Whether a content cannot be a document. An escape at its beginning may be a space.
+/// Whether a content holds no document, not even in a fence. An escape at its beginning may be a
+/// space.
 fn is_text(written: &str) -> bool {
-    !written.trim_start().starts_with(['{', '[', '\\'])
+    !written.trim_start().starts_with(['{', '[', '\\']) && !written.contains("```")
 }

@@ -8,6 +8,7 @@ use overlock_json::Cut as DocumentCut;
 use overlock_model::{Continuation, Halves, Outcome, Reason, StepEnd, Usage};
 use serde_json::{Value, json};
 
+use super::compliance::Compliance;
 use super::ending::Ending;
 use super::first::First;
 use super::joining::{Cut, JoinedText, Joiner, found, is_whole};
@@ -128,7 +129,7 @@ async fn made_whole(
         is_withheld: false,
         taken: Taken::default(),
         changed: false,
-        comparison: Comparison::Matches,
+        compliance: Compliance::default(),
         output_tokens: 0,
     };
     let choices = value.get_mut("choices").and_then(Value::as_array_mut);
@@ -140,10 +141,10 @@ async fn made_whole(
         }
     }
     let Making {
-        outcome,
+        mut outcome,
         taken,
-        changed,
-        comparison,
+        mut changed,
+        compliance,
         output_tokens,
         ..
     } = making;
@@ -161,9 +162,15 @@ async fn made_whole(
         let first = value.get("usage").filter(|usage| usage.is_object());
         value["usage"] = taken.added_to(first.unwrap_or(&own));
     }
-    let is_strict = job.gateway.settings.strict_schema;
-    let refusal = comparison.violation().filter(|_| is_strict);
-    let refusal = refusal.map(str::to_owned);
+    let refusal = compliance.refusal(job);
+    if refusal.is_some() {
+        let reason = Reason::SchemaViolation;
+        outcome = Outcome::Failed { reason };
+    }
+    if let Some(completion) = value.as_object_mut() {
+        changed |= compliance.report(job, &outcome, completion);
+    }
+    let comparison = compliance.comparison();
     let answered = || AnsweredBefore {
         completion: value.clone(),
         outcome: outcome.clone(),
@@ -174,10 +181,10 @@ async fn made_whole(
     let usage = value.get("usage").and_then(read_usage);
     let counted_by = taken.counted_by(first_usage.is_some());
     job.ended(&outcome, usage, counted_by, answered).await;
+    job.account.answered(&value, outcome.name(), taken.calls);
     if let Some(refusal) = refusal {
         return Err(violated(refusal));
     }
-    job.account.answered(&value, outcome.name(), taken.calls);
     Ok(WholeAnswer {
         value,
         bytes: bytes.filter(|_| !changed && taken.calls == 0),
@@ -247,7 +254,7 @@ struct Making<'a> {
     is_withheld: bool,
     taken: Taken,
     changed: bool,
-    comparison: Comparison,
+    compliance: Compliance,
     /// The tokens of the first answer as they are counted here, where the provider tells none.
     output_tokens: u64,
 }
@@ -317,7 +324,11 @@ impl Making<'_> {
         if let Some(arguments) = older.and_then(Value::as_str) {
             let mut reading = self.job.arguments_reading();
             reading.feed(arguments);
-            ending.older_call(reading.found());
+            let tool = choice.pointer("/message/function_call/name");
+            let tool = tool.and_then(Value::as_str).unwrap_or_default();
+            let found = reading.found();
+            let compared = self.compliance.arguments(self.job, found, tool, arguments);
+            ending.older_call(compared.await);
         }
         let finish = ending.word();
         if said.as_deref() != finish
@@ -327,11 +338,8 @@ impl Making<'_> {
             self.changed = true;
         }
         // What nobody calls whole is not called so here.
-        let reason = match finish {
-            None => Reason::NoFinish,
-            Some("length") => Reason::NotContinued,
-            Some("content_filter") => Reason::ContentFilter,
-            Some(_) => return Ok(()),
+        let Some(reason) = ending.reason() else {
+            return Ok(());
         };
         let cut = self.cut.take();
         let has_come = has_calls || content.is_some_and(|content| !content.is_empty());
@@ -385,7 +393,8 @@ impl Making<'_> {
                 continue;
             };
             let (text, found) = self.arguments(part, &name, &arguments, end).await?;
-            ending.call(found);
+            let compared = self.compliance.arguments(self.job, found, &name, &text);
+            ending.call(compared.await);
             if text != arguments {
                 self.replace(call, "/function/arguments", text);
             }
@@ -411,8 +420,11 @@ impl Making<'_> {
         reading.feed(content);
         let as_it_came = |found| (content.to_owned(), found);
         if self.job.wish.continues == Continues::Nothing {
-            let found = reading.found();
+            let mut found = reading.found();
             self.keep_as_it_is(part, &reading, end).await?;
+            if self.job.is_strict() {
+                found = self.compared(found, reading.document()).await;
+            }
             return Ok(as_it_came(found));
         }
         let looks = self.job.content_kind() == Kind::Looks;
@@ -420,13 +432,16 @@ impl Making<'_> {
             let recording = new(&mut self.recording, part);
             let first = First::all(reading.document(), end);
             Box::pin(self.joiner.keep_document(&first, recording)).await?;
-            self.check_schema(content).await;
-            return Ok(as_it_came(Found::Whole));
+            let found = self.compared(Found::Whole, content).await;
+            return Ok(as_it_came(found));
         }
         if looks && !reading.is_open() {
             return Ok(as_it_came(Found::Unclear));
         }
-        let first = First::all(content, end);
+        let first = match self.job.content_kind() {
+            Kind::Looks => reading.first(end),
+            Kind::Document | Kind::Arguments => First::all(content, end),
+        };
         if reading.has_whole_document() {
             let (read, _) = self.joiner.read_first(&first);
             if reading.is_one_of_several(read.base()) {
@@ -446,10 +461,12 @@ impl Making<'_> {
             self.note(outcome);
         }
         let run = &joined.run;
-        if is_whole(run) {
-            self.check_schema(run.text()).await;
-        }
-        Ok((content_of(self.job, run), found(run)))
+        let found = self.compared(found(run), run.text()).await;
+        let document = content_of(self.job, run);
+        let is_closed = is_whole(run) || self.job.gateway.settings.close_partial;
+        let closing = if is_closed { reading.closing() } else { "" };
+        let text = [reading.before_document(), &document, closing].concat();
+        Ok((text, found))
     }
 
     /// Keeps a document that nobody goes on with, unless it is whole and no text is kept.
@@ -511,11 +528,9 @@ impl Making<'_> {
         }
     }
 
-    async fn check_schema(&mut self, document: &str) {
-        if self.comparison.violation().is_none() {
-            let comparison = Box::pin(self.job.compare(document)).await;
-            self.comparison = mem::take(&mut self.comparison).and(comparison);
-        }
+    /// What a content is once it is compared with the schema of the request.
+    async fn compared(&mut self, found: Found, document: &str) -> Found {
+        self.compliance.content(self.job, found, document).await
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName};
 use overlock_budget::{
-    ChatRequest, Extras, FlexError, Plan, PlanError, PlanOptions, RequestError, Trim, plan,
+    ChatCounter, ChatRequest, Extras, FlexError, Plan, PlanError, PlanOptions, RequestError, Scale,
+    Trim, plan, plan_least,
 };
 use serde_json::{Map, Value, json};
 
+use super::compliance::ToolRules;
 use crate::api::{AnswerLimit, Basis, CallBudget, Least, Unfit};
 use crate::body::text_of;
 use crate::error::ApiError;
@@ -18,6 +20,7 @@ use crate::known::KnownModel;
 use crate::schema::BoundedSchema;
 
 /// A chat request with all that was said around it.
+#[derive(Clone)]
 pub(crate) struct Wish {
     /// The request as it came. What it says is read again where that is needed: it takes several
     /// times the space of its text, for as long as the upstream takes to answer.
@@ -30,12 +33,33 @@ pub(crate) struct Wish {
     /// Whether the answer is asked to be JSON.
     pub(crate) is_json: bool,
     /// What the document is held to.
-    pub(crate) schema: Option<Arc<BoundedSchema>>,
+    pub(crate) schema: Option<DocumentSchema>,
+    /// What the arguments of tool calls are held to.
+    pub(crate) tools: Vec<Arc<ToolRules>>,
     pub(crate) continues: Continues,
     /// How long the answer may be, if that is said.
     pub(crate) requested: Option<u64>,
     /// What all answers may have together.
     pub(crate) max_total_tokens: u64,
+    /// Counts this request, where the server counts it otherwise than the counter of the model.
+    scaled: Option<Box<ChatCounter<'static>>>,
+}
+
+/// How much of a request is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// As much as fits.
+    Most,
+    /// Only what must stay.
+    Least,
+}
+
+/// The schema of the document that a client asks for.
+#[derive(Clone)]
+pub(crate) struct DocumentSchema {
+    pub(crate) bounded: Arc<BoundedSchema>,
+    /// Whether the client requires that the document matches.
+    pub(crate) is_strict: bool,
 }
 
 /// Which answers are continued.
@@ -91,6 +115,7 @@ impl Wish {
                 .with_code("schema_too_large")
                 .with_param("response_format")
         })?;
+        let strict = format.and_then(|format| format.get("json_schema")?.get("strict"));
         let wish = Self {
             text,
             known: gateway.known.get(settings, &model),
@@ -98,10 +123,15 @@ impl Wish {
             streams: streams(members),
             wants_usage: wants_usage(members),
             is_json: matches!(kind, Some("json_object" | "json_schema")),
-            schema: schema.map(Arc::new),
+            schema: schema.map(|schema| DocumentSchema {
+                bounded: Arc::new(schema),
+                is_strict: strict == Some(&Value::Bool(true)),
+            }),
+            tools: ToolRules::of(members),
             continues: continues(headers)?,
             requested: request.requested(),
             max_total_tokens: max_total_tokens(headers, settings.max_total_tokens)?,
+            scaled: None,
         };
         Ok((wish, request))
     }
@@ -111,17 +141,42 @@ impl Wish {
         read(&self.text)
     }
 
+    /// Counts this request and those for the rest of its answer.
+    pub(crate) fn counter(&self) -> &ChatCounter<'static> {
+        self.scaled.as_deref().unwrap_or(&self.known.counter)
+    }
+
+    /// Counts with this scale from now on, whatever that of the model is.
+    pub(crate) fn set_scale(&mut self, scale: Scale) {
+        let counter = &self.known.counter;
+        let is_other = counter.scale() != scale;
+        self.scaled = is_other.then(|| Box::new(counter.scaled(scale)));
+    }
+
+    /// Takes what is known of the model now.
+    pub(crate) fn set_known(&mut self, known: Arc<KnownModel>) {
+        self.known = known;
+        self.scaled = None;
+    }
+
     /// Makes the request fit the window of its model, or says why it cannot be. An error is told
     /// as it is where the settings contradict themselves.
-    pub(crate) fn fit(&self, request: ChatRequest) -> Result<Result<Fitted, Unfit>, ApiError> {
+    pub(crate) fn fit(
+        &self,
+        request: ChatRequest,
+        share: Share,
+    ) -> Result<Result<Fitted, Unfit>, ApiError> {
         let KnownModel {
             plan: options,
-            counter,
             found,
             ..
         } = &*self.known;
-        let extras = Extras::default();
-        let error = match plan(&request, &extras, counter, options) {
+        let (counter, extras) = (self.counter(), Extras::default());
+        let planned = match share {
+            Share::Most => plan(&request, &extras, counter, options),
+            Share::Least => plan_least(&request, &extras, counter, options),
+        };
+        let error = match planned {
             Ok(plan) => {
                 let limit = limit(&request, &plan);
                 let body = body(&self.text, request, &plan);

@@ -239,7 +239,7 @@ fn check_refusals(refusals: &BTreeMap<String, Outcome>) {
 fn asks_for_rest(request: &Value) -> bool {
     let messages = request["messages"].as_array();
     let last = messages.and_then(|messages| messages.last()?["content"].as_str());
-    last.is_some_and(|last| last.contains("[[overlap]]"))
+    last.is_some_and(|last| last.contains("[[overlap-"))
 }
 
 /// A model that needs several answers for a document.

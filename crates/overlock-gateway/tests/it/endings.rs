@@ -310,3 +310,39 @@ async fn a_tool_call_that_may_be_cut_never_looks_whole() {
         }
     }
 }
+
+#[tokio::test]
+async fn cut_json_in_a_fence_is_continued_and_the_fence_is_closed() {
+    let rest = Said::streamed_content("```json\n{\"a\": [1, 2, 3]}\n```\nThat is all.", "stop");
+    for before in ["```json\n", "Here it is [1]:\n\n``` JSON\n", "```\n\n "] {
+        for finish in ["length", "stop"] {
+            let text = format!("{before}{{\"a\": [1, 2");
+            let told = told(&text, finish, plain, &[], std::slice::from_ref(&rest)).await;
+            let whole = format!("{before}{{\"a\": [1, 2, 3]}}\n```");
+            check(&told, &whole, "stop", 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fence_that_cannot_be_continued_is_called_cut() {
+    let nothing = Said::streamed_content("", "stop");
+    let text = "Sure:\n```json\n{\"a\": [1, 2";
+    let whole = vec![Said::content(text, "length"), nothing.clone()];
+    let closed = "Sure:\n```json\n{\"a\": [1]}\n```";
+    check(&asked(whole, &plain(false), &[]).await, closed, "length", 4);
+    let streamed = vec![Said::streamed_content(text, "length"), nothing];
+    check(&asked(streamed, &plain(true), &[]).await, text, "length", 4);
+    for text in [
+        "```json\n{\"a\": 1}\n```\n\nIn words: the",
+        "```python\nrows = [1,",
+    ] {
+        check(
+            &told(text, "length", plain, &[], &[]).await,
+            text,
+            "length",
+            1,
+        );
+        check(&told(text, "stop", plain, &[], &[]).await, text, "stop", 1);
+    }
+}

@@ -16,6 +16,8 @@ mod stream;
 mod others;
 // What an answer is called at its end, streamed or not.
 mod endings;
+// Answers that violate a schema of their request.
+mod schemas;
 // What upstreams do that they should not, or not like this.
 mod upstreams;
 // Servers of known products.

@@ -11,9 +11,9 @@ fn overlap(heard: &Heard) -> String {
     let messages = heard.body["messages"].as_array().expect("messages");
     let last = messages.last().expect("one")["content"].as_str();
     let (_, rest) = last
-        .and_then(|text| text.rsplit_once("[[overlap]]\n"))
+        .and_then(|text| text.rsplit_once("[[overlap-")?.1.split_once("]]\n"))
         .expect("an overlap");
-    let (overlap, _) = rest.split_once("\n[[/overlap]]").expect("its end");
+    let (overlap, _) = rest.split_once("\n[[/overlap-").expect("its end");
     overlap.to_owned()
 }
 

@@ -188,3 +188,122 @@ async fn the_window_of_the_server_counts_and_not_that_of_the_table() {
     assert!(told.contains("4096 tokens"), "{told}");
     assert_eq!(door.upstream.calls(), 0);
 }
+
+/// A chat of many turns, each of which says this so often.
+fn long_chat(streams: bool, sentence: &str, turns: usize, times: usize) -> Value {
+    let mut messages = vec![json!({ "role": "system", "content": "Answer briefly." })];
+    for turn in 0..turns {
+        let text = format!("{turn}: {}", sentence.repeat(times));
+        messages.push(json!({ "role": "user", "content": text }));
+        messages.push(json!({ "role": "assistant", "content": sentence }));
+    }
+    messages.push(json!({ "role": "user", "content": sentence }));
+    json!({
+        "model": "scripted", "stream": streams, "max_tokens": 200, "messages": messages,
+        "response_format": { "type": "json_object" },
+    })
+}
+
+const GERMAN: &str = "Überprüfe die Größenangaben für die südlichen Häuser. ";
+const RUSSIAN: &str = "Расскажи подробно о погоде в северных городах страны. ";
+const JAPANESE: &str = "北の町の天気について詳しく教えてください。";
+
+fn message_count(request: &Value) -> usize {
+    request["messages"].as_array().expect("messages").len()
+}
+
+/// A request is refused once, then answered with fewer messages; what is learnt holds for the next.
+async fn check_learns(manner: Manner, streams: bool) {
+    let door = door(manner, "[1]").await;
+    let request = long_chat(streams, RUSSIAN, 40, 4);
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{manner:?}: {}", got.body);
+    let asked = door.upstream.asked();
+    assert_eq!(asked.len(), 2, "{manner:?}");
+    assert!(message_count(&asked[1]) < message_count(&asked[0]));
+    assert!(
+        message_count(&asked[1]) > 2,
+        "no more is dropped than must be"
+    );
+    let dropped = message_count(&request) - message_count(&asked[1]);
+    let told = got.header("x-overlock-dropped-messages").to_owned();
+    assert_eq!(told, dropped.to_string(), "{manner:?}");
+
+    let next = door.chat(&request, &[]).await;
+    assert_eq!(next.status, StatusCode::OK, "{}", next.body);
+    assert_eq!(door.upstream.refused_for_size(), 1, "{manner:?}");
+    assert_eq!(door.upstream.calls(), 3);
+
+    let health = door.get("/health").await.json();
+    let learnt = |subject: &str| {
+        let findings = health["findings"].as_array().expect("a list");
+        let mut findings = findings.iter();
+        let found = findings.find(|it| it["subject"] == subject);
+        found.unwrap_or_else(|| panic!("{health}")).clone()
+    };
+    let window = learnt("context size");
+    assert_eq!(window["value"], "4096 tokens for `scripted`");
+    assert_eq!(window["source"], "a refused request");
+    assert_eq!(learnt("token count")["source"], "a refused request");
+}
+
+#[tokio::test]
+async fn a_refused_request_teaches_the_window_and_is_sent_with_fewer_messages() {
+    for streams in [false, true] {
+        check_learns(Manner::OldLlamaCpp, streams).await;
+        check_learns(Manner::Vllm, streams).await;
+    }
+}
+
+#[tokio::test]
+async fn llama_cpp_refuses_no_chat_for_its_size_in_any_language() {
+    let door = door(Manner::LlamaCpp, "[1]").await;
+    for sentence in [GERMAN, RUSSIAN, JAPANESE, "The rain in the north. "] {
+        for (turns, times) in [(1, 1), (10, 4), (40, 4), (200, 2), (3, 16)] {
+            for streams in [false, true] {
+                let request = long_chat(streams, sentence, turns, times);
+                let got = door.chat(&request, &[]).await;
+                assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+            }
+        }
+    }
+    assert_eq!(door.upstream.refused_for_size(), 0);
+    let asked = door.upstream.asked();
+    assert!(asked.iter().any(|request| message_count(request) > 40));
+}
+
+#[tokio::test]
+async fn a_short_message_after_a_long_history_in_another_language_is_answered() {
+    for manner in [Manner::LlamaCpp, Manner::OldLlamaCpp] {
+        let door = door(manner, "[1]").await;
+        let mut request = long_chat(false, RUSSIAN, 40, 4);
+        let last = message_count(&request) - 1;
+        // Alone it fits, but not if it counted as the history does.
+        request["messages"][last]["content"] = json!("word ".repeat(2_200));
+        let got = door.chat(&request, &[]).await;
+        assert_eq!(got.status, StatusCode::OK, "{manner:?}: {}", got.body);
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_can_never_fit_is_refused_with_figures() {
+    for (manner, most_calls) in [
+        (Manner::LlamaCpp, 0),
+        (Manner::OldLlamaCpp, 2),
+        (Manner::Vllm, 2),
+    ] {
+        for streams in [false, true] {
+            let door = door(manner, "[1]").await;
+            let mut request = long_chat(streams, GERMAN, 3, 1);
+            let last = message_count(&request) - 1;
+            request["messages"][last]["content"] = json!(RUSSIAN.repeat(200));
+            let got = door.chat(&request, &[]).await;
+            assert_eq!(got.status, StatusCode::BAD_REQUEST, "{}", got.body);
+            let error = &got.json()["error"];
+            assert_eq!(error["code"], "context_length_exceeded", "{manner:?}");
+            let told = error["message"].as_str().expect("text");
+            assert!(told.contains("4096 tokens"), "{told}");
+            assert_eq!(door.upstream.calls(), most_calls, "{manner:?}: {told}");
+        }
+    }
+}

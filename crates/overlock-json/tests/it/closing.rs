@@ -250,3 +250,16 @@ fn closing_is_a_law() {
         );
     }
 }
+
+#[test]
+fn a_bracket_in_an_open_string_without_a_container_closes_nothing() {
+    for text in ["\"}", "\r\"a]", "\"\\\"] "] {
+        let mut scanner = Scanner::new();
+        scanner.feed(text.as_bytes());
+        let closing = scanner.closing(false);
+        assert_eq!(close_trusted(text.as_bytes()), closing, "{text:?}");
+        assert_eq!(close_trusted_portable(text.as_bytes()), closing, "{text:?}");
+        let closers = closing.map(|closing| closing.closers);
+        assert_eq!(closers.as_deref(), Some("\""), "{text:?}");
+    }
+}

@@ -11,6 +11,7 @@ mod events;
 mod halves;
 mod http;
 mod openai;
+mod refused_size;
 mod retry;
 mod server;
 mod sse;
@@ -21,9 +22,12 @@ pub use error::{BackendError, Phase};
 pub use halves::{Half, Halves, ReadEvent};
 pub use http::{Http, HttpsClient, Timeouts, below, https_client};
 pub use openai::{OpenAi, Prefill, PrefillStyle};
+pub use refused_size::RefusedSize;
 pub use retry::{Retried, Retry, RetryPolicy, Retrying};
 pub(crate) use server::PROBE_QUESTION;
-pub use server::{Discover, Discovery, Finding, Product, ServedModel, Server, ServerInfo};
+pub use server::{
+    Discover, Discovery, Finding, LearntSize, Product, ServedModel, Server, ServerInfo,
+};
 pub use sse::{SseEvent, SseReader, TooLongEvent};
 
 use std::ops::AddAssign;

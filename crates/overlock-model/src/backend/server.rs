@@ -9,6 +9,7 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use hyper::{HeaderMap, Uri};
+use overlock_budget::Scale;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -122,6 +123,15 @@ impl Product {
 /// The subject of what is found about how an answer is begun.
 const PREFILL: &str = "prefill";
 
+/// The subject of what is found about the tokens that a model takes.
+const WINDOW: &str = "context size";
+
+/// The subject of what is found about the count of a model's tokens.
+const SCALE: &str = "token count";
+
+/// Where learnt sizes come from.
+const REFUSED: &str = "a refused request";
+
 /// Something that was found out about a server, and what says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -155,6 +165,17 @@ pub struct ServedModel {
     pub window_source: &'static str,
 }
 
+/// What a server said about the size of a request that it refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LearntSize {
+    /// The model by the name that the client asked for.
+    pub model: String,
+    /// The tokens it takes, answer included.
+    pub window: Option<u64>,
+    /// How many of its tokens one counted token is.
+    pub scale: Scale,
+}
+
 /// What is known of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerInfo {
@@ -171,6 +192,9 @@ pub struct ServerInfo {
     /// Whether nothing tells if an answer can be begun, so that a probe would.
     #[serde(skip)]
     pub is_prefill_open: bool,
+    /// What refused requests have taught about models.
+    #[serde(skip)]
+    pub learnt: Vec<LearntSize>,
 }
 
 impl ServerInfo {
@@ -182,6 +206,51 @@ impl ServerInfo {
             _ => None,
         };
         named.or(only)?.window
+    }
+
+    /// What refused requests have taught about a model.
+    pub fn learnt(&self, model: &str) -> Option<&LearntSize> {
+        self.learnt.iter().find(|learnt| learnt.model == model)
+    }
+
+    /// Remembers what a refused request has taught about a model, for as long as the server is the
+    /// same. Names come from clients, so that only so many are remembered.
+    pub fn learn(&mut self, size: LearntSize) {
+        let before = self.learnt.iter().position(|it| it.model == size.model);
+        let before = before.map(|place| self.learnt.remove(place));
+        if self.learnt.len() >= MOST_MODELS || size.model.len() > LONGEST_NAME {
+            return;
+        }
+        let before = before.unwrap_or_default();
+        let size = LearntSize {
+            window: size.window.or(before.window),
+            // Another language may need the larger one again.
+            scale: size.scale.max(before.scale),
+            model: size.model,
+        };
+        let of_model = format!(" for `{}`", size.model);
+        self.findings.retain(|finding| {
+            let is_replaced =
+                finding.subject == SCALE || finding.subject == WINDOW && size.window.is_some();
+            !(is_replaced && finding.value.ends_with(&of_model))
+        });
+        if let Some(window) = size.window {
+            self.found(WINDOW, format!("{window} tokens{of_model}"), REFUSED);
+        }
+        if size.scale > Scale::default() {
+            let times = format!("{} times the estimate{of_model}", size.scale);
+            self.found(SCALE, times, REFUSED);
+        }
+        self.learnt.push(size);
+    }
+
+    /// Takes over what was learnt before, if this is still the same server.
+    pub fn learn_from(&mut self, before: &Self) {
+        if self.is_same_server(before) {
+            for size in &before.learnt {
+                self.learn(size.clone());
+            }
+        }
     }
 
     /// Takes this for how an answer is begun, whatever was found before.
@@ -266,6 +335,12 @@ const PROBE_PATIENCE: Duration = Duration::from_mins(1);
 /// A list that is longer is no list of what one server runs.
 const MOST_MODELS: usize = 256;
 
+/// What is learnt about a model is remembered if its name is no longer than this.
+const LONGEST_NAME: usize = 256;
+
+/// A server that takes longer to count a request leaves that to us.
+const COUNT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Ollama gives a model so many tokens unless it is told otherwise.
 const OLLAMA_WINDOW: u64 = 4096;
 
@@ -317,6 +392,31 @@ impl<'a> Server<'a> {
         Ok(info)
     }
 
+    /// The tokens of a chat request as llama.cpp writes it for its model; an error if the server
+    /// does not count. It generates nothing.
+    pub async fn count_chat(&self, request: &Value) -> Result<u64, BackendError> {
+        let root = self.root();
+        let counted = async {
+            let written = self.post(&root, "/apply-template", request).await?;
+            let prompt = json!({
+                "content": written["prompt"],
+                "add_special": true,
+                "parse_special": true,
+            });
+            self.post(&root, "/tokenize", &prompt).await
+        };
+        let endpoint = self.endpoint(&root, "/tokenize")?;
+        let counted = self.in_time(&endpoint, COUNT_PATIENCE, counted).await?;
+        let tokens = counted["tokens"].as_array().map(Vec::len);
+        let tokens = tokens.filter(|tokens| *tokens > 0);
+        tokens
+            .and_then(|tokens| u64::try_from(tokens).ok())
+            .ok_or_else(|| BackendError::Malformed {
+                host: endpoint.host().to_owned(),
+                reason: "it counts no tokens".to_owned(),
+            })
+    }
+
     async fn facts(&self) -> Result<ServerInfo, BackendError> {
         let uri = self.base.trim().parse::<Uri>().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -338,7 +438,7 @@ impl<'a> Server<'a> {
         for model in &info.models {
             if let Some(window) = model.window {
                 info.findings.push(Finding {
-                    subject: "context size",
+                    subject: WINDOW,
                     value: format!("{window} tokens for `{}`", model.id),
                     source: model.window_source.to_owned(),
                 });

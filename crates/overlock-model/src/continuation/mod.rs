@@ -11,6 +11,7 @@ mod blank;
 mod document;
 mod first;
 mod outcome;
+mod repetition;
 mod resume;
 mod stored;
 mod tally;
@@ -25,11 +26,13 @@ use overlock_json::{Base, CloseOptions, Delivered, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Retried;
+use crate::marker::Marker;
 use crate::progress::{Kpi, MeasuredKpi, proposed_kpis, split_progress, validate_kpi_progression};
 use crate::way::Way;
 use blank::{after_blank, split_blank};
 use document::Document;
 use first::is_clearly_the_document;
+use repetition::Repetition;
 use stored::Stored;
 use tally::Tally;
 
@@ -85,6 +88,8 @@ pub struct Ask {
     pub overlap: String,
     /// What the answer is to hold.
     pub wants: Wants,
+    /// What marks the parts of the prompt. It must not be in the answer.
+    pub marker: Marker,
 }
 
 /// What an answer is to hold.
@@ -140,6 +145,9 @@ pub struct Step {
     pub kpis: Option<Vec<MeasuredKpi>>,
     /// Whether there was progress by the measure of the run.
     pub progress: Progress,
+    /// Whether the model was found to be in a loop with it, which ends the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_looping: bool,
     /// What became of it.
     pub result: StepResult,
     /// How the answer ended, as far as whoever made the call has said.
@@ -222,6 +230,7 @@ impl Step {
             kpi: self.kpi,
             kpis: self.kpis.clone(),
             progress: self.progress,
+            is_looping: self.is_looping,
             result: self.result.without_text(),
             end: StepEnd {
                 finish: self.end.finish.clone(),
@@ -355,6 +364,9 @@ pub struct Continuation {
     /// The last answer, as long as none was a document.
     raw: String,
     outcome: Option<Outcome>,
+    marker: Marker,
+    /// Whether the document is sent while it grows, so that none of it can be taken back.
+    is_streamed: bool,
 }
 
 impl Continuation {
@@ -366,10 +378,22 @@ impl Continuation {
             tally: Tally::default(),
             raw: String::new(),
             outcome: None,
+            marker: Marker::default(),
+            is_streamed: false,
         };
         // Who allows nothing gets nothing, and is told why.
         run.outcome = run.decide();
         run
+    }
+
+    /// Marks the parts of its prompts with this from now on.
+    pub fn set_marker(&mut self, marker: Marker) {
+        self.marker = marker;
+    }
+
+    /// Says whether the document is sent while it grows. If it is, a loop stays in it.
+    pub fn set_streamed(&mut self, is_streamed: bool) {
+        self.is_streamed = is_streamed;
     }
 
     /// What to ask next; nothing once the run has ended. Asking twice gives the same: only an
@@ -379,12 +403,10 @@ impl Continuation {
             return None;
         }
         let wants_kpis = self.document.is_some() && self.wants_kpis();
-        let way = self.document.as_ref().map(|_| self.way());
-        let way = way.filter(|_| !wants_kpis);
-        let overlap = match (&self.document, way) {
-            (Some(document), Some(way)) => self.overlap(document.base(), way).to_owned(),
-            _ => String::new(),
-        };
+        let document = self.document.as_ref().filter(|_| !wants_kpis);
+        let asked = document.map(|document| self.way_and_overlap(document.base()));
+        let way = asked.map(|(way, _)| way);
+        let overlap = asked.map_or("", |(_, overlap)| overlap).to_owned();
         Some(Ask {
             iteration: self.tally.iterations + 1,
             way,
@@ -394,6 +416,7 @@ impl Continuation {
                 Some(Way::Overlap) if self.options.kpi == Kpi::Ask => Wants::ProgressAndDocument,
                 _ => Wants::Document,
             },
+            marker: self.marker.clone(),
         })
     }
 
@@ -404,17 +427,29 @@ impl Continuation {
         if ask.wants == Wants::Kpis {
             return Ok(self.count_proposed(answer));
         }
+        let text = ask.marker.strip_head(answer.text);
         let (kpi, text) = if ask.wants == Wants::ProgressAndDocument {
-            without_progress(answer.text, &ask.overlap)
+            without_progress(text, &ask.overlap)
         } else {
-            (None, answer.text)
+            (None, text)
         };
+        let text = ask.marker.strip_head(text);
         let before: Vec<u64> = self.counts();
         let result = match &mut self.document {
+            _ if ask.marker.is_in(text) => StepResult::Failed {
+                failure: Failure::MarkerInAnswer,
+                raw: readable(text),
+            },
             None => self.begin(text),
             Some(document) => join(document, ask, text),
         };
         let progress = self.progress(&result, kpi, &before);
+        let is_looping = self.is_looping(&result);
+        let result = if is_looping && !self.is_streamed {
+            self.drop_loop(result)
+        } else {
+            result
+        };
         Ok(self.take(Step {
             iteration: self.tally.iterations + 1,
             way: ask.way,
@@ -422,6 +457,7 @@ impl Continuation {
             kpi,
             kpis: None,
             progress,
+            is_looping,
             result,
             end: StepEnd::default(),
         }))
@@ -456,6 +492,7 @@ impl Continuation {
             kpi: None,
             kpis,
             progress: Progress::Unknown,
+            is_looping: false,
             result: StepResult::Failed { failure, raw: None },
             end: StepEnd::default(),
         }))
@@ -485,6 +522,7 @@ impl Continuation {
             kpi: None,
             kpis: Some(kpis),
             progress: Progress::Unknown,
+            is_looping: false,
             result,
             end: StepEnd::default(),
         })
@@ -585,12 +623,36 @@ impl Continuation {
         &self.options
     }
 
-    fn way(&self) -> Way {
-        let ways = &self.options.ways;
-        match ways.len() {
-            0 => Way::Overlap,
-            count => ways[self.tally.way % count],
-        }
+    /// How to ask for the rest. After a failure that is never the call that failed: the way or the
+    /// length of the overlap changes, because a model at temperature 0 would fail again.
+    fn way_and_overlap<'a>(&self, base: &'a Base<'_>) -> (Way, &'a str) {
+        let tally = &self.tally;
+        let ways = self.options.ways.as_slice();
+        let ways = if ways.is_empty() {
+            &[Way::Overlap]
+        } else {
+            ways
+        };
+        let in_turn = ways.iter().cycle().skip(tally.way % ways.len());
+        let in_turn = in_turn.take(ways.len()).copied();
+        // Where only one way is allowed and has only one overlap, another way is better than the
+        // same call.
+        let fallbacks = [Way::Overlap, Way::Remainder];
+        let fallbacks = fallbacks.into_iter().filter(|way| !ways.contains(way));
+        let order = in_turn.chain(fallbacks);
+        let order: Vec<Way> = order.filter(|way| !tally.refused.contains(way)).collect();
+        let failed = |way: Way| tally.failed_ways.iter().filter(|it| **it == way).count();
+        let untried = order.iter().find_map(|way| {
+            let overlaps = self.overlaps(base, *way, failed(*way));
+            Some((*way, *overlaps.get(failed(*way))?))
+        });
+        untried.unwrap_or_else(|| {
+            let last = tally.failed_ways.last();
+            let other = order.iter().find(|way| Some(*way) != last);
+            let way = *other.or(order.first()).unwrap_or(&ways[0]);
+            let overlaps = self.overlaps(base, way, failed(way));
+            (way, overlaps[failed(way) % overlaps.len()])
+        })
     }
 
     /// Whether the model is to be asked what can be counted, which happens once.
@@ -599,22 +661,81 @@ impl Continuation {
         is_measured && self.tally.kpis.is_none()
     }
 
-    /// What the model is asked to repeat, more of it each time that left room for doubt, or all of
-    /// the document to be put in its mouth.
-    fn overlap<'a>(&self, base: &'a Base<'_>, way: Way) -> &'a str {
+    /// The different overlaps to try, up to so many after the first: the usual one, longer ones,
+    /// then shorter ones. A prefill is all of the document.
+    fn overlaps<'a>(&self, base: &'a Base<'_>, way: Way, retries: usize) -> Vec<&'a str> {
         if way == Way::Prefill {
-            return split_blank(base.text()).0;
+            return vec![split_blank(base.text()).0];
         }
         let answer_chars = self.options.answer_chars.or(self.tally.answer_chars);
         let usual = base.overlap_context(answer_chars);
-        match self.tally.ambiguous {
-            0 => usual,
-            times => {
-                let longest = answer_chars.map_or(usize::MAX, |chars| chars / 4);
-                let room = longest.saturating_sub(usual.chars().count());
-                let by = LONGER_OVERLAP.saturating_mul(times as usize);
-                base.longer_overlap_context(answer_chars, by.min(room))
+        let mut overlaps = vec![usual];
+        let chars = usual.chars().count();
+        let room = answer_chars.map_or(usize::MAX, |most| (most / 4).saturating_sub(chars));
+        let mut longest = usual;
+        while overlaps.len() <= retries {
+            let by = LONGER_OVERLAP.saturating_mul(overlaps.len());
+            let longer = base.longer_overlap_context(answer_chars, by.min(room));
+            if longer.len() <= longest.len() {
+                break;
             }
+            overlaps.push(longer);
+            longest = longer;
+        }
+        let mut shorter = chars / 2;
+        while overlaps.len() <= retries && shorter >= SHORTEST_OVERLAP {
+            let start = usual.char_indices().nth(chars - shorter);
+            overlaps.push(&usual[start.map_or(0, |(at, _)| at)..]);
+            shorter /= 2;
+        }
+        overlaps
+    }
+
+    /// Whether the model is in a loop after an answer, as far as nothing asks for more items.
+    fn is_looping(&mut self, result: &StepResult) -> bool {
+        let (StepResult::Grown { offset, .. }, Some(document)) = (result, &self.document) else {
+            return false;
+        };
+        let text = document.base().text();
+        self.tally.repetition = Repetition::after(self.tally.repetition, text, *offset);
+        let asks_for_more = document
+            .kpis()
+            .any(|kpi| kpi.current_value < kpi.target_value);
+        let is_long = |repetition: Repetition| repetition.is_loop(text.len());
+        !asks_for_more
+            && !document.base().is_complete()
+            && self.tally.repetition.is_some_and(is_long)
+    }
+
+    /// Cuts a loop off after its first cycle. That reads the document once more, but ends the run.
+    fn drop_loop(&mut self, result: StepResult) -> StepResult {
+        let kpis: Vec<MeasuredKpi> = self.kpis().into_iter().cloned().collect();
+        let end = self.tally.repetition.map(|it| it.first_end());
+        let kept = end.and_then(|end| self.text().get(..end));
+        let kept = kept.and_then(|text| Document::stored(text.as_bytes(), &kpis));
+        match (kept, result) {
+            (
+                Some(kept),
+                StepResult::Grown {
+                    seam,
+                    overlap,
+                    scanned,
+                    ..
+                },
+            ) => {
+                let offset = kept.base().text().len();
+                self.document = Some(kept);
+                StepResult::Grown {
+                    seam,
+                    overlap,
+                    offset,
+                    added_bytes: 0,
+                    added: String::new(),
+                    half_character: Vec::new(),
+                    scanned,
+                }
+            }
+            (_, result) => result,
         }
     }
 
@@ -699,6 +820,8 @@ impl Continuation {
             } else {
                 Reason::MergeFailures
             }
+        } else if tally.is_looping {
+            Reason::Repeating
         } else if tally.fell || tally.stalls > 0 && tally.stalls >= options.kpi_patience {
             Reason::KpiStalled
         } else if options
@@ -724,6 +847,9 @@ impl Continuation {
 
 /// By how many characters an overlap grows that left room for doubt.
 const LONGER_OVERLAP: usize = 400;
+
+/// An overlap of fewer characters may be found in the wrong place.
+const SHORTEST_OVERLAP: usize = 40;
 
 /// What is counted: what the caller names, else what the model does.
 fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [MeasuredKpi] {

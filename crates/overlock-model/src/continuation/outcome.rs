@@ -52,6 +52,9 @@ pub enum Reason {
     /// Too many answers in a row brought nothing new.
     #[error("too many answers in a row brought nothing new")]
     NoProgress,
+    /// The model only repeated items that were already there.
+    #[error("the model only repeated items that were already there")]
+    Repeating,
     /// The share that was delivered did not rise any more.
     #[error("the share that was delivered did not rise any more")]
     KpiStalled,
@@ -88,6 +91,9 @@ pub enum Reason {
     /// The provider did not say that the answer had ended, or in no word that is known.
     #[error("the provider did not say in a known word that the answer had ended")]
     NoFinish,
+    /// The answer is whole, and violates a schema that it has to match.
+    #[error("the answer violates the schema of the request")]
+    SchemaViolation,
 }
 
 impl Reason {
@@ -96,6 +102,7 @@ impl Reason {
         match self {
             Self::MergeFailures => "merge-failures",
             Self::NoProgress => "no-progress",
+            Self::Repeating => "repeating",
             Self::KpiStalled => "kpi-stalled",
             Self::IterationLimit => "iteration-limit",
             Self::TokenLimit => "token-limit",
@@ -108,6 +115,7 @@ impl Reason {
             Self::NoJson => "no-json",
             Self::NotContinued => "not-continued",
             Self::NoFinish => "no-finish",
+            Self::SchemaViolation => "schema-violation",
         }
     }
 }
@@ -137,6 +145,9 @@ pub enum Failure {
         /// Why not.
         message: String,
     },
+    /// It contains a marker of the prompt.
+    #[error("the answer contains a marker of the prompt")]
+    MarkerInAnswer,
     /// The model declined to answer.
     #[error("the model declined to answer")]
     Declined,
@@ -167,6 +178,7 @@ impl Failure {
             Self::Repeat => "repeat",
             Self::Ambiguous => "ambiguous",
             Self::NoMatch { .. } => "no-match",
+            Self::MarkerInAnswer => "marker-in-answer",
             Self::Declined => "declined",
             Self::Cancelled => "cancelled",
             Self::Refused { .. } => "refused",

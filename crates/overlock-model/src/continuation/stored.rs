@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::document::Document;
 use super::tally::Tally;
 use super::{Continuation, ContinuationOptions, Outcome, ResumeError, measured};
+use crate::marker::Marker;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
@@ -19,6 +20,8 @@ pub(super) struct Stored {
     tally: Tally,
     raw: String,
     outcome: Option<Outcome>,
+    #[serde(default)]
+    marker: Marker,
 }
 
 impl From<Continuation> for Stored {
@@ -31,6 +34,7 @@ impl From<Continuation> for Stored {
             tally: run.tally,
             raw: run.raw,
             outcome: run.outcome,
+            marker: run.marker,
         }
     }
 }
@@ -53,6 +57,8 @@ impl TryFrom<Stored> for Continuation {
             tally: stored.tally,
             raw: stored.raw,
             outcome: None,
+            marker: stored.marker,
+            is_streamed: false,
         };
         // Why a run was stopped only it can know; whether its document is whole, the document.
         let reason = stored.outcome.as_ref().and_then(Outcome::reason);

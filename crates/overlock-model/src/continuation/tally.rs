@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::repetition::Repetition;
 use super::{ContinuationOptions, Failure, Progress, Step, StepResult};
 use crate::progress::MeasuredKpi;
 use crate::way::Way;
@@ -22,8 +23,12 @@ pub(super) struct Tally {
     pub(super) way: usize,
     /// The ways of which the upstream will have none.
     pub(super) refused: Vec<Way>,
-    /// How often in a row an answer could be joined in two ways.
-    pub(super) ambiguous: u32,
+    /// The ways of the answers that failed since the document last changed.
+    pub(super) failed_ways: Vec<Way>,
+    /// The answers in a row that only repeat one cycle of items.
+    pub(super) repetition: Option<Repetition>,
+    /// Whether the model is in a loop.
+    pub(super) is_looping: bool,
     pub(super) last_kpi: Option<u8>,
     /// Answers in a row without progress.
     pub(super) stalls: u32,
@@ -46,8 +51,9 @@ impl Tally {
         match &step.result {
             StepResult::Grown { .. } => {
                 (self.failures, self.brought_nothing, self.refusals) = (0, 0, 0);
-                self.ambiguous = 0;
+                self.failed_ways.clear();
                 self.pieces += 1;
+                self.is_looping = step.is_looping;
             }
             StepResult::Failed { failure, .. } => self.add_failure(failure, step.way, options),
         }
@@ -67,17 +73,17 @@ impl Tally {
         self.brought_nothing += u32::from(failure.brought_nothing());
         let is_refused = matches!(failure, Failure::Refused { .. });
         self.refusals += u32::from(is_refused);
-        if *failure == Failure::Ambiguous {
-            self.ambiguous += 1;
-            return;
-        }
         let Some(way) = way else {
             return;
         };
+        self.failed_ways.push(way);
+        // A longer overlap may settle it.
+        if *failure == Failure::Ambiguous {
+            return;
+        }
         if is_refused && !self.refused.contains(&way) {
             self.refused.push(way);
         }
-        self.ambiguous = 0;
         let ways = &options.ways;
         let after = |index: usize| (index + 1) % ways.len().max(1);
         self.way = after(self.way);
@@ -103,7 +109,8 @@ impl Tally {
     /// Forgets what counts in a row.
     pub(super) fn forgive(&mut self, options: &ContinuationOptions) {
         (self.failures, self.brought_nothing, self.refusals) = (0, 0, 0);
-        (self.ambiguous, self.stalls, self.fell) = (0, 0, false);
+        (self.stalls, self.fell) = (0, false);
+        (self.repetition, self.is_looping) = (None, false);
         if self.is_refused_in_every(options) {
             self.refused.clear();
         }

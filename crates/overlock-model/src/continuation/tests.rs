@@ -1048,3 +1048,157 @@ proptest! {
         }
     }
 }
+
+// Markers of the prompt.
+
+fn marked(ways: Vec<Way>) -> Continuation {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways,
+        kpi: Kpi::Off,
+        ..ContinuationOptions::default()
+    });
+    run.set_marker(Marker::from_seed(b"a request"));
+    run
+}
+
+#[test]
+fn a_marker_at_the_head_of_an_answer_is_removed() {
+    let mut run = marked(vec![Way::Overlap]);
+    answer(&mut run, &DOCUMENT[..120]);
+    let ask = run.next().expect("it is cut");
+    let (open, rest) = (ask.marker.open("overlap"), &DOCUMENT[120..]);
+    answer(&mut run, &format!("{open}\n{}{rest}", ask.overlap));
+    assert_eq!(
+        (run.text(), run.outcome()),
+        (DOCUMENT, Some(&Outcome::Complete))
+    );
+}
+
+// Calls after a failure.
+
+#[test]
+fn a_prefill_that_failed_is_not_sent_again_unchanged() {
+    let mut run = marked(vec![Way::Prefill]);
+    answer(&mut run, &DOCUMENT[..120]);
+    let asked: Vec<_> = (0..3)
+        .map(|_| answer(&mut run, "").0)
+        .map(|ask| (ask.way, ask.overlap))
+        .collect();
+    assert!(
+        asked[0] != asked[1] && asked[1] != asked[2] && asked[0] != asked[2],
+        "{asked:?}"
+    );
+}
+
+// Loops.
+
+const RIVER: &str =
+    r#" {"name": "Nile", "sentence": "It is the longest of them all.", "rank": 1},"#;
+
+/// A run by prefill whose answers are the pieces of a text, until it ends.
+fn run_in_pieces(text: &str, piece: usize, is_streamed: bool) -> (Continuation, Vec<Step>) {
+    let mut run = marked(vec![Way::Prefill]);
+    run.set_streamed(is_streamed);
+    let mut steps = Vec::new();
+    for piece in text.as_bytes().chunks(piece) {
+        if run.outcome().is_some() {
+            break;
+        }
+        let piece = str::from_utf8(piece).expect("ASCII");
+        steps.push(answer(&mut run, piece).1);
+    }
+    (run, steps)
+}
+
+#[test]
+fn a_model_in_a_loop_ends_the_run_and_the_loop_is_dropped() {
+    let head = r#"{"rivers": [ {"name": "Rhine"},"#;
+    let text = format!("{head}{}", RIVER.repeat(60));
+    for piece in [50, 200, 333] {
+        let (run, steps) = run_in_pieces(&text, piece, false);
+        let reason = run.outcome().and_then(Outcome::reason);
+        assert_eq!(reason, Some(Reason::Repeating), "{piece}");
+        assert_eq!(run.text(), format!("{head}{}", RIVER.trim_end_matches(',')));
+        let resumed = Continuation::resume(run.options().clone(), &steps).expect("its steps");
+        assert_eq!(
+            (resumed.text(), resumed.outcome()),
+            (run.text(), run.outcome())
+        );
+    }
+}
+
+#[test]
+fn a_loop_that_was_streamed_stays_as_it_is() {
+    let text = format!("[{}", RIVER.repeat(60));
+    let (run, steps) = run_in_pieces(&text, 200, true);
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::Repeating));
+    assert_eq!(run.text(), &text[..200 * steps.len()]);
+}
+
+#[test]
+fn tables_with_equal_rows_are_no_loop() {
+    let row = |id| format!(r#"{{"id": {id}, "name": "same", "value": 0}},"#);
+    let counted: String = (0..90).map(row).collect();
+    let equal = "0, 0, 0, 0, ".repeat(200);
+    let few = RIVER.repeat(11);
+    for text in [counted, equal, few] {
+        let (run, _) = run_in_pieces(&format!("[{text}"), 100, false);
+        let reason = run.outcome().and_then(Outcome::reason);
+        assert_ne!(reason, Some(Reason::Repeating), "{}", run.text());
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_answer_with_a_marker_inside_never_yields_a_document_with_it(
+        cut in 30..DOCUMENT.len() - 1,
+        at in 0_usize..300,
+        name in prop::sample::select(crate::marker::BLOCK_NAMES.to_vec()),
+        closes in any::<bool>(),
+        way in prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]),
+    ) {
+        let mut run = marked(vec![way]);
+        answer(&mut run, &DOCUMENT[..cut]);
+        let before = run.text().to_owned();
+        let ask = run.next().expect("it is cut");
+        let leak = if closes { ask.marker.close(name) } else { ask.marker.open(name) };
+        let repeated = if way == Way::Overlap { ask.overlap.as_str() } else { "" };
+        let mut text = format!("{repeated}{}", &DOCUMENT[cut..]);
+        text.insert_str(at.min(text.len()), &leak);
+        let (_, step) = answer(&mut run, &text);
+        prop_assert!(!run.text().contains(&leak));
+        if at > 0 {
+            prop_assert_eq!(failure(&step), Some(&Failure::MarkerInAnswer));
+            prop_assert_eq!(run.text(), before);
+        }
+    }
+
+    #[test]
+    fn a_call_after_a_failure_is_never_the_call_that_failed(
+        cut in 1..DOCUMENT.len() - 1,
+        ways in prop::collection::vec(
+            prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]), 0..4),
+        answer_chars in prop::option::of(40_usize..4000),
+        answers in prop::collection::vec(prop::sample::select(vec!["", "Sorry.", "{\"a\": 1}"]), 1..12),
+    ) {
+        let mut run = Continuation::new(ContinuationOptions {
+            ways,
+            answer_chars,
+            max_failures: 20,
+            kpi: Kpi::Off,
+            ..ContinuationOptions::default()
+        });
+        answer(&mut run, &DOCUMENT[..cut]);
+        let mut failed: Option<(Option<Way>, String)> = None;
+        for text in answers {
+            if run.outcome().is_some() {
+                break;
+            }
+            let (ask, step) = answer(&mut run, text);
+            let asked = (ask.way, ask.overlap);
+            prop_assert_ne!(Some(&asked), failed.as_ref());
+            failed = failure(&step).map(|_| asked);
+        }
+    }
+}

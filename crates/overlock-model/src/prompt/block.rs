@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-/// A pair of lines around a text, such as `[[overlap]]` and `[[/overlap]]`.
+use crate::marker::Marker;
+
+/// A pair of lines around a text, such as `[[overlap-1f0c9a2e]]` and `[[/overlap-1f0c9a2e]]`.
 ///
 /// No JSON has such a line: outside of strings it would be malformed, and in a string a line break
 /// is written as an escape.
@@ -28,16 +30,20 @@ pub(super) const CUT_OFF: Block = Block { name: "cut-off" };
 
 impl Block {
     /// The block around a text.
-    pub(super) fn around(self, text: &str) -> Around<'_> {
-        Around { block: self, text }
+    pub(super) fn around<'a>(self, text: &'a str, marker: &'a Marker) -> Around<'a> {
+        Around {
+            name: self.name,
+            text,
+            marker,
+        }
     }
 
     /// The text in the last block of this kind, if a prompt ends with one.
     pub(crate) fn find(self, prompt: &str) -> Option<&str> {
-        let inside = prompt
-            .trim_end()
-            .strip_suffix(&format!("\n[[/{}]]", self.name))?;
-        let open = format!("[[{}]]\n", self.name);
+        let (inside, close) = prompt.trim_end().rsplit_once('\n')?;
+        let name = close.strip_prefix("[[/")?.strip_suffix("]]")?;
+        name.strip_prefix(self.name)?.strip_prefix('-')?;
+        let open = format!("[[{name}]]\n");
         let start = inside.rfind(&open)? + open.len();
         Some(&inside[start..])
     }
@@ -45,13 +51,15 @@ impl Block {
 
 /// A block, ready to be written.
 pub(super) struct Around<'a> {
-    block: Block,
+    name: &'static str,
     text: &'a str,
+    marker: &'a Marker,
 }
 
 impl Display for Around<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let Self { block, text } = self;
-        write!(formatter, "[[{0}]]\n{text}\n[[/{0}]]", block.name)
+        let Self { name, text, marker } = self;
+        let (open, close) = (marker.open(name), marker.close(name));
+        write!(formatter, "{open}\n{text}\n{close}")
     }
 }

@@ -22,6 +22,7 @@ use std::fmt::Write;
 use overlock_json::Base;
 
 use crate::continuation::{Ask, Continuation, Wants};
+use crate::marker::Marker;
 use crate::progress::MOST_KPIS;
 use crate::way::Way;
 use block::{COMPLETE, CUT_OFF, DOCUMENT};
@@ -39,7 +40,7 @@ pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &st
          Go on where it stopped.\n",
     );
     if !outline.is_empty() {
-        paragraph(&mut text, SO_FAR, &DOCUMENT.around(outline));
+        paragraph(&mut text, SO_FAR, &DOCUMENT.around(outline, &ask.marker));
     }
     let delivered = run.delivered().map(ToString::to_string).unwrap_or_default();
     if !delivered.is_empty() {
@@ -57,14 +58,14 @@ pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &st
         paragraph(
             &mut text,
             "The last complete element:",
-            &COMPLETE.around(elements.before),
+            &COMPLETE.around(elements.before, &ask.marker),
         );
     }
     if !elements.cut_off.is_empty() {
         paragraph(
             &mut text,
             "The element that was cut off, as far as it came:",
-            &CUT_OFF.around(elements.cut_off),
+            &CUT_OFF.around(elements.cut_off, &ask.marker),
         );
     }
     match ask.way {
@@ -79,14 +80,14 @@ pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &st
 pub(crate) const KPI_FORM: &str = r#"{"kpis": [{"id": "pages", "description": "pages written", "json_path": "$.chapters[*].pages[*]", "target_value": 120}]}"#;
 
 /// What stands there in a call for what can be counted.
-pub(crate) fn kpi_words(run: &Continuation, outline: &str) -> String {
+pub(crate) fn kpi_words(run: &Continuation, ask: &Ask, outline: &str) -> String {
     let mut text = String::from(
         "Your answer to this was cut off before its JSON document was complete. It will be \
          continued; before that, say how its progress can be measured. Do not go on with the \
          document now.\n",
     );
     if !outline.is_empty() {
-        paragraph(&mut text, SO_FAR, &DOCUMENT.around(outline));
+        paragraph(&mut text, SO_FAR, &DOCUMENT.around(outline, &ask.marker));
     }
     let delivered = run.delivered().map(ToString::to_string).unwrap_or_default();
     if !delivered.is_empty() {
@@ -111,13 +112,13 @@ pub(crate) fn kpi_words(run: &Continuation, outline: &str) -> String {
 }
 
 /// What stands there in a call for the rest of a text that is no document.
-pub(crate) fn text_words(overlap: &str) -> String {
+pub(crate) fn text_words(overlap: &str, marker: &Marker) -> String {
     format!(
         "Your answer to this was cut off. Go on where it stopped.\n\nRules:\n\
-         - Begin with the text between [[overlap]] and [[/overlap]], repeated character for \
-         character, and go on from there without a break.\n\
+         - Begin with {}\n\
          - Do not begin the answer again, and do not repeat anything else of it.\n\n{}",
-        OVERLAP.around(overlap)
+        repeat_rule(marker),
+        OVERLAP.around(overlap, marker)
     )
 }
 
@@ -131,14 +132,22 @@ fn overlap(text: &mut String, ask: &Ask) {
               If it falls, or does not rise by at least 1 from answer to answer, the generation \
               stops.",
         );
-        "After that line, begin with the text between [[overlap]] and [[/overlap]], repeated \
-         character for character, and go on from there without a break."
+        "After that line, begin"
     } else {
-        "Begin with the text between [[overlap]] and [[/overlap]], repeated character for \
-         character, and go on from there without a break."
+        "Begin"
     };
-    paragraph(text, "Rules:", &rules(&[begin]));
-    let _ = write!(text, "\n{}", OVERLAP.around(&ask.overlap)); // a string takes everything
+    let begin = format!("{begin} with {}", repeat_rule(&ask.marker));
+    paragraph(text, "Rules:", &rules(&[&begin]));
+    let overlap = OVERLAP.around(&ask.overlap, &ask.marker);
+    let _ = write!(text, "\n{overlap}"); // a string takes everything
+}
+
+fn repeat_rule(marker: &Marker) -> String {
+    let (open, close) = (marker.open("overlap"), marker.close("overlap"));
+    format!(
+        "the text between {open} and {close}, repeated character for character, and go on from \
+         there without a break."
+    )
 }
 
 fn remainder(text: &mut String, ask: &Ask) {
@@ -151,7 +160,7 @@ fn remainder(text: &mut String, ask: &Ask) {
     let _ = write!(
         text,
         "\nThe document so far ends with:\n{}",
-        WRITTEN.around(&ask.overlap)
+        WRITTEN.around(&ask.overlap, &ask.marker)
     );
 }
 

@@ -100,7 +100,7 @@ pub fn next_call(
     }
     let showing = |outline: &str| {
         let words = match ask.wants {
-            Wants::Kpis => kpi_words(run, outline),
+            Wants::Kpis => kpi_words(run, ask, outline),
             Wants::Document | Wants::ProgressAndDocument => words(run, base, ask, outline),
         };
         let asked = with_words(request, ask, &words)?;
@@ -140,7 +140,7 @@ fn prefill_call(
     let beginning = |prefill: &str| {
         // Some upstreams refuse white space at the end.
         let prefill = prefill.trim_end().to_owned();
-        let begun = counter.tokens().count(&prefill) + PER_MESSAGE;
+        let begun = counter.text(&prefill) + PER_MESSAGE;
         let options = PlanOptions {
             window: options.window.saturating_sub(begun),
             ..options.clone()
@@ -185,7 +185,8 @@ pub(crate) fn text_call(
         let text = run.text();
         let shown = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_TEXT));
         messages.push(json!({ "role": "assistant", "content": &text[shown..] }));
-        messages.push(json!({ "role": "user", "content": text_words(run.overlap()) }));
+        messages
+            .push(json!({ "role": "user", "content": text_words(run.overlap(), run.marker()) }));
     }
     let request = ChatRequest::from_value(request)?.with_open_turn(open_turn);
     let plan = plan(&request)?;

@@ -1,6 +1,9 @@
 //! What servers of known products say about themselves, and how they treat a beginning.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+/// The tokens that those take who refuse what is too large.
+const WINDOW: u64 = 4096;
 
 /// The product that a scripted server imitates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub enum Manner {
     LlamaCpp,
     /// Builds of llama.cpp that send the beginning back.
     EchoingLlamaCpp,
+    /// Builds of llama.cpp that say more of their window than there is, and count for nobody.
+    OldLlamaCpp,
     /// vLLM: it wants `continue_final_message`, and its grammar begins again.
     Vllm,
     /// Ollama: its grammar begins again.
@@ -27,16 +32,18 @@ impl Manner {
     pub(super) fn fact(self, path: &str) -> Option<Value> {
         let list = |model: Value| Some(json!({ "object": "list", "data": [model] }));
         match (self, path) {
-            (Self::LlamaCpp | Self::EchoingLlamaCpp, "/v1/models") => list(json!({
-                "id": "scripted", "object": "model", "owned_by": "llamacpp",
-                "meta": { "n_ctx": 8192, "n_ctx_train": 8192 },
-            })),
+            (Self::LlamaCpp | Self::EchoingLlamaCpp | Self::OldLlamaCpp, "/v1/models") => {
+                list(json!({
+                    "id": "scripted", "object": "model", "owned_by": "llamacpp",
+                    "meta": { "n_ctx": 8192, "n_ctx_train": 8192 },
+                }))
+            }
             (Self::LlamaCpp | Self::EchoingLlamaCpp, "/props") => Some(json!({
-                "default_generation_settings": { "n_ctx": 4096 }, "total_slots": 2,
+                "default_generation_settings": { "n_ctx": WINDOW }, "total_slots": 2,
                 "build_info": "b6101-4ca5ac1",
             })),
             (Self::Vllm, "/v1/models") => list(json!({
-                "id": "scripted", "object": "model", "owned_by": "vllm", "max_model_len": 4096,
+                "id": "scripted", "object": "model", "owned_by": "vllm", "max_model_len": WINDOW,
             })),
             (Self::Vllm, "/version") => Some(json!({ "version": "0.11.0" })),
             (Self::Ollama, "/v1/models") => list(json!({
@@ -57,6 +64,50 @@ impl Manner {
         }
     }
 
+    /// What it answers to somebody who counts a request at a path; nothing if it does not count.
+    pub(super) fn counts(self, path: &str, request: &Value) -> Option<Value> {
+        match (self, path) {
+            (Self::LlamaCpp | Self::EchoingLlamaCpp, "/apply-template") => {
+                Some(json!({ "prompt": prompt(request) }))
+            }
+            (Self::LlamaCpp | Self::EchoingLlamaCpp, "/tokenize") => {
+                let tokens = tokens(request["content"].as_str().unwrap_or_default());
+                Some(json!({ "tokens": (0..tokens).collect::<Vec<_>>() }))
+            }
+            _ => None,
+        }
+    }
+
+    /// What it says against a request that is too large by its own count.
+    pub(super) fn too_large(self, request: &Map<String, Value>) -> Option<Value> {
+        let request = Value::Object(request.clone());
+        let input = tokens(&prompt(&request));
+        match self {
+            Self::LlamaCpp | Self::EchoingLlamaCpp | Self::OldLlamaCpp if input >= WINDOW => {
+                Some(json!({ "error": {
+                    "code": 400, "type": "exceed_context_size_error",
+                    "message": "the request exceeds the available context size, try increasing it",
+                    "n_prompt_tokens": input, "n_ctx": WINDOW,
+                } }))
+            }
+            Self::Vllm => {
+                let answer = request["max_tokens"].as_u64().unwrap_or(1);
+                let all = input + answer;
+                (all > WINDOW).then(|| {
+                    let message = format!(
+                        "This model's maximum context length is {WINDOW} tokens. However, you \
+                         requested {all} tokens ({input} in the messages, {answer} in the \
+                         completion). Please reduce the length of the messages or completion."
+                    );
+                    json!({ "error": {
+                        "message": message, "type": "BadRequestError", "param": null, "code": 400,
+                    } })
+                })
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the grammar of a response format begins again after a beginning.
     pub(super) fn restarts_grammar(self) -> bool {
         matches!(self, Self::Vllm | Self::Ollama)
@@ -71,4 +122,25 @@ impl Manner {
     pub(super) fn goes_on(self) -> Option<&'static str> {
         matches!(self, Self::GoesOn | Self::LmStudio).then_some(", 6, 7, 8")
     }
+}
+
+/// The messages of a request as the model reads them.
+fn prompt(request: &Value) -> String {
+    let messages = request["messages"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let written = messages.iter().map(|message| {
+        let text = |name: &str| message[name].as_str().unwrap_or_default();
+        let (role, content) = (text("role"), text("content"));
+        format!("<|im_start|>{role}\n{content}<|im_end|>\n")
+    });
+    written.collect::<String>() + "<|im_start|>assistant\n"
+}
+
+/// The tokens of a text: one for four bytes of English, and one for two bytes of all else, as
+/// small models count that have seen little of other languages.
+fn tokens(text: &str) -> u64 {
+    let english = text.bytes().filter(u8::is_ascii).count();
+    let tokens = english.div_ceil(4) + (text.len() - english).div_ceil(2);
+    u64::try_from(tokens).unwrap_or(u64::MAX)
 }

@@ -144,6 +144,7 @@ enum Models {
 struct Answers {
     under_way: AtomicUsize,
     given_up: AtomicUsize,
+    too_large: AtomicUsize,
 }
 
 /// An answer that is under way until this is dropped.
@@ -246,6 +247,11 @@ impl ScriptedServer {
         self.shared.answers.given_up.load(Ordering::Relaxed)
     }
 
+    /// How many requests it has refused because they are too large.
+    pub fn refused_for_size(&self) -> usize {
+        self.shared.answers.too_large.load(Ordering::Relaxed)
+    }
+
     /// What its models did at each call for a document that they answered.
     pub fn behaved(&self) -> Vec<Behaviour> {
         match &self.shared.models {
@@ -280,16 +286,11 @@ impl Shared {
             return whole(StatusCode::OK, &fact);
         }
         let Some(dialect) = Dialect::at(path) else {
-            let message = format!("there is nothing at `{path}`");
-            return refusal(&Dialect::Chat, 404, &message, None);
+            let path = path.to_owned();
+            return self.counted(&path, &all_of(request).await);
         };
         let headers = request.headers().clone();
-        let body = Limited::new(request.into_body(), LONGEST_REQUEST)
-            .collect()
-            .await;
-        let body = body
-            .map(http_body_util::Collected::to_bytes)
-            .unwrap_or_default();
+        let body = all_of(request).await;
         let Ok(Value::Object(request)) = serde_json::from_slice(&body) else {
             return refusal(&dialect, 400, "the body is not a JSON object", None);
         };
@@ -309,6 +310,10 @@ impl Shared {
             number,
             model: name.unwrap_or("scripted").to_owned(),
         };
+        if let Some(said) = self.manner.too_large(&request) {
+            self.answers.too_large.fetch_add(1, Ordering::Relaxed);
+            return whole(StatusCode::BAD_REQUEST, &said);
+        }
         let under_way = UnderWay::new(&self.answers);
         let fault = locked(&self.faults).pop().unwrap_or(self.habit);
         match fault {
@@ -375,7 +380,24 @@ impl Shared {
     }
 }
 
+async fn all_of(request: Request<Incoming>) -> Bytes {
+    let body = Limited::new(request.into_body(), LONGEST_REQUEST);
+    let body = body.collect().await;
+    body.map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default()
+}
+
 impl Shared {
+    /// What is said to somebody who counts a request, if this server does.
+    fn counted(&self, path: &str, body: &[u8]) -> Response<Body> {
+        let request = serde_json::from_slice(body).unwrap_or_default();
+        if let Some(counted) = self.manner.counts(path, &request) {
+            return whole(StatusCode::OK, &counted);
+        }
+        let message = format!("there is nothing at `{path}`");
+        refusal(&Dialect::Chat, 404, &message, None)
+    }
+
     /// What is said to somebody who finds out whether an answer can be begun.
     fn probed(&self, dialect: &Dialect) -> Response<Body> {
         let Some(text) = self.manner.goes_on() else {

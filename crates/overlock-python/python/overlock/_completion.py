@@ -96,9 +96,9 @@ def complete(
 
     >>> def model(request):
     ...     asked = request["messages"][-1]["content"]
-    ...     if "[[overlap]]" not in asked:
+    ...     if "[[overlap-" not in asked:
     ...         return '{"primes": [2, 3, 5, 7, 1'  # here the tokens ran out
-    ...     repeated = asked.split("[[overlap]]\\n")[-1].split("\\n[[/overlap]]")[0]
+    ...     repeated = asked.split("[[overlap-")[-1].split("]]\\n", 1)[1].split("\\n[[/overlap-")[0]
     ...     return repeated + "1, 13]}"
     >>> completion = complete(model, "The primes up to 13, as JSON.")
     >>> completion.whole()

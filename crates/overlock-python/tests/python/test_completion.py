@@ -33,8 +33,8 @@ class Model:
         last = request["messages"][-1]
         if last["role"] == "assistant":
             start = self.document.index(last["content"]) + len(last["content"])
-        elif "[[overlap]]" in last["content"]:
-            asked = last["content"].split("[[overlap]]\n")[-1].split("\n[[/overlap]]")[0]
+        elif "[[overlap-" in last["content"]:
+            asked = last["content"].split("[[overlap-")[-1].split("]]\n", 1)[1].split("\n[[/overlap-")[0]
             start = self.document.index(asked)
             return self.document[start : start + len(asked) + self.size]
         else:

@@ -43,9 +43,9 @@ def test_a_pipeline_runs_and_joins_what_was_cut(tmp_path: Path) -> None:
     def model(request: dict[str, Any]) -> str:
         requests.append(request)
         asked = request["messages"][-1]["content"]
-        if "[[overlap]]" not in asked:
+        if "[[overlap-" not in asked:
             return '{"primes": [2, 3, 5, 7, 1'
-        return str(asked.split("[[overlap]]\n")[-1].split("\n[[/overlap]]")[0]) + "1, 13]}"
+        return str(asked.split("[[overlap-")[-1].split("]]\n", 1)[1].split("\n[[/overlap-")[0]) + "1, 13]}"
 
     pipeline = overlock.Pipeline(PIPELINE)
     assert (pipeline.name, pipeline.steps) == ("ask", ["ask", "end"])
@@ -95,11 +95,11 @@ def test_a_run_that_failed_goes_on_where_it_was(tmp_path: Path) -> None:
     def model(request: dict[str, Any]) -> str:
         requests.append(request)
         asked = str(request["messages"][-1]["content"])
-        if "[[overlap]]" not in asked:
+        if "[[overlap-" not in asked:
             return '{"primes": [2, 3, 5, 7, 1'
         if not is_there:
             raise ConnectionError("gone")
-        return asked.split("[[overlap]]\n")[-1].split("\n[[/overlap]]")[0] + "1, 13]}"
+        return asked.split("[[overlap-")[-1].split("]]\n", 1)[1].split("\n[[/overlap-")[0] + "1, 13]}"
 
     store = tmp_path / "runs.db"
     failed = overlock.Pipeline(PIPELINE).run(model, "The primes?", store=store)

@@ -1,4 +1,5 @@
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::iter;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::mpsc;
@@ -25,6 +26,13 @@ fn a_newcomer_sees_a_cut_answer_made_whole() {
     let mut serving = Serving::start("demo-answer", &["--upstream", "http://127.0.0.1:1/v1"], &[]);
     assert!(
         serving.said.contains("upstream: http://127.0.0.1:1/v1"),
+        "{}",
+        serving.said
+    );
+    assert!(
+        serving
+            .said
+            .contains("\n  not reached (could not reach 127.0.0.1:1"),
         "{}",
         serving.said
     );
@@ -314,7 +322,13 @@ fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
     client
         .write_all(b"GET /v1/files HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .expect("sent");
-    let _asked = listener.accept().expect("the request goes on");
+    // Discovery connected before the request did; its connections may still wait here.
+    let _asked =
+        iter::repeat_with(|| listener.accept().expect("the request goes on").0).find(|stream| {
+            let mut line = String::new();
+            let read = BufReader::new(stream).read_line(&mut line);
+            read.is_ok() && line.starts_with("GET /v1/files ")
+        });
     interrupt(&serving.child);
     let line = serving.line();
     assert!(line.contains("stopping"), "{line}");

@@ -3,6 +3,7 @@
 use overlock_model::Outcome;
 use serde_json::{Map, Value, json};
 
+use super::super::compliance::REPORT;
 use crate::schema::Comparison;
 
 /// A completion as the events of a stream.
@@ -10,6 +11,7 @@ pub(super) fn chunks(completion: &Value) -> Vec<Value> {
     let mut head = completion.as_object().cloned().unwrap_or_default();
     let choices = head.remove("choices");
     let usage = head.remove("usage");
+    let report = head.shift_remove(REPORT);
     head.insert("object".to_owned(), json!("chat.completion.chunk"));
     let choices = choices.as_ref().and_then(Value::as_array);
     let mut events = Vec::new();
@@ -30,6 +32,10 @@ pub(super) fn chunks(completion: &Value) -> Vec<Value> {
         let beside = beside.filter(|(name, _)| stands_beside(name));
         let beside = beside.map(|(name, value)| (name.clone(), value.clone()));
         events.push(with_choice(&head, &end(&index, &finish, beside)));
+    }
+    // It tells how all of the answer ended.
+    if let (Some(report), Some(last)) = (report, events.last_mut()) {
+        last[REPORT] = report;
     }
     if let Some(usage) = usage.filter(Value::is_object) {
         events.push(with_usage(&head, usage));

@@ -14,10 +14,11 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use overlock_json::Cut as DocumentCut;
-use overlock_model::{Continuation, Halves, Outcome, Reason, SseReader, StepEnd, Usage};
+use overlock_model::{Continuation, Halves, Outcome, SseReader, StepEnd, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+use super::compliance::Compliance;
 use super::ending::Ending;
 use super::first::First;
 use super::joining::{Cut, Hear, Hearing, JoinedText, Joiner, found, is_whole};
@@ -32,7 +33,6 @@ use crate::api::{FaultKind, Part, unfinished};
 use crate::body::{KEEP_ALIVE, Reply, event_stream, whole, worked_on};
 use crate::error::ApiError;
 use crate::record::Recording;
-use crate::schema::Comparison;
 use crate::trace::{Answered, Called};
 use crate::upstream::Answer;
 use choice::{Choice, Others, ToolCall};
@@ -102,8 +102,8 @@ struct Relay {
     outcome: Outcome,
     /// Why the upstream's stream broke off.
     broken: Option<String>,
-    /// What comparing it with the schema of the request found.
-    comparison: Comparison,
+    /// What comparing it with the schemas of the request found.
+    compliance: Compliance,
     /// Whether the provider's filter ended the rest of a part of the choice that is being ended.
     is_withheld: bool,
 }
@@ -146,7 +146,7 @@ impl Relay {
             taken: Taken::default(),
             outcome: Outcome::Complete,
             broken: None,
-            comparison: Comparison::Matches,
+            compliance: Compliance::default(),
             is_withheld: false,
         }
     }
@@ -174,7 +174,8 @@ impl Relay {
     async fn end(&mut self, finished: Result<(), ApiError>) {
         match finished {
             Ok(()) => {
-                let ending = ending(&self.outcome, self.taken.calls, &self.comparison);
+                let comparison = self.compliance.comparison();
+                let ending = ending(&self.outcome, self.taken.calls, &comparison);
                 self.send(ending.into()).await;
             }
             Err(error) => {
@@ -491,16 +492,20 @@ impl Relay {
             with_choice(&self.head, &choice)
         });
         let mut ends: Vec<Value> = ends.collect();
+        let outcome = self.outcome.clone();
+        let mut answer = self.answer(finishes, &usage);
         if let Some(Value::Object(last)) = ends.last_mut() {
             last.extend(self.beside.clone());
+            self.compliance.report(&self.job, &outcome, last);
         }
-        let outcome = self.outcome.clone();
-        let answer = self.answer(finishes, &usage);
+        if let Value::Object(answer) = &mut answer {
+            self.compliance.report(&self.job, &outcome, answer);
+        }
         let before = || AnsweredBefore {
             completion: answer.clone(),
             outcome: outcome.clone(),
             continuations: self.taken.calls,
-            comparison: self.comparison.clone(),
+            comparison: self.compliance.comparison(),
             refusal: None,
         };
         let taken = read_usage(&usage);
@@ -607,14 +612,18 @@ impl Relay {
                 let first = First::all(reading.document(), &end);
                 let run = self.continued(index, Some(number), cut, &first, reading.given_len());
                 let run = run.await?;
-                ending.call(found(&run));
-                call.said = Some(run.text().to_owned());
+                let text = run.text();
+                let compared = self.compared_call(found(&run), call.name(), text);
+                ending.call(compared.await);
+                call.said = Some(text.to_owned());
                 continue;
             }
             let reading = &mut call.arguments;
             let rest = reading.rest();
             self.arguments(index, number, &rest).await;
-            ending.call(reading.found());
+            let reading = &call.arguments;
+            let compared = self.compared_call(reading.found(), call.name(), reading.text());
+            ending.call(compared.await);
             let recording = self.job.recording.as_ref();
             if reading.found() == Found::Whole && recording.is_some_and(Recording::keeps_text) {
                 let part = Part {
@@ -629,12 +638,14 @@ impl Relay {
             ending.withheld();
         }
         if let Some(reading) = &choice.older_call {
-            ending.older_call(reading.found());
+            let name = choice.others.message.get("function_call");
+            let name = name.and_then(|call| call.get("name")?.as_str());
+            let name = name.unwrap_or_default();
+            let compared = self.compared_call(reading.found(), name, reading.text());
+            ending.older_call(compared.await);
         }
-        let reason = match ending.word() {
-            Some("length") => Reason::NotContinued,
-            Some("content_filter") => Reason::ContentFilter,
-            _ => return Ok(ending),
+        let Some(reason) = ending.reason() else {
+            return Ok(ending);
         };
         let has_come = has_calls || !choice.content.text().is_empty();
         self.note(unfinished(reason, has_come, content.cut));
@@ -685,8 +696,15 @@ impl Relay {
             let first = reading.first(end);
             let run = self.continued(index, None, Cut::Content, &first, reading.given_len());
             let run = run.await?;
-            choice.said = Some(run.text().to_owned());
-            return Ok(Content::from(found(&run)));
+            let found = self.compared(found(&run), run.text()).await;
+            let closing = if is_whole(&run) {
+                reading.closing()
+            } else {
+                ""
+            };
+            self.content(index, closing).await;
+            choice.said = Some([reading.before_document(), run.text(), closing].concat());
+            return Ok(Content::from(found));
         }
         let rest = reading.rest();
         self.content(index, &rest).await;
@@ -695,20 +713,22 @@ impl Relay {
         if found == Found::Whole && is_continued {
             let first = reading.first(end);
             self.keep_document(Part::content(index), &first).await?;
-            self.check_schema(first.document).await;
-        } else if found != Found::Unclear {
-            let keeps_text = self
-                .job
-                .recording
-                .as_ref()
-                .is_some_and(Recording::keeps_text);
-            if found == Found::Cut || keeps_text {
-                let first = First::all(reading.document(), end);
-                let cut = self.keep_document(Part::content(index), &first).await?;
-                return Ok(Content { found, cut });
-            }
+            return Ok(Content::from(self.compared(found, first.document).await));
         }
-        Ok(Content::from(found))
+        let recording = self.job.recording.as_ref();
+        let keeps_text = recording.is_some_and(Recording::keeps_text);
+        let first = First::all(reading.document(), end);
+        let cut = match found {
+            Found::Unclear => return Ok(Content::from(found)),
+            Found::Whole | Found::Invalid if !keeps_text => None,
+            _ => self.keep_document(Part::content(index), &first).await?,
+        };
+        let found = if self.job.is_strict() {
+            self.compared(found, first.document).await
+        } else {
+            found
+        };
+        Ok(Content { found, cut })
     }
 
     /// Reads content as if it had come at once, where a document was asked for and something else
@@ -728,14 +748,15 @@ impl Relay {
             Some(base) if base.text().starts_with(given) => {
                 let run = self.continued(index, None, Cut::Content, &first, given.len());
                 let run = run.await?;
+                let found = self.compared(found(&run), run.text()).await;
                 choice.said = Some(run.text().to_owned());
-                Ok(Content::from(found(&run)))
+                Ok(Content::from(found))
             }
             Some(_) if reading.has_whole_document() => {
                 let first = reading.first(end);
                 self.keep_document(Part::content(index), &first).await?;
-                self.check_schema(first.document).await;
-                Ok(Content::from(Found::Whole))
+                let found = self.compared(Found::Whole, first.document).await;
+                Ok(Content::from(found))
             }
             Some(_) => {
                 let first = First {
@@ -792,9 +813,6 @@ impl Relay {
         self.is_withheld |= joined.is_withheld && !is_whole(&joined.run);
         if let Some(outcome) = joined.outcome() {
             self.note(outcome);
-        }
-        if call.is_none() && is_whole(&joined.run) {
-            self.check_schema(joined.run.text()).await;
         }
         Ok(joined.run)
     }
@@ -861,9 +879,15 @@ impl Relay {
         }
     }
 
-    async fn check_schema(&mut self, document: &str) {
-        let comparison = Box::pin(self.job.compare(document)).await;
-        self.comparison = mem::take(&mut self.comparison).and(comparison);
+    /// What a content is once it is compared with the schema of the request.
+    async fn compared(&mut self, found: Found, document: &str) -> Found {
+        self.compliance.content(&self.job, found, document).await
+    }
+
+    /// What a tool call is once it is compared with the parameters of its tool.
+    async fn compared_call(&mut self, found: Found, tool: &str, arguments: &str) -> Found {
+        let compared = self.compliance.arguments(&self.job, found, tool, arguments);
+        compared.await
     }
 
     async fn content(&self, index: u64, text: &str) {

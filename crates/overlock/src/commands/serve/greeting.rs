@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use overlock_gateway::Record;
-use overlock_model::ServerInfo;
+use overlock_model::{BackendError, ServerInfo};
 
 use super::found::Found;
 use super::keys::Keys;
@@ -13,7 +13,8 @@ use crate::output::Notes;
 pub(super) struct Greeting<'a> {
     pub(super) address: SocketAddr,
     pub(super) found: &'a Found,
-    pub(super) server: &'a ServerInfo,
+    /// What the upstream is, or why it could not be asked.
+    pub(super) server: Result<&'a ServerInfo, &'a BackendError>,
     pub(super) keys: &'a Keys,
     pub(super) record: Record,
     /// The host that traces are sent to.
@@ -37,8 +38,15 @@ impl Greeting<'_> {
         notes.line(format_args!("listening on http://{address}"));
         notes.line(format_args!("page: http://{address}/"));
         notes.line(format_args!("upstream: {}", self.found));
-        for finding in &self.server.findings {
-            notes.line(format_args!("  {finding}"));
+        match self.server {
+            Ok(server) => {
+                for finding in &server.findings {
+                    notes.line(format_args!("  {finding}"));
+                }
+            }
+            Err(error) => notes.line(format_args!(
+                "  not reached ({error}); the first request asks it again what it is"
+            )),
         }
         notes.line(format_args!("recording of runs: {}", self.record.name()));
         if let Some(host) = self.traces {

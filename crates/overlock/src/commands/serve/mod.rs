@@ -117,7 +117,7 @@ impl Serve {
         let listener = runtime.block_on(async { listen(address) })?;
         let server = runtime.block_on(gateway.ask_upstream());
         Greeting {
-            server: &server,
+            server: server.as_deref(),
             address: listener.local_addr()?,
             found: &found,
             keys: &keys,

@@ -1,0 +1,88 @@
+//! How many tokens of a model is one that was counted?
+
+use std::fmt::{self, Display, Formatter};
+
+/// A factor that turns counted tokens into those of the model, where another tokenizer stands in
+/// for the model's own. It is never below 1: a stand-in that counts too much stays careful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scale {
+    /// At least [`Scale::UNIT`].
+    thousandths: u32,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self {
+            thousandths: Self::UNIT,
+        }
+    }
+}
+
+impl Scale {
+    const UNIT: u32 = 1000;
+
+    /// A text that counts more than this for each counted token is no text of a prompt.
+    const LARGEST: u32 = 64 * Self::UNIT;
+
+    /// The factor from what was counted to what the server counted for the same request.
+    ///
+    /// ```
+    /// use overlock_budget::Scale;
+    ///
+    /// assert_eq!(Scale::of(4841, 1748).apply(1748), 4841);
+    /// assert_eq!(Scale::of(90, 100), Scale::default());
+    /// ```
+    pub fn of(real: u64, counted: u64) -> Self {
+        let unit = u128::from(Self::UNIT);
+        let thousandths = (u128::from(real) * unit).div_ceil(u128::from(counted.max(1)));
+        let thousandths = u32::try_from(thousandths).unwrap_or(Self::LARGEST);
+        Self {
+            thousandths: thousandths.clamp(Self::UNIT, Self::LARGEST),
+        }
+    }
+
+    /// The tokens of the model for so many counted ones.
+    pub fn apply(self, counted: u64) -> u64 {
+        if self == Self::default() {
+            return counted;
+        }
+        // The factor itself is rounded up.
+        let tokens = u128::from(counted) * u128::from(self.thousandths) / u128::from(Self::UNIT);
+        u64::try_from(tokens).unwrap_or(u64::MAX)
+    }
+
+    /// The most counted tokens that are at most so many of the model.
+    pub(crate) fn most_counted(self, tokens: u64) -> u64 {
+        if self == Self::default() || tokens == u64::MAX {
+            return tokens;
+        }
+        let unit = u128::from(Self::UNIT);
+        let most = (u128::from(tokens) * unit + unit - 1) / u128::from(self.thousandths);
+        u64::try_from(most).unwrap_or(u64::MAX)
+    }
+}
+
+impl Display for Scale {
+    /// With one digit after the point, rounded up.
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let tenths = self.thousandths.div_ceil(100);
+        write!(formatter, "{}.{}", tenths / 10, tenths % 10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_counted_tokens_are_within_the_limit_and_one_more_is_not() {
+        for scale in [(1, 1), (1001, 1000), (4841, 1748), (5, 2), (63, 1)] {
+            let scale = Scale::of(scale.0, scale.1);
+            for limit in 0..500 {
+                let most = scale.most_counted(limit);
+                assert!(scale.apply(most) <= limit, "{scale} {limit}");
+                assert!(scale.apply(most + 1) > limit, "{scale} {limit}");
+            }
+        }
+    }
+}
