@@ -2,7 +2,7 @@
 //!
 //! A run ends as `repeating` after three whole answers in a row that add nothing but repeats of
 //! one cycle of items or members, byte for byte. Equal rows are often data, so a loop also needs
-//! twelve repeats and 1,024 bytes, and the cycle must have an object or 16 characters of strings:
+//! 24 repeats and 1,024 bytes, and the cycle must have an object or 16 characters of strings:
 //! rows of numbers or short strings are never a loop, nor is anything that counts up. A measured
 //! target that is not reached yet keeps the run going.
 //!
@@ -20,7 +20,7 @@ const LONGEST_CYCLE: usize = 4 << 10;
 const LOOK_BACK: usize = 64 << 10;
 
 const LEAST_ANSWERS: u32 = 3;
-const LEAST_REPEATS: usize = 12;
+const LEAST_REPEATS: usize = 24;
 const LEAST_BYTES: usize = 1024;
 
 /// The least characters of strings in a cycle without objects.

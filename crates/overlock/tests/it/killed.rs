@@ -253,10 +253,12 @@ impl Key {
         let messages = call["messages"].as_array().expect("messages");
         let prompt = messages.last().and_then(|last| last["content"].as_str());
         let prompt = prompt.expect("a prompt");
-        let Some((_, quoted)) = prompt.rsplit_once("[[overlap]]\n") else {
+        // The opening line ends with a digest.
+        let Some((_, quoted)) = prompt.rsplit_once("[[overlap-") else {
             return 0;
         };
-        let (overlap, _) = quoted.split_once("\n[[/overlap]]").expect("an end");
+        let (_, quoted) = quoted.split_once("]]\n").expect("the end of the line");
+        let (overlap, _) = quoted.split_once("\n[[/overlap-").expect("an end");
         let at = self.document.find(overlap);
         let at = at.unwrap_or_else(|| panic!("{overlap:?} is not in the document"));
         at + overlap.len()
