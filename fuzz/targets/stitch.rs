@@ -23,7 +23,12 @@ fuzz_target!(|input: &[u8]| {
         "the base knows its own state"
     );
 
-    for protocol in [Protocol::Overlap, Protocol::Prefill, Protocol::Auto] {
+    for protocol in [
+        Protocol::Overlap,
+        Protocol::Prefill,
+        Protocol::AtCut,
+        Protocol::Auto,
+    ] {
         for expected_overlap in [None, expected_overlap] {
             let mut stitched = base.clone();
             let options = StitchOptions {

@@ -166,8 +166,9 @@ pub async fn complete(
         let arriving = drive.live.then(|| ArrivingAnswer::new(run.base(), &ask));
         let prefill = call.prefill.clone().unwrap_or_default();
         let most_bytes = drive.most_bytes(&plan).saturating_add(prefill.len());
+        let starts_at_cut = drive.backend.starts_at_cut(&call);
         let (mut collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
-        collected.remove_echo(&prefill);
+        let is_at_cut = collected.remove_echo(&prefill) || starts_at_cut;
         let is_silent = collected.text.is_empty();
         let obstacle = collected.obstacle();
         if let Some((error, obstacle)) = collected.broken.as_ref().zip(obstacle.clone())
@@ -193,7 +194,12 @@ pub async fn complete(
         let tokens = collected.end.usage.map_or(counted, |usage| usage.output);
         let text = collected.text.as_bytes();
         let is_rest = run.base().is_some();
-        let mut step = run.answered(&ask, &Answer { text, tokens })?;
+        let answer = Answer {
+            text,
+            tokens,
+            is_at_cut,
+        };
+        let mut step = run.answered(&ask, &answer)?;
         step.end = collected.step_end();
         if is_silent && step.end.refusal.is_some() && ask.wants != Wants::Kpis {
             step.result = StepResult::Failed {
@@ -249,11 +255,13 @@ async fn note_refusal(
 const SHORTEST_ECHO: usize = 16;
 
 impl Collected {
-    /// Leaves out the beginning that was put in the model's mouth, which some servers send back.
-    pub(crate) fn remove_echo(&mut self, prefill: &str) {
-        if prefill.len() >= SHORTEST_ECHO && self.text.starts_with(prefill) {
+    /// Removes the prefill, which some servers send back; whether it was there.
+    pub(crate) fn remove_echo(&mut self, prefill: &str) -> bool {
+        let is_there = prefill.len() >= SHORTEST_ECHO && self.text.starts_with(prefill);
+        if is_there {
             self.text.drain(..prefill.len());
         }
+        is_there
     }
 
     /// What broke it off, if something did.

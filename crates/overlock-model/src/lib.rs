@@ -9,13 +9,13 @@
 //!
 //! let mut run = Continuation::new(ContinuationOptions::default());
 //! let ask = run.next().expect("nothing has been asked yet");
-//! let answer = Answer { text: br#"{"title": "Bees", "rows": [1, 2"#, tokens: 12 };
+//! let answer = Answer::new(br#"{"title": "Bees", "rows": [1, 2"#, 12);
 //! run.answered(&ask, &answer)?;
 //! assert_eq!(run.outcome(), None);
 //!
 //! let ask = run.next().expect("the answer was cut");
 //! let rest = format!("{}, 3]}}", ask.overlap);
-//! run.answered(&ask, &Answer { text: rest.as_bytes(), tokens: 12 })?;
+//! run.answered(&ask, &Answer::new(rest.as_bytes(), 12))?;
 //! assert_eq!(run.outcome(), Some(&Outcome::Complete));
 //! assert_eq!(run.text(), r#"{"title": "Bees", "rows": [1, 2, 3]}"#);
 //! # Ok::<(), overlock_model::AnswerError>(())

@@ -188,7 +188,7 @@ impl Continuation {
             _ => text.bytes(),
         };
         let run = &mut self.run;
-        let step = py.detach(|| run.answered(&ask, &Answer { text, tokens }));
+        let step = py.detach(|| run.answered(&ask, &Answer::new(text, tokens)));
         let step = step.map_err(|error| answer_error(py, error))?;
         request::object(py, &step)
     }

@@ -66,7 +66,7 @@ impl Joiner<'_> {
         };
         let (text, tokens) = (first.document.as_bytes(), self.tokens_of(first));
         // What is to be asked can be answered.
-        let step = run.answered(&ask, &Answer { text, tokens }).ok();
+        let step = run.answered(&ask, &Answer::new(text, tokens)).ok();
         (run, step)
     }
 

@@ -407,6 +407,10 @@ impl Backend for Placed<'_> {
         }
         .boxed()
     }
+
+    fn starts_at_cut(&self, call: &Call) -> bool {
+        self.0.wish.known.prefill.carries_grammar(call)
+    }
 }
 
 /// As what an error is counted; nothing if nothing was sent.

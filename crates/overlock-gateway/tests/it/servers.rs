@@ -66,9 +66,12 @@ fn check_prefills(asked: &[Value], document: &str, keeps_format: bool) {
 }
 
 async fn check_whole(manner: Manner, keeps_format: bool) {
-    let document = report(4_000);
+    check_document(manner, &report(4_000), keeps_format).await;
+}
+
+async fn check_document(manner: Manner, document: &str, keeps_format: bool) {
     for streams in [false, true] {
-        let door = door(manner, &document).await;
+        let door = door(manner, document).await;
         let got = door.chat(&ask(streams), &[]).await;
         assert_eq!(got.status, StatusCode::OK, "{}", got.body);
         let (content, finish) = if streams {
@@ -84,7 +87,7 @@ async fn check_whole(manner: Manner, keeps_format: bool) {
         };
         assert_eq!(content, document, "{manner:?} {streams}");
         assert_eq!(finish, "stop", "{manner:?} {streams}");
-        check_prefills(&door.upstream.asked(), &document, keeps_format);
+        check_prefills(&door.upstream.asked(), document, keeps_format);
     }
 }
 
@@ -108,6 +111,15 @@ async fn llama_cpp_goes_on_from_the_document_with_its_grammar() {
 #[tokio::test]
 async fn a_server_that_sends_the_beginning_back_is_understood() {
     check_whole(Manner::EchoingLlamaCpp, true).await;
+}
+
+#[tokio::test]
+async fn equal_items_are_not_taken_for_a_repetition_after_a_prefill() {
+    let item = json!({ "name": "Santos", "about": "a river in the south-south-west", "size": 200 });
+    let document = json!({ "items": vec![item; 20] });
+    let document = serde_json::to_string_pretty(&document).expect("JSON");
+    check_document(Manner::LlamaCpp, &document, true).await;
+    check_document(Manner::EchoingLlamaCpp, &document, true).await;
 }
 
 #[tokio::test]

@@ -46,6 +46,17 @@ pub(super) fn decide<'f>(
             }
         }
     }
+    let attempt = Attempt {
+        base,
+        fragment,
+        scanned,
+    };
+    if options.protocol == Protocol::AtCut
+        && !attempt.begins_the_document_again()
+        && let Ok(exact) = attempt.join(Outcome::Exact, base.text().len(), "", 0, 0)
+    {
+        return attempt.progress(exact);
+    }
     let mut mismatch = None;
     for reading in readings {
         let attempt = Attempt {
@@ -94,7 +105,7 @@ impl<'f> Attempt<'_, 'f> {
         let exact = self.join(Outcome::Exact, base_len, "", 0, 0);
 
         let (restarts, falls_short) = self.restarts();
-        if options.protocol == Protocol::Prefill
+        if matches!(options.protocol, Protocol::Prefill | Protocol::AtCut)
             && let Ok(exact) = exact
         {
             let repeats = falls_short.is_some_and(|matched| matched >= CLEAR_LEAD)
@@ -375,6 +386,15 @@ impl<'f> Attempt<'_, 'f> {
             && same
                 .next()
                 .is_some_and(|(same, key)| same && !key.is_mark("}"))
+    }
+
+    /// Whether the fragment begins like the whole document: a server whose grammar does not go on
+    /// from the base makes the model begin again.
+    fn begins_the_document_again(&self) -> bool {
+        let fragment = self.fragment.trim_start().as_bytes();
+        let base = self.base.text().trim_start().as_bytes();
+        let same = fragment.iter().zip(base).take_while(|(a, b)| a == b);
+        same.count() >= CLEAR_LEAD
     }
 
     /// Whether the whole fragment stands in the base already.

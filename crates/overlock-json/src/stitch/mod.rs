@@ -28,6 +28,9 @@ pub enum Protocol {
     Overlap,
     /// With nothing: the base was put in its mouth, and the answer starts exactly at the cut.
     Prefill,
+    /// With nothing, and the answer is known to start at the cut: the server has sent the base back
+    /// before it, or its grammar goes on from the base. Text that the base has already is new then.
+    AtCut,
     /// It is not known.
     #[default]
     Auto,

@@ -205,6 +205,36 @@ fn a_prefilled_answer_that_begins_the_document_again_is_no_news() {
 }
 
 #[test]
+fn an_answer_that_is_known_to_start_at_the_cut_may_repeat_earlier_items() {
+    let options = StitchOptions {
+        protocol: Protocol::AtCut,
+        ..StitchOptions::default()
+    };
+    let item = r#"  {"name": "Santos", "about": "a river in the south-s", "size": 200}"#;
+    let document = format!("[\n{}\n]", [item; 6].join(",\n"));
+    for cut in 2..document.len() {
+        for len in [12, 90, document.len()] {
+            let end = document.len().min(cut + len);
+            if document[cut..end].trim().is_empty() {
+                continue;
+            }
+            let mut joined = Base::read(&document[..cut]).expect("an array has begun");
+            let seam = stitch(&mut joined, &document[cut..end], &options);
+            assert_eq!(
+                (seam.outcome, joined.text()),
+                (Outcome::Exact, &document[..end]),
+                "cut at {cut}"
+            );
+        }
+    }
+    let cut = r#"{"title": "The harbour", "chapters": [{"heading": "Morn"#;
+    let mut joined = Base::read(cut).expect("the base is JSON");
+    let again = r#"{"title": "The harbour", "chapters": [{"head"#;
+    let seam = stitch(&mut joined, again, &options);
+    assert_eq!((seam.outcome, joined.text()), (Outcome::Repeat, cut));
+}
+
+#[test]
 fn an_apology_is_not_written_into_a_string() {
     let options = StitchOptions {
         protocol: Protocol::Prefill,

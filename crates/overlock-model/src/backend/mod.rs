@@ -94,4 +94,10 @@ pub trait Backend: Send + Sync {
     /// Who cannot go on from a [`prefill`](Call::prefill) must refuse it as
     /// [unsupported](BackendError::Unsupported): an answer to it would be taken for its rest.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>>;
+
+    /// Whether the server makes sure that the answer starts at the end of the prefill, so that text
+    /// that stands in the document already is new text.
+    fn starts_at_cut(&self, _call: &Call) -> bool {
+        false
+    }
 }

@@ -32,6 +32,13 @@ impl Prefill {
         }
     }
 
+    /// Whether the server's grammar goes on from the prefill of a call.
+    pub fn carries_grammar(self, call: &Call) -> bool {
+        let format = call.request.get("response_format");
+        let has_schema = format.is_some_and(|format| format["type"] == "json_schema");
+        self.keeps_format && call.prefill.is_some() && has_schema
+    }
+
     /// Whether there is a way to begin an answer.
     pub fn is_possible(self) -> bool {
         self.style != PrefillStyle::None
@@ -230,6 +237,10 @@ impl OpenAi {
 impl Backend for OpenAi {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         async { self.ask(call).await }.boxed()
+    }
+
+    fn starts_at_cut(&self, call: &Call) -> bool {
+        self.prefill.carries_grammar(call)
     }
 }
 

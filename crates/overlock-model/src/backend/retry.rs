@@ -218,6 +218,10 @@ impl<B: Backend> Backend for Retrying<B> {
         let events = stream::unfold(begun, |turn| self.next_event(turn));
         future::ready(Ok(events.boxed())).boxed()
     }
+
+    fn starts_at_cut(&self, call: &Call) -> bool {
+        self.backend.starts_at_cut(call)
+    }
 }
 
 /// Where a call is.

@@ -22,7 +22,7 @@ mod tests;
 pub use outcome::{Failure, Outcome, Reason};
 pub use resume::ResumeError;
 
-use overlock_json::{Base, CloseOptions, Delivered, Seam, StitchOptions};
+use overlock_json::{Base, CloseOptions, Delivered, Protocol, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Retried;
@@ -110,6 +110,19 @@ pub struct Answer<'a> {
     pub text: &'a [u8],
     /// How many tokens that was.
     pub tokens: u64,
+    /// Whether it is known to start where the document stops, after a prefill.
+    pub is_at_cut: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// An answer of which nothing is known but its text and its tokens.
+    pub fn new(text: &'a [u8], tokens: u64) -> Self {
+        Self {
+            text,
+            tokens,
+            is_at_cut: false,
+        }
+    }
 }
 
 /// Why an answer was not taken.
@@ -349,7 +362,7 @@ pub enum Progress {
 /// for text in answers {
 ///     let ask = run.next().expect("it has not ended");
 ///     // Here the model is asked.
-///     run.answered(&ask, &Answer { text: text.as_bytes(), tokens: 20 })?;
+///     run.answered(&ask, &Answer::new(text.as_bytes(), 20))?;
 /// }
 /// assert_eq!(run.outcome(), Some(&Outcome::Complete));
 /// assert_eq!(run.text(), r#"{"rows": ["alpha", "beta", "gamma"]}"#);
@@ -441,7 +454,7 @@ impl Continuation {
                 raw: readable(text),
             },
             None => self.begin(text),
-            Some(document) => join(document, ask, text),
+            Some(document) => join(document, ask, text, answer.is_at_cut),
         };
         let progress = self.progress(&result, kpi, &before);
         let is_looping = self.is_looping(&result);
@@ -861,7 +874,7 @@ fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [Meas
 }
 
 /// Joins a later answer.
-fn join(document: &mut Document, ask: &Ask, text: &[u8]) -> StepResult {
+fn join(document: &mut Document, ask: &Ask, text: &[u8], is_at_cut: bool) -> StepResult {
     let written = text;
     let fail = |failure| StepResult::Failed {
         failure,
@@ -877,7 +890,10 @@ fn join(document: &mut Document, ask: &Ask, text: &[u8]) -> StepResult {
     let text = after_blank(text, &blank);
     let overlap = ask.overlap.clone() + &blank;
     let options = StitchOptions {
-        protocol: ask.way.unwrap_or(Way::Remainder).protocol(),
+        protocol: match ask.way.unwrap_or(Way::Remainder) {
+            Way::Prefill if is_at_cut => Protocol::AtCut,
+            way => way.protocol(),
+        },
         expected_overlap: (ask.way != Some(Way::Remainder)).then_some(&overlap),
     };
     let seam = document.stitch(text, &options);

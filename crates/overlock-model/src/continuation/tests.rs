@@ -11,10 +11,7 @@ fn run() -> Continuation {
 /// Asks, answers, and says what was asked and what became of it.
 fn answer(run: &mut Continuation, text: &str) -> (Ask, Step) {
     let ask = run.next().expect("it has not ended");
-    let answer = Answer {
-        text: text.as_bytes(),
-        tokens: 10,
-    };
+    let answer = Answer::new(text.as_bytes(), 10);
     let step = run.answered(&ask, &answer).expect("it was asked");
     (ask, step)
 }
@@ -241,10 +238,7 @@ fn an_answer_is_taken_once_and_only_while_it_is_awaited() {
     });
     answer(&mut run, "[1");
     let (ask, _) = answer(&mut run, ", 2");
-    let again = Answer {
-        text: b", 2",
-        tokens: 1,
-    };
+    let again = Answer::new(b", 2", 1);
     let not_awaited = AnswerError::NotAwaited {
         answered: 2,
         awaited: 3,
@@ -313,7 +307,7 @@ fn half_a_character_is_kept_from_step_to_step() {
     let mut run = Continuation::new(options.clone());
     let take = |run: &mut Continuation, text: &[u8]| {
         let ask = run.next().expect("it has not ended");
-        run.answered(&ask, &Answer { text, tokens: 1 })
+        run.answered(&ask, &Answer::new(text, 1))
             .expect("it was asked")
     };
     let first = take(&mut run, &document[..at]);
@@ -894,13 +888,7 @@ fn a_step_costs_what_it_brings_however_long_the_document_is() {
         } else {
             ask.overlap.clone() + &new
         };
-        let step = run.answered(
-            &ask,
-            &Answer {
-                text: text.as_bytes(),
-                tokens: 1,
-            },
-        );
+        let step = run.answered(&ask, &Answer::new(text.as_bytes(), 1));
         let step = step.expect("it was asked");
         let StepResult::Grown { scanned, .. } = step.result else {
             panic!("{:?}", step.result);
@@ -1013,7 +1001,7 @@ proptest! {
                 Reply::Refused => run.refused(&ask, "no".to_owned()),
                 _ => None,
             };
-            let answer = Answer { text: &text, tokens: 5 };
+            let answer = Answer::new(&text, 5);
             let step = refused.unwrap_or_else(|| run.answered(&ask, &answer).expect("it was asked"));
             prop_assert!(run.answered(&ask, &answer).is_err(), "an answer counts once");
             if ask.wants == Wants::Kpis {

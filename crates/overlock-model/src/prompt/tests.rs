@@ -37,14 +37,8 @@ fn run_after(text: &str, way: Way, kpi: Kpi) -> Continuation {
         ..ContinuationOptions::default()
     });
     let ask = run.next().expect("nothing was asked");
-    run.answered(
-        &ask,
-        &Answer {
-            text: text.as_bytes(),
-            tokens: 1,
-        },
-    )
-    .expect("it was asked");
+    run.answered(&ask, &Answer::new(text.as_bytes(), 1))
+        .expect("it was asked");
     run
 }
 

@@ -108,4 +108,8 @@ impl Backend for Interruptible {
         };
         answer.boxed()
     }
+
+    fn starts_at_cut(&self, call: &Call) -> bool {
+        self.backend.starts_at_cut(call)
+    }
 }
