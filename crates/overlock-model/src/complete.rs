@@ -16,6 +16,7 @@ use crate::continuation::{
 };
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, next_call};
+use crate::strategy_history::{StrategyResults, StrategyTally};
 
 /// What a run is driven with.
 pub struct Drive<'a> {
@@ -97,6 +98,11 @@ pub trait Observe: Send {
         let _ = (run, step, end);
         future::ready(Ok(())).boxed()
     }
+
+    /// The run has ended and has shown this about its strategies.
+    fn learnt(&mut self, results: StrategyResults) {
+        let _ = results;
+    }
 }
 
 impl Observe for () {}
@@ -138,6 +144,22 @@ pub async fn complete(
     drive: &Drive<'_>,
     observer: &mut dyn Observe,
 ) -> Result<Option<Obstacle>, DriveError> {
+    let mut tally = StrategyTally::default();
+    let driven = drive_on(run, drive, &mut tally, observer).await;
+    let results = tally.results();
+    if !results.is_empty() {
+        observer.learnt(results);
+    }
+    driven
+}
+
+/// Asks until the run has ended, and counts what became of its strategies.
+async fn drive_on(
+    run: &mut Continuation,
+    drive: &Drive<'_>,
+    tally: &mut StrategyTally,
+    observer: &mut dyn Observe,
+) -> Result<Option<Obstacle>, DriveError> {
     // What the upstream said to the last call that it refused, and what broke off the last answer.
     let mut refusal = None;
     let mut broken = None;
@@ -177,6 +199,9 @@ pub async fn complete(
             // What can be counted is worth one call and no more.
             let is_refusal = error.is_refusal() || ask.wants == Wants::Kpis;
             let message = error.to_string();
+            if let Some(way) = ask.way.filter(|_| is_refusal && !error.is_about_size()) {
+                tally.add_refusal(way);
+            }
             if is_refusal && note_refusal(run, &ask, message, &collected, observer).await? {
                 refusal = Some(obstacle);
                 continue;
@@ -206,6 +231,10 @@ pub async fn complete(
                 failure: Failure::Declined,
                 raw: None,
             };
+        }
+        // What the deadline cut off cannot be judged.
+        if !drive.is_late() || step.end_len().is_some() {
+            tally.add(&step);
         }
         // What a provider withholds after the document has begun is not to be had by asking again.
         if is_rest && step.end.finish.as_deref() == Some("content_filter") {

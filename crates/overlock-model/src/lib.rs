@@ -30,6 +30,7 @@ mod continuation;
 mod marker;
 mod progress;
 mod prompt;
+mod strategy_history;
 mod text;
 mod way;
 
@@ -56,5 +57,6 @@ pub use marker::Marker;
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
 pub use room::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
+pub use strategy_history::{StrategyHistory, StrategyResults};
 pub use text::{ObserveText, TextContinuation, TextOptions, complete_text, first_text};
 pub use way::{Way, ways_for};

@@ -4,7 +4,7 @@ use overlock_json::Protocol;
 use serde::{Deserialize, Serialize};
 
 /// A way to ask for the rest of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// What there is goes in as the beginning of the model's own message, without another word, and

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::refused_size::is_about_size;
+
 /// Why a call failed. No message holds a key: what is told of an address is its host and path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BackendError {
@@ -135,6 +137,14 @@ impl BackendError {
         match self {
             Self::Status { status, .. } => matches!(status, 400 | 404 | 405 | 422),
             Self::Unsupported { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the server refused the call because of its size.
+    pub(crate) fn is_about_size(&self) -> bool {
+        match self {
+            Self::Status { message, .. } => is_about_size(&message.to_lowercase()),
             _ => false,
         }
     }

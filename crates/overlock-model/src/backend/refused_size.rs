@@ -73,10 +73,7 @@ impl RefusedSize {
         });
         let is_named = text("type") == "exceed_context_size_error"
             || text("code") == "context_length_exceeded";
-        let is_about_size = is_named
-            || message.contains("context length")
-            || message.contains("context size")
-            || message.contains("prompt is too long");
+        let is_about_size = is_named || is_about_size(&message);
         let size = Self {
             window: window.filter(|window| *window > 0),
             input: input.filter(|input| *input > 0),
@@ -84,6 +81,12 @@ impl RefusedSize {
         let has_figures = size.window.is_some() || size.input.is_some();
         (is_about_size && has_figures).then_some(size)
     }
+}
+
+/// Whether a message, in lower case, is about the size of a request.
+pub(super) fn is_about_size(message: &str) -> bool {
+    let words = ["context length", "context size", "prompt is too long"];
+    words.iter().any(|words| message.contains(words))
 }
 
 fn number_after(text: &str, before: &str) -> Option<u64> {

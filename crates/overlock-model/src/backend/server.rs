@@ -208,6 +208,31 @@ impl ServerInfo {
         named.or(only)?.window
     }
 
+    /// What the server at a base address is known by, in this version: its address without
+    /// credentials and query, its product, and its version.
+    ///
+    /// ```
+    /// use overlock_model::ServerInfo;
+    ///
+    /// let base = "https://user:secret@example.org/v1/?key=secret";
+    /// assert_eq!(ServerInfo::default().identity(base), "https://example.org/v1 unknown");
+    /// ```
+    pub fn identity(&self, base: &str) -> String {
+        let base = base.trim();
+        let base = base.split(['?', '#']).next().unwrap_or_default();
+        let (scheme, rest) = base.split_once("://").unwrap_or(("http", base));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        let address = format!("{scheme}://{host}/{path}");
+        let version = self.version.as_deref().unwrap_or_default();
+        let identity = format!(
+            "{} {} {version}",
+            address.trim_end_matches('/'),
+            self.product.name()
+        );
+        identity.trim_end().to_owned()
+    }
+
     /// What refused requests have taught about a model.
     pub fn learnt(&self, model: &str) -> Option<&LearntSize> {
         self.learnt.iter().find(|learnt| learnt.model == model)
