@@ -37,6 +37,7 @@ mod postgres;
 mod runs;
 mod sqlite;
 mod store;
+mod strategies;
 mod vectors;
 mod words;
 
@@ -54,3 +55,4 @@ pub use runs::{
     Begun, Claim, EndedRun, NewRun, Run, RunId, RunIdError, RunSummary, Runs, Since, Work, Writes,
 };
 pub use store::{Access, Store, in_memory, open};
+pub use strategies::{Strategies, StrategyResult};

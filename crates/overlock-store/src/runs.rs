@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::error::StoreError;
+use crate::strategies::StrategyResult;
 
 /// Keeps runs.
 ///
@@ -88,6 +89,14 @@ pub trait Writes {
 
     /// Keeps what was answered in the end, for whoever asks the same again.
     fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError>;
+
+    /// Adds what a run has shown about strategies. The oldest results of a model and of all are
+    /// dropped where there are too many, and results under long names are not kept.
+    fn add_strategy_result(
+        &mut self,
+        server: &str,
+        result: &StrategyResult,
+    ) -> Result<(), StoreError>;
 }
 
 /// Does work in one transaction, and gives back what came of it.

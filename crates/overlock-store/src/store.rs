@@ -14,9 +14,13 @@ use crate::nodes::Nodes;
 use crate::postgres::Postgres;
 use crate::runs::{Runs, Writes, transact};
 use crate::sqlite::Sqlite;
+use crate::strategies::Strategies;
 
 /// A store, which any number of threads may use at once.
-pub trait Store: Runs + Nodes + Conversations + Memories + Debug + Send + Sync {}
+pub trait Store:
+    Runs + Nodes + Conversations + Memories + Strategies + Debug + Send + Sync
+{
+}
 
 impl dyn Store + '_ {
     /// Makes several writes that are on the disk together, which costs as much as one of them. One

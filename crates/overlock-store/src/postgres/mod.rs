@@ -14,6 +14,7 @@ mod resolve;
 mod runs;
 mod schema;
 mod search;
+mod strategies;
 mod text;
 mod tls;
 mod vectors;

@@ -11,11 +11,12 @@ use tokio_postgres::Row;
 use super::connection::{Connection, Values};
 use super::locks::number as lock_number;
 use super::text::{self, given, kept};
-use super::{Postgres, signed, unsigned};
+use super::{Postgres, signed, strategies, unsigned};
 use crate::error::StoreError;
 use crate::runs::{
     AFTER_ALL, Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
 };
+use crate::strategies::{StrategyResult, are_kept};
 
 impl Runs for Postgres {
     fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError> {
@@ -238,6 +239,18 @@ impl Writes for InTransaction<'_> {
             return Ok(());
         }
         self.check(claim)
+    }
+
+    fn add_strategy_result(
+        &mut self,
+        server: &str,
+        result: &StrategyResult,
+    ) -> Result<(), StoreError> {
+        if !are_kept(server, &result.model) {
+            return Ok(());
+        }
+        let added = strategies::add(self.connection, server, result);
+        self.tried(added)
     }
 }
 

@@ -9,11 +9,12 @@ use crate::error::{Cause, StoreError};
 use crate::store::Access;
 
 /// How the tables look.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const TABLES: &str = include_str!("tables.sql");
 const NODES: &str = include_str!("nodes.sql");
 const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
+const FROM_VERSION_2: &str = include_str!("from-version-2.sql");
 
 /// Whoever makes or changes tables holds this lock, with a number for the schema.
 const MAKING: i32 = 0x4F76_6C6B;
@@ -76,7 +77,10 @@ pub(super) fn open(
             connection.batch(TABLES)?;
             connection.batch(NODES)?;
         }
-        connection.batch(FROM_VERSION_1)?;
+        if version.is_none_or(|version| version < 2) {
+            connection.batch(FROM_VERSION_1)?;
+        }
+        connection.batch(FROM_VERSION_2)?;
         connection.batch("DELETE FROM store")?;
         connection.execute("INSERT INTO store (version) VALUES ($1)", &[&VERSION])?;
         Ok(())

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::store::Access;
 
 /// How the tables look.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 
 /// Marks a file as ours, where SQLite has room for it.
 const APPLICATION: i64 = 0x4F76_6C6B;
@@ -28,6 +28,9 @@ const FROM_VERSION_3: &str = include_str!("nodes.sql");
 /// Which folder a repository is made from, and what a file of it imports.
 const FROM_VERSION_4: &str = "ALTER TABLE repositories ADD COLUMN folder TEXT; \
      ALTER TABLE files ADD COLUMN imports TEXT NOT NULL DEFAULT ''";
+
+/// Which strategies have worked for models.
+const FROM_VERSION_5: &str = include_str!("from-version-5.sql");
 
 /// A file of the first version that may only be read looks as if it had been brought up to date.
 const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
@@ -89,11 +92,15 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
             _ => {}
         }
         let since = match version {
-            ..4 => read_version_3() + FROM_VERSION_4,
+            ..4 => temporary(FROM_VERSION_3) + FROM_VERSION_4,
             4 => READ_VERSION_4.to_owned(),
             _ => String::new(),
         };
         reader.execute_batch(&since).map_err(wrong)?;
+        if version < 6 {
+            let strategies = temporary(FROM_VERSION_5);
+            reader.execute_batch(&strategies).map_err(wrong)?;
+        }
         // What stands in for missing tables could be written to, and would be gone.
         let shut = reader.pragma_update(None, "query_only", true);
         shut.map_err(wrong)?;
@@ -107,9 +114,9 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
     Ok(writer)
 }
 
-/// A file of the third version that may only be read has nothing in what has been added since.
-fn read_version_3() -> String {
-    FROM_VERSION_3
+/// A file of an earlier version that may only be read has nothing in tables that were added since.
+fn temporary(tables: &str) -> String {
+    tables
         .replace("CREATE TABLE ", "CREATE TABLE temp.")
         .replace("CREATE VIRTUAL TABLE ", "CREATE VIRTUAL TABLE temp.")
         .replace("CREATE INDEX ", "CREATE INDEX temp.")
@@ -276,16 +283,23 @@ fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<()> {
         Content::Nothing | Content::SomethingElse => 0,
     };
     let steps: &[&str] = match version {
-        0 => &[TABLES, FROM_VERSION_3, FROM_VERSION_4],
+        0 => &[TABLES, FROM_VERSION_3, FROM_VERSION_4, FROM_VERSION_5],
         1 => &[
             FROM_VERSION_1,
             FROM_VERSION_2,
             FROM_VERSION_3,
             FROM_VERSION_4,
+            FROM_VERSION_5,
         ],
-        2 => &[FROM_VERSION_2, FROM_VERSION_3, FROM_VERSION_4],
-        3 => &[FROM_VERSION_3, FROM_VERSION_4],
-        4 => &[FROM_VERSION_4],
+        2 => &[
+            FROM_VERSION_2,
+            FROM_VERSION_3,
+            FROM_VERSION_4,
+            FROM_VERSION_5,
+        ],
+        3 => &[FROM_VERSION_3, FROM_VERSION_4, FROM_VERSION_5],
+        4 => &[FROM_VERSION_4, FROM_VERSION_5],
+        5 => &[FROM_VERSION_5],
         _ => return Ok(()),
     };
     for step in steps {

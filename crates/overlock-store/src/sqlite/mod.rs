@@ -12,6 +12,7 @@ mod nodes;
 mod resolve;
 mod runs;
 mod search;
+mod strategies;
 mod vectors;
 
 #[cfg(test)]

@@ -6,11 +6,12 @@ use rusqlite::{
     CachedStatement, Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params,
 };
 
-use super::{Sqlite, live};
+use super::{Sqlite, live, strategies};
 use crate::error::StoreError;
 use crate::runs::{
     AFTER_ALL, Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
 };
+use crate::strategies::{StrategyResult, are_kept};
 
 impl Runs for Sqlite {
     fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError> {
@@ -214,6 +215,17 @@ impl Writes for InTransaction<'_> {
             return Ok(());
         }
         check(self.connection, claim)
+    }
+
+    fn add_strategy_result(
+        &mut self,
+        server: &str,
+        result: &StrategyResult,
+    ) -> Result<(), StoreError> {
+        if are_kept(server, &result.model) {
+            strategies::add(self.connection, server, result)?;
+        }
+        Ok(())
     }
 }
 

@@ -332,7 +332,8 @@ fn a_store_of_the_fourth_version_keeps_its_nodes_and_learns_its_folder() {
     connection
         .execute_batch(
             "ALTER TABLE repositories DROP COLUMN folder; \
-             ALTER TABLE files DROP COLUMN imports; PRAGMA user_version = 4",
+             ALTER TABLE files DROP COLUMN imports; \
+             DROP TABLE strategy_results; PRAGMA user_version = 4",
         )
         .expect("as it was");
     drop(connection);

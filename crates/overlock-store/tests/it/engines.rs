@@ -247,6 +247,12 @@ macro_rules! laws_hold_for {
                 what_is_too_old_or_not_important_is_left_out
                 names_of_personas_have_any_length
             }
+            strategies {
+                results_of_a_server_come_back_in_their_order
+                the_oldest_results_of_a_model_are_dropped
+                made_up_models_fill_no_store
+                several_processes_add_to_the_same_results
+            }
         })+
     };
 }

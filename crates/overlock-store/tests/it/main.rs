@@ -20,6 +20,8 @@ mod searching;
 mod server;
 // Nodes for tests.
 mod sketch;
+// Which strategies have worked for models.
+mod strategies;
 // The way to a server, encrypted or not.
 mod tls;
 // Nodes are found by vectors, and by both.

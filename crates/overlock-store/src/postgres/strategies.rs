@@ -1,0 +1,54 @@
+//! Keeps the results of strategies in `PostgreSQL`.
+
+use super::connection::Connection;
+use super::text::{given, kept};
+use super::{Postgres, signed, unsigned};
+use crate::error::StoreError;
+use crate::strategies::{IN_ALL, PER_MODEL, Strategies, StrategyResult};
+
+impl Strategies for Postgres {
+    fn strategy_results(&self, server: &str) -> Result<Vec<StrategyResult>, StoreError> {
+        self.pool.read(|connection| {
+            let rows = connection.query(
+                "SELECT model, at, results FROM strategy_results WHERE server = $1 ORDER BY key",
+                &[&kept(server)],
+            )?;
+            let results = rows.iter().map(|row| {
+                Ok(StrategyResult {
+                    model: given(row.try_get("model")?),
+                    at: unsigned(row.try_get("at")?),
+                    results: given(row.try_get("results")?),
+                })
+            });
+            results.collect()
+        })
+    }
+}
+
+/// Adds results, and drops the oldest where there are too many. What another process is dropping
+/// is skipped: two that write several results each, in another order, would wait for one another.
+pub(super) fn add(
+    connection: &Connection,
+    server: &str,
+    result: &StrategyResult,
+) -> Result<(), StoreError> {
+    let (server, model) = (kept(server), kept(&result.model));
+    connection.execute(
+        "INSERT INTO strategy_results (server, model, at, results) VALUES ($1, $2, $3, $4)",
+        &[&server, &model, &signed(result.at), &kept(&result.results)],
+    )?;
+    connection.execute(
+        "DELETE FROM strategy_results WHERE key IN \
+         (SELECT key FROM strategy_results WHERE server = $1 AND model = $2 AND key <= \
+         (SELECT key FROM strategy_results WHERE server = $1 AND model = $2 \
+         ORDER BY key DESC LIMIT 1 OFFSET $3) FOR UPDATE SKIP LOCKED)",
+        &[&server, &model, &PER_MODEL],
+    )?;
+    connection.execute(
+        "DELETE FROM strategy_results WHERE key IN \
+         (SELECT key FROM strategy_results \
+         WHERE key <= (SELECT max(key) FROM strategy_results) - $1 FOR UPDATE SKIP LOCKED)",
+        &[&IN_ALL],
+    )?;
+    Ok(())
+}
