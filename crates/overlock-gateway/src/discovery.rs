@@ -127,6 +127,7 @@ impl Gateway {
         };
         self.server.keep(info);
         self.known.serve(&self.server.info());
+        self.load_strategies(base).await;
         asked
     }
 }

@@ -16,6 +16,7 @@ use crate::metrics::Metrics;
 use crate::record::Recorder;
 use crate::schema::Comparisons;
 use crate::settings::Settings;
+use crate::strategies::KnownStrategies;
 use crate::trace::{Exporter, TracesError};
 use crate::upstream::Client;
 
@@ -30,6 +31,8 @@ pub struct Gateway {
     pub(crate) known: KnownModels,
     /// What is known of the upstream.
     pub(crate) server: KnownServer,
+    /// Which strategies have worked for its models.
+    pub(crate) strategies: KnownStrategies,
     /// Keeps what happens.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// What runs took that have not ended, as lists tell it.
@@ -74,6 +77,7 @@ impl Gateway {
             demo: Demo::default(),
             known: KnownModels::default(),
             server: KnownServer::default(),
+            strategies: KnownStrategies::default(),
             recorder: store.map(|store| {
                 let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
                 Arc::new(Recorder::start(store, record, pricing))

@@ -13,6 +13,7 @@ mod keys;
 mod known;
 mod secrets;
 mod settings;
+mod strategies;
 
 // From the wire and back.
 mod admission;

@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hyper::header::HeaderName;
 use overlock_json::Cut;
 use overlock_model::{ContinuationOptions, Outcome, Reason, Retry, Usage};
-use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work, Writes};
+use overlock_store::{Claim, NewRun, RunId, Store, StoreError, StrategyResult, Work, Writes};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
@@ -145,6 +145,15 @@ impl Recorder {
     pub(crate) async fn settle(&self) {
         // Who reads sees what there is, even if no more can be written.
         let _ = self.write(|_| Ok(())).await;
+    }
+
+    /// Writes what a run has shown about strategies, without waiting.
+    pub(crate) fn note_strategies(&self, server: String, result: StrategyResult) {
+        self.writer.note(Write::Other(Box::new(move |writes| {
+            // What cannot be written is learnt again.
+            let _ = writes.add_strategy_result(&server, &result);
+            Done::Other(Box::new(|| {}))
+        })));
     }
 
     /// Writes without waiting, and tells of it afterwards. What cannot be written is not.

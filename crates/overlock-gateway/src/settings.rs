@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use overlock_budget::{ChatCounter, Found, Model, Models, PlanOptions};
 use overlock_model::{
-    ContinuationOptions, Discovery, Kpi, Prefill, PrefillStyle, RetryPolicy, Timeouts, ways_for,
+    ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way,
 };
 
 use crate::keys::Keys;
@@ -75,13 +75,12 @@ impl Settings {
         self.plan.clone().of_model(model)
     }
 
-    /// How an answer is continued whose model can be begun for like this, with so many tokens in
-    /// all.
-    pub(crate) fn continuation_for(&self, prefill: Prefill, tokens: u64) -> ContinuationOptions {
-        let mut options = self.continuation.clone();
-        if options.ways.is_empty() {
-            options.ways = ways_for(prefill.is_possible());
-        }
+    /// How an answer is continued with these strategies and so many tokens in all.
+    pub(crate) fn continuation_with(&self, ways: &[Way], tokens: u64) -> ContinuationOptions {
+        let mut options = ContinuationOptions {
+            ways: ways.to_vec(),
+            ..self.continuation.clone()
+        };
         let most = options.max_output_tokens.unwrap_or(u64::MAX);
         options.max_output_tokens = Some(most.min(tokens));
         options

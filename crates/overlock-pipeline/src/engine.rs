@@ -10,7 +10,7 @@ use std::mem::take;
 
 use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
-use overlock_model::{Backend, BackendError, ContinuationOptions, Retry};
+use overlock_model::{Backend, BackendError, ContinuationOptions, Retry, StrategyResults};
 use overlock_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -47,6 +47,11 @@ pub struct World<'a> {
 pub trait Models: Sync {
     /// The model of this name, or why it cannot be asked.
     fn speaker(&self, model: &str) -> Result<Speaker<'_>, String>;
+
+    /// An answer of a model was continued, which has shown this about the strategies for it.
+    fn learnt(&self, model: &str, results: &StrategyResults) {
+        let _ = (model, results);
+    }
 }
 
 /// A model that can be asked.

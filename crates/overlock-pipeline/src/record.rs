@@ -13,7 +13,7 @@ use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
 use overlock_model::{
     Ask, CallEnd, Continuation, Observe, ObserveText, Retried, Retry, Step, StepResult,
-    TextContinuation, Usage,
+    StrategyResults, TextContinuation, Usage,
 };
 use overlock_store::{Claim, NewRun, Run, RunId, Store, StoreError, Work};
 use serde::{Deserialize, Serialize};
@@ -855,6 +855,8 @@ pub(crate) struct Answers<'a> {
     pub(crate) last: (Usage, CountedBy),
     /// The calls that were not answered, by this process.
     pub(crate) retried: Option<Retried>,
+    /// What the run for the document has shown about its strategies.
+    pub(crate) learnt: Option<StrategyResults>,
     recording: &'a mut Recording,
     watch: &'a mut dyn Watch,
 }
@@ -878,6 +880,7 @@ impl<'a> Answers<'a> {
             began_at: clock(),
             last: (Usage::default(), CountedBy::Us),
             retried: None,
+            learnt: None,
             recording,
             watch,
         }
@@ -1013,6 +1016,10 @@ impl Observe for Answers<'_> {
         let usage = self.took(end, step.tokens);
         let kept = self.keep(StoredAnswer::Document(step.clone()), usage);
         future::ready(kept.map_err(Into::into)).boxed()
+    }
+
+    fn learnt(&mut self, results: StrategyResults) {
+        self.learnt = Some(results);
     }
 }
 

@@ -16,6 +16,7 @@ mod input;
 mod output;
 mod runs;
 mod signals;
+mod strategies;
 mod suggest;
 mod traces;
 mod upstream;

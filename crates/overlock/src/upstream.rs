@@ -7,7 +7,7 @@ use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use overlock_budget::Found;
 use overlock_model::{
-    Anthropic, Backend, BackendError, Discover, Http, OpenAi, Retrying, Server, ServerInfo,
+    Anthropic, Backend, BackendError, Discover, Http, OpenAi, Product, Retrying, Server, ServerInfo,
 };
 
 use crate::config::{Config, Speech};
@@ -101,6 +101,8 @@ pub(crate) struct Connection {
     pub(crate) found: Found,
     /// Whether the answer of the model can be begun for it.
     pub(crate) can_prefill: bool,
+    /// What the server is known by, in this version.
+    pub(crate) server: String,
     /// Asks it again when it fails for a reason that may pass.
     pub(crate) backend: Box<dyn Backend>,
 }
@@ -119,9 +121,14 @@ impl Connection {
             let can_prefill = found.model.prefill;
             let key = key.unwrap_or_default();
             let server = Anthropic::new(http, url, &key, can_prefill).map_err(failed)?;
+            let info = ServerInfo {
+                product: Product::Anthropic,
+                ..ServerInfo::default()
+            };
             return Ok(Self {
                 found,
                 can_prefill,
+                server: info.identity(url),
                 backend: Box::new(Retrying::new(server, policy)),
             });
         }
@@ -133,6 +140,7 @@ impl Connection {
                 None => found,
             },
             can_prefill: info.prefill.is_possible(),
+            server: info.identity(url),
             backend: Box::new(Retrying::new(server, policy)),
         })
     }

@@ -19,6 +19,7 @@ mod fit;
 mod cost;
 mod pipelines;
 mod runs;
+mod strategies;
 
 pub use close::{ClosedText, close_object, close_text};
 pub use cost::{PartialCost, Pricing, RunCost};
@@ -40,4 +41,5 @@ pub use runs::{
 pub(crate) use runs::{cut_of, unfinished};
 pub(crate) use shortened::shortened;
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};
+pub use strategies::{add_stored, stored_result};
 pub use totals::{Adding, StateError, Totals, Wanted};

@@ -57,10 +57,7 @@ fn is_usual(finish: Option<&str>) -> bool {
 impl Joiner<'_> {
     /// Reads a first answer as a document; what became of it then.
     pub(crate) fn read_first(&self, first: &First<'_>) -> (Continuation, Option<Step>) {
-        let settings = &self.gateway.settings;
-        let options =
-            settings.continuation_for(self.wish.known.prefill, self.wish.max_total_tokens);
-        let mut run = Continuation::new(options);
+        let mut run = Continuation::new(self.wish.continuation(self.gateway));
         let Some(ask) = run.next() else {
             return (run, None);
         };

@@ -11,7 +11,8 @@ use overlock_json::Base;
 use overlock_model::{
     Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events, Failure,
     Observe, ObserveText, Obstacle, OpenAi, Outcome, Progress, Reason, Retry, Retrying, Step,
-    StepEnd, StepResult, TextContinuation, TextOptions, Usage, Way, below, complete, complete_text,
+    StepEnd, StepResult, StrategyResults, TextContinuation, TextOptions, Usage, Way, below,
+    complete, complete_text,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -654,6 +655,14 @@ impl Observe for Observer<'_, '_> {
         };
         let budget = self.ended(step, end, counted);
         self.keep(|| RecordedStep::new(run, step, budget).with_counts(end.usage, end.counted))
+    }
+
+    fn learnt(&mut self, results: StrategyResults) {
+        let joiner = self.joiner;
+        // The demonstration has nothing to learn from.
+        if joiner.shown.is_some() {
+            joiner.gateway.learn_strategies(&joiner.wish.model, results);
+        }
     }
 }
 

@@ -376,8 +376,7 @@ impl Job {
             Held::ByWorker(worker) => (false, worker),
         };
         let settings = &self.gateway.settings;
-        let options =
-            settings.continuation_for(self.wish.known.prefill, self.wish.max_total_tokens);
+        let options = self.wish.continuation(&self.gateway);
         // Who asks the same again must find what was asked.
         let has_text = is_keyed || settings.record == Record::Full;
         let schema = self.wish.schema.as_ref().filter(|_| has_text);

@@ -1,7 +1,7 @@
 //! What does a client want, and does it fit?
 
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName};
@@ -9,6 +9,7 @@ use overlock_budget::{
     ChatCounter, ChatRequest, Extras, FlexError, Plan, PlanError, PlanOptions, RequestError, Scale,
     Trim, plan, plan_least,
 };
+use overlock_model::{ContinuationOptions, Way};
 use serde_json::{Map, Value, json};
 
 use super::compliance::ToolRules;
@@ -41,6 +42,9 @@ pub(crate) struct Wish {
     pub(crate) requested: Option<u64>,
     /// What all answers may have together.
     pub(crate) max_total_tokens: u64,
+    /// The strategies to continue its answer with, once they are needed: what is recorded of the
+    /// run is what it does, whatever is learnt meanwhile.
+    strategies: OnceLock<Vec<Way>>,
     /// Counts this request, where the server counts it otherwise than the counter of the model.
     scaled: Option<Box<ChatCounter<'static>>>,
 }
@@ -131,9 +135,18 @@ impl Wish {
             continues: continues(headers)?,
             requested: request.requested(),
             max_total_tokens: max_total_tokens(headers, settings.max_total_tokens)?,
+            strategies: OnceLock::new(),
             scaled: None,
         };
         Ok((wish, request))
+    }
+
+    /// How the answer is continued.
+    pub(crate) fn continuation(&self, gateway: &Gateway) -> ContinuationOptions {
+        let strategies = || gateway.strategies_for(&self.model, self.known.prefill);
+        let strategies = self.strategies.get_or_init(strategies);
+        let settings = &gateway.settings;
+        settings.continuation_with(strategies, self.max_total_tokens)
     }
 
     /// The request once more.

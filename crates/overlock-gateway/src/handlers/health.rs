@@ -22,15 +22,18 @@ pub(crate) async fn answer(call: Call) -> Handled {
     };
     let key = settings.keys.shown(call.request.headers());
     // Who needs a key and has none is not told which models there are.
-    let server = match key {
-        Shown::NotNeeded | Shown::Right => Some(gateway.server.info()),
-        Shown::Missing | Shown::Wrong => None,
+    let findings = match key {
+        Shown::NotNeeded | Shown::Right => {
+            let found = gateway.server.info().findings.clone();
+            [found, gateway.strategy_findings()].concat()
+        }
+        Shown::Missing | Shown::Wrong => Vec::new(),
     };
     let health = json!({
         "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
         "upstream": host,
-        "findings": server.as_ref().map_or(&[][..], |server| &server.findings),
+        "findings": findings,
         "key": key.name(),
         "record": record.name(),
         "has_store": has_store,

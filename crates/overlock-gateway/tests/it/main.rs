@@ -24,6 +24,8 @@ mod upstreams;
 mod servers;
 // What is kept, and what is not asked twice.
 mod recorded;
+// Strategies are reordered by what has worked.
+mod strategies;
 // What is kept of a run, however its answer ended.
 mod kept;
 // What is said again to whoever asks the same with the same key.

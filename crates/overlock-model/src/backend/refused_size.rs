@@ -110,6 +110,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::backend::BackendError;
+
+    #[test]
+    fn a_refusal_for_its_size_is_known_without_figures() {
+        let refusal = |message: &str| BackendError::Status {
+            host: "127.0.0.1".to_owned(),
+            status: 400,
+            message: message.to_owned(),
+            retry_after: None,
+        };
+        let size = "The request exceeds the available Context Size, try increasing it";
+        assert!(refusal(size).is_about_size());
+        assert!(!refusal("the last message must be from the user").is_about_size());
+    }
 
     #[track_caller]
     fn check(message: &str, window: Option<u64>, input: Option<u64>) {

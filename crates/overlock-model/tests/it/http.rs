@@ -7,7 +7,7 @@ use overlock_model::testing::{Behaviour, Fault, PATIENCE, Script, ScriptedServer
 use overlock_model::{
     Anthropic, Backend, BackendError, Continuation, ContinuationOptions, Drive, Failure, Http, Kpi,
     Obstacle, OpenAi, Outcome, Phase, Prefill, PrefillStyle, Reason, Retried, RetryPolicy,
-    Retrying, Step, StepResult, Timeouts, Way, complete,
+    Retrying, Step, StepResult, StrategyResults, Timeouts, Way, complete,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -67,6 +67,7 @@ pub(crate) struct Ended {
     pub(crate) steps: Vec<Step>,
     pub(crate) overlaps: Vec<usize>,
     pub(crate) retries: usize,
+    pub(crate) learnt: StrategyResults,
 }
 
 impl Trial {
@@ -150,6 +151,7 @@ impl Trial {
             steps: listener.steps,
             overlaps: listener.overlaps,
             retries: listener.retries,
+            learnt: listener.learnt,
         }
     }
 }
@@ -187,6 +189,7 @@ fn check_survived(fault: Fault) -> Ended {
     }
     .run();
     check_whole(&ended);
+    assert_ne!(ended.learnt.worked(Way::Overlap), Some(false), "{fault:?}");
     ended
 }
 
@@ -433,6 +436,8 @@ fn a_way_that_is_refused_gives_way_to_the_next() {
         .run();
         check_whole(&ended);
         assert_eq!(refused_ways(&ended), [Way::Prefill], "{prefill:?}");
+        assert_eq!(ended.learnt.worked(Way::Prefill), Some(false));
+        assert_eq!(ended.learnt.worked(Way::Overlap), Some(true));
         assert_eq!(ended.obstacle, None);
     }
 }
@@ -464,6 +469,7 @@ fn a_run_that_is_refused_in_every_way_keeps_what_there_is() {
     .run();
     check_model_error(&ended, 400);
     assert_eq!(refused_ways(&ended), [Way::Overlap, Way::Remainder]);
+    assert!(ended.learnt.is_empty(), "the strategies are not to blame");
     assert_eq!(ended.calls, 3);
 }
 

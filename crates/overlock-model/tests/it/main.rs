@@ -11,7 +11,7 @@ mod scripted;
 
 use futures_util::future::BoxFuture;
 use overlock_budget::Plan;
-use overlock_model::{Ask, CallEnd, Continuation, Observe, Retry, Step};
+use overlock_model::{Ask, CallEnd, Continuation, Observe, Retry, Step, StrategyResults};
 
 /// Puts together what is told of a document while it arrives, and keeps all steps.
 #[derive(Default)]
@@ -23,6 +23,8 @@ struct Listener {
     overlaps: Vec<usize>,
     /// How often a call was made again.
     retries: usize,
+    /// What the run has shown about its strategies.
+    learnt: StrategyResults,
 }
 
 impl Observe for Listener {
@@ -48,6 +50,10 @@ impl Observe for Listener {
     ) -> BoxFuture<'a, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
         self.steps.push(step.clone());
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn learnt(&mut self, results: StrategyResults) {
+        self.learnt = results;
     }
 }
 

@@ -351,6 +351,9 @@ async fn document(
     let obstacle = complete(&mut run, drive, &mut work.answers)
         .await
         .map_err(driven)?;
+    if let (Some(results), Some(model)) = (work.answers.learnt.take(), &work.answers.model) {
+        work.world.models.learnt(model, &results);
+    }
     work.note("output_tokens", run.output_tokens());
     match (run.outcome(), obstacle) {
         (Some(Outcome::Complete), _) => Ok(run.text().to_owned()),

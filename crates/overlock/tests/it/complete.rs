@@ -666,3 +666,56 @@ pub(crate) fn wait_for_call(model: &Model, call: usize) {
     let look = || model.calls();
     eventually_blocking("a call of the model", look, |made| *made >= call);
 }
+
+/// The strategies of the calls for the rest of a document.
+fn strategies(run: &Run) -> Vec<String> {
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let answer = run.json();
+    let steps = answer["steps"].as_array().expect("a list");
+    let rest = steps.iter().filter_map(|step| step["way"].as_str());
+    rest.map(str::to_owned).collect()
+}
+
+#[test]
+fn commands_share_which_strategies_have_worked() {
+    let model = Model::new("complete-strategies", &[Behaviour::Apologises], &[]);
+    let pipeline = TemporaryFile::new(
+        "strategies.yaml",
+        "pipeline:\n  settings: {entry_step_id: ask, model: gpt-4o, max_context_tokens: 5000}\n  steps:\n    - {id: ask, action: call_model, prompt: Write about rivers., response: json, end: true}\n",
+    );
+    let (base, store) = (model.server.base(), model.store());
+    // How many calls of a pipeline ask for an overlap, and for a remainder.
+    let run_pipeline = || {
+        let before = model.calls();
+        let arguments = [
+            "run",
+            pipeline.path(),
+            "--upstream",
+            &base,
+            "--store",
+            &store,
+        ];
+        let run = overlock(&[&arguments[..], &["--question", "Rivers?"]].concat(), "");
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let asked = model.server.asked();
+        let calls = |block: &str| {
+            let calls = asked[before..].iter();
+            calls
+                .filter(|call| call.to_string().contains(block))
+                .count()
+        };
+        (calls("[[overlap-"), calls("[[written-"))
+    };
+    let complete = |more: &[&str]| {
+        let arguments = [&["Write about rivers.", "--json"], more].concat();
+        strategies(&model.complete(&arguments))
+    };
+    assert_eq!(complete(&[])[..2], ["overlap", "remainder"]);
+    assert_eq!(run_pipeline().0, 1);
+
+    let learnt = complete(&[]);
+    assert!(learnt.iter().all(|way| way == "remainder"), "{learnt:?}");
+    let (overlaps, remainders) = run_pipeline();
+    assert!(overlaps == 0 && remainders > 0, "{overlaps} {remainders}");
+    assert_eq!(complete(&["--protocol", "overlap"])[0], "overlap");
+}

@@ -26,6 +26,7 @@ use crate::counter::Named;
 use crate::ending::{Ending, Failure, chain};
 use crate::output::Notes;
 use crate::runs;
+use crate::strategies::{self, ServerModel};
 use crate::upstream::{self, Connection, UpstreamSource};
 use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
@@ -160,6 +161,11 @@ impl Complete {
         finished.tell(&self, schema.as_ref(), target.as_ref(), &mut notes)
     }
 
+    /// How the rest is asked for.
+    fn asking(&self, config: &Config) -> Asking {
+        self.protocol.unwrap_or(config.complete.asking)
+    }
+
     /// A run that begins.
     fn begun(
         &self,
@@ -171,7 +177,7 @@ impl Complete {
         let (model, request) = prompt::read(self, config, schema, notes)?;
         let Connection { can_prefill, .. } = Connection::open(&address, config, &model)?;
         let mut complete = config.complete.clone();
-        complete.asking = self.protocol.unwrap_or(complete.asking);
+        complete.asking = self.asking(config);
         complete.progress = self.kpi.unwrap_or(complete.progress);
         complete.max_output_tokens = self.max_output.or(complete.max_output_tokens);
         if complete.asking == Asking::Prefill && !can_prefill {
@@ -229,12 +235,12 @@ impl Complete {
     }
 
     /// Records that the run begins, or claims it, once nothing else stands in the way.
-    fn recorded(&self, task: &mut Task, config: &Config) -> Result<Claimed, Failure> {
-        let (id, run) = (&task.id, &task.run);
+    fn recorded(&self, task: &mut Task, config: &Config, server: &str) -> Result<Claimed, Failure> {
+        let id = &task.id;
         let work_on = |store: &dyn Store| store.work_on(id).ok().flatten();
         if let Some(store) = task.store.take() {
             let work = work_on(&*store);
-            let claim = runs::take_up(&*store, id, run.iterations())?;
+            let claim = runs::take_up(&*store, id, task.run.iterations())?;
             return Ok(Claimed {
                 store,
                 claim,
@@ -244,7 +250,13 @@ impl Complete {
         let store = runs::open(self.store.as_deref(), config, Access::Make)?;
         let work = work_on(&*store);
         let (model, request) = (&task.model, &task.request);
-        let claim = runs::begin(&*store, id, model, request, run.options(), &task.conditions)?;
+        if self.asking(config) == Asking::Auto {
+            let mut options = task.run.options().clone();
+            options.ways = strategies::order(&*store, ServerModel { server, model }, &options.ways);
+            task.run = Continuation::new(options);
+        }
+        let options = task.run.options();
+        let claim = runs::begin(&*store, id, model, request, options, &task.conditions)?;
         Ok(Claimed {
             store,
             claim,
@@ -260,7 +272,12 @@ impl Complete {
     ) -> Result<Finished, Failure> {
         let address =
             upstream::address(&self.upstream, config, task.conditions.upstream.as_deref())?;
-        let Connection { found, backend, .. } = Connection::open(&address, config, &task.model)?;
+        let Connection {
+            found,
+            backend,
+            server,
+            ..
+        } = Connection::open(&address, config, &task.model)?;
         note_unknown(&task.model, &config.models(), notes);
         let (counter, files) = self.named.counter_for(&task.model, &found, config)?;
         counter.note(notes);
@@ -272,7 +289,7 @@ impl Complete {
             interrupt: interrupt.clone(),
         };
         let plan = config.budget.plan_options(&found.model);
-        let claimed = self.recorded(&mut task, config)?;
+        let claimed = self.recorded(&mut task, config, &server)?;
         let Claimed { store, claim, .. } = &claimed;
         let Task {
             id,
@@ -305,6 +322,10 @@ impl Complete {
             }
         });
         recorder.show.end();
+        if let Some(results) = recorder.learnt.take() {
+            let (server, model) = (server.as_str(), model.as_str());
+            strategies::add(&**store, ServerModel { server, model }, &results);
+        }
         let steps = recorder.into_steps();
         let (obstacle, mut unrecorded) = match driven {
             Some(Ok(obstacle)) => (obstacle, None),

@@ -5,7 +5,7 @@ use std::error::Error;
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::{Found, Plan};
 use overlock_gateway::api::{CallBudget, RecordedStep};
-use overlock_model::{Ask, CallEnd, Continuation, Observe, Retry, Step};
+use overlock_model::{Ask, CallEnd, Continuation, Observe, Retry, Step, StrategyResults};
 use overlock_store::{Claim, Store};
 
 use super::interrupt::Interrupt;
@@ -23,6 +23,8 @@ pub(super) struct Recorder<'a> {
     budget: Option<CallBudget>,
     /// The steps of this process.
     steps: Vec<RecordedStep>,
+    /// What the run has shown about its strategies.
+    pub(super) learnt: Option<StrategyResults>,
 }
 
 impl<'a> Recorder<'a> {
@@ -40,6 +42,7 @@ impl<'a> Recorder<'a> {
             interrupt,
             budget: None,
             steps: Vec::new(),
+            learnt: None,
         }
     }
 
@@ -80,5 +83,9 @@ impl Observe for Recorder<'_> {
         told.step.end.refusal = recorded.step.end.refusal;
         self.steps.push(told);
         future::ready(kept.map_err(Into::into)).boxed()
+    }
+
+    fn learnt(&mut self, results: StrategyResults) {
+        self.learnt = Some(results);
     }
 }

@@ -262,6 +262,7 @@ impl Run {
             &self.upstream,
             conditions.upstream.as_deref(),
             config,
+            &**store,
         )?;
         let embed = self.embed.as_deref().or(conditions.embed.as_deref());
         let embedder = Embedder::open(

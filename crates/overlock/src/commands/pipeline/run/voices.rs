@@ -5,26 +5,41 @@ use std::collections::BTreeMap;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use overlock_budget::Found;
-use overlock_model::{Backend, BackendError, Embeddings, Http};
+use overlock_model::{Backend, BackendError, Embeddings, Http, StrategyResults};
 use overlock_pipeline::{Action, Embed, Models, Pipeline, Speaker};
+use overlock_store::Store;
 
-use crate::config::Config;
+use crate::config::{Asking, Config};
 use crate::counter::{Counter, Templated};
 use crate::ending::Failure;
+use crate::strategies::{self, ServerModel};
 use crate::upstream::{self, Connection, UpstreamSource};
 
 /// The models of a pipeline.
 pub(super) struct Voices<'a> {
     config: &'a Config,
+    /// Knows which strategies have worked.
+    store: &'a dyn Store,
     by_model: BTreeMap<String, Voice>,
 }
 
 struct Voice {
     found: Found,
     can_prefill: bool,
+    /// What its server is known by.
+    server: String,
     backend: Box<dyn Backend>,
     counter: Counter,
     template: Option<Templated>,
+}
+
+impl Voice {
+    fn on_server<'a>(&'a self, model: &'a str) -> ServerModel<'a> {
+        ServerModel {
+            server: &self.server,
+            model,
+        }
+    }
 }
 
 impl<'a> Voices<'a> {
@@ -35,6 +50,7 @@ impl<'a> Voices<'a> {
         source: &UpstreamSource,
         recorded: Option<&str>,
         config: &'a Config,
+        store: &'a dyn Store,
     ) -> Result<Self, Failure> {
         let asked = pipeline.steps.iter().filter_map(|step| match &step.action {
             Action::CallModel(call) => call.model.as_deref().or(model),
@@ -49,6 +65,7 @@ impl<'a> Voices<'a> {
             let Connection {
                 found,
                 can_prefill,
+                server,
                 backend,
             } = Connection::open(&address, config, name)?;
             let counter = Counter::for_model(name, &found, config)?;
@@ -56,6 +73,7 @@ impl<'a> Voices<'a> {
             let voice = Voice {
                 found,
                 can_prefill,
+                server,
                 backend,
                 counter,
                 template,
@@ -64,6 +82,7 @@ impl<'a> Voices<'a> {
         }
         Ok(Self {
             config,
+            store,
             by_model: voices,
         })
     }
@@ -75,12 +94,24 @@ impl Models for Voices<'_> {
             return Err("no step was known to ask it".to_owned());
         };
         let found = &voice.found;
+        let complete = &self.config.complete;
+        let mut continuation = complete.options(voice.can_prefill);
+        if complete.asking == Asking::Auto {
+            let of = voice.on_server(model);
+            continuation.ways = strategies::order(self.store, of, &continuation.ways);
+        }
         Ok(Speaker {
             backend: voice.backend.as_ref(),
             counter: voice.counter.of_requests(found, voice.template.as_ref()),
             plan: self.config.budget.plan_options(&found.model),
-            continuation: self.config.complete.options(voice.can_prefill),
+            continuation,
         })
+    }
+
+    fn learnt(&self, model: &str, results: &StrategyResults) {
+        if let Some(voice) = self.by_model.get(model) {
+            strategies::add(self.store, voice.on_server(model), results);
+        }
     }
 }
 

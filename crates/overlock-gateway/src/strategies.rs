@@ -1,0 +1,202 @@
+//! Which strategies have worked for the models of the upstream?
+//!
+//! Results are kept in memory and written to the store without waiting. They are read from there
+//! whenever the upstream is asked what it is, so that gateways and commands on one store share
+//! them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use overlock_model::{Finding, Prefill, StrategyHistory, StrategyResults, Way, ways_for};
+use overlock_store::StrategyResult;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::api::{add_stored, stored_result};
+use crate::demo;
+use crate::gateway::Gateway;
+use crate::record::now;
+
+/// Names come from clients, so that the results of so many models are remembered.
+const MOST_MODELS: usize = 256;
+
+/// Results are remembered for names that are no longer than this.
+const LONGEST_NAME: usize = 256;
+
+/// A store that takes longer is not waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The results of strategies with the models of one version of a server.
+#[derive(Default)]
+pub(crate) struct KnownStrategies {
+    state: RwLock<ServerStrategies>,
+}
+
+#[derive(Default)]
+struct ServerStrategies {
+    /// What the server is known by.
+    server: String,
+    models: HashMap<String, StrategyHistory>,
+}
+
+impl KnownStrategies {
+    fn order(&self, model: &str, prior: Vec<Way>, now: u64) -> Vec<Way> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        match state.models.get(model) {
+            Some(history) => history.order(&prior, now),
+            None => prior,
+        }
+    }
+
+    /// Adds what a run has shown; what the server is known by.
+    fn add(&self, model: &str, at: u64, results: StrategyResults) -> String {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(history) = state.history(model) {
+            history.add(at, results);
+        }
+        state.server.clone()
+    }
+
+    /// Adds what the store has. Another version of the server begins anew.
+    fn merge(&self, server: &str, stored: &[StrategyResult]) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.server != server {
+            state.models.clear();
+            server.clone_into(&mut state.server);
+        }
+        for result in stored {
+            if let Some(history) = state.history(&result.model) {
+                add_stored(history, result);
+            }
+        }
+    }
+
+    fn findings(&self, prior: &[Way], now: u64) -> Vec<Finding> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let mut models: Vec<_> = state.models.iter().collect();
+        models.sort_unstable_by_key(|(model, _)| *model);
+        let models = models.into_iter();
+        models
+            .filter_map(|(model, history)| history.finding(model, prior, now))
+            .collect()
+    }
+}
+
+impl ServerStrategies {
+    /// The history of a model, if it is remembered.
+    fn history(&mut self, model: &str) -> Option<&mut StrategyHistory> {
+        if model.len() > LONGEST_NAME {
+            return None;
+        }
+        if !self.models.contains_key(model) && self.models.len() >= MOST_MODELS {
+            return None;
+        }
+        Some(self.models.entry(model.to_owned()).or_default())
+    }
+}
+
+impl Gateway {
+    /// The strategies for a model: those that are set, else those that it can do, in the order that
+    /// was learnt.
+    pub(crate) fn strategies_for(&self, model: &str, prefill: Prefill) -> Vec<Way> {
+        let set = &self.settings.continuation.ways;
+        if !set.is_empty() {
+            return set.clone();
+        }
+        let prior = ways_for(prefill.is_possible());
+        if model == demo::MODEL {
+            return prior;
+        }
+        self.strategies.order(model, prior, now())
+    }
+
+    /// Remembers what a run has shown. The store is written to when it has time.
+    pub(crate) fn learn_strategies(&self, model: &str, results: StrategyResults) {
+        let at = now();
+        let stored = stored_result(model, at, &results);
+        let server = self.strategies.add(model, at, results);
+        if let Some(recorder) = &self.recorder {
+            recorder.note_strategies(server, stored);
+        }
+    }
+
+    /// Reads what the store has about the models of the upstream.
+    pub(crate) async fn load_strategies(&self, base: &str) {
+        let server = self.server.info().identity(base);
+        self.strategies.merge(&server, &[]);
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
+        let (store, own) = (Arc::clone(recorder.store()), server.clone());
+        let stored = spawn_blocking(move || store.strategy_results(&own));
+        if let Ok(Ok(Ok(stored))) = timeout(PATIENCE, stored).await {
+            self.strategies.merge(&server, &stored);
+        }
+    }
+
+    /// Which models have another order of strategies than the usual one, and why.
+    pub(crate) fn strategy_findings(&self) -> Vec<Finding> {
+        if !self.settings.continuation.ways.is_empty() {
+            return Vec::new();
+        }
+        let prefill = match self.settings.upstream.prefill {
+            Some(style) => Prefill::of_style(style),
+            None => self.server.info().prefill,
+        };
+        let prior = ways_for(prefill.is_possible());
+        self.strategies.findings(&prior, now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed() -> StrategyResults {
+        let results = [(Way::Overlap, false), (Way::Remainder, true)];
+        results.into_iter().collect()
+    }
+
+    #[test]
+    fn another_version_of_a_server_begins_anew() {
+        let known = KnownStrategies::default();
+        let prior = ways_for(false);
+        known.merge("server 1", &[]);
+        for at in [1, 2] {
+            assert_eq!(known.add("model", at, failed()), "server 1");
+        }
+        let learnt = [Way::Remainder, Way::Overlap];
+        assert_eq!(known.order("model", prior.clone(), 3), learnt);
+        assert_eq!(known.order("other", prior.clone(), 3), prior);
+        known.merge("server 1", &[]);
+        assert_eq!(known.order("model", prior.clone(), 3), learnt);
+        known.merge("server 2", &[]);
+        assert_eq!(known.order("model", prior.clone(), 3), prior);
+        let stored = [1, 2].map(|at| stored_result("model", at, &failed()));
+        known.merge("server 2", &stored);
+        assert_eq!(known.order("model", prior.clone(), 3), learnt);
+    }
+
+    #[test]
+    fn what_a_later_version_stored_is_left_out() {
+        let known = KnownStrategies::default();
+        let mut stored = [1, 2].map(|at| stored_result("model", at, &failed()));
+        stored[1].results = r#"{"overlap": false, "frames": true}"#.to_owned();
+        known.merge("server", &stored);
+        let prior = ways_for(false);
+        assert_eq!(known.order("model", prior.clone(), 3), prior);
+    }
+
+    #[test]
+    fn names_that_clients_make_up_fill_no_memory() {
+        let known = KnownStrategies::default();
+        known.add(&"x".repeat(LONGEST_NAME + 1), 1, failed());
+        for number in 0..2 * MOST_MODELS {
+            known.add(&format!("model-{number}"), 1, failed());
+        }
+        let state = known.state.read().expect("nobody has panicked");
+        assert_eq!(state.models.len(), MOST_MODELS);
+        assert!(state.models.keys().all(|name| name.len() <= LONGEST_NAME));
+    }
+}

@@ -1,0 +1,165 @@
+//! Strategies are reordered by what has worked for a model.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use overlock_gateway::Settings;
+use overlock_model::testing::{Behaviour, Fault, ScriptedServer, eventually};
+use overlock_model::{ServerInfo, Way};
+use overlock_store::{Store, in_memory};
+use serde_json::{Value, json};
+
+use crate::door::{Door, report, script, serve_with};
+
+/// A server whose model never repeats the end of its text, but writes the remainder when asked.
+async fn never_repeats() -> ScriptedServer {
+    let script = script(&report(1_500), 600, &[Behaviour::Apologises]);
+    let upstream = ScriptedServer::start(script, &[]).await;
+    upstream.expect("a server")
+}
+
+async fn door(
+    upstream: ScriptedServer,
+    store: Option<&Arc<dyn Store>>,
+    set: impl FnOnce(&mut Settings),
+) -> Door {
+    let address = serve_with(&upstream.base(), store.cloned(), set).await;
+    Door { address, upstream }
+}
+
+/// The strategy that a call for the rest was made with: only a remainder is a document of its own,
+/// so that the response format stays.
+fn strategy(call: &Value) -> Way {
+    match call.get("response_format") {
+        Some(_) => Way::Remainder,
+        None => Way::Overlap,
+    }
+}
+
+/// Asks for the report, and gives back the strategies of the calls for its rest.
+async fn ask(door: &Door, streams: bool) -> Vec<Way> {
+    let before = door.upstream.calls();
+    let request = json!({
+        "model": "scripted", "stream": streams,
+        "response_format": { "type": "json_object" },
+        "messages": [{ "role": "user", "content": "Write the report." }],
+    });
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    if !streams {
+        let content = &got.json()["choices"][0]["message"]["content"];
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
+        assert_eq!(read(content.as_str().expect("text")), read(&report(1_500)));
+    }
+    let asked = door.upstream.asked();
+    let rest = asked[before..].iter().skip(1);
+    let strategies: Vec<Way> = rest.map(strategy).collect();
+    assert!(!strategies.is_empty(), "the answer is cut");
+    strategies
+}
+
+/// What is told about strategies, with the figures.
+async fn findings(door: &Door) -> Vec<(String, String)> {
+    let health = door.get("/health").await.json();
+    let findings = health["findings"].as_array().expect("a list").clone();
+    let text = |finding: &Value, name: &str| finding[name].as_str().expect("text").to_owned();
+    findings
+        .iter()
+        .filter(|finding| finding["subject"] == "strategy")
+        .map(|finding| (text(finding, "value"), text(finding, "source")))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_strategy_that_failed_twice_is_not_tried_first_in_the_third_run() {
+    for streams in [false, true] {
+        let door = door(never_repeats().await, None, |_| {}).await;
+        for run in 1..=2 {
+            assert_eq!(findings(&door).await, [], "before run {run}");
+            let strategies = ask(&door, streams).await;
+            assert_eq!(strategies[..2], [Way::Overlap, Way::Remainder], "run {run}");
+        }
+        let third = ask(&door, streams).await;
+        assert!(third.iter().all(|way| *way == Way::Remainder), "{third:?}");
+        let told = findings(&door).await;
+        let [(value, source)] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!(value, "remainder, overlap for `scripted`");
+        assert!(
+            source.starts_with(
+                "the last 3 runs: remainder worked in 3 of 3, overlap worked in 0 of 2; \
+                 overlap failed twice in a row, last for "
+            ),
+            "{source}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn strategies_that_are_set_are_taken_as_they_are() {
+    let set = vec![Way::Overlap, Way::Remainder];
+    let own = set.clone();
+    let upstream = never_repeats().await;
+    let door = door(upstream, None, |settings| settings.continuation.ways = own).await;
+    for _ in 0..3 {
+        assert_eq!(ask(&door, false).await[..2], set);
+    }
+    assert_eq!(findings(&door).await, []);
+}
+
+/// How many results a store has of a server.
+async fn stored(store: &Arc<dyn Store>, server: &str, count: usize) {
+    let look = async || store.strategy_results(server).expect("results").len();
+    eventually("the results in the store", look, |stored| *stored == count).await;
+}
+
+#[tokio::test]
+async fn what_was_learnt_is_there_after_a_restart_and_for_other_gateways() {
+    let store = in_memory().expect("a store");
+    let door_1 = door(never_repeats().await, Some(&store), |_| {}).await;
+    let server = ServerInfo::default().identity(&door_1.upstream.base());
+    for run in 1..=2 {
+        ask(&door_1, false).await;
+        // One small write for a run, however many calls it made.
+        stored(&store, &server, run).await;
+    }
+    let address = serve_with(&door_1.upstream.base(), Some(Arc::clone(&store)), |_| {}).await;
+    let door_2 = Door {
+        address,
+        upstream: door_1.upstream,
+    };
+    let third = ask(&door_2, false).await;
+    assert!(third.iter().all(|way| *way == Way::Remainder), "{third:?}");
+    stored(&store, &server, 3).await;
+    assert_eq!(findings(&door_2).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_says_nothing_about_strategies() {
+    let store = in_memory().expect("a store");
+    let faults = [None, Some(Fault::Status(500, None))].repeat(3);
+    let script = script(&report(1_500), 600, &[Behaviour::AsAsked]);
+    let upstream = ScriptedServer::start(script, &faults).await;
+    let address = serve_with(
+        &upstream.as_ref().expect("a server").base(),
+        Some(Arc::clone(&store)),
+        |settings| settings.upstream.retries.retries = 0,
+    )
+    .await;
+    let door = Door {
+        address,
+        upstream: upstream.expect("a server"),
+    };
+    for _ in 0..3 {
+        let request = json!({
+            "model": "scripted", "response_format": { "type": "json_object" },
+            "messages": [{ "role": "user", "content": "Write the report." }],
+        });
+        door.chat(&request, &[]).await;
+    }
+    assert_eq!(door.upstream.calls(), 6);
+    assert_eq!(findings(&door).await, []);
+    let server = ServerInfo::default().identity(&door.upstream.base());
+    assert_eq!(store.strategy_results(&server).expect("results"), []);
+}
