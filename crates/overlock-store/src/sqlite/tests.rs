@@ -446,3 +446,28 @@ fn a_damaged_store_says_which_one_it_is() {
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
     assert!(error.to_string().contains("runs.db"), "{error}");
 }
+
+#[test]
+fn a_store_of_the_fifth_version_has_no_strategies_until_it_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let claim = begin(&*open(&at(&folder), Access::Make).expect("a store"), 1);
+    let connection = Connection::open(path(&folder)).expect("a file");
+    connection
+        .execute_batch("DROP TABLE strategy_results; PRAGMA user_version = 5")
+        .expect("as it was");
+    drop(connection);
+    let reader = open(&at(&folder), Access::Read).expect("it can be read");
+    assert_eq!(reader.strategy_results("server").expect("results"), []);
+    read(&*reader, claim.id());
+    drop(reader);
+    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
+    let result = StrategyResult {
+        model: "model".to_owned(),
+        at: 1,
+        results: "{}".to_owned(),
+    };
+    let added = store.together(|writes| writes.add_strategy_result("server", &result));
+    added.expect("a transaction").expect("it is kept");
+    assert_eq!(store.strategy_results("server").expect("results"), [result]);
+    read(&*store, claim.id());
+}

@@ -545,3 +545,15 @@ fn a_certificate_that_cannot_be_read_is_told_with_its_file() {
     let error = told(&error.expect_err("there is no such file"));
     assert!(error.contains("no-such-file.pem"), "{error}");
 }
+
+#[test]
+#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
+fn tables_of_the_second_version_are_brought_up_to_date() {
+    let schema = Schema::new();
+    drop(open(&at(&schema), Access::Make).expect("a store"));
+    let admin = schema.admin();
+    admin.run("DROP TABLE strategy_results; UPDATE store SET version = 2");
+    let store = open(&at(&schema), Access::Write).expect("it is brought up to date");
+    assert_eq!(admin.run("SELECT version FROM store"), ["3"]);
+    assert_eq!(store.strategy_results("server").expect("results"), []);
+}

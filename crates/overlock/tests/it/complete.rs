@@ -669,7 +669,6 @@ pub(crate) fn wait_for_call(model: &Model, call: usize) {
 
 /// The strategies of the calls for the rest of a document.
 fn strategies(run: &Run) -> Vec<String> {
-    assert_eq!(run.code, 0, "{}", run.stderr);
     let answer = run.json();
     let steps = answer["steps"].as_array().expect("a list");
     let rest = steps.iter().filter_map(|step| step["way"].as_str());
@@ -714,6 +713,7 @@ fn commands_share_which_strategies_have_worked() {
     assert_eq!(run_pipeline().0, 1);
 
     let learnt = complete(&[]);
+    assert!(!learnt.is_empty(), "the answer is cut");
     assert!(learnt.iter().all(|way| way == "remainder"), "{learnt:?}");
     let (overlaps, remainders) = run_pipeline();
     assert!(overlaps == 0 && remainders > 0, "{overlaps} {remainders}");
