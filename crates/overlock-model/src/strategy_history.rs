@@ -201,7 +201,7 @@ impl StrategyHistory {
             // A string takes everything.
             let _ = write!(
                 source,
-                "; {name} failed twice in a row, last for {minutes} more minutes"
+                "; {name} failed twice in a row and is tried last for {minutes} more minutes"
             );
         }
         let names: Vec<&str> = order.iter().map(|way| way.name()).collect();
@@ -350,7 +350,8 @@ mod tests {
         assert_eq!(
             finding.expect("it differs").to_string(),
             "strategy: remainder, overlap for `m` (the last 2 runs: remainder worked in 2 of 2, \
-             overlap worked in 0 of 2; overlap failed twice in a row, last for 60 more minutes)"
+             overlap worked in 0 of 2; overlap failed twice in a row and is tried last for 60 more \
+             minutes)"
         );
         assert_eq!(history.finding("m", &prior, 100 * MINUTE), None);
         let demoted_at_the_end = [Way::Remainder, Way::Overlap];

@@ -89,7 +89,7 @@ async fn a_strategy_that_failed_twice_is_not_tried_first_in_the_third_run() {
         assert!(
             source.starts_with(
                 "the last 3 runs: remainder worked in 3 of 3, overlap worked in 0 of 2; \
-                 overlap failed twice in a row, last for "
+                 overlap failed twice in a row and is tried last for "
             ),
             "{source}"
         );

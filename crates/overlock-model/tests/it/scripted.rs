@@ -1,11 +1,18 @@
 //! Every way of asking and every behaviour, with nothing between the run and the model.
 
-use crate::{Listener, report};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
 use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Script, ScriptedModel};
 use overlock_model::{
-    Continuation, ContinuationOptions, Drive, Kpi, Outcome, Reason, Way, complete,
+    Backend, BackendError, Call, Continuation, ContinuationOptions, Drive, Events, Kpi, Outcome,
+    Reason, Way, complete,
 };
+use tokio::time::Instant;
+
+use crate::{Listener, report};
 
 struct Ran {
     run: Continuation,
@@ -35,6 +42,15 @@ fn drive(
     options: ContinuationOptions,
     live: bool,
 ) -> (Continuation, Listener) {
+    drive_until(model, options, live, None)
+}
+
+fn drive_until(
+    model: &dyn Backend,
+    options: ContinuationOptions,
+    live: bool,
+    deadline: Option<Duration>,
+) -> (Continuation, Listener) {
     let found = Models::default().find("gpt-4o");
     let counter = ChatCounter::for_model(&found);
     let request = ChatRequest::from_json(
@@ -46,7 +62,7 @@ fn drive(
         request: &request,
         counter: &counter,
         plan: &PlanOptions::for_model(&found.model),
-        deadline: None,
+        deadline: deadline.map(|after| Instant::now() + after),
         most_answer_bytes: 1 << 20,
         live,
     };
@@ -61,6 +77,39 @@ fn drive(
         .expect("nothing is recorded that could fail");
     listener.check(&run, live);
     (run, listener)
+}
+
+/// A model that falls silent in every answer after the first one.
+struct FallsSilent(ScriptedModel);
+
+impl Backend for FallsSilent {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
+        async {
+            let is_first = self.0.behaved().is_empty();
+            let events = self.0.call(call).await?;
+            Ok(if is_first {
+                events
+            } else {
+                events.take(1).chain(stream::pending()).boxed()
+            })
+        }
+        .boxed()
+    }
+}
+
+#[test]
+fn an_answer_that_the_deadline_cuts_off_says_nothing_about_its_strategy() {
+    let model = FallsSilent(ScriptedModel::new(Script {
+        document: report(12_000),
+        breath: (1500, 3000),
+        behaviours: vec![Behaviour::Apologises],
+        seed: 1,
+    }));
+    let deadline = Some(Duration::from_millis(500));
+    let (run, listener) = drive_until(&model, many_iterations(), false, deadline);
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::Deadline));
+    assert!(listener.learnt.is_empty(), "{:?}", listener.learnt);
 }
 
 fn many_iterations() -> ContinuationOptions {
