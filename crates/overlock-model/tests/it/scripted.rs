@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, future, stream};
 use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Script, ScriptedModel};
 use overlock_model::{
@@ -110,6 +110,45 @@ fn an_answer_that_the_deadline_cuts_off_says_nothing_about_its_strategy() {
     let reason = run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::Deadline));
     assert!(listener.learnt.is_empty(), "{:?}", listener.learnt);
+}
+
+/// A server that refuses every call for an overlap with this message.
+struct RefusesOverlap(ScriptedModel, &'static str);
+
+impl Backend for RefusesOverlap {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
+        let request = serde_json::to_string(&call.request).expect("JSON");
+        if !request.contains("[[overlap-") {
+            return self.0.call(call);
+        }
+        let refusal = BackendError::Status {
+            host: "127.0.0.1".to_owned(),
+            status: 400,
+            message: self.1.to_owned(),
+            retry_after: None,
+        };
+        future::ready(Err(refusal)).boxed()
+    }
+}
+
+#[test]
+fn a_refusal_for_the_size_of_a_call_says_nothing_about_its_strategy() {
+    for (message, worked) in [
+        ("the last message must be from the user", Some(false)),
+        ("the request exceeds the available context size", None),
+    ] {
+        let model = ScriptedModel::new(Script {
+            document: report(12_000),
+            breath: (1500, 3000),
+            behaviours: Vec::new(),
+            seed: 1,
+        });
+        let server = RefusesOverlap(model, message);
+        let (run, listener) = drive_until(&server, many_iterations(), false, None);
+        assert_eq!(run.outcome(), Some(&Outcome::Complete));
+        assert_eq!(listener.learnt.worked(Way::Overlap), worked, "{message}");
+        assert_eq!(listener.learnt.worked(Way::Remainder), Some(true));
+    }
 }
 
 fn many_iterations() -> ContinuationOptions {
