@@ -75,6 +75,11 @@ pub trait Observe: Send {
         let _ = retry;
     }
 
+    /// A call is about to be made that is to correct the document, and is so many with those before.
+    fn correcting(&mut self, iteration: u32, plan: &Plan) {
+        let _ = (iteration, plan);
+    }
+
     /// A piece of an answer has arrived.
     fn heard(&mut self, piece: &str) {
         let _ = piece;
@@ -305,11 +310,7 @@ impl Drive<'_> {
     /// The call for what is to be asked. If its answer will be short, less is to be repeated, so
     /// that something new has room in it.
     fn fit(&self, run: &mut Continuation, ask: Ask) -> Result<(Ask, FittedCall), PromptError> {
-        let mut options = self.plan.clone();
-        if let Some(most) = run.options().max_output_tokens {
-            let left = most.saturating_sub(run.output_tokens());
-            options.answer_cap = Some(left.min(options.answer_cap.unwrap_or(options.window)));
-        }
+        let options = self.options_for(run);
         let call = |run: &Continuation, ask: &Ask| {
             next_call(run, ask, self.request, self.counter, &options)
         };
@@ -323,6 +324,16 @@ impl Drive<'_> {
             Some(other) => call(run, &other).map(|fitted| (other, fitted)),
             None => Ok((ask, fitted)),
         }
+    }
+
+    /// What the next call of a run is planned by: its answer may have the tokens that are left.
+    pub(crate) fn options_for(&self, run: &Continuation) -> PlanOptions {
+        let mut options = self.plan.clone();
+        if let Some(most) = run.options().max_output_tokens {
+            let left = most.saturating_sub(run.output_tokens());
+            options.answer_cap = Some(left.min(options.answer_cap.unwrap_or(options.window)));
+        }
+        options
     }
 
     /// What marks the parts of the prompts: the request tells one run from another, and a run that

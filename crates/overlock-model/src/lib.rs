@@ -24,6 +24,7 @@
 // From a request to a document.
 mod arriving;
 mod complete;
+mod correct;
 
 // What to ask, and when to stop.
 mod continuation;
@@ -52,6 +53,7 @@ pub use continuation::{
     Answer, AnswerError, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress,
     Reason, ResumeError, Step, StepEnd, StepResult, Wants,
 };
+pub use correct::correct;
 pub use marker::Marker;
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};

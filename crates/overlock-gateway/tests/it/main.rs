@@ -18,6 +18,8 @@ mod others;
 mod endings;
 // Answers that violate a schema of their request.
 mod schemas;
+// Answers that the model is asked to correct.
+mod corrections;
 // What upstreams do that they should not, or not like this.
 mod upstreams;
 // Servers of known products.
