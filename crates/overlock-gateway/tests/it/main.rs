@@ -24,6 +24,8 @@ mod corrections;
 mod upstreams;
 // Servers of known products.
 mod servers;
+// What failed with real models, each behaviour by its name.
+mod real_models;
 // What is kept, and what is not asked twice.
 mod recorded;
 // What is kept of a run, however its answer ended.
