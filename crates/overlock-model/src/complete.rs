@@ -259,10 +259,17 @@ async fn note_refusal(
 /// What is shorter than this may come back by chance.
 const SHORTEST_ECHO: usize = 16;
 
+/// The rest of an answer that begins with the prefill of its call, which some servers send back;
+/// nothing if it does not.
+pub fn after_echo<'a>(answer: &'a [u8], prefill: &str) -> Option<&'a [u8]> {
+    let rest = answer.strip_prefix(prefill.as_bytes());
+    rest.filter(|_| prefill.len() >= SHORTEST_ECHO)
+}
+
 impl Collected {
     /// Removes the prefill, which some servers send back; whether it was there.
     pub(crate) fn remove_echo(&mut self, prefill: &str) -> bool {
-        let is_there = prefill.len() >= SHORTEST_ECHO && self.text.starts_with(prefill);
+        let is_there = after_echo(self.text.as_bytes(), prefill).is_some();
         if is_there {
             self.text.drain(..prefill.len());
         }

@@ -46,9 +46,10 @@ pub use backend::{
     Anthropic, Backend, BackendError, Call, Discover, Discovery, Embeddings, Event, Events,
     Finding, Half, Halves, Http, HttpsClient, LearntSize, OpenAi, Phase, Prefill, PrefillStyle,
     Product, ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, Retrying, ServedModel, Server,
-    ServerInfo, SseEvent, SseReader, Timeouts, TooLongEvent, Usage, below, https_client,
+    ServerInfo, SseEvent, SseReader, Timeouts, TooLongEvent, Usage, bearer_headers, below,
+    https_client,
 };
-pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
+pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, after_echo, complete};
 pub use continuation::{
     Answer, AnswerError, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress,
     Reason, ResumeError, Step, StepEnd, StepResult, Wants,
