@@ -129,9 +129,11 @@ function attempt(run, step, index, within = '') {
       ? way(step.way)
       : step.kpis
         ? 'asked what can be counted'
-        : within
-          ? "the step's own prompt"
-          : "the client's own request";
+        : isCorrection(result)
+          ? 'asked to correct the document'
+          : within
+            ? "the step's own prompt"
+            : "the client's own request";
   const facts = [
     step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
@@ -184,8 +186,13 @@ function wrote(raw) {
   ];
 }
 
+/** Whether an answer was to correct a whole document. */
+const isCorrection = ({ seam: name, failure: why }) =>
+  name === 'corrected' || why?.failure === 'uncorrected';
+
 /** What became of an answer that brought nothing. */
 function failed(why) {
+  if (why.failure === 'uncorrected') return `Not corrected: ${failure(why)}`;
   if (why.failure === 'declined') return `Declined: ${failure(why)}`;
   if (why.failure === 'cancelled') return `Not joined: ${failure(why)}`;
   if (why.failure === 'refused') return `Rejected: ${failure(why)}`;
@@ -249,6 +256,7 @@ function side(label, text) {
 function headline(result) {
   if (result.seam === 'first') return `First: ${counted(result.added_bytes, 'byte')}`;
   if (result.seam === 'kpis') return 'Said what can be counted';
+  if (result.seam === 'corrected') return `Corrected: ${counted(result.added_bytes, 'byte')}`;
   const repeated = result.overlap > 0 ? `, ${counted(result.overlap, 'character')} repeated` : '';
   return `Joined: ${counted(result.added_bytes, 'byte')} added${repeated}`;
 }

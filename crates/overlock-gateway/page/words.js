@@ -324,6 +324,7 @@ const SEAMS = {
   resumed: 'started over, joined where it goes on',
   remainder: 'joined as a document of its own that holds the rest',
   kpis: 'says what can be counted',
+  corrected: 'replaces the document, which violated its schema',
   'end-to-end': 'repeats nothing, put after the end',
 };
 
@@ -348,6 +349,7 @@ const FAILURES = {
   declined: 'the model would not answer',
   cancelled: 'the client closed the connection while it came',
   refused: 'the upstream does not accept this way of asking',
+  uncorrected: 'the document still violates its schema',
   'no-kpis': 'the model named nothing that can be counted',
   'no-match': 'the answer does not continue the document',
 };

@@ -76,6 +76,11 @@ pub trait Observe: Send {
         let _ = retry;
     }
 
+    /// A call is about to be made that is to correct the document, and is so many with those before.
+    fn correcting(&mut self, iteration: u32, plan: &Plan) {
+        let _ = (iteration, plan);
+    }
+
     /// A piece of an answer has arrived.
     fn heard(&mut self, piece: &str) {
         let _ = piece;
@@ -283,10 +288,17 @@ async fn note_refusal(
 /// What is shorter than this may come back by chance.
 const SHORTEST_ECHO: usize = 16;
 
+/// The rest of an answer that begins with the prefill of its call, which some servers send back;
+/// nothing if it does not.
+pub fn after_echo<'a>(answer: &'a [u8], prefill: &str) -> Option<&'a [u8]> {
+    let rest = answer.strip_prefix(prefill.as_bytes());
+    rest.filter(|_| prefill.len() >= SHORTEST_ECHO)
+}
+
 impl Collected {
     /// Removes the prefill, which some servers send back; whether it was there.
     pub(crate) fn remove_echo(&mut self, prefill: &str) -> bool {
-        let is_there = prefill.len() >= SHORTEST_ECHO && self.text.starts_with(prefill);
+        let is_there = after_echo(self.text.as_bytes(), prefill).is_some();
         if is_there {
             self.text.drain(..prefill.len());
         }
@@ -334,11 +346,7 @@ impl Drive<'_> {
     /// The call for what is to be asked. If its answer will be short, less is to be repeated, so
     /// that something new has room in it.
     fn fit(&self, run: &mut Continuation, ask: Ask) -> Result<(Ask, FittedCall), PromptError> {
-        let mut options = self.plan.clone();
-        if let Some(most) = run.options().max_output_tokens {
-            let left = most.saturating_sub(run.output_tokens());
-            options.answer_cap = Some(left.min(options.answer_cap.unwrap_or(options.window)));
-        }
+        let options = self.options_for(run);
         let call = |run: &Continuation, ask: &Ask| {
             next_call(run, ask, self.request, self.counter, &options)
         };
@@ -352,6 +360,16 @@ impl Drive<'_> {
             Some(other) => call(run, &other).map(|fitted| (other, fitted)),
             None => Ok((ask, fitted)),
         }
+    }
+
+    /// What the next call of a run is planned by: its answer may have the tokens that are left.
+    pub(crate) fn options_for(&self, run: &Continuation) -> PlanOptions {
+        let mut options = self.plan.clone();
+        if let Some(most) = run.options().max_output_tokens {
+            let left = most.saturating_sub(run.output_tokens());
+            options.answer_cap = Some(left.min(options.answer_cap.unwrap_or(options.window)));
+        }
+        options
     }
 
     /// What marks the parts of the prompts: the request tells one run from another, and a run that

@@ -24,6 +24,7 @@
 // From a request to a document.
 mod arriving;
 mod complete;
+mod correct;
 
 // What to ask, and when to stop.
 mod continuation;
@@ -46,13 +47,15 @@ pub use backend::{
     Anthropic, Backend, BackendError, Call, Discover, Discovery, Embeddings, Event, Events,
     Finding, Half, Halves, Http, HttpsClient, LearntSize, OpenAi, Phase, Prefill, PrefillStyle,
     Product, ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, Retrying, ServedModel, Server,
-    ServerInfo, SseEvent, SseReader, Timeouts, TooLongEvent, Usage, below, https_client,
+    ServerInfo, SseEvent, SseReader, Timeouts, TooLongEvent, Usage, bearer_headers, below,
+    https_client,
 };
-pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, complete};
+pub use complete::{CallEnd, Drive, DriveError, Observe, Obstacle, after_echo, complete};
 pub use continuation::{
     Answer, AnswerError, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress,
     Reason, ResumeError, Step, StepEnd, StepResult, Wants,
 };
+pub use correct::correct;
 pub use marker::Marker;
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};

@@ -2,7 +2,7 @@
 
 use overlock_model::{
     Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, Marker,
-    MeasuredKpi, Outcome, PromptError, Reason, Wants, Way,
+    MeasuredKpi, Outcome, PromptError, Reason, Wants, Way, after_echo,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -37,6 +37,8 @@ pub(crate) struct Continuation {
     run: overlock_model::Continuation,
     /// The answer that is arriving, if one is listened to.
     listening: Option<ArrivingAnswer>,
+    /// The prefill of the call that is to be answered. Some servers send it back.
+    prefill: Option<String>,
 }
 
 /// Who says how much of the document is there.
@@ -80,6 +82,7 @@ impl Continuation {
         Ok(Self {
             run: overlock_model::Continuation::new(options),
             listening: None,
+            prefill: None,
         })
     }
 
@@ -136,6 +139,7 @@ impl Continuation {
             PromptError::Window(error) => budget::refused(py, &error),
             PromptError::Request(error) => request::bad_request(py, &error),
         })?;
+        self.prefill.clone_from(&call.prefill);
         let sent = Value::Object(call.request);
         let plan = budget::told(py, &plan, &sent)?;
         make(
@@ -170,13 +174,17 @@ impl Continuation {
     }
 
     /// Takes what came back and decides; what became of it is told.
-    #[pyo3(signature = (ask, text, *, tokens = 0))]
+    ///
+    /// With `at_cut` it is known to start where the document stops: the server went on from the
+    /// prefill under its grammar.
+    #[pyo3(signature = (ask, text, *, tokens = 0, at_cut = false))]
     fn answered<'py>(
         &mut self,
         py: Python<'py>,
         ask: &Bound<'py, PyAny>,
         text: Text,
         #[pyo3(from_py_with = count)] tokens: u64,
+        at_cut: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ask = self.asked(py, ask)?;
         let listened;
@@ -187,8 +195,15 @@ impl Continuation {
             }
             _ => text.bytes(),
         };
+        let prefill = self.prefill.take().unwrap_or_default();
+        let after_echo = after_echo(text, &prefill);
+        let answer = Answer {
+            text: after_echo.unwrap_or(text),
+            tokens,
+            is_at_cut: at_cut || after_echo.is_some(),
+        };
         let run = &mut self.run;
-        let step = py.detach(|| run.answered(&ask, &Answer::new(text, tokens)));
+        let step = py.detach(|| run.answered(&ask, &answer));
         let step = step.map_err(|error| answer_error(py, error))?;
         request::object(py, &step)
     }
@@ -327,6 +342,7 @@ impl Continuation {
         Ok(Self {
             run,
             listening: None,
+            prefill: None,
         })
     }
 

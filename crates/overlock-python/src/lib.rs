@@ -37,6 +37,7 @@ mod index;
 mod json;
 mod pipeline;
 mod scanner;
+mod server;
 mod tokens;
 
 use pyo3::prelude::*;
@@ -60,6 +61,8 @@ mod _overlock {
     use crate::pipeline::Pipeline;
     #[pymodule_export]
     use crate::scanner::Scanner;
+    #[pymodule_export]
+    use crate::server::discover;
     #[pymodule_export]
     use crate::tokens::{count_tokens, model_info, truncate_to_tokens};
 }

@@ -3,11 +3,10 @@
 use std::env;
 
 use clap::Args;
-use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderValue};
 use overlock_budget::Found;
 use overlock_model::{
-    Anthropic, Backend, BackendError, Discover, Http, OpenAi, Product, Retrying, Server, ServerInfo,
+    Anthropic, Backend, BackendError, Discover, Http, OpenAi, Product, Retrying, Server,
+    ServerInfo, bearer_headers,
 };
 
 use crate::config::{Config, Speech};
@@ -150,9 +149,7 @@ impl Connection {
 fn discover(url: &str, key: Option<&str>, config: &Config) -> Result<ServerInfo, Failure> {
     let settings = &config.upstream;
     let http = Http::new(settings.timeouts()).map_err(|source| Failure::Upstream { source })?;
-    let bearer = key.and_then(|key| HeaderValue::from_str(&format!("Bearer {key}")).ok());
-    let headers = bearer.map(|bearer| (AUTHORIZATION, bearer));
-    let headers = HeaderMap::from_iter(headers);
+    let headers = bearer_headers(key);
     let server = Server::new(&http, url, &headers);
     let options = Discover {
         prefill: settings.prefill.style(),

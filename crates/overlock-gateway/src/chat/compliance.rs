@@ -2,7 +2,8 @@
 //!
 //! A document is compared with the schema of `response_format`, the arguments of a tool call with
 //! the `parameters` of the tool. A violation keeps an answer from being complete where the schema is
-//! strict, and where a tool call lacks a required member.
+//! strict, and where a tool call lacks a required member. Before that the model is asked once to
+//! correct it, while nothing of it was sent to the client.
 
 use std::sync::Arc;
 
@@ -10,7 +11,11 @@ use overlock_model::Outcome;
 use serde_json::{Map, Value, json};
 
 use super::Job;
+use super::joining::{Cut, Joined, Joiner, found};
 use super::reading::Found;
+use super::wish::Continues;
+use crate::error::ApiError;
+use crate::record::Recording;
 use crate::schema::{BoundedSchema, Comparison};
 
 /// What comparing the parts of one answer with the schemas of the request found.
@@ -20,46 +25,116 @@ pub(crate) struct Compliance {
     calls: Comparison,
 }
 
-impl Compliance {
-    /// What a content is once it is compared with the schema of the request.
-    pub(crate) async fn content(&mut self, job: &Job, found: Found, document: &str) -> Found {
-        if found != Found::Whole {
-            return found;
+/// What a part of an answer is once it is compared with its schema.
+pub(crate) struct Compared {
+    found: Found,
+    comparison: Comparison,
+}
+
+impl Compared {
+    /// How it violates a schema that it has to match, if it does.
+    pub(crate) fn violation(&self) -> Option<&str> {
+        let is_invalid = self.found == Found::Invalid;
+        self.comparison.violation().filter(|_| is_invalid)
+    }
+}
+
+impl From<Found> for Compared {
+    /// A part that is not compared with anything.
+    fn from(found: Found) -> Self {
+        let comparison = Comparison::Matches;
+        Self { found, comparison }
+    }
+}
+
+impl Joiner<'_> {
+    /// Compares a part of an answer with its schema: content with that of `response_format`,
+    /// arguments with the parameters of the tool.
+    pub(crate) async fn compare(&self, cut: Cut<'_>, found: Found, text: &str) -> Compared {
+        match cut {
+            Cut::Content => self.compare_content(found, text).await,
+            Cut::Arguments(tool) => self.compare_arguments(found, tool, text).await,
         }
-        let comparison = Box::pin(job.compare(document)).await;
-        let is_invalid = job.is_strict() && comparison.violation().is_some();
-        self.content = std::mem::take(&mut self.content).and(comparison);
-        if is_invalid { Found::Invalid } else { found }
     }
 
-    /// What the arguments of a call are once they are compared with the parameters of the tool.
-    pub(crate) async fn arguments(
-        &mut self,
-        job: &Job,
-        found: Found,
-        tool: &str,
-        arguments: &str,
-    ) -> Found {
+    async fn compare_content(&self, found: Found, document: &str) -> Compared {
+        let schema = self.wish.schema.as_ref();
+        let Some(schema) = schema.filter(|_| found == Found::Whole) else {
+            return Compared::from(found);
+        };
+        let (bounded, document) = (Arc::clone(&schema.bounded), document.to_owned());
+        let comparisons = &self.gateway.comparisons;
+        let compared = comparisons.compare(bounded, document, self.deadline);
+        let comparison = Box::pin(compared).await;
+        let is_invalid = schema.is_strict && comparison.violation().is_some();
+        let found = if is_invalid { Found::Invalid } else { found };
+        Compared { found, comparison }
+    }
+
+    async fn compare_arguments(&self, found: Found, tool: &str, arguments: &str) -> Compared {
         // Some servers leave out the arguments of a call that has none.
         let is_empty = arguments.trim().is_empty();
-        let Some(rules) = job.wish.tools.iter().find(|rules| rules.name == tool) else {
-            return found;
+        let rules = self.wish.tools.iter().find(|rules| rules.name == tool);
+        let Some(rules) = rules.filter(|_| found == Found::Whole || is_empty) else {
+            return Compared::from(found);
         };
-        if found != Found::Whole && !is_empty {
-            return found;
-        }
-        let arguments = if is_empty { "{}" } else { arguments }.to_owned();
+        let arguments = if is_empty { NO_ARGUMENTS } else { arguments }.to_owned();
         let (rules, is_strict) = (Arc::clone(rules), rules.is_strict);
-        let comparisons = &job.gateway.comparisons;
-        let compared = comparisons.decide(move || rules.compare(&arguments), job.deadline);
+        let comparisons = &self.gateway.comparisons;
+        let compared = comparisons.decide(move || rules.compare(&arguments), self.deadline);
         let comparison = match Box::pin(compared).await {
             // Nobody asked for the comparison of a tool that is not strict.
             Comparison::Undecided(_) if !is_strict => Comparison::Matches,
             comparison => comparison,
         };
         let is_invalid = comparison.violation().is_some();
-        self.calls = std::mem::take(&mut self.calls).and(comparison);
-        if is_invalid { Found::Invalid } else { found }
+        let found = if is_invalid { Found::Invalid } else { found };
+        Compared { found, comparison }
+    }
+
+    /// Compares a document with its schema. One that has to match and does not is corrected by the
+    /// model, with one more call, unless the client wants no more calls or a limit is reached.
+    pub(crate) async fn compare_or_correct(
+        &self,
+        cut: Cut<'_>,
+        joined: &mut Joined,
+        recording: Option<&mut Recording>,
+    ) -> Result<Compared, ApiError> {
+        let run = &joined.run;
+        let compared = self.compare(cut, found(run), run.text()).await;
+        let is_wanted = self.wish.continues != Continues::Nothing;
+        let Some(violation) = compared.violation().filter(|_| is_wanted) else {
+            return Ok(compared);
+        };
+        let mut corrected = None;
+        let check = async |document: &str| {
+            let compared = self.compare(cut, Found::Whole, document).await;
+            match &compared.comparison {
+                Comparison::Matches => {
+                    corrected = Some(compared);
+                    Ok(())
+                }
+                Comparison::Undecided(why) | Comparison::Violates(why) => Err(why.clone()),
+            }
+        };
+        let correction = self.correct(cut, joined, violation, check, recording);
+        correction.await?;
+        Ok(corrected.unwrap_or(compared))
+    }
+}
+
+/// The arguments of a call that has none.
+pub(crate) const NO_ARGUMENTS: &str = "{}";
+
+impl Compliance {
+    /// Takes note of what comparing a part found; what the part is.
+    pub(crate) fn add(&mut self, cut: Cut<'_>, compared: Compared) -> Found {
+        let all = match cut {
+            Cut::Content => &mut self.content,
+            Cut::Arguments(_) => &mut self.calls,
+        };
+        *all = std::mem::take(all).and(compared.comparison);
+        compared.found
     }
 
     /// What all comparisons together found.
@@ -82,7 +157,7 @@ impl Compliance {
         outcome: &Outcome,
         last: &mut Map<String, Value>,
     ) -> bool {
-        let content = self.content.violation().filter(|_| job.is_strict());
+        let content = self.content.violation().filter(|_| job.wish.is_strict());
         let Some(violation) = content.or(self.calls.violation()) else {
             return false;
         };

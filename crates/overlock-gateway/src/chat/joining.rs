@@ -12,7 +12,7 @@ use overlock_model::{
     Ask, Backend, BackendError, Call, CallEnd, Continuation, Drive, DriveError, Events, Failure,
     Observe, ObserveText, Obstacle, OpenAi, Outcome, Progress, Reason, Retry, Retrying, Step,
     StepEnd, StepResult, StrategyResults, TextContinuation, TextOptions, Usage, Way, below,
-    complete, complete_text,
+    complete, complete_text, correct,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -190,25 +190,54 @@ impl Joiner<'_> {
         hear: Option<Hearing<'_>>,
         mut recording: Option<&mut Recording>,
     ) -> Result<Joined, ApiError> {
-        let earlier = recording.as_deref().and_then(Recording::earlier);
-        let joined = if let Some((options, steps)) = earlier {
-            keyed::resumed(options, &steps)?
-        } else {
-            let (run, step) = self.read_first(first);
-            if let (Some(recording), Some(step), Some(_)) =
-                (recording.as_deref_mut(), step, run.base())
-            {
-                let step = self.document_step(&run, &step, first);
-                self.keep(recording, step).await?;
-            }
-            Joined {
-                run,
-                taken: Taken::default(),
-                is_withheld: false,
-                is_declined: false,
-            }
-        };
+        let joined = self.begin(first, recording.as_deref_mut()).await?;
         self.go_on(joined, cut, hear, recording).await
+    }
+
+    /// The document that a first answer began, or that an earlier request made of it.
+    pub(crate) async fn begin(
+        &self,
+        first: &First<'_>,
+        recording: Option<&mut Recording>,
+    ) -> Result<Joined, ApiError> {
+        let earlier = recording.as_deref().and_then(Recording::earlier);
+        if let Some((options, steps)) = earlier {
+            return keyed::resumed(options, &steps);
+        }
+        let (run, step) = self.read_first(first);
+        if let (Some(recording), Some(step), Some(_)) = (recording, step, run.base()) {
+            let step = self.document_step(&run, &step, first);
+            self.keep(recording, step).await?;
+        }
+        Ok(Joined {
+            run,
+            taken: Taken::default(),
+            is_withheld: false,
+            is_declined: false,
+        })
+    }
+
+    /// Has the model correct a whole document that violates its schema in this way. The document
+    /// stays as it is unless `check` accepts what the model answers.
+    pub(crate) async fn correct(
+        &self,
+        cut: Cut<'_>,
+        joined: &mut Joined,
+        violation: &str,
+        check: impl AsyncFnOnce(&str) -> Result<(), String>,
+        recording: Option<&mut Recording>,
+    ) -> Result<(), ApiError> {
+        let request = self.request(cut)?;
+        let (backend, plan) = (self.backend(), self.plan());
+        let drive = self.drive(&backend, &request, &plan, false);
+        let Joined { run, taken, .. } = joined;
+        let mut observer = Observer::new(self, None, taken, recording);
+        // Boxed, or every request would carry the space for a call that few need.
+        let driven = Box::pin(correct(run, violation, &drive, check, &mut observer)).await;
+        let obstacle = driven.map_err(undriven)?;
+        self.note_fault(obstacle.as_ref(), observer.recording.take());
+        self.stopped_by(obstacle.as_ref());
+        Ok(())
     }
 
     /// Continues a document that was begun.
@@ -345,6 +374,10 @@ impl Joiner<'_> {
         };
         for name in ["n", "logprobs", "top_logprobs", "stream", "stream_options"] {
             members.remove(name);
+        }
+        if let Cut::Arguments(_) = cut {
+            // It describes the content, and not the arguments of a call.
+            members.remove("response_format");
         }
         for (tools, choice) in [("tools", "tool_choice"), ("functions", "function_call")] {
             if members.contains_key(tools) {
@@ -615,6 +648,17 @@ impl Observe for Observer<'_, '_> {
             coming: String::new(),
         };
         self.call(calling, ask.way.map(Way::name));
+    }
+
+    fn correcting(&mut self, iteration: u32, plan: &Plan) {
+        let calling = Calling {
+            iteration,
+            way: None,
+            budget: self.joiner.budget_of(plan),
+            plain_text: false,
+            coming: String::new(),
+        };
+        self.call(calling, Some("correction"));
     }
 
     fn retrying(&mut self, retry: &Retry) {

@@ -39,7 +39,6 @@ use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::record::{About, RUN, Recording, plain};
-use crate::schema::Comparison;
 use crate::secrets::Secrets;
 use crate::settings::Record;
 use crate::trace::Called;
@@ -541,22 +540,6 @@ impl Job {
             self.account.unfinished(outcome.name());
             let _ = recording.end(&outcome, None, None).await;
         }
-    }
-
-    /// Whether a document that violates the schema of the request is not complete.
-    pub(crate) fn is_strict(&self) -> bool {
-        let schema = self.wish.schema.as_ref();
-        schema.is_some_and(|schema| schema.is_strict || self.gateway.settings.strict_schema)
-    }
-
-    /// Compares a document with the schema of the request, if there is one.
-    pub(crate) async fn compare(&self, document: &str) -> Comparison {
-        let Some(schema) = &self.wish.schema else {
-            return Comparison::Matches;
-        };
-        let (schema, document) = (Arc::clone(&schema.bounded), document.to_owned());
-        let comparisons = &self.gateway.comparisons;
-        comparisons.compare(schema, document, self.deadline).await
     }
 
     /// Reads the content of an answer.

@@ -8,10 +8,10 @@ use overlock_json::Cut as DocumentCut;
 use overlock_model::{Continuation, Halves, Outcome, Reason, StepEnd, Usage};
 use serde_json::{Value, json};
 
-use super::compliance::Compliance;
+use super::compliance::{Compliance, NO_ARGUMENTS};
 use super::ending::Ending;
 use super::first::First;
-use super::joining::{Cut, JoinedText, Joiner, found, is_whole};
+use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::plain_text::plain_text;
 use super::reading::{Found, Kind, Reading};
@@ -326,8 +326,7 @@ impl Making<'_> {
             reading.feed(arguments);
             let tool = choice.pointer("/message/function_call/name");
             let tool = tool.and_then(Value::as_str).unwrap_or_default();
-            let found = reading.found();
-            let compared = self.compliance.arguments(self.job, found, tool, arguments);
+            let compared = self.compared(Cut::Arguments(tool), reading.found(), arguments);
             ending.older_call(compared.await);
         }
         let finish = ending.word();
@@ -393,8 +392,7 @@ impl Making<'_> {
                 continue;
             };
             let (text, found) = self.arguments(part, &name, &arguments, end).await?;
-            let compared = self.compliance.arguments(self.job, found, &name, &text);
-            ending.call(compared.await);
+            ending.call(found);
             if text != arguments {
                 self.replace(call, "/function/arguments", text);
             }
@@ -422,17 +420,22 @@ impl Making<'_> {
         if self.job.wish.continues == Continues::Nothing {
             let mut found = reading.found();
             self.keep_as_it_is(part, &reading, end).await?;
-            if self.job.is_strict() {
-                found = self.compared(found, reading.document()).await;
+            if self.job.wish.is_strict() {
+                let document = reading.document();
+                found = self.compared(Cut::Content, found, document).await;
             }
             return Ok(as_it_came(found));
         }
         let looks = self.job.content_kind() == Kind::Looks;
         if reading.found() == Found::Whole && (looks || reading.is_alone()) {
-            let recording = new(&mut self.recording, part);
             let first = First::all(reading.document(), end);
+            if self.job.wish.is_strict() {
+                let (corrected, found) = self.checked(part, Cut::Content, &first).await?;
+                return Ok((corrected.unwrap_or_else(|| content.to_owned()), found));
+            }
+            let recording = new(&mut self.recording, part);
             Box::pin(self.joiner.keep_document(&first, recording)).await?;
-            let found = self.compared(Found::Whole, content).await;
+            let found = self.compared(Cut::Content, Found::Whole, content).await;
             return Ok(as_it_came(found));
         }
         if looks && !reading.is_open() {
@@ -452,16 +455,12 @@ impl Making<'_> {
         let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
         let continued = self.joiner.join(Cut::Content, &first, None, recording);
         let joined = Box::pin(continued).await?;
-        self.taken.join(joined.taken);
-        self.is_withheld |= joined.is_withheld && !is_whole(&joined.run);
         if joined.run.base().is_none() {
+            self.taken.join(joined.taken);
             return Ok(as_it_came(Found::Unclear));
         }
-        if let Some(outcome) = joined.outcome() {
-            self.note(outcome);
-        }
-        let run = &joined.run;
-        let found = self.compared(found(run), run.text()).await;
+        let (run, found) = self.joined(part, Cut::Content, joined).await?;
+        let run = &run;
         let document = content_of(self.job, run);
         let is_closed = is_whole(run) || self.job.gateway.settings.close_partial;
         let closing = if is_closed { reading.closing() } else { "" };
@@ -499,26 +498,69 @@ impl Making<'_> {
     ) -> Result<(String, Found), ApiError> {
         let mut reading = self.job.arguments_reading();
         reading.feed(arguments);
+        let cut = Cut::Arguments(tool);
         if !reading.is_open() {
+            let compared = self.joiner.compare(cut, reading.found(), arguments).await;
+            if compared.violation().is_some() {
+                let is_empty = arguments.trim().is_empty();
+                let document = if is_empty { NO_ARGUMENTS } else { arguments };
+                let first = First::all(document, end);
+                let (corrected, found) = self.checked(part, cut, &first).await?;
+                return Ok((corrected.unwrap_or_else(|| arguments.to_owned()), found));
+            }
             let recording = new(&mut self.recording, part);
             let recording = recording.filter(|it| it.keeps_text());
             let recording = recording.filter(|_| reading.found() == Found::Whole);
             let first = First::all(arguments, end);
             Box::pin(self.joiner.keep_document(&first, recording)).await?;
-            return Ok((arguments.to_owned(), reading.found()));
+            return Ok((arguments.to_owned(), self.compliance.add(cut, compared)));
         }
         self.count(arguments);
-        let cut = Cut::Arguments(tool);
         let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
         let first = First::all(arguments, end);
         let continued = self.joiner.join(cut, &first, None, recording);
         let joined = Box::pin(continued).await?;
+        let (run, found) = self.joined(part, cut, joined).await?;
+        Ok((run.text().to_owned(), found))
+    }
+
+    /// A first answer that is a whole document, once it is compared with its schema: what replaces
+    /// it if it was corrected, and what it is then.
+    async fn checked(
+        &mut self,
+        part: Part,
+        cut: Cut<'_>,
+        first: &First<'_>,
+    ) -> Result<(Option<String>, Found), ApiError> {
+        let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
+        let begun = self.joiner.begin(first, recording);
+        let joined = Box::pin(begun).await?;
+        if joined.run.base().is_none() {
+            let compared = self.compared(cut, Found::Whole, first.document);
+            return Ok((None, compared.await));
+        }
+        self.count(first.came);
+        let (run, found) = self.joined(part, cut, joined).await?;
+        let is_corrected = run.text() != first.document.trim();
+        Ok((is_corrected.then(|| run.text().to_owned()), found))
+    }
+
+    /// A document that was begun and continued, once it is compared with its schema and corrected.
+    async fn joined(
+        &mut self,
+        part: Part,
+        cut: Cut<'_>,
+        mut joined: Joined,
+    ) -> Result<(Continuation, Found), ApiError> {
+        let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
+        let compared = self.joiner.compare_or_correct(cut, &mut joined, recording);
+        let compared = Box::pin(compared).await?;
         self.taken.join(joined.taken);
         self.is_withheld |= joined.is_withheld && !is_whole(&joined.run);
         if let Some(outcome) = joined.outcome() {
             self.note(outcome);
         }
-        Ok((joined.run.text().to_owned(), found(&joined.run)))
+        Ok((joined.run, self.compliance.add(cut, compared)))
     }
 
     /// Counts a text of the first answer, unless the provider has.
@@ -528,9 +570,10 @@ impl Making<'_> {
         }
     }
 
-    /// What a content is once it is compared with the schema of the request.
-    async fn compared(&mut self, found: Found, document: &str) -> Found {
-        self.compliance.content(self.job, found, document).await
+    /// What a part of the answer is once it is compared with its schema.
+    async fn compared(&mut self, cut: Cut<'_>, found: Found, text: &str) -> Found {
+        let compared = self.joiner.compare(cut, found, text).await;
+        self.compliance.add(cut, compared)
     }
 }
 

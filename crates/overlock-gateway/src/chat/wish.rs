@@ -62,7 +62,7 @@ pub(crate) enum Share {
 #[derive(Clone)]
 pub(crate) struct DocumentSchema {
     pub(crate) bounded: Arc<BoundedSchema>,
-    /// Whether the client requires that the document matches.
+    /// Whether the document has to match, by the request or by the settings.
     pub(crate) is_strict: bool,
 }
 
@@ -129,7 +129,7 @@ impl Wish {
             is_json: matches!(kind, Some("json_object" | "json_schema")),
             schema: schema.map(|schema| DocumentSchema {
                 bounded: Arc::new(schema),
-                is_strict: strict == Some(&Value::Bool(true)),
+                is_strict: strict == Some(&Value::Bool(true)) || settings.strict_schema,
             }),
             tools: ToolRules::of(members),
             continues: continues(headers)?,
@@ -147,6 +147,11 @@ impl Wish {
         let strategies = self.strategies.get_or_init(strategies);
         let settings = &gateway.settings;
         settings.continuation_with(strategies, self.max_total_tokens)
+    }
+
+    /// Whether a document that violates the schema of the request is not complete.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.schema.as_ref().is_some_and(|schema| schema.is_strict)
     }
 
     /// The request once more.

@@ -18,10 +18,14 @@ mod others;
 mod endings;
 // Answers that violate a schema of their request.
 mod schemas;
+// Answers that the model is asked to correct.
+mod corrections;
 // What upstreams do that they should not, or not like this.
 mod upstreams;
 // Servers of known products.
 mod servers;
+// What failed with real models, each behaviour by its name.
+mod real_models;
 // What is kept, and what is not asked twice.
 mod recorded;
 // Strategies are reordered by what has worked.

@@ -7,20 +7,20 @@ use crate::door::{Door, Got, serve_with};
 use crate::fake::{Fake, Said};
 
 /// What a client got, and how the run is recorded.
-struct Answer {
-    got: Got,
+pub(crate) struct Answer {
+    pub(crate) got: Got,
     /// The last object with a choice: the completion, or the last chunk of a stream.
-    last: Value,
-    finish: Vec<Value>,
-    outcome: String,
-    reason: String,
-    run: Value,
+    pub(crate) last: Value,
+    pub(crate) finish: Vec<Value>,
+    pub(crate) outcome: String,
+    pub(crate) reason: String,
+    pub(crate) run: Value,
     /// How often the upstream was called.
-    calls: usize,
+    pub(crate) calls: usize,
 }
 
 /// A request for a document that must have the member `city`, and no other.
-fn with_schema(stream: bool, strict: bool) -> Value {
+pub(crate) fn with_schema(stream: bool, strict: bool) -> Value {
     let schema = json!({
         "type": "object", "required": ["city"], "additionalProperties": false,
         "properties": { "city": { "type": "string" } },
@@ -36,7 +36,7 @@ fn with_schema(stream: bool, strict: bool) -> Value {
 }
 
 /// A request with a tool that needs a city and a place in it.
-fn with_tool(stream: bool, strict: bool) -> Value {
+pub(crate) fn with_tool(stream: bool, strict: bool) -> Value {
     let place = json!({
         "type": "object", "required": ["street"],
         "properties": { "street": { "type": "string" } },
@@ -55,7 +55,7 @@ fn with_tool(stream: bool, strict: bool) -> Value {
 }
 
 /// A message, at once or as a stream.
-fn message(stream: bool, message: &Value, finish: &str) -> Said {
+pub(crate) fn message(stream: bool, message: &Value, finish: &str) -> Said {
     if stream {
         let end = json!({ "index": 0, "delta": {}, "finish_reason": finish });
         return Said::stream(&[json!({ "index": 0, "delta": message }), end]);
@@ -63,12 +63,12 @@ fn message(stream: bool, message: &Value, finish: &str) -> Said {
     Said::choices(&json!([{ "index": 0, "message": message, "finish_reason": finish }]))
 }
 
-fn content(stream: bool, text: &str, finish: &str) -> Said {
+pub(crate) fn content(stream: bool, text: &str, finish: &str) -> Said {
     let said = json!({ "role": "assistant", "content": text });
     message(stream, &said, finish)
 }
 
-fn call(stream: bool, arguments: &str, finish: &str) -> Said {
+pub(crate) fn call(stream: bool, arguments: &str, finish: &str) -> Said {
     let call = json!({ "index": 0, "id": "call_1", "type": "function",
         "function": { "name": "weather", "arguments": arguments } });
     let said = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
@@ -76,14 +76,14 @@ fn call(stream: bool, arguments: &str, finish: &str) -> Said {
 }
 
 /// The value of a name in the last comment of a stream.
-fn in_comment(body: &str, name: &str) -> String {
+pub(crate) fn in_comment(body: &str, name: &str) -> String {
     let comment = body.split_once(": overlock ").map_or("", |(_, rest)| rest);
     let comment = comment.lines().next().unwrap_or_default();
     let mut values = comment.split(' ').filter_map(|it| it.strip_prefix(name));
     values.next().unwrap_or_default().to_owned()
 }
 
-async fn door(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Door<Fake> {
+pub(crate) async fn door(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| {
@@ -95,7 +95,11 @@ async fn door(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Door<Fake>
 }
 
 /// Sends a request; the metrics must name the outcome of the record.
-async fn ask(door: &Door<Fake>, request: &Value, headers: &[(&'static str, &str)]) -> Answer {
+pub(crate) async fn ask(
+    door: &Door<Fake>,
+    request: &Value,
+    headers: &[(&'static str, &str)],
+) -> Answer {
     let got = door.chat(request, headers).await;
     let path = format!("/api/runs/{}", got.header("x-overlock-run"));
     let look = async || door.get(&path).await.json();
@@ -146,7 +150,7 @@ async fn ask(door: &Door<Fake>, request: &Value, headers: &[(&'static str, &str)
 }
 
 #[track_caller]
-fn check_violated(answer: &Answer, what: &str) {
+pub(crate) fn check_violated(answer: &Answer, what: &str) {
     let Answer { last, run, .. } = answer;
     assert_eq!(answer.finish, [json!("length")], "{}", answer.got.body);
     let told = (answer.outcome.as_str(), answer.reason.as_str());
@@ -161,7 +165,7 @@ fn check_violated(answer: &Answer, what: &str) {
 }
 
 #[track_caller]
-fn check_complete(answer: &Answer, finish: &str) {
+pub(crate) fn check_complete(answer: &Answer, finish: &str) {
     assert_eq!(answer.finish, [json!(finish)], "{}", answer.got.body);
     assert_eq!(
         (answer.outcome.as_str(), answer.reason.as_str()),
@@ -171,10 +175,10 @@ fn check_complete(answer: &Answer, finish: &str) {
     assert_eq!(answer.last.get("overlock"), None);
 }
 
-const WRONG: &str = "{\"city\": 7}";
-const RIGHT: &str = "{\"city\": \"Oslo\"}";
-const OFF: [(&str, &str); 1] = [("x-overlock-continue", "off")];
-const KEY: [(&str, &str); 1] = [("idempotency-key", "a-key")];
+pub(crate) const WRONG: &str = "{\"city\": 7}";
+pub(crate) const RIGHT: &str = "{\"city\": \"Oslo\"}";
+pub(crate) const OFF: [(&str, &str); 1] = [("x-overlock-continue", "off")];
+pub(crate) const KEY: [(&str, &str); 1] = [("idempotency-key", "a-key")];
 
 #[tokio::test]
 async fn a_document_that_violates_its_strict_schema_is_not_complete() {
@@ -310,7 +314,6 @@ async fn a_tool_call_that_lacks_a_required_member_is_not_complete() {
                 check_violated(&answer, at);
                 let violation = &answer.last["overlock"]["violation"];
                 assert!(violation.to_string().contains("`weather`"), "{violation}");
-                assert_eq!(answer.calls, 1);
             }
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::door::{Door, report, script, serve};
 
 /// A gateway that nobody has configured, before a server with these manners.
-async fn door(manner: Manner, document: &str) -> Door {
+pub(crate) async fn door(manner: Manner, document: &str) -> Door {
     let script = script(document, 300, &[Behaviour::AsAsked]);
     let upstream = ScriptedServer::start_as(manner, script, &[]).await;
     let upstream = upstream.expect("a server");
@@ -19,7 +19,7 @@ async fn door(manner: Manner, document: &str) -> Door {
     Door { address, upstream }
 }
 
-fn ask(streams: bool) -> Value {
+pub(crate) fn ask(streams: bool) -> Value {
     json!({
         "model": "scripted", "stream": streams,
         "response_format": {
@@ -44,7 +44,7 @@ async fn findings(door: &Door) -> Vec<(String, String)> {
 /// Every continuation is the caller's request with the document so far as the beginning of the
 /// answer, and nothing else.
 #[track_caller]
-fn check_prefills(asked: &[Value], document: &str, keeps_format: bool) {
+pub(crate) fn check_prefills(asked: &[Value], document: &str, keeps_format: bool) {
     assert!(asked.len() > 2, "{} calls", asked.len());
     let first = asked[0]["messages"].as_array().expect("messages");
     let mut longest = 0;
@@ -65,7 +65,7 @@ fn check_prefills(asked: &[Value], document: &str, keeps_format: bool) {
     }
 }
 
-async fn check_whole(manner: Manner, keeps_format: bool) {
+pub(crate) async fn check_whole(manner: Manner, keeps_format: bool) {
     check_document(manner, &report(4_000), keeps_format).await;
 }
 
@@ -92,7 +92,7 @@ async fn check_document(manner: Manner, document: &str, keeps_format: bool) {
 }
 
 /// The text of a stream, and the word for its end.
-fn streamed(body: &str) -> (String, String) {
+pub(crate) fn streamed(body: &str) -> (String, String) {
     let (mut content, mut finish) = (String::new(), String::new());
     for event in body.lines().filter_map(|line| line.strip_prefix("data: ")) {
         let event: Value = serde_json::from_str(event).unwrap_or_default();
@@ -101,16 +101,6 @@ fn streamed(body: &str) -> (String, String) {
         finish += choice["finish_reason"].as_str().unwrap_or_default();
     }
     (content, finish)
-}
-
-#[tokio::test]
-async fn llama_cpp_goes_on_from_the_document_with_its_grammar() {
-    check_whole(Manner::LlamaCpp, true).await;
-}
-
-#[tokio::test]
-async fn a_server_that_sends_the_beginning_back_is_understood() {
-    check_whole(Manner::EchoingLlamaCpp, true).await;
 }
 
 #[tokio::test]

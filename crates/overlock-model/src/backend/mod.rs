@@ -27,6 +27,7 @@ pub use retry::{Retried, Retry, RetryPolicy, Retrying};
 pub(crate) use server::PROBE_QUESTION;
 pub use server::{
     Discover, Discovery, Finding, LearntSize, Product, ServedModel, Server, ServerInfo,
+    bearer_headers,
 };
 pub use sse::{SseEvent, SseReader, TooLongEvent};
 

@@ -8,6 +8,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use hyper::{HeaderMap, Uri};
 use overlock_budget::Scale;
 use serde::Serialize;
@@ -349,6 +350,12 @@ pub struct Server<'a> {
     http: &'a Http,
     base: &'a str,
     headers: &'a HeaderMap,
+}
+
+/// The headers that show a key, if there is one.
+pub fn bearer_headers(key: Option<&str>) -> HeaderMap {
+    let bearer = key.and_then(|key| HeaderValue::from_str(&format!("Bearer {key}")).ok());
+    HeaderMap::from_iter(bearer.map(|bearer| (AUTHORIZATION, bearer)))
 }
 
 /// A server that takes longer to tell what it is does not tell.

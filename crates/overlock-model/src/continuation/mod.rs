@@ -8,6 +8,7 @@
 //! changes only when an answer is accepted, and then it is valid as far as it goes.
 
 mod blank;
+mod correction;
 mod document;
 mod first;
 mod outcome;
@@ -268,7 +269,7 @@ pub enum StepResult {
     Grown {
         /// How the answer was joined, by the names of
         /// [`overlock_json::Outcome`]; `first` for the first, `kpis` for one that brings nothing
-        /// but what to count.
+        /// but what to count, `corrected` for one that replaces the document.
         seam: String,
         /// How many characters it repeated.
         overlap: usize,

@@ -160,6 +160,12 @@ pub enum Failure {
         /// What it says.
         message: String,
     },
+    /// It does not correct the document, which violates its schema.
+    #[error("the document was not corrected: {message}")]
+    Uncorrected {
+        /// Why not.
+        message: String,
+    },
     /// It names nothing that can be counted in the document.
     #[error("nothing will be counted: {message}")]
     NoKpis {
@@ -182,6 +188,7 @@ impl Failure {
             Self::Declined => "declined",
             Self::Cancelled => "cancelled",
             Self::Refused { .. } => "refused",
+            Self::Uncorrected { .. } => "uncorrected",
             Self::NoKpis { .. } => "no-kpis",
         }
     }

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Longer cycles are not looked for.
 const LONGEST_CYCLE: usize = 4 << 10;
@@ -77,21 +77,24 @@ fn find_cycle(text: &[u8], offset: usize) -> Option<Repetition> {
         matched.is_some_and(|matched| *matched >= added + period)
     };
     let mut periods = (1..=LONGEST_CYCLE).filter(is_period).take(TRIES);
-    periods.find_map(|cycle| {
+    let (cycle, boundary, items) = periods.find_map(|cycle| {
         let last = text.len() - 2 * cycle;
-        let is_start =
-            |at: &usize| text[*at - 1] == b',' && is_cycle_of_items(&text[*at..*at + cycle - 1]);
-        let boundary = (last.max(1)..last + cycle).find(is_start)?;
-        let first = offset.saturating_sub(LOOK_BACK);
-        let mut region = boundary;
-        while region > first && text[region - 1] == text[region - 1 + cycle] {
-            region -= 1;
-        }
-        Some(Repetition {
-            start: boundary - (boundary - region) / cycle * cycle,
-            cycle,
-            answers: 1,
-        })
+        let mut starts = (last.max(1)..last + cycle).filter(|at| text[*at - 1] == b',');
+        starts.find_map(|at| Some((cycle, at, items(&text[at..at + cycle - 1])?)))
+    })?;
+    // Only the shortest cycle counts: several equal rows together always say enough.
+    if !says_enough(&items) {
+        return None;
+    }
+    let first = offset.saturating_sub(LOOK_BACK);
+    let mut region = boundary;
+    while region > first && text[region - 1] == text[region - 1 + cycle] {
+        region -= 1;
+    }
+    Some(Repetition {
+        start: boundary - (boundary - region) / cycle * cycle,
+        cycle,
+        answers: 1,
     })
 }
 
@@ -119,20 +122,17 @@ fn backward_matches(text: &[u8]) -> Vec<usize> {
     lengths
 }
 
-/// Whether a text is one or more items of an array, or members of an object, that say enough to
-/// be more than equal data.
-fn is_cycle_of_items(text: &[u8]) -> bool {
+/// A text that is one or more items of an array, or members of an object.
+fn items(text: &[u8]) -> Option<Value> {
     let parse = |open: u8, close: u8| {
         let whole = [&[open], text, &[close]].concat();
         serde_json::from_slice::<Value>(&whole).ok()
     };
-    match parse(b'[', b']').or_else(|| parse(b'{', b'}')) {
-        Some(Value::Object(members)) => !members.is_empty(),
-        Some(items) => says_enough(&items),
-        None => false,
-    }
+    let items = parse(b'[', b']').or_else(|| parse(b'{', b'}'));
+    items.filter(|items| *items != json!([]) && *items != json!({}))
 }
 
+/// Whether items say enough to be more than equal data.
 fn says_enough(items: &Value) -> bool {
     let mut characters = 0;
     let mut queue = VecDeque::from([items]);
@@ -187,8 +187,9 @@ mod tests {
     #[test]
     fn rows_of_numbers_and_short_strings_are_no_cycle() {
         check(&format!("[{}", "0, ".repeat(500)), "0, 0, 0, ", None);
-        let row = r#"["-", 0, null],"#;
-        check(&format!("[{}", row.repeat(50)), row, None);
+        for row in [r#"["-", 0, null],"#, r#"[0, 0, "none"], "#] {
+            check(&format!("[{}", row.repeat(50)), row, None);
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(super) struct Tally {
     pub(super) repetition: Option<Repetition>,
     /// Whether the model is in a loop.
     pub(super) is_looping: bool,
+    /// Whether the model was asked to correct the whole document.
+    pub(super) has_correction: bool,
     pub(super) last_kpi: Option<u8>,
     /// Answers in a row without progress.
     pub(super) stalls: u32,
@@ -43,6 +45,7 @@ impl Tally {
     pub(super) fn add(&mut self, step: &Step, options: &ContinuationOptions) {
         self.iterations += 1;
         self.output_tokens = self.output_tokens.saturating_add(step.tokens);
+        self.has_correction |= step.is_correction();
         // What was no answer about the document says nothing about how the run is going.
         if let Some(kpis) = &step.kpis {
             self.kpis = Some(kpis.clone());

@@ -267,6 +267,46 @@ fn recorded() -> (Continuation, Vec<Step>) {
     (run, steps)
 }
 
+#[test]
+fn a_correction_replaces_the_document_once_and_is_taken_up_again() {
+    let other = r#"{"title": "Lakes"}"#;
+    let unchanged = Err("it is no better".to_owned());
+    for (correction, text) in [(Ok(other.to_owned()), other), (unchanged, DOCUMENT)] {
+        let (mut run, mut steps) = recorded();
+        assert!(run.can_be_corrected());
+        steps.push(run.corrected(correction, other, 4));
+        let resumed = Continuation::resume(run.options().clone(), &steps).expect("its steps");
+        for run in [run, resumed] {
+            assert_eq!(
+                (run.text(), run.outcome()),
+                (text, Some(&Outcome::Complete))
+            );
+            assert_eq!(run.iterations(), 4);
+            assert!(!run.can_be_corrected());
+        }
+    }
+}
+
+#[test]
+fn only_a_whole_document_within_the_limits_can_be_corrected() {
+    assert!(!cut_at(100).can_be_corrected());
+    let limited = |options| {
+        let mut run = Continuation::new(options);
+        answer(&mut run, DOCUMENT);
+        run.can_be_corrected()
+    };
+    let options = ContinuationOptions::default();
+    assert!(limited(options.clone()));
+    assert!(!limited(ContinuationOptions {
+        max_iterations: 1,
+        ..options.clone()
+    }));
+    assert!(!limited(ContinuationOptions {
+        max_output_tokens: Some(1),
+        ..options
+    }));
+}
+
 #[track_caller]
 fn check_damaged(steps: &[Step], error: ResumeError) {
     let resumed = Continuation::resume(ContinuationOptions::default(), steps);

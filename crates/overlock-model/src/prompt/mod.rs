@@ -14,8 +14,8 @@ mod size;
 mod tests;
 
 pub(crate) use block::{OVERLAP, WRITTEN};
-pub(crate) use size::text_call;
 pub use size::{FittedCall, PromptError, first_call, next_call};
+pub(crate) use size::{correction_call, text_call};
 
 use std::fmt::Write;
 
@@ -122,6 +122,18 @@ pub(crate) fn text_words(overlap: &str, marker: &Marker) -> String {
     )
 }
 
+/// What the model is told after a whole document of its own that violates its schema.
+pub(crate) fn correction_words(violation: &str) -> String {
+    format!(
+        "Your answer is not valid: {violation}.\n\nRules:\n\
+         - Answer with the whole document again, corrected.\n\
+         - Change only what is not valid.\n\
+         - {ONLY_JSON}"
+    )
+}
+
+const ONLY_JSON: &str = "Write JSON and nothing else: no fence, no greeting, no explanation.";
+
 fn overlap(text: &mut String, ask: &Ask) {
     let begin = if ask.wants == Wants::ProgressAndDocument {
         paragraph(
@@ -167,7 +179,7 @@ fn remainder(text: &mut String, ask: &Ask) {
 /// The rules of one way of asking, and those of all.
 fn rules(own: &[&str]) -> String {
     const COMMON: [&str; 3] = [
-        "Write JSON and nothing else: no fence, no greeting, no explanation.",
+        ONLY_JSON,
         "Do not begin the document again, and do not repeat what was delivered.",
         "Do not close it early: leave nothing out, and stop only when the document is complete.",
     ];

@@ -6,7 +6,7 @@ use overlock_budget::{
 use overlock_json::{CutValue, RenderOptions};
 use serde_json::{Map, Value, json};
 
-use super::{kpi_words, text_words, words};
+use super::{correction_words, kpi_words, text_words, words};
 use crate::backend::Call;
 use crate::continuation::{Ask, Continuation, Wants};
 use crate::text::TextContinuation;
@@ -190,6 +190,34 @@ pub(crate) fn text_call(
     }
     let request = ChatRequest::from_value(request)?.with_open_turn(open_turn);
     let plan = plan(&request)?;
+    Ok(fitted(plan, request, None))
+}
+
+/// The call for a correction of a whole document that violates its schema.
+pub(crate) fn correction_call(
+    run: &Continuation,
+    violation: &str,
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let open_turn = request.open_turn();
+    let mut request = request.clone().into_value();
+    // The document may come from several answers, but its correction has to come in one.
+    let needed = counter.text(run.text()).saturating_mul(2);
+    for name in ["max_tokens", "max_completion_tokens"] {
+        if let Some(limit) = request.get_mut(name)
+            && limit.as_u64().is_some_and(|limit| limit < needed)
+        {
+            *limit = json!(needed);
+        }
+    }
+    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
+        messages.push(json!({ "role": "assistant", "content": run.text() }));
+        messages.push(json!({ "role": "user", "content": correction_words(violation) }));
+    }
+    let request = ChatRequest::from_value(request)?.with_open_turn(open_turn);
+    let plan = plan(&request, &Extras::default(), counter, options)?;
     Ok(fitted(plan, request, None))
 }
 

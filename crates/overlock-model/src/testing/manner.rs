@@ -25,6 +25,10 @@ pub enum Manner {
     Ollama,
     /// LM Studio.
     LmStudio,
+    /// Builds of llama.cpp that refuse a beginning together with a response format.
+    RefusingLlamaCpp,
+    /// None: it takes no beginning, and under a grammar every answer begins the document again.
+    BeginsAgain,
 }
 
 impl Manner {
@@ -32,12 +36,13 @@ impl Manner {
     pub(super) fn fact(self, path: &str) -> Option<Value> {
         let list = |model: Value| Some(json!({ "object": "list", "data": [model] }));
         match (self, path) {
-            (Self::LlamaCpp | Self::EchoingLlamaCpp | Self::OldLlamaCpp, "/v1/models") => {
-                list(json!({
-                    "id": "scripted", "object": "model", "owned_by": "llamacpp",
-                    "meta": { "n_ctx": 8192, "n_ctx_train": 8192 },
-                }))
-            }
+            (
+                Self::LlamaCpp | Self::EchoingLlamaCpp | Self::OldLlamaCpp | Self::RefusingLlamaCpp,
+                "/v1/models",
+            ) => list(json!({
+                "id": "scripted", "object": "model", "owned_by": "llamacpp",
+                "meta": { "n_ctx": 8192, "n_ctx_train": 8192 },
+            })),
             (Self::LlamaCpp | Self::EchoingLlamaCpp, "/props") => Some(json!({
                 "default_generation_settings": { "n_ctx": WINDOW }, "total_slots": 2,
                 "build_info": "b6101-4ca5ac1",
@@ -106,6 +111,16 @@ impl Manner {
             }
             _ => None,
         }
+    }
+
+    /// Whether it refuses a request if that has a beginning.
+    pub(super) fn refuses_prefill(self, request: &Map<String, Value>) -> bool {
+        self == Self::RefusingLlamaCpp && request.contains_key("response_format")
+    }
+
+    /// Whether the model begins its document again whenever a grammar holds it.
+    pub(super) fn begins_again(self) -> bool {
+        self == Self::BeginsAgain
     }
 
     /// Whether the grammar of a response format begins again after a beginning.

@@ -316,6 +316,8 @@ impl Shared {
         }
         let under_way = UnderWay::new(&self.answers);
         let fault = locked(&self.faults).pop().unwrap_or(self.habit);
+        let refuses_prefill =
+            fault == Some(Fault::RefusesPrefill) || self.manner.refuses_prefill(&request);
         match fault {
             Some(Fault::Status(status, retry_after)) => {
                 return refusal(&dialect, status, "the model is busy", retry_after);
@@ -326,7 +328,7 @@ impl Shared {
             Some(Fault::TellsKey) => {
                 return refusal(&dialect, 400, &unknown_key(&headers), None);
             }
-            Some(Fault::RefusesPrefill) if is_begun(&request) => {
+            _ if refuses_prefill && is_begun(&request) => {
                 return refusal(&dialect, 400, NO_PREFILL, None);
             }
             Some(Fault::NoAnswer) => std::future::pending().await,
@@ -419,6 +421,10 @@ impl Shared {
         let mut call = dialect.call(request);
         if has_format && self.manner.restarts_grammar() {
             call.prefill = None;
+        }
+        if has_format && self.manner.begins_again() {
+            // Without the words of the prompt the model does not know where it had stopped.
+            call.request.remove("messages");
         }
         let echo = call.prefill.clone().filter(|_| self.manner.echoes());
         let said = match model.call(call).await {

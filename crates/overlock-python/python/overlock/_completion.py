@@ -416,6 +416,10 @@ class _Drive:
         # An adapter knows how its provider can be asked to go on.
         if options["ways"] is None:
             options["ways"] = getattr(call, "ways", None)
+        if window is None:
+            window = getattr(call, "window", None)
+        self.starts_at_cut = getattr(call, "starts_at_cut", None)
+        self.at_cut = False
         self.request = _request(prompt, model, max_tokens, system)
         self.model: str | None = self.request.get("model")
         self.fitting: dict[str, Any] = {"window": window, "trim": trim}
@@ -441,8 +445,10 @@ class _Drive:
             self.error = error
             return None
         self.error = None
+        self.at_cut = False
         if call.prefill is None:
             return call.request
+        self.at_cut = self.starts_at_cut is not None and self.starts_at_cut(call.request)
         begun = {"role": "assistant", "content": call.prefill}
         return {**call.request, "messages": [*call.request["messages"], begun]}
 
@@ -473,7 +479,8 @@ class _Drive:
         tokens = reply.tokens
         if tokens is None:
             tokens = count_tokens(reply.text.encode("utf-8", "ignore"), model=self.model)
-        self.steps.append(self.run.answered(self.ask, reply.text, tokens=tokens))
+        step = self.run.answered(self.ask, reply.text, tokens=tokens, at_cut=self.at_cut)
+        self.steps.append(step)
 
     def fail(self, error: Exception) -> None:
         """Goes on in another way if the request was refused; else ends with what there is."""

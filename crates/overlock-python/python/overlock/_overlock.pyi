@@ -25,6 +25,7 @@ from overlock._results import (
     Plan,
     Problem,
     Repaired,
+    ServerInfo,
     Stitched,
     TokenCount,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "count_tokens",
     "cut",
     "delivered",
+    "discover",
     "extract",
     "index",
     "loads",
@@ -137,6 +139,13 @@ def truncate_to_tokens(
     tokenizer: _Path | None = None,
 ) -> str: ...
 def model_info(name: str) -> ModelInfo: ...
+def discover(
+    base_url: str,
+    *,
+    model: str | None = None,
+    api_key: str | None = None,
+    probe: bool = True,
+) -> ServerInfo: ...
 def adjusted_max_tokens(
     *,
     model: str | None = None,
@@ -244,7 +253,9 @@ class Continuation:
     def hear(self, piece: str) -> str: ...
     @property
     def is_spoilt(self) -> bool: ...
-    def answered(self, ask: Ask, text: _Text, *, tokens: int = 0) -> dict[str, Any]: ...
+    def answered(
+        self, ask: Ask, text: _Text, *, tokens: int = 0, at_cut: bool = False
+    ) -> dict[str, Any]: ...
     def refused(self, ask: Ask, message: str) -> dict[str, Any] | None: ...
     def stop(self, reason: str) -> None: ...
     @property

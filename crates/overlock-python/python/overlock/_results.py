@@ -278,6 +278,22 @@ class Compacted(NamedTuple):
     reason: str
 
 
+class ServerInfo(NamedTuple):
+    """What was found out about a server of models."""
+
+    #: ``llama.cpp``, ``vLLM``, ``Ollama`` …; ``unknown`` if it does not say.
+    product: str
+    version: str | None
+    #: The context size of the running model, in tokens.
+    window: int | None
+    #: How an answer is begun for the model: ``last-message``, ``continue``, ``prefix`` or ``none``.
+    prefill: str
+    #: Whether the grammar of ``response_format`` goes on from there, so that it stays in the call.
+    keeps_format: bool
+    #: All of it in words, with where it comes from.
+    findings: list[str]
+
+
 class Ask(NamedTuple):
     """What to ask a model next."""
 

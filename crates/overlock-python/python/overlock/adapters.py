@@ -12,23 +12,54 @@ from __future__ import annotations
 
 from typing import Any
 
+from overlock._results import ServerInfo
+
 
 class openai_chat:
     """Asks through the ``openai`` package, or whatever speaks like it.
 
     The client may be an ``AsyncOpenAI``, for :func:`overlock.acomplete`. With ``stream=True`` it
     is for :func:`overlock.stream_complete`, or :func:`overlock.astream_complete`. Other options go with every call.
+
+    With ``server``, which :func:`overlock.discover` gives back, the context size of the running
+    model counts, and an answer that was cut is continued from the document itself where the
+    server can do that.
     """
 
-    #: How it can be asked to go on, the best way first.
-    ways = ("overlap", "remainder")
-
-    def __init__(self, client: Any, **options: Any) -> None:
+    def __init__(self, client: Any, *, server: ServerInfo | None = None, **options: Any) -> None:
         self._create = client.chat.completions.create
+        self._server = server if server is not None and server.prefill != "none" else None
         self._options = options
+        #: How it can be asked to go on, the best way first.
+        self.ways = ("prefill", "overlap", "remainder") if self._server else ("overlap", "remainder")
+        #: The context size of the model, if that is known.
+        self.window = server.window if server is not None else None
 
     def __call__(self, request: dict[str, Any]) -> Any:
-        return self._create(**{**request, **self._options})
+        request = {**request, **self._options}
+        if self._server is not None and request["messages"][-1]["role"] == "assistant":
+            request = _begun(request, self._server)
+        return self._create(**request)
+
+    def starts_at_cut(self, request: dict[str, Any]) -> bool:
+        """Whether the server's grammar makes the answer start at the end of the prefill."""
+        form = request.get("response_format") or {}
+        keeps_format = self._server is not None and self._server.keeps_format
+        return keeps_format and form.get("type") == "json_schema"
+
+
+def _begun(request: dict[str, Any], server: ServerInfo) -> dict[str, Any]:
+    """A request that ends with the beginning of its answer, as this server takes it."""
+    if not server.keeps_format:
+        # The grammar would make the model begin its document again.
+        request.pop("response_format", None)
+    if server.prefill == "continue":
+        told = {"continue_final_message": True, "add_generation_prompt": False}
+        request["extra_body"] = {**request.get("extra_body", {}), **told}
+    elif server.prefill == "prefix":
+        *before, last = request["messages"]
+        request["messages"] = [*before, {**last, "prefix": True}]
+    return request
 
 
 class anthropic_messages:

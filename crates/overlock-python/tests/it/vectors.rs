@@ -403,10 +403,7 @@ fn continuation(given: &Arguments<'_>) -> Value {
     let mut steps = Vec::new();
     for text in given.texts("answers") {
         let ask = run.next().expect("the run has not ended");
-        let answer = Answer {
-            text: text.as_bytes(),
-            tokens: 10,
-        };
+        let answer = Answer::new(text.as_bytes(), 10);
         steps.push(run.answered(&ask, &answer).expect("it is awaited"));
         asked.push(json!([ask.iteration, ask.way, ask.overlap]));
     }

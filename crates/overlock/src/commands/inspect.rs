@@ -242,6 +242,7 @@ fn line(recorded: &RecordedStep) -> String {
     let way = match step.way {
         Some(way) => way.name(),
         None if step.kpis.is_some() => "kpis",
+        None if step.is_correction() => "correct",
         None => "prompt",
     };
     let tokens = grouped_tokens(step.tokens);

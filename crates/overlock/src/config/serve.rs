@@ -123,3 +123,13 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_port_is_not_that_of_llama_cpp() {
+        assert_eq!(Serve::default().listen, "127.0.0.1:8484");
+    }
+}

@@ -18,7 +18,7 @@ use overlock_model::{Continuation, Halves, Outcome, SseReader, StepEnd, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::compliance::Compliance;
+use super::compliance::{Compliance, NO_ARGUMENTS};
 use super::ending::Ending;
 use super::first::First;
 use super::joining::{Cut, Hear, Hearing, JoinedText, Joiner, found, is_whole};
@@ -605,34 +605,9 @@ impl Relay {
             }
         }
         for (number, call) in (0..).zip(&mut choice.calls) {
-            self.output_tokens += self.count(call.arguments.text());
-            if call.arguments.is_open() {
-                let reading = &call.arguments;
-                let cut = Cut::Arguments(call.name());
-                let first = First::all(reading.document(), &end);
-                let run = self.continued(index, Some(number), cut, &first, reading.given_len());
-                let run = run.await?;
-                let text = run.text();
-                let compared = self.compared_call(found(&run), call.name(), text);
-                ending.call(compared.await);
-                call.said = Some(text.to_owned());
-                continue;
-            }
-            let reading = &mut call.arguments;
-            let rest = reading.rest();
-            self.arguments(index, number, &rest).await;
-            let reading = &call.arguments;
-            let compared = self.compared_call(reading.found(), call.name(), reading.text());
-            ending.call(compared.await);
-            let recording = self.job.recording.as_ref();
-            if reading.found() == Found::Whole && recording.is_some_and(Recording::keeps_text) {
-                let part = Part {
-                    choice: index,
-                    tool_call: Some(number),
-                };
-                let first = First::all(reading.document(), &end);
-                self.keep_document(part, &first).await?;
-            }
+            let tool_call = Some(number);
+            let part = Part { tool_call, ..part };
+            ending.call(self.call_found(part, number, call, &end).await?);
         }
         if mem::take(&mut self.is_withheld) {
             ending.withheld();
@@ -641,7 +616,8 @@ impl Relay {
             let name = choice.others.message.get("function_call");
             let name = name.and_then(|call| call.get("name")?.as_str());
             let name = name.unwrap_or_default();
-            let compared = self.compared_call(reading.found(), name, reading.text());
+            let cut = Cut::Arguments(name);
+            let compared = self.compared(cut, reading.found(), reading.text());
             ending.older_call(compared.await);
         }
         let Some(reason) = ending.reason() else {
@@ -650,6 +626,48 @@ impl Relay {
         let has_come = has_calls || !choice.content.text().is_empty();
         self.note(unfinished(reason, has_come, content.cut));
         Ok(ending)
+    }
+
+    /// Passes on all that there is of a tool call, and continues it where it is cut; what it is
+    /// then.
+    async fn call_found(
+        &mut self,
+        part: Part,
+        number: u64,
+        call: &mut ToolCall,
+        end: &StepEnd,
+    ) -> Result<Found, ApiError> {
+        let index = part.choice;
+        self.output_tokens += self.count(call.arguments.text());
+        if call.arguments.is_open() {
+            let reading = &call.arguments;
+            let cut = Cut::Arguments(call.name());
+            let first = First::all(reading.document(), end);
+            let run = self.continued(index, Some(number), cut, &first, reading.given_len());
+            let run = run.await?;
+            let found = self.compared(cut, found(&run), run.text()).await;
+            call.said = Some(run.text().to_owned());
+            return Ok(found);
+        }
+        let rest = call.arguments.rest();
+        self.arguments(index, number, &rest).await;
+        let reading = &call.arguments;
+        let cut = Cut::Arguments(call.name());
+        if reading.text().trim().is_empty() {
+            let (corrected, found) = self.corrected(part, cut, reading.found(), end).await?;
+            if let Some(corrected) = corrected {
+                self.arguments(index, number, &corrected).await;
+                call.said = Some(corrected);
+            }
+            return Ok(found);
+        }
+        let found = self.compared(cut, reading.found(), reading.text()).await;
+        let recording = self.job.recording.as_ref();
+        if reading.found() == Found::Whole && recording.is_some_and(Recording::keeps_text) {
+            let first = First::all(reading.document(), end);
+            self.keep_document(part, &first).await?;
+        }
+        Ok(found)
     }
 
     /// Takes note of how a part ended. The first that is not whole tells how all of it did.
@@ -696,7 +714,7 @@ impl Relay {
             let first = reading.first(end);
             let run = self.continued(index, None, Cut::Content, &first, reading.given_len());
             let run = run.await?;
-            let found = self.compared(found(&run), run.text()).await;
+            let found = self.compared(Cut::Content, found(&run), run.text()).await;
             let closing = if is_whole(&run) {
                 reading.closing()
             } else {
@@ -713,7 +731,9 @@ impl Relay {
         if found == Found::Whole && is_continued {
             let first = reading.first(end);
             self.keep_document(Part::content(index), &first).await?;
-            return Ok(Content::from(self.compared(found, first.document).await));
+            return Ok(Content::from(
+                self.compared(Cut::Content, found, first.document).await,
+            ));
         }
         let recording = self.job.recording.as_ref();
         let keeps_text = recording.is_some_and(Recording::keeps_text);
@@ -723,8 +743,8 @@ impl Relay {
             Found::Whole | Found::Invalid if !keeps_text => None,
             _ => self.keep_document(Part::content(index), &first).await?,
         };
-        let found = if self.job.is_strict() {
-            self.compared(found, first.document).await
+        let found = if self.job.wish.is_strict() {
+            self.compared(Cut::Content, found, first.document).await
         } else {
             found
         };
@@ -748,14 +768,16 @@ impl Relay {
             Some(base) if base.text().starts_with(given) => {
                 let run = self.continued(index, None, Cut::Content, &first, given.len());
                 let run = run.await?;
-                let found = self.compared(found(&run), run.text()).await;
+                let found = self.compared(Cut::Content, found(&run), run.text()).await;
                 choice.said = Some(run.text().to_owned());
                 Ok(Content::from(found))
             }
             Some(_) if reading.has_whole_document() => {
                 let first = reading.first(end);
                 self.keep_document(Part::content(index), &first).await?;
-                let found = self.compared(Found::Whole, first.document).await;
+                let found = self
+                    .compared(Cut::Content, Found::Whole, first.document)
+                    .await;
                 Ok(Content::from(found))
             }
             Some(_) => {
@@ -815,6 +837,34 @@ impl Relay {
             self.note(outcome);
         }
         Ok(joined.run)
+    }
+
+    /// The arguments of a call that came without any, if the model had to correct that, and what
+    /// the call is then. Nothing of them was sent, so they can still change.
+    async fn corrected(
+        &mut self,
+        part: Part,
+        cut: Cut<'_>,
+        found: Found,
+        end: &StepEnd,
+    ) -> Result<(Option<String>, Found), ApiError> {
+        let compared = self.job.joiner().compare(cut, found, "").await;
+        if compared.violation().is_none() {
+            return Ok((None, self.compliance.add(cut, compared)));
+        }
+        let first = First::all(NO_ARGUMENTS, end);
+        let check = async |joiner: Joiner<'_>, recording: Option<&mut Recording>| {
+            let mut recording = recording.map(|it| it.turn_to(part));
+            let mut joined = joiner.begin(&first, recording.as_deref_mut()).await?;
+            let compared = joiner.compare_or_correct(cut, &mut joined, recording);
+            let compared = compared.await?;
+            Ok::<_, ApiError>((joined, compared))
+        };
+        let (joined, compared) = self.recorded(check).await?;
+        self.taken.join(joined.taken);
+        let found = self.compliance.add(cut, compared);
+        let is_corrected = found == Found::Whole;
+        Ok((is_corrected.then(|| joined.run.text().to_owned()), found))
     }
 
     /// Has the rest of a text written and passes it on.
@@ -879,15 +929,10 @@ impl Relay {
         }
     }
 
-    /// What a content is once it is compared with the schema of the request.
-    async fn compared(&mut self, found: Found, document: &str) -> Found {
-        self.compliance.content(&self.job, found, document).await
-    }
-
-    /// What a tool call is once it is compared with the parameters of its tool.
-    async fn compared_call(&mut self, found: Found, tool: &str, arguments: &str) -> Found {
-        let compared = self.compliance.arguments(&self.job, found, tool, arguments);
-        compared.await
+    /// What a part of the answer is once it is compared with its schema.
+    async fn compared(&mut self, cut: Cut<'_>, found: Found, text: &str) -> Found {
+        let compared = self.job.joiner().compare(cut, found, text).await;
+        self.compliance.add(cut, compared)
     }
 
     async fn content(&self, index: u64, text: &str) {

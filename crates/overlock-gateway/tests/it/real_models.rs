@@ -1,0 +1,314 @@
+//! What failed when the gateway was measured with real models: one test for each behaviour that
+//! must not come back, against the scripted server.
+//!
+//! More cases of the same are in `servers.rs` (products, windows, counts: also
+//! `llama_cpp_refuses_no_chat_for_its_size_in_any_language` and
+//! `a_refused_request_teaches_the_window_and_is_sent_with_fewer_messages`), `schemas.rs` and
+//! `corrections.rs` (violated schemas, tool calls), `endings.rs` (fences), and in the unit tests of
+//! `overlock-model` (loops, markers, overlaps).
+
+use overlock_model::Discovery;
+use overlock_model::testing::{Behaviour, Manner, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::door::{Door, Got, report, script, serve};
+use crate::fake::Said;
+use crate::servers::{ask, check_prefills, check_whole, door, streamed};
+
+/// A gateway that nobody has configured, before a server whose model says so many bytes at once.
+async fn door_with(manner: Manner, document: &str, breath: usize, does: &[Behaviour]) -> Door {
+    let script = script(document, breath, does);
+    let upstream = ScriptedServer::start_as(manner, script, &[]).await;
+    let upstream = upstream.expect("a server");
+    let address = serve(&upstream.base(), |settings| {
+        settings.upstream.discovery = Discovery::Probe;
+    })
+    .await;
+    Door { address, upstream }
+}
+
+/// The content of an answer and the word for its end.
+fn answer(got: &Got, streams: bool) -> (String, String) {
+    if streams {
+        return streamed(&got.body);
+    }
+    let choice = &got.json()["choices"][0];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (
+        text(&choice["message"]["content"]),
+        text(&choice["finish_reason"]),
+    )
+}
+
+/// Whatever this server does, the client gets the document.
+async fn check_comes_home(manner: Manner, document: &str, does: &[Behaviour]) {
+    for streams in [false, true] {
+        let door = door_with(manner, document, 300, does).await;
+        let got = door.chat(&ask(streams), &[]).await;
+        let (content, finish) = answer(&got, streams);
+        assert_eq!(content, document, "{manner:?} {streams}");
+        assert_eq!(finish, "stop", "{manner:?} {streams}");
+    }
+}
+
+#[tokio::test]
+async fn the_response_format_is_not_deleted_from_prefill_calls() {
+    let keeps_format = true;
+    check_whole(Manner::LlamaCpp, keeps_format).await;
+}
+
+#[tokio::test]
+async fn prefill_is_used_where_nothing_is_configured() {
+    let document = report(2_000);
+    for manner in [
+        Manner::LlamaCpp,
+        Manner::Vllm,
+        Manner::Ollama,
+        Manner::GoesOn,
+    ] {
+        let door = door(manner, &document).await;
+        door.chat(&ask(false), &[]).await;
+        for request in &door.upstream.asked()[1..] {
+            let messages = request["messages"].as_array().expect("messages");
+            let last = messages.last().expect("a message");
+            assert_eq!(last["role"], "assistant", "{manner:?}: {request}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_prefill_with_a_format_is_asked_in_another_way() {
+    let document = report(2_000);
+    check_comes_home(Manner::RefusingLlamaCpp, &document, &[Behaviour::AsAsked]).await;
+}
+
+#[tokio::test]
+async fn a_document_that_violates_its_strict_schema_never_ends_with_stop() {
+    for streams in [false, true] {
+        let door = door(Manner::LlamaCpp, &report(2_000)).await;
+        let mut request = ask(streams);
+        let schema = json!({ "type": "object", "required": ["summary"] });
+        request["response_format"]["json_schema"]["schema"] = schema;
+        let got = door.chat(&request, &[]).await;
+        let (_, finish) = answer(&got, streams);
+        assert_eq!(finish, "length", "{}", got.body);
+        assert!(got.body.contains("schema-violation"), "{}", got.body);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_restarts_under_a_strict_grammar_is_asked_without_it() {
+    let document = report(2_000);
+    check_comes_home(Manner::BeginsAgain, &document, &[Behaviour::AsAsked]).await;
+    // One that does not repeat the end either is asked under the grammar, and begins again. What
+    // it repeats is never put after what there is.
+    let does = [Behaviour::AsAsked, Behaviour::Apologises];
+    let door = door_with(Manner::BeginsAgain, &document, 300, &does).await;
+    let (content, finish) = streamed(&door.chat(&ask(true), &[]).await.body);
+    assert!(document.starts_with(&content), "{content}");
+    assert!(
+        finish == "length" || content == document,
+        "{finish}: {content}"
+    );
+    let asked = door.upstream.asked();
+    let keeps_format = |request: &&Value| request.get("response_format").is_some();
+    assert!(asked[1..].iter().any(|request| keeps_format(&request)));
+}
+
+#[tokio::test]
+async fn an_echo_of_the_prefill_is_not_glued_in() {
+    let keeps_format = true;
+    check_whole(Manner::EchoingLlamaCpp, keeps_format).await;
+}
+
+/// The markers in the prompt of a call.
+fn markers(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().expect("messages");
+    let last = messages.last().expect("a message")["content"].as_str();
+    let lines = last.expect("text").lines();
+    let lines = lines.filter(|line| line.starts_with("[[") && line.ends_with("]]"));
+    lines.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn markers_of_a_prompt_never_reach_a_document() {
+    let whole = report(400);
+    let (first, rest) = whole.split_at(200);
+    let said = |text: &str| Said::streamed_content(text, "stop");
+    for streams in [false, true] {
+        let begin = || {
+            if streams {
+                Said::streamed_content(first, "length")
+            } else {
+                Said::content(first, "length")
+            }
+        };
+        // The same request has the same markers.
+        let listening = Door::to_fake(vec![begin(), said("")]).await;
+        listening.chat(&ask(streams), &[]).await;
+        let markers = markers(&listening.upstream.heard()[1].body);
+        assert!(markers.len() > 1, "{markers:?}");
+        for marker in &markers {
+            let leaks = [
+                format!("{rest}\n{marker}"),
+                format!("{first}{marker}{rest}"),
+            ];
+            for leak in leaks {
+                let door = Door::to_fake(vec![begin(), said(&leak)]).await;
+                let got = door.chat(&ask(streams), &[]).await;
+                let (content, finish) = answer(&got, streams);
+                assert!(!content.contains(marker), "{content}");
+                assert!(
+                    finish == "length" || content == whole,
+                    "{finish}: {content}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_document_beyond_4000_bytes_is_still_the_whole_prefill() {
+    let document = report(6_000);
+    let door = door(Manner::LlamaCpp, &document).await;
+    let got = door.chat(&ask(false), &[]).await;
+    let (content, finish) = answer(&got, false);
+    assert_eq!(
+        (content.as_str(), finish.as_str()),
+        (document.as_str(), "stop")
+    );
+    let asked = door.upstream.asked();
+    check_prefills(&asked, &document, true);
+    let longest = asked.last().expect("a call")["messages"].as_array();
+    let longest = longest.and_then(|messages| messages.last()?["content"].as_str());
+    assert!(longest.is_some_and(|prefill| prefill.len() > 5_000));
+}
+
+#[tokio::test]
+async fn a_call_that_failed_is_not_made_again_unchanged_at_temperature_0() {
+    let mut request = ask(false);
+    request["temperature"] = json!(0);
+    let first = Said::content(&report(2_000)[..700], "length");
+    let replies = vec![first, Said::streamed_content("I am sorry.", "stop")];
+    let door = Door::to_fake(replies).await;
+    let got = door.chat(&request, &[]).await;
+    assert_eq!(got.header("x-overlock-outcome"), "partial");
+    let heard = door.upstream.heard();
+    assert!(heard.len() > 2, "{} calls", heard.len());
+    for (at, call) in heard.iter().enumerate() {
+        let again = heard[at + 1..].iter().find(|it| it.text == call.text);
+        assert!(again.is_none(), "sent twice: {}", call.text);
+    }
+}
+
+#[tokio::test]
+async fn a_model_in_a_loop_ends_as_repeating_after_a_few_calls() {
+    let item = "{\"city\": \"Oslo\", \"country\": \"Norway\"}, ";
+    let begin = "{\"cities\": [{\"city\": \"Bergen\", \"country\": \"Norway\"}, ";
+    let document = format!("{begin}{}", item.repeat(2_000));
+    for streams in [false, true] {
+        let door = door_with(Manner::LlamaCpp, &document, 400, &[]).await;
+        let got = door.chat(&ask(streams), &[]).await;
+        let (content, finish) = answer(&got, streams);
+        assert_eq!(finish, "length");
+        assert!(got.body.contains("repeating") || got.header("x-overlock-reason") == "repeating");
+        assert!(
+            door.upstream.calls() < 10,
+            "{} calls",
+            door.upstream.calls()
+        );
+        if !streams {
+            let kept: Value = serde_json::from_str(&content).expect("JSON");
+            assert_eq!(
+                kept["cities"].as_array().map(Vec::len),
+                Some(2),
+                "{content}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_table_with_equal_rows_is_no_loop() {
+    let rows = vec!["[0, 0, \"none\"]"; 300].join(", ");
+    let document = format!("{{\"rows\": [{rows}], \"end\": true}}");
+    check_comes_home(Manner::LlamaCpp, &document, &[Behaviour::AsAsked]).await;
+}
+
+#[tokio::test]
+async fn fenced_json_without_a_response_format_is_continued() {
+    let document = format!("Here it is:\n\n```json\n{}\n```", report(2_000));
+    for streams in [false, true] {
+        let door = door_with(Manner::LlamaCpp, &document, 300, &[]).await;
+        let mut request = ask(streams);
+        request
+            .as_object_mut()
+            .expect("an object")
+            .remove("response_format");
+        let got = door.chat(&request, &[]).await;
+        let (content, finish) = answer(&got, streams);
+        assert_eq!(
+            (content.as_str(), finish.as_str()),
+            (document.as_str(), "stop")
+        );
+    }
+}
+
+/// A request that demands the call of a tool with these parameters.
+fn with_tool(streams: bool, parameters: &Value) -> Value {
+    let mut request = ask(streams);
+    let members = request.as_object_mut().expect("an object");
+    members.remove("response_format");
+    let function = json!({ "name": "save", "parameters": parameters });
+    members.insert(
+        "tools".to_owned(),
+        json!([{ "type": "function", "function": function }]),
+    );
+    let choice = json!({ "type": "function", "function": { "name": "save" } });
+    members.insert("tool_choice".to_owned(), choice);
+    request
+}
+
+#[tokio::test]
+async fn tool_arguments_are_continued_and_compared_with_the_parameters() {
+    let document = report(2_000);
+    for (required, finish) in [("sections", "tool_calls"), ("summary", "length")] {
+        let parameters = json!({ "type": "object", "required": [required] });
+        for streams in [false, true] {
+            let door = door(Manner::LlamaCpp, &document).await;
+            let got = door.chat(&with_tool(streams, &parameters), &[]).await;
+            let (_, ended) = answer(&got, streams);
+            assert_eq!(ended, finish, "{}", got.body);
+            let asked = door.upstream.asked();
+            assert!(asked.len() > 2);
+            for request in &asked[1..] {
+                assert_eq!(request["tool_choice"], "none", "{request}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_window_of_the_running_model_is_not_exceeded() {
+    for manner in [Manner::LlamaCpp, Manner::Vllm, Manner::OldLlamaCpp] {
+        let door = door(manner, "[1]").await;
+        let turn = |number: usize| {
+            let text = "Überprüfe die Größenangaben. 天気. Погода. ".repeat(3);
+            json!({ "role": "user", "content": format!("{number}: {text}") })
+        };
+        let mut request = ask(false);
+        request["messages"] = (0..200).map(turn).collect();
+        for _ in 0..2 {
+            let got = door.chat(&request, &[]).await;
+            assert_eq!(
+                got.status,
+                hyper::StatusCode::OK,
+                "{manner:?}: {}",
+                got.body
+            );
+        }
+        let refused = door.upstream.refused_for_size();
+        let most = usize::from(manner != Manner::LlamaCpp);
+        assert!(refused <= most, "{manner:?}: {refused} were refused");
+    }
+}

@@ -1,0 +1,93 @@
+//! Replaces a whole document that violates its schema.
+//!
+//! A run does not know schemas: whoever drives it says that a document is invalid and what is valid.
+
+use overlock_json::{Base, Seam};
+
+use super::document::Document;
+use super::{
+    Continuation, ContinuationOptions, Failure, Outcome, Progress, Step, StepEnd, StepResult,
+    grown, measured, readable,
+};
+
+/// The seam of a step that replaced the document.
+const CORRECTED: &str = "corrected";
+
+impl Continuation {
+    /// Whether the model may be asked to correct the document, which must be whole: once in a run,
+    /// and within its limits.
+    pub fn can_be_corrected(&self) -> bool {
+        let (tally, options) = (&self.tally, &self.options);
+        let most_tokens = options.max_output_tokens.unwrap_or(u64::MAX);
+        self.outcome == Some(Outcome::Complete)
+            && !tally.has_correction
+            && tally.iterations < options.max_iterations
+            && tally.output_tokens < most_tokens
+    }
+
+    /// The document of an answer, or why it holds no whole one.
+    pub(crate) fn read_whole(answer: &str) -> Result<String, String> {
+        let mut read = Self::new(ContinuationOptions::default());
+        match read.begin(answer.as_bytes()) {
+            StepResult::Failed { failure, .. } => Err(failure.to_string()),
+            StepResult::Grown { .. } if read.base().is_some_and(Base::is_complete) => {
+                Ok(read.text().to_owned())
+            }
+            StepResult::Grown { .. } => Err("the answer was cut off".to_owned()),
+        }
+    }
+
+    /// Takes the answer to a request for a correction: a valid document, or why there is none.
+    pub(crate) fn corrected(
+        &mut self,
+        document: Result<String, String>,
+        answer: &str,
+        tokens: u64,
+    ) -> Step {
+        let kpis = measured(&self.options, &self.tally);
+        let document = document.and_then(|text| {
+            let document = Document::stored(text.as_bytes(), kpis);
+            document.ok_or_else(|| "the answer is no document".to_owned())
+        });
+        let result = match document {
+            Ok(document) => {
+                let len = document.base().text().len();
+                let seam = Seam {
+                    outcome: overlock_json::Outcome::Exact,
+                    offset: 0,
+                    overlap: 0,
+                    added: len,
+                    scanned: len,
+                };
+                let result = grown(CORRECTED, &seam, &document);
+                self.document = Some(document);
+                result
+            }
+            Err(message) => StepResult::Failed {
+                failure: Failure::Uncorrected { message },
+                raw: readable(answer.as_bytes()),
+            },
+        };
+        self.take(Step {
+            iteration: self.tally.iterations + 1,
+            way: None,
+            tokens,
+            kpi: None,
+            kpis: None,
+            progress: Progress::Unknown,
+            is_looping: false,
+            result,
+            end: StepEnd::default(),
+        })
+    }
+}
+
+impl Step {
+    /// Whether it was to correct a whole document.
+    pub fn is_correction(&self) -> bool {
+        match &self.result {
+            StepResult::Grown { seam, .. } => seam == CORRECTED,
+            StepResult::Failed { failure, .. } => matches!(failure, Failure::Uncorrected { .. }),
+        }
+    }
+}
