@@ -288,6 +288,7 @@ impl Collected {
             refusal: (!self.refusal.is_empty()).then(|| self.refusal.clone()),
             broken: self.broken.as_ref().map(ToString::to_string),
             retried: self.retried.clone().map(Box::new),
+            answer_bytes: Some(self.text.len() as u64),
         }
     }
 }

@@ -14,7 +14,7 @@ use overlock_budget::{Extras, Plan, plan};
 use crate::arriving::ArrivingAnswer;
 use crate::backend::Usage;
 use crate::complete::{CallEnd, Collected, Drive, DriveError, Observe, Obstacle};
-use crate::continuation::{Failure, Progress, Reason, Step, StepEnd, StepResult};
+use crate::continuation::{FIRST_SEAM, Failure, Progress, Reason, Step, StepEnd, StepResult};
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, first_call, text_call};
 use crate::way::Way;
@@ -60,7 +60,7 @@ impl TextContinuation {
             usage: Usage {
                 input: 0,
                 output: tokens,
-                cached: 0,
+                cached: None,
             },
             options,
             stopped: None,
@@ -94,7 +94,7 @@ impl TextContinuation {
 
     /// What became of an answer of so many tokens that is the beginning of a text.
     pub fn first_step(text: &str, tokens: u64, end: StepEnd) -> Step {
-        step(1, None, tokens, grown("first", 0, 0, text), end)
+        step(1, None, tokens, grown(FIRST_SEAM, 0, 0, text), end)
     }
 
     /// The text so far.
@@ -306,7 +306,7 @@ pub async fn complete_text(
         let usage = collected.end.usage.unwrap_or(Usage {
             input: plan.input_token_count,
             output: counted,
-            cached: 0,
+            cached: None,
         });
         let before = run.text.len();
         let step = run.take(&collected, usage.output, is_stopped);

@@ -537,11 +537,7 @@ impl<'a, 'h> Observer<'a, 'h> {
 
     /// The call that is being made has ended; how its window was divided.
     fn ended(&mut self, step: &Step, end: &CallEnd, counted: Usage) -> Option<CallBudget> {
-        if step.is_turned_down() {
-            self.taken.turned_down();
-        } else {
-            self.taken.add(end.usage, counted);
-        }
+        self.taken.add(step, end.usage, counted);
         let usage = end.usage.unwrap_or(counted);
         let account = self.joiner.account;
         account.called(|| called(step, Some(usage)));
@@ -650,7 +646,7 @@ impl Observe for Observer<'_, '_> {
         let counted = Usage {
             input: calling.map_or(0, |calling| calling.budget.input_token_count),
             output: step.tokens,
-            cached: 0,
+            cached: None,
         };
         let budget = self.ended(step, end, counted);
         self.keep(|| RecordedStep::new(run, step, budget).with_counts(end.usage, end.counted))

@@ -184,6 +184,9 @@ pub struct StepEnd {
     /// The calls for it that were not answered. There seldom are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retried: Option<Box<Retried>>,
+    /// How many bytes the answer had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_bytes: Option<u64>,
 }
 
 impl Step {
@@ -197,6 +200,20 @@ impl Step {
             } => Some(offset + added_bytes),
             StepResult::Failed { .. } => None,
         }
+    }
+
+    /// How many tokens of the call one uncut answer would not have taken: the prompt of every call
+    /// but the first, and of each answer the bytes that the document did not have yet.
+    pub fn overhead_tokens(&self, input: u64) -> u64 {
+        let added = match &self.result {
+            StepResult::Grown { seam, .. } if seam == FIRST_SEAM => return 0,
+            StepResult::Grown { added_bytes, .. } => *added_bytes as u64,
+            StepResult::Failed { .. } => 0,
+        };
+        let bytes = self.end.answer_bytes.unwrap_or(added).max(added).max(1);
+        let new = u128::from(self.tokens) * u128::from(added) / u128::from(bytes);
+        let new = u64::try_from(new).unwrap_or(self.tokens);
+        input.saturating_add(self.tokens - new)
     }
 
     /// Whether the upstream would have none of the call, so that there is no answer to it.
@@ -215,6 +232,7 @@ impl Step {
             refusal,
             broken,
             retried,
+            ..
         } = &self.end;
         let refusal = refusal
             .as_ref()
@@ -250,6 +268,7 @@ impl Step {
                 refusal: None,
                 broken: self.end.broken.clone(),
                 retried: self.end.retried.clone(),
+                answer_bytes: self.end.answer_bytes,
             },
         }
     }
@@ -333,6 +352,9 @@ impl StepResult {
         }
     }
 }
+
+/// The seam of an answer that begins a document or a text.
+pub(crate) const FIRST_SEAM: &str = "first";
 
 /// Whether an answer brought the document forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -771,7 +793,7 @@ impl Continuation {
                     added: text.len(),
                     scanned: text.len(),
                 };
-                let result = grown("first", &seam, &document);
+                let result = grown(FIRST_SEAM, &seam, &document);
                 self.document = Some(document);
                 self.raw.clear();
                 result
