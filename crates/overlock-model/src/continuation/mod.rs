@@ -929,7 +929,7 @@ fn join(document: &mut Document, ask: &Ask, text: &[u8], is_at_cut: bool) -> Ste
 const READABLE: usize = 64 << 10;
 
 /// The beginning of an answer that changed nothing; nothing if it is blank.
-fn readable(text: &[u8]) -> Option<String> {
+pub(crate) fn readable(text: &[u8]) -> Option<String> {
     if text.trim_ascii().is_empty() {
         return None;
     }
