@@ -260,7 +260,7 @@ async fn note_refusal(
 }
 
 /// What is shorter than this may come back by chance.
-const SHORTEST_ECHO: usize = 16;
+pub(crate) const SHORTEST_ECHO: usize = 16;
 
 impl Collected {
     /// Removes the prefill, which some servers send back; whether it was there.

@@ -142,9 +142,13 @@ impl Joiner<'_> {
         mut hear: Option<&mut dyn Hear>,
         mut recording: Option<&mut Recording>,
     ) -> Result<JoinedText, ApiError> {
+        let prefill = self.wish.known.prefill;
+        let settings = &self.gateway.settings;
+        let continuation = settings.continuation_for(prefill, self.wish.max_total_tokens);
         let options = TextOptions {
-            max_iterations: self.gateway.settings.continuation.max_iterations,
+            max_iterations: continuation.max_iterations,
             max_output_tokens: self.wish.max_total_tokens,
+            can_prefill: prefill.is_possible() && continuation.ways.contains(&Way::Prefill),
         };
         let earlier = recording.as_deref().map(Recording::earlier_text);
         let earlier = earlier.filter(|steps| !steps.is_empty());
@@ -654,10 +658,10 @@ impl Observe for Observer<'_, '_> {
 }
 
 impl ObserveText for Observer<'_, '_> {
-    fn calling(&mut self, iteration: u32, plan: &Plan) {
+    fn calling(&mut self, iteration: u32, way: Way, plan: &Plan) {
         let calling = Calling {
             iteration,
-            way: Some(Way::Overlap),
+            way: Some(way),
             budget: self.joiner.budget_of(plan),
             plain_text: true,
             coming: String::new(),

@@ -7,7 +7,7 @@
 //! makes (5), decide (6); there is no step 3. What was accepted is never lost: the document
 //! changes only when an answer is accepted, and then it is valid as far as it goes.
 
-mod blank;
+pub(crate) mod blank;
 mod document;
 mod first;
 mod outcome;

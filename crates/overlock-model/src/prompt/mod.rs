@@ -14,8 +14,8 @@ mod size;
 mod tests;
 
 pub(crate) use block::{OVERLAP, WRITTEN};
-pub(crate) use size::text_call;
 pub use size::{FittedCall, PromptError, first_call, next_call};
+pub(crate) use size::{text_call, text_prefill_call};
 
 use std::fmt::Write;
 
