@@ -670,7 +670,9 @@ export function taken(trace) {
     iterations: trace.length,
     input_tokens: sum(({ input }) => input),
     output_tokens: sum(({ output }) => output),
-    cached_tokens: sum(({ cached }) => cached),
+    cached_tokens: asked.some((event) => used(event).cached !== undefined)
+      ? sum(({ cached }) => cached)
+      : undefined,
     peak_tokens: fullest ? peak(fullest) : 0,
     window: fullest?.window?.tokens ?? 0,
     models,
@@ -679,13 +681,10 @@ export function taken(trace) {
 }
 
 /** Adds what a model took. */
-function tally(models, model, { input = 0, output = 0, cached = 0 }) {
-  const before = models[model] ?? { input: 0, output: 0, cached: 0 };
-  models[model] = {
-    input: before.input + input,
-    output: before.output + output,
-    cached: before.cached + cached,
-  };
+function tally(models, model, { input = 0, output = 0, cached }) {
+  const before = models[model] ?? { input: 0, output: 0 };
+  models[model] = { ...before, input: before.input + input, output: before.output + output };
+  if (cached !== undefined) models[model].cached = (before.cached ?? 0) + cached;
 }
 
 /** What calls cost together, as far as their models have prices. */

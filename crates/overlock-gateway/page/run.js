@@ -43,6 +43,7 @@ import {
   place,
   REASONS,
   sentence,
+  share,
   soFar,
   unanswered,
   unfitWhy,
@@ -236,7 +237,8 @@ function answered(run, told) {
   run.left = false;
   Object.assign(run, answeredBy(run, told));
   took(run, told.usage.input, told.usage.output, told.window);
-  run.cached_tokens = (run.cached_tokens ?? 0) + told.usage.cached;
+  const { cached } = told.usage;
+  if (cached !== undefined) run.cached_tokens = (run.cached_tokens ?? 0) + cached;
 }
 
 /** Adds what a call took. */
@@ -558,7 +560,8 @@ function figures(run) {
     run.trace && models(run, figure),
     figure('Tokens in', tokens('input_tokens')),
     figure('Tokens out', tokens('output_tokens', true)),
-    run.cached_tokens > 0 && figure('From a cache', number(run.cached_tokens)),
+    run.cached_tokens !== undefined && cachedInput(run, figure),
+    run.overhead_tokens > 0 && run.cost_ratio && costRatio(run, figure),
     run.cost && figure('Cost', growing ? about(money(run.cost)) : money(run.cost)),
     run.partial_cost &&
       figure(
@@ -579,6 +582,18 @@ function figures(run) {
     ),
     figure('Began', clock(run.began_at)),
   );
+}
+
+/** The input tokens that came from a prompt cache, and their share. */
+function cachedInput({ cached_tokens: cached, input_tokens: input }, figure) {
+  const part = input > 0 && h('small', { class: 'whose' }, share(cached, input));
+  return figure('Cached input', number(cached), part);
+}
+
+/** The tokens paid relative to one uncut answer, where there was more than one call. */
+function costRatio(run, figure) {
+  const title = `${number(run.overhead_tokens)} tokens more than one uncut answer`;
+  return figure('Cost ratio', h('abbr', { title }, `${run.cost_ratio.toFixed(2)} ×`));
 }
 
 /** All models that were asked. */

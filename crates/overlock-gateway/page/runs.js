@@ -18,6 +18,7 @@ import {
   place,
   REASONS,
   roundedMoney,
+  share,
   soFar,
   unpriced,
 } from './words.js';
@@ -383,6 +384,8 @@ export async function showRuns(frame, { parameters, signal }) {
     return [
       `${what}: ${words.join(', ')}`,
       isOver && `${number(tokens.input_tokens)} tokens in, ${number(tokens.output_tokens)} out`,
+      tokens.cache_hit_rate > 0 && `${share(tokens.cache_hit_rate, 1)} of input cached`,
+      tokens.cost_ratio > 1 && `cost ratio ${tokens.cost_ratio.toFixed(2)}`,
       cost && `${money(cost)} ${whose}`,
     ]
       .filter(Boolean)

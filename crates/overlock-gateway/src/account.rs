@@ -7,6 +7,7 @@ use hyper::HeaderMap;
 use overlock_model::Usage;
 use serde_json::Value;
 
+use crate::chat::Taken;
 use crate::trace::{Called, RequestTrace};
 
 /// Is written while a request is worked on, and read when it is done.
@@ -19,9 +20,10 @@ pub(crate) struct Account {
 /// Nothing in it comes from a prompt, an answer or a header; the name of the model is made harmless.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
-    pub(crate) continuations: u32,
+    /// The tokens of all calls.
+    pub(crate) usage: Usage,
+    /// The calls after the first.
+    pub(crate) continued: Taken,
     pub(crate) outcome: Option<&'static str>,
     /// What went wrong after the answer had begun.
     pub(crate) error: Option<&'static str>,
@@ -81,28 +83,21 @@ impl Account {
         }
     }
 
-    /// An answer was given, as a completion that tells what all its calls took: how it ended, and
-    /// how often it was continued.
-    pub(crate) fn answered(&self, answer: &Value, outcome: &'static str, continuations: u32) {
-        let usage = answer.get("usage").unwrap_or(&Value::Null);
-        let tokens = |name| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
-        let usage = Usage {
-            input: tokens("prompt_tokens"),
-            output: tokens("completion_tokens"),
-            cached: 0,
-        };
-        self.ended(usage, outcome, continuations);
+    /// An answer was given, as a completion with the usage of all its calls: how it ended, and the
+    /// calls after the first.
+    pub(crate) fn answered(&self, answer: &Value, outcome: &'static str, continued: Taken) {
+        let usage = Usage::of_completion(answer).unwrap_or_default();
+        self.ended(usage, outcome, continued);
         if let Some(trace) = &self.trace {
             trace.answered(answer);
         }
     }
 
-    /// What an answer took, how it ended, and how often it was continued.
-    pub(crate) fn ended(&self, usage: Usage, outcome: &'static str, continuations: u32) {
+    /// What an answer took, how it ended, and the calls after the first.
+    pub(crate) fn ended(&self, usage: Usage, outcome: &'static str, continued: Taken) {
         let mut noted = self.noted();
-        noted.input_tokens = usage.input;
-        noted.output_tokens = usage.output;
-        noted.continuations = continuations;
+        noted.usage = usage;
+        noted.continued = continued;
         noted.outcome = Some(outcome);
     }
 

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use hyper::StatusCode;
+use overlock_model::Usage;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -27,7 +28,9 @@ pub(crate) struct Metrics {
     durations: Family<RouteLabels, Histogram>,
     answers: Family<OutcomeLabels, Counter>,
     continuations: Counter,
-    tokens: Family<DirectionLabels, Counter>,
+    tokens: Family<TokenLabels, Counter>,
+    cached_input_tokens: Counter,
+    overhead_tokens: Counter,
     pub(crate) in_progress: Gauge,
     pub(crate) queued: Gauge,
     pub(crate) upstream_errors: UpstreamErrors,
@@ -90,8 +93,10 @@ struct OutcomeLabels {
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct DirectionLabels {
+struct TokenLabels {
     direction: &'static str,
+    /// Whether the call was the first for an answer or one for its rest.
+    call: &'static str,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -121,6 +126,8 @@ impl Metrics {
             answers: Family::default(),
             continuations: Counter::default(),
             tokens: Family::default(),
+            cached_input_tokens: Counter::default(),
+            overhead_tokens: Counter::default(),
             in_progress: Gauge::default(),
             queued: Gauge::default(),
             upstream_errors: UpstreamErrors::default(),
@@ -150,8 +157,18 @@ impl Metrics {
         );
         registry.register(
             "tokens",
-            "Tokens of all calls for chat requests, by direction",
+            "Tokens of all calls for chat requests, by direction, first calls and continuations",
             metrics.tokens.clone(),
+        );
+        registry.register(
+            "cached_input_tokens",
+            "Input tokens that providers report to have read from their prompt cache",
+            metrics.cached_input_tokens.clone(),
+        );
+        registry.register(
+            "overhead_tokens",
+            "Tokens of continuations that uncut answers would not have taken",
+            metrics.overhead_tokens.clone(),
         );
         registry.register(
             "requests_in_progress",
@@ -190,15 +207,17 @@ impl Metrics {
         usual.requests.inc();
         usual.durations.observe(took.as_secs_f64());
         usual.answers.inc();
-        self.continuations.inc_by(noted.continuations.into());
-        usual.input.inc_by(noted.input_tokens);
-        usual.output.inc_by(noted.output_tokens);
+        let first = first_call(noted);
+        usual.input.inc_by(first.input);
+        usual.output.inc_by(first.output);
+        self.continued(noted);
     }
 
     fn usual(&self) -> Usual {
+        let call = "first";
         let tokens = |direction| {
             self.tokens
-                .get_or_create_owned(&DirectionLabels { direction })
+                .get_or_create_owned(&TokenLabels { direction, call })
         };
         let (route, status, outcome) = (CHAT, 200, WHOLE);
         Usual {
@@ -224,13 +243,26 @@ impl Metrics {
             return;
         };
         self.answers.get_or_create(&OutcomeLabels { outcome }).inc();
-        self.continuations.inc_by(noted.continuations.into());
-        for (direction, tokens) in [
-            ("input", noted.input_tokens),
-            ("output", noted.output_tokens),
-        ] {
+        self.tokens("first", first_call(noted));
+        self.continued(noted);
+    }
+
+    /// What an answer took besides its first call.
+    fn continued(&self, noted: &Noted) {
+        self.cached_input_tokens
+            .inc_by(noted.usage.cached.unwrap_or_default());
+        let continued = &noted.continued;
+        if continued.calls > 0 {
+            self.continuations.inc_by(continued.calls.into());
+            self.overhead_tokens.inc_by(continued.overhead_tokens);
+            self.tokens("continuation", continued.usage);
+        }
+    }
+
+    fn tokens(&self, call: &'static str, usage: Usage) {
+        for (direction, tokens) in [("input", usage.input), ("output", usage.output)] {
             self.tokens
-                .get_or_create(&DirectionLabels { direction })
+                .get_or_create(&TokenLabels { direction, call })
                 .inc_by(tokens);
         }
     }
@@ -240,6 +272,16 @@ impl Metrics {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes every text");
         text
+    }
+}
+
+/// The tokens of the first call for an answer.
+fn first_call(noted: &Noted) -> Usage {
+    let (all, continued) = (noted.usage, noted.continued.usage);
+    Usage {
+        input: all.input.saturating_sub(continued.input),
+        output: all.output.saturating_sub(continued.output),
+        cached: None,
     }
 }
 
@@ -271,18 +313,37 @@ impl Spans {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::Taken;
+
+    /// An answer of which a continuation took half.
+    fn noted(input: u64, output: u64, outcome: &'static str) -> Noted {
+        let half = Usage {
+            input: input / 2,
+            output: output / 2,
+            cached: None,
+        };
+        Noted {
+            usage: Usage {
+                input,
+                output,
+                cached: Some(input / 4),
+            },
+            continued: Taken {
+                calls: 2,
+                usage: half,
+                overhead_tokens: half.input,
+                ..Taken::default()
+            },
+            outcome: Some(outcome),
+            ..Noted::default()
+        }
+    }
 
     #[test]
     fn usual_requests_are_counted_as_any_others() {
         let (usual, any) = (Metrics::new(), Metrics::new());
         for (tokens, outcome) in [(1, "complete"), (30, "partial"), (7, "complete")] {
-            let noted = Noted {
-                input_tokens: tokens,
-                output_tokens: 2 * tokens,
-                continuations: 1,
-                outcome: Some(outcome),
-                ..Noted::default()
-            };
+            let noted = noted(tokens, 2 * tokens, outcome);
             usual.request(CHAT, 200, Duration::from_millis(tokens), &noted);
             any.any_request(CHAT, 200, Duration::from_millis(tokens), &noted);
             usual.request(CHAT, 500, Duration::ZERO, &noted);
@@ -300,13 +361,7 @@ mod tests {
     #[test]
     fn what_happened_is_counted() {
         let metrics = Metrics::new();
-        let noted = Noted {
-            input_tokens: 100,
-            output_tokens: 30,
-            continuations: 2,
-            outcome: Some("complete"),
-            ..Noted::default()
-        };
+        let noted = noted(100, 30, "complete");
         metrics.request("/v1/chat/completions", 200, Duration::from_secs(1), &noted);
         metrics.request("/health", 200, Duration::ZERO, &Noted::default());
         metrics.upstream_errors.add(UpstreamError::Late);
@@ -317,8 +372,12 @@ mod tests {
             "overlock_request_duration_seconds_count{route=\"/health\"} 1",
             "overlock_answers_total{outcome=\"complete\"} 1",
             "overlock_continuations_total 2",
-            "overlock_tokens_total{direction=\"input\"} 100",
-            "overlock_tokens_total{direction=\"output\"} 30",
+            "overlock_tokens_total{direction=\"input\",call=\"first\"} 50",
+            "overlock_tokens_total{direction=\"output\",call=\"first\"} 15",
+            "overlock_tokens_total{direction=\"input\",call=\"continuation\"} 50",
+            "overlock_tokens_total{direction=\"output\",call=\"continuation\"} 15",
+            "overlock_cached_input_tokens_total 25",
+            "overlock_overhead_tokens_total 50",
             "overlock_upstream_errors_total{reason=\"late\"} 1",
             "overlock_requests_queued 0",
             "# EOF",

@@ -826,7 +826,7 @@ mod tests {
         let usage = Some(Usage {
             input: 30,
             output: 7,
-            cached: 0,
+            cached: None,
         });
         let ended = recording.end(&Outcome::Complete, usage, None).await;
         ended.expect("it is kept");

@@ -5,7 +5,7 @@ use overlock_json::{Arrival, Arriving, Base};
 use crate::continuation::{Ask, Wants};
 use crate::marker::{Marker, MarkerFilter};
 use crate::progress::split_label;
-use crate::text::{LONGEST_REPETITION, asked_overlap, repeated_len};
+use crate::text::{LONGEST_REPETITION, TextPrefill, asked_overlap, repeated_len};
 use crate::way::Way;
 
 /// So many characters before a document are waited for it to begin.
@@ -35,6 +35,12 @@ enum Kind {
     /// A text that may begin with a repetition of the end of another.
     Text {
         before: String,
+        held: String,
+        is_certain: bool,
+    },
+    /// A text that goes on from a beginning that was put in the model's mouth.
+    PrefilledText {
+        prefill: TextPrefill,
         held: String,
         is_certain: bool,
     },
@@ -93,6 +99,22 @@ impl ArrivingAnswer {
         }
     }
 
+    /// An answer that goes on from this beginning of a text.
+    pub(crate) fn after_prefill(prefill: TextPrefill) -> Self {
+        Self {
+            kind: Kind::PrefilledText {
+                prefill,
+                held: String::new(),
+                is_certain: false,
+            },
+            // Such a prompt has no markers.
+            filter: None,
+            has_given: false,
+            label: None,
+            start: 0,
+        }
+    }
+
     /// Takes the next piece and gives out what has become certain.
     pub fn feed(&mut self, piece: &str) -> String {
         let certain = match &mut self.filter {
@@ -112,7 +134,23 @@ impl ArrivingAnswer {
             Kind::Unclear => return String::new(),
             Kind::Text {
                 is_certain: true, ..
+            }
+            | Kind::PrefilledText {
+                is_certain: true, ..
             } => return piece.to_owned(),
+            Kind::PrefilledText {
+                prefill,
+                held,
+                is_certain,
+            } => {
+                held.push_str(piece);
+                *is_certain = !prefill.may_repeat(held);
+                return if *is_certain {
+                    prefill.new_text(held).to_owned()
+                } else {
+                    String::new()
+                };
+            }
             Kind::Text {
                 before,
                 held,

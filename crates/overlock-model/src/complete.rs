@@ -1,6 +1,7 @@
 //! Drives a run: asks, listens, joins, until the document is whole or there is a reason to stop.
 
 use std::error::Error;
+use std::mem;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, future};
@@ -12,7 +13,7 @@ use crate::arriving::ArrivingAnswer;
 use crate::backend::{Backend, BackendError, Call, Event, Retried, Retry, Usage};
 use crate::continuation::{
     Answer, AnswerError, Ask, Continuation, Failure, Outcome, Reason, Step, StepEnd, StepResult,
-    Wants,
+    Wants, readable,
 };
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, next_call};
@@ -51,8 +52,10 @@ pub struct CallEnd {
 /// An answer that has been read to its end, or as far as it came.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
-    /// All of its text.
+    /// All of its text that belongs to the document.
     pub(crate) text: String,
+    /// All of its text, where some does not.
+    pub(crate) came: Option<String>,
     /// All that the model said instead.
     pub(crate) refusal: String,
     pub(crate) end: CallEnd,
@@ -219,7 +222,7 @@ async fn drive_on(
             continue;
         }
         // What arrived before a stream broke off is an answer that was cut, like any other.
-        let counted = drive.counter.tokens().count(&collected.text);
+        let counted = drive.counter.tokens().count(collected.came());
         collected.end.counted = Some(counted);
         let tokens = collected.end.usage.map_or(counted, |usage| usage.output);
         let text = collected.text.as_bytes();
@@ -231,6 +234,11 @@ async fn drive_on(
         };
         let mut step = run.answered(&ask, &answer)?;
         step.end = collected.step_end();
+        if let StepResult::Failed { raw, .. } = &mut step.result
+            && is_rest
+        {
+            *raw = readable(collected.came().as_bytes());
+        }
         if is_silent && step.end.refusal.is_some() && ask.wants != Wants::Kpis {
             step.result = StepResult::Failed {
                 failure: Failure::Declined,
@@ -286,7 +294,7 @@ async fn note_refusal(
 }
 
 /// What is shorter than this may come back by chance.
-const SHORTEST_ECHO: usize = 16;
+pub(crate) const SHORTEST_ECHO: usize = 16;
 
 /// The rest of an answer that begins with the prefill of its call, which some servers send back;
 /// nothing if it does not.
@@ -300,9 +308,16 @@ impl Collected {
     pub(crate) fn remove_echo(&mut self, prefill: &str) -> bool {
         let is_there = after_echo(self.text.as_bytes(), prefill).is_some();
         if is_there {
-            self.text.drain(..prefill.len());
+            for text in self.came.iter_mut().chain([&mut self.text]) {
+                text.drain(..prefill.len());
+            }
         }
         is_there
+    }
+
+    /// All of its text.
+    fn came(&self) -> &str {
+        self.came.as_deref().unwrap_or(&self.text)
     }
 
     /// What broke it off, if something did.
@@ -329,6 +344,7 @@ impl Collected {
             refusal: (!self.refusal.is_empty()).then(|| self.refusal.clone()),
             broken: self.broken.as_ref().map(ToString::to_string),
             retried: self.retried.clone().map(Box::new),
+            answer_bytes: Some(self.came().len() as u64),
         }
     }
 }
@@ -445,7 +461,9 @@ impl Drive<'_> {
             }
         }
         if let Some(arriving) = arriving {
-            collected.text = arriving.of_document(collected.text);
+            let document = arriving.of_document(collected.text.clone());
+            let came = mem::replace(&mut collected.text, document);
+            collected.came = (came != collected.text).then_some(came);
         }
         (collected, told)
     }

@@ -102,6 +102,7 @@ fn is_of_strategy(failure: &Failure, step: &Step) -> bool {
         Failure::Declined
         | Failure::Cancelled
         | Failure::Refused { .. }
+        | Failure::Uncorrected { .. }
         | Failure::NoKpis { .. } => false,
     }
 }

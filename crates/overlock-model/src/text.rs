@@ -1,8 +1,8 @@
 //! Goes on with an answer that is no document.
 //!
 //! Nothing in a plain text tells whether it is whole: the provider must say that it was cut off.
-//! Nor does anything prove a seam: what comes back is joined where it repeats enough of the end,
-//! and else put after it.
+//! Where the server goes on from a prefill, what comes back is put after the text. Elsewhere nothing
+//! proves a seam: it is joined where it repeats enough of the end, and else put after it.
 
 use std::error::Error;
 use std::ops::RangeInclusive;
@@ -13,10 +13,11 @@ use overlock_budget::{Extras, Plan, plan};
 
 use crate::arriving::ArrivingAnswer;
 use crate::backend::Usage;
-use crate::complete::{CallEnd, Collected, Drive, DriveError, Observe, Obstacle};
-use crate::continuation::{Failure, Progress, Reason, Step, StepEnd, StepResult};
+use crate::complete::{CallEnd, Collected, Drive, DriveError, Observe, Obstacle, SHORTEST_ECHO};
+use crate::continuation::blank::{after_blank, split_blank};
+use crate::continuation::{FIRST_SEAM, Failure, Progress, Reason, Step, StepEnd, StepResult};
 use crate::marker::Marker;
-use crate::prompt::{FittedCall, PromptError, first_call, text_call};
+use crate::prompt::{FittedCall, PromptError, first_call, text_call, text_prefill_call};
 use crate::way::Way;
 
 /// How many characters of the end the model is asked to repeat.
@@ -36,6 +37,8 @@ pub struct TextContinuation {
     iterations: u32,
     usage: Usage,
     options: TextOptions,
+    /// How it is asked for.
+    way: Way,
     /// Why nobody went on with it, if that is not one of its limits.
     stopped: Option<Reason>,
     marker: Marker,
@@ -48,6 +51,48 @@ pub struct TextOptions {
     pub max_iterations: u32,
     /// How many tokens all answers may have together.
     pub max_output_tokens: u64,
+    /// Whether the server goes on from a prefill, as far as that is known.
+    pub can_prefill: bool,
+}
+
+/// The beginning that was put in the model's mouth, and the white space after it that was not.
+#[derive(Clone, Debug)]
+pub(crate) struct TextPrefill {
+    prefill: String,
+    blank: String,
+}
+
+impl TextPrefill {
+    /// What of a text was put in the model's mouth.
+    fn new(prefill: &str, text: &str) -> Self {
+        Self {
+            prefill: prefill.to_owned(),
+            blank: split_blank(text).1.to_owned(),
+        }
+    }
+
+    /// Whether the beginning of an answer may still be a repetition, and nothing else.
+    pub(crate) fn may_repeat(&self, answer: &str) -> bool {
+        let may_echo = self.prefill.len() >= SHORTEST_ECHO;
+        may_echo && self.prefill.starts_with(answer)
+            || self.blank.starts_with(self.without_echo(answer))
+    }
+
+    /// An answer without an echo of the prefill, and without white space that is there already.
+    pub(crate) fn new_text<'a>(&self, answer: &'a str) -> &'a str {
+        self.without_blank(self.without_echo(answer))
+    }
+
+    fn without_blank<'a>(&self, answer: &'a str) -> &'a str {
+        let rest = after_blank(answer.as_bytes(), &self.blank).len();
+        &answer[answer.len() - rest..]
+    }
+
+    fn without_echo<'a>(&self, answer: &'a str) -> &'a str {
+        let echo = answer.strip_prefix(self.prefill.as_str());
+        echo.filter(|_| self.prefill.len() >= SHORTEST_ECHO)
+            .unwrap_or(answer)
+    }
 }
 
 impl TextContinuation {
@@ -60,7 +105,12 @@ impl TextContinuation {
             usage: Usage {
                 input: 0,
                 output: tokens,
-                cached: 0,
+                cached: None,
+            },
+            way: if options.can_prefill {
+                Way::Prefill
+            } else {
+                Way::Overlap
             },
             options,
             stopped: None,
@@ -78,6 +128,10 @@ impl TextContinuation {
         run.iterations = 0;
         for step in steps {
             run.iterations += 1;
+            if step.is_turned_down() {
+                run.way = Way::Overlap;
+                continue;
+            }
             run.usage.output = run.usage.output.saturating_add(step.tokens);
             run.is_cut = is_cut(step.end.finish.as_deref(), step.end.broken.is_some());
             if let StepResult::Grown { offset, added, .. } = &step.result {
@@ -94,7 +148,7 @@ impl TextContinuation {
 
     /// What became of an answer of so many tokens that is the beginning of a text.
     pub fn first_step(text: &str, tokens: u64, end: StepEnd) -> Step {
-        step(1, None, tokens, grown("first", 0, 0, text), end)
+        step(1, None, tokens, grown(FIRST_SEAM, 0, 0, text), end)
     }
 
     /// The text so far.
@@ -139,20 +193,67 @@ impl TextContinuation {
         &self.marker
     }
 
+    /// The call for the rest.
+    fn next_call(&self, drive: &Drive<'_>) -> Result<FittedCall, PromptError> {
+        if self.way == Way::Prefill {
+            return text_prefill_call(&self.text, drive.request, drive.counter, drive.plan);
+        }
+        text_call(self, drive.request, |request| {
+            plan(request, &Extras::default(), drive.counter, drive.plan)
+        })
+    }
+
     fn may_go_on(&self) -> bool {
         let TextOptions {
             max_iterations,
             max_output_tokens,
+            ..
         } = self.options;
         self.is_cut && self.iterations < max_iterations && self.usage.output < max_output_tokens
     }
 
-    /// Takes what came back for the rest; what became of it.
-    fn take(&mut self, collected: &Collected, tokens: u64, is_stopped: bool) -> Step {
+    /// Takes note that the server refuses the prefill: it is asked in the other way from now on.
+    fn refused(&mut self, message: String) -> Step {
+        self.iterations += 1;
+        self.way = Way::Overlap;
+        let result = StepResult::Failed {
+            failure: Failure::Refused { message },
+            raw: None,
+        };
+        let way = Some(Way::Prefill);
+        step(self.iterations, way, 0, result, StepEnd::default())
+    }
+
+    /// Takes what came back for the rest; what became of it. What the answer was begun with tells
+    /// what of it is new.
+    fn take(
+        &mut self,
+        collected: &Collected,
+        prefill: Option<&TextPrefill>,
+        tokens: u64,
+        is_stopped: bool,
+    ) -> Step {
         self.iterations += 1;
         self.usage.output = self.usage.output.saturating_add(tokens);
         let end = collected.step_end();
         self.is_cut = is_cut(end.finish.as_deref(), is_stopped);
+        if let Some(prefill) = prefill {
+            let news = prefill.without_blank(&collected.text);
+            let result = if news.is_empty() {
+                let raw = (!collected.text.is_empty()).then(|| collected.text.clone());
+                let failure = match end.refusal {
+                    Some(_) => Failure::Declined,
+                    None => Failure::Empty,
+                };
+                StepResult::Failed { failure, raw }
+            } else {
+                grown("end-to-end", 0, self.text.len(), news)
+            };
+            self.text.push_str(news);
+            let step = step(self.iterations, Some(Way::Prefill), tokens, result, end);
+            self.stopped = self.stopped_by(&step);
+            return step;
+        }
         let head = self.marker.strip_head(collected.text.as_bytes()).len();
         let answer = &collected.text[collected.text.len() - head..];
         if self.marker.is_in(answer.as_bytes()) {
@@ -274,9 +375,7 @@ pub async fn complete_text(
             run.stopped = Some(Reason::Deadline);
             break;
         }
-        let FittedCall { call, plan } = match text_call(run, drive.request, |request| {
-            plan(request, &Extras::default(), drive.counter, drive.plan)
-        }) {
+        let FittedCall { call, plan } = match run.next_call(drive) {
             Ok(fitted) => fitted,
             Err(error @ PromptError::Window(_)) => {
                 run.stopped = Some(Reason::Window);
@@ -284,16 +383,37 @@ pub async fn complete_text(
             }
             Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
         };
-        observer.calling(run.iterations + 1, &plan);
-        let arriving = drive
-            .live
-            .then(|| ArrivingAnswer::of_text(&run.text, &run.marker));
-        let most_bytes = drive.most_bytes(&plan);
+        observer.calling(run.iterations + 1, run.way, &plan);
+        let prefill = call.prefill.as_deref();
+        let prefill = prefill.map(|prefill| TextPrefill::new(prefill, &run.text));
+        let arriving = drive.live.then(|| match &prefill {
+            Some(prefill) => ArrivingAnswer::after_prefill(prefill.clone()),
+            None => ArrivingAnswer::of_text(&run.text, &run.marker),
+        });
+        let echo = prefill.as_ref().map_or(0, |it| it.prefill.len());
+        let most_bytes = drive.most_bytes(&plan).saturating_add(echo);
         let (mut collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
+        if let Some(prefill) = &prefill {
+            collected.remove_echo(&prefill.prefill);
+        }
         // What stopped before its end was cut, unless the provider had said by then how it ends.
         let is_stopped = collected.broken.is_some() || drive.is_late();
         let is_silent = collected.text.is_empty();
-        if let Some(obstacle) = collected.obstacle().filter(|_| is_silent) {
+        if let Some((error, obstacle)) = collected.broken.as_ref().zip(collected.obstacle())
+            && is_silent
+        {
+            if prefill.is_some() && error.is_refusal() {
+                let step = run.refused(error.to_string());
+                let nothing = Usage::default();
+                // Nobody pays for a call that the server would not have.
+                let end = CallEnd {
+                    usage: Some(nothing),
+                    ..CallEnd::default()
+                };
+                let kept = observer.called(&step, nothing, &end).await;
+                kept.map_err(DriveError::Observe)?;
+                continue;
+            }
             run.stopped = Some(Reason::ModelError);
             return Ok(Some(obstacle));
         }
@@ -306,10 +426,10 @@ pub async fn complete_text(
         let usage = collected.end.usage.unwrap_or(Usage {
             input: plan.input_token_count,
             output: counted,
-            cached: 0,
+            cached: None,
         });
         let before = run.text.len();
-        let step = run.take(&collected, usage.output, is_stopped);
+        let step = run.take(&collected, prefill.as_ref(), usage.output, is_stopped);
         let kept = observer.called(&step, usage, &collected.end).await;
         kept.map_err(DriveError::Observe)?;
         let news = &run.text[before..];
@@ -328,9 +448,9 @@ pub async fn complete_text(
 
 /// Hears what happens while a text is gone on with.
 pub trait ObserveText: Observe {
-    /// A call is about to be made, which is so many with the first.
-    fn calling(&mut self, iteration: u32, plan: &Plan) {
-        let _ = (iteration, plan);
+    /// A call is about to be made in this way, which is so many with the first.
+    fn calling(&mut self, iteration: u32, way: Way, plan: &Plan) {
+        let _ = (iteration, way, plan);
     }
 
     /// A call has ended: what became of its answer, and what it took. An error ends the run: what
@@ -380,6 +500,7 @@ mod tests {
     const OPTIONS: TextOptions = TextOptions {
         max_iterations: 9,
         max_output_tokens: 1000,
+        can_prefill: false,
     };
 
     fn collected(text: &str, finish: Option<&str>) -> Collected {
@@ -398,7 +519,7 @@ mod tests {
     fn check_step(answer: &str, finish: &str, seam: &str, reason: Option<Reason>) {
         let begin = "It was a dark and stormy night";
         let mut run = TextContinuation::new(begin.to_owned(), 7, OPTIONS);
-        let step = run.take(&collected(answer, Some(finish)), 5, false);
+        let step = run.take(&collected(answer, Some(finish)), None, 5, false);
         let told = match &step.result {
             StepResult::Grown { seam, .. } => seam.as_str(),
             StepResult::Failed { failure, .. } => failure.name(),
@@ -441,7 +562,54 @@ mod tests {
         prop::sample::select(vec!["length", "stop", "content_filter"])
     }
 
+    #[test]
+    fn a_refused_prefill_is_remembered_and_ends_nothing() {
+        let options = TextOptions {
+            can_prefill: true,
+            ..OPTIONS
+        };
+        let end = StepEnd {
+            finish: Some("length".to_owned()),
+            ..StepEnd::default()
+        };
+        let first = TextContinuation::first_step("It was ", 7, end);
+        let mut run = TextContinuation::resume([&first], options).expect("a text");
+        assert_eq!(run.way, Way::Prefill);
+        let refused = run.refused("no prefill".to_owned());
+        let resumed = TextContinuation::resume([&first, &refused], options).expect("a text");
+        for run in [run, resumed] {
+            assert_eq!((run.way, run.iterations), (Way::Overlap, 2));
+            assert!(run.may_go_on() && run.stopped.is_none());
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_goes_on_from_a_prefill_is_told_as_it_comes_and_joined_the_same(
+            text in "[ab ]{0,30}",
+            rest in "[ab ]{0,30}",
+            is_echoed in any::<bool>(),
+            size in 1_usize..9,
+        ) {
+            let prefill = TextPrefill::new(text.trim_end(), &text);
+            let echo = if is_echoed { text.trim_end() } else { "" };
+            let answer = format!("{echo}{rest}");
+            let mut arriving = ArrivingAnswer::after_prefill(prefill.clone());
+            let characters: Vec<char> = answer.chars().collect();
+            let pieces = characters.chunks(size).map(String::from_iter);
+            let told: String = pieces.map(|piece: String| arriving.feed(&piece)).collect();
+            let options = TextOptions { can_prefill: true, ..OPTIONS };
+            let mut run = TextContinuation::new(text.clone(), 7, options);
+            let mut collected = collected(&answer, Some("stop"));
+            collected.remove_echo(text.trim_end());
+            run.take(&collected, Some(&prefill), 5, false);
+            let news = run.text().strip_prefix(text.as_str()).expect("it only grows");
+            prop_assert!(news.starts_with(&told));
+            if is_echoed && text.trim_end().len() >= SHORTEST_ECHO {
+                prop_assert_eq!(news.trim_start(), rest.trim_start());
+            }
+        }
+
         #[test]
         fn the_steps_of_a_text_make_the_same_text_again(
             first in "[a-cé ]{0,30}",
@@ -452,7 +620,7 @@ mod tests {
             let mut steps = vec![TextContinuation::first_step(&first, 3, end)];
             for (answer, repeats, finish) in answers {
                 let answer = if repeats { format!("{}{answer}", run.overlap()) } else { answer };
-                steps.push(run.take(&collected(&answer, Some(finish)), 5, false));
+                steps.push(run.take(&collected(&answer, Some(finish)), None, 5, false));
             }
             let resumed = TextContinuation::resume(&steps, OPTIONS).expect("one text");
             prop_assert_eq!(resumed.text(), run.text());
@@ -476,7 +644,7 @@ mod tests {
             for piece in answer.split_inclusive(' ') {
                 told.push_str(&arriving.feed(piece));
             }
-            run.take(&collected(&answer, Some("stop")), 5, false);
+            run.take(&collected(&answer, Some("stop")), None, 5, false);
             prop_assert_eq!(run.text(), format!("{text}{news}"));
             // What was asked for is known when it is there, and the rest passed on as it comes.
             prop_assert_eq!(told, news);

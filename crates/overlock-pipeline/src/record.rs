@@ -121,7 +121,7 @@ impl Took {
                 None => Usage {
                     input,
                     output,
-                    cached: 0,
+                    cached: None,
                 },
             };
             all.add(used);
@@ -320,7 +320,7 @@ impl Happened {
 #[serde(rename_all = "snake_case")]
 pub enum StoredAnswer {
     /// A step on the way to a document.
-    Document(Step),
+    Document(Box<Step>),
     /// A text, as far as it has come.
     Text {
         /// All of it, with what came before.
@@ -574,8 +574,9 @@ impl Taken {
         let mut rest = self.answers.usage();
         rest.input = rest.input.saturating_sub(told.input);
         rest.output = rest.output.saturating_sub(told.output);
-        rest.cached = rest.cached.saturating_sub(told.cached);
-        if rest == Usage::default() {
+        let told_cached = told.cached.unwrap_or_default();
+        rest.cached = rest.cached.map(|cached| cached.saturating_sub(told_cached));
+        if (rest.input, rest.output) == (0, 0) {
             return took;
         }
         took.add(rest);
@@ -938,7 +939,7 @@ impl<'a> Answers<'a> {
         let stored = self.kept.0.iter();
         stored
             .filter_map(|answered| match &answered.answer {
-                StoredAnswer::Document(step) => Some(step.clone()),
+                StoredAnswer::Document(step) => Some(step.as_ref().clone()),
                 StoredAnswer::Text { .. } => None,
             })
             .collect()
@@ -962,7 +963,7 @@ impl<'a> Answers<'a> {
         let counted = Usage {
             input: self.asking,
             output,
-            cached: 0,
+            cached: None,
         };
         let told = end.usage.map(|usage| (usage, CountedBy::Provider));
         told.unwrap_or((counted, CountedBy::Us))
@@ -1014,7 +1015,7 @@ impl Observe for Answers<'_> {
         end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
         let usage = self.took(end, step.tokens);
-        let kept = self.keep(StoredAnswer::Document(step.clone()), usage);
+        let kept = self.keep(StoredAnswer::Document(Box::new(step.clone())), usage);
         future::ready(kept.map_err(Into::into)).boxed()
     }
 

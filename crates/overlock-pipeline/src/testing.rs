@@ -71,7 +71,7 @@ impl Backend for Replies {
         let usage = Usage {
             input: 10,
             output: Words.count(&text),
-            cached: 0,
+            cached: None,
         };
         let events = [
             Event::Text(text),

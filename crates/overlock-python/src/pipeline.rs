@@ -517,7 +517,7 @@ impl Voice<'_> {
             Event::Usage(Usage {
                 input: 0,
                 output,
-                cached: 0,
+                cached: None,
             })
         });
         Ok([Some(Event::Text(text.to_owned())), usage]

@@ -131,6 +131,13 @@ impl Notes {
         self.line(format_args!("{NOTE}note:{NOTE:#} {message}"));
     }
 
+    /// Says that something is not as it was meant.
+    pub(crate) fn warning(&mut self, message: impl Display) {
+        const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+        let message = draw::plain(&message.to_string());
+        self.line(format_args!("{WARNING}warning:{WARNING:#} {message}"));
+    }
+
     /// Says what a person can do about what was said before.
     pub(crate) fn hint(&mut self, message: impl Display) {
         const HINT: Style = AnsiColor::Cyan.on_default();

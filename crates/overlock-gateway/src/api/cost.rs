@@ -56,7 +56,7 @@ impl Pricing {
     ) -> Option<RunCost> {
         let costs = used.into_iter().map(|(model, usage)| {
             let prices = self.prices(model)?;
-            Some(prices.cost(usage.input, usage.cached, usage.output))
+            Some(prices.cost(usage.input, usage.cached.unwrap_or_default(), usage.output))
         });
         let costs: Vec<Cost> = costs.collect::<Option<_>>()?;
         if costs.is_empty() {

@@ -355,7 +355,7 @@ fn attempts(answered: &[Answered], text: Text) -> Vec<RecordedStep> {
     let steps = answered
         .iter()
         .filter_map(|answered| match &answered.answer {
-            StoredAnswer::Document(step) => Some(step),
+            StoredAnswer::Document(step) => Some(step.as_ref()),
             StoredAnswer::Text { .. } => None,
         });
     let steps: Vec<&Step> = steps.collect();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Not;
+use std::ops::{AddAssign, Not};
 
 use overlock_budget::{self as budget, Found, Plan, PlannedPart, Provenance, WindowSource};
 use overlock_json::{Base, Cut, Fix, Place};
@@ -12,7 +12,7 @@ use overlock_model::{
 };
 use overlock_pipeline::{SoFar, Taken, Took};
 use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::cost::{PartialCost, RunCost};
@@ -70,7 +70,7 @@ pub struct ListedRun<'a> {
     #[serde(skip_serializing_if = "Not::not")]
     pub paused_at_most: bool,
     /// What it took, which is known once it has ended, and of a pipeline at any time.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "Tally::shown")]
     pub tally: Option<Tally>,
     /// What the calls of each model took, in a run of a pipeline.
     #[serde(rename = "models", skip_serializing_if = "are_none")]
@@ -122,9 +122,12 @@ pub struct Tally {
     pub window: u64,
     /// The tokens of prompt and answer in the call that took the most of the window.
     pub peak_tokens: u64,
-    /// The tokens of prompts that the provider says it had read before.
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    pub cached_tokens: u64,
+    /// The cached input tokens, where the provider reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<u64>,
+    /// The tokens that one uncut answer would not have taken, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead_tokens: Option<u64>,
     /// Whether nothing is known of the model, and its window was assumed.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub window_assumed: bool,
@@ -138,6 +141,17 @@ pub struct Tally {
     /// How many older messages were left out of the call that had to do without the most.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub dropped_messages: u64,
+}
+
+/// What a run took, with what follows from it.
+#[derive(Serialize)]
+struct ShownTally<'a> {
+    #[serde(flatten)]
+    tally: &'a Tally,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_hit_rate: Option<f64>,
 }
 
 /// Who counted the tokens of calls.
@@ -191,9 +205,9 @@ impl Tally {
             budget.input_token_count
         });
         let input = recorded.told.map_or(input, |told| told.input);
-        let cached = recorded.told.map_or(0, |told| told.cached);
-        self.cached_tokens = self.cached_tokens.saturating_add(cached);
+        self.add_cached(recorded.told.and_then(|told| told.cached));
         self.call(input, recorded.step.tokens);
+        self.add_overhead(recorded.step.overhead_tokens(input));
         // Earlier records do not say.
         if recorded.counted.is_some() {
             let told = u32::from(recorded.told.is_some());
@@ -226,12 +240,63 @@ impl Tally {
         }
     }
 
+    /// Tokens paid relative to one uncut answer: 1 if the answer took one call.
+    pub fn cost_ratio(&self) -> Option<f64> {
+        let paid = self.input_tokens.saturating_add(self.output_tokens);
+        let uncut = paid.saturating_sub(self.overhead_tokens?);
+        (uncut > 0 && !self.output_unknown).then(|| ratio(paid, uncut))
+    }
+
+    /// The share of the input tokens that the provider read from its prompt cache.
+    pub fn cache_hit_rate(&self) -> Option<f64> {
+        let cached = self.cached_tokens?;
+        (self.input_tokens > 0).then(|| ratio(cached, self.input_tokens))
+    }
+
+    fn add_cached(&mut self, tokens: Option<u64>) {
+        if let Some(tokens) = tokens {
+            let sum = self.cached_tokens.unwrap_or_default();
+            self.cached_tokens = Some(sum.saturating_add(tokens));
+        }
+    }
+
+    fn add_overhead(&mut self, tokens: u64) {
+        let sum = self.overhead_tokens.unwrap_or_default();
+        self.overhead_tokens = Some(sum.saturating_add(tokens));
+    }
+
+    #[expect(clippy::ref_option, reason = "serde asks like this")]
+    fn shown<S: Serializer>(tally: &Option<Self>, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = tally.as_ref().map(|tally| ShownTally {
+            tally,
+            cost_ratio: tally.cost_ratio(),
+            cache_hit_rate: tally.cache_hit_rate(),
+        });
+        shown.serialize(serializer)
+    }
+
     /// A call with so many tokens in its prompt and in its answer.
     pub fn call(&mut self, input: u64, output: u64) {
+        self.add_overhead(0);
         self.input_tokens = self.input_tokens.saturating_add(input);
         self.output_tokens = self.output_tokens.saturating_add(output);
         self.peak_tokens = self.peak_tokens.max(input.saturating_add(output));
     }
+}
+
+impl AddAssign<&Self> for Tally {
+    /// The tokens of another run.
+    fn add_assign(&mut self, other: &Self) {
+        self.call(other.input_tokens, other.output_tokens);
+        self.add_overhead(other.overhead_tokens.unwrap_or_default());
+        self.add_cached(other.cached_tokens);
+    }
+}
+
+/// To three decimals: the tokens are seldom counted more exactly.
+#[expect(clippy::cast_precision_loss, reason = "no run takes so many tokens")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    (part as f64 / whole as f64 * 1000.0).round() / 1000.0
 }
 
 /// Why an upstream did not answer, in its own words as far as it had any. No key is in it.
@@ -419,7 +484,12 @@ impl<'a> ListedRun<'a> {
                 calls: 0,
                 window: took.window,
                 peak_tokens: took.peak_tokens,
-                cached_tokens: took.models.values().map(|usage| usage.cached).sum(),
+                cached_tokens: took
+                    .models
+                    .values()
+                    .filter_map(|usage| usage.cached)
+                    .reduce(u64::saturating_add),
+                overhead_tokens: None,
                 window_assumed: false,
                 counted_by: None,
                 output_unknown: false,

@@ -7,7 +7,7 @@ use overlock_model::Reason;
 use serde::Serialize;
 
 use super::cost::{Pricing, RunCost};
-use super::runs::ListedRun;
+use super::runs::{ListedRun, Tally};
 
 /// What a run can be called in a list: how it ended, or that it has not.
 const STATES: [&str; 6] = [
@@ -219,6 +219,12 @@ pub struct Totals {
     pub input_tokens: u64,
     /// The tokens of their answers.
     pub output_tokens: u64,
+    /// Tokens paid relative to one uncut answer each, of those where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_ratio: Option<f64>,
+    /// The share of input tokens from a prompt cache, of those whose providers report it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_hit_rate: Option<f64>,
     /// How many of them have models with prices.
     pub priced: u64,
     /// How many of them asked a model of which it is not known what that cost.
@@ -233,6 +239,10 @@ pub struct Adding<'a> {
     pricing: &'a Pricing,
     totals: Totals,
     cost: Cost,
+    /// The tokens of runs whose overhead is known.
+    compared: Tally,
+    /// The tokens of runs whose cached input tokens are known.
+    cached: Tally,
     /// What was found for each model.
     prices: HashMap<String, Option<Prices>>,
 }
@@ -244,6 +254,8 @@ impl<'a> Adding<'a> {
             pricing,
             totals: Totals::default(),
             cost: Cost::default(),
+            compared: Tally::default(),
+            cached: Tally::default(),
             prices: HashMap::new(),
         }
     }
@@ -260,6 +272,12 @@ impl<'a> Adding<'a> {
             let sums = &mut self.totals;
             sums.input_tokens = sums.input_tokens.saturating_add(tally.input_tokens);
             sums.output_tokens = sums.output_tokens.saturating_add(tally.output_tokens);
+            if tally.cost_ratio().is_some() {
+                self.compared += tally;
+            }
+            if tally.cache_hit_rate().is_some() {
+                self.cached += tally;
+            }
         }
         if let Some(cost) = self.cost_of(run) {
             self.totals.priced += 1;
@@ -273,7 +291,7 @@ impl<'a> Adding<'a> {
         let mut sum = None;
         for (model, usage) in run.took() {
             let cost = self.prices_of(model)?;
-            let cost = cost.cost(usage.input, usage.cached, usage.output);
+            let cost = cost.cost(usage.input, usage.cached.unwrap_or_default(), usage.output);
             sum = Some([sum.unwrap_or_default(), cost].into_iter().sum());
         }
         sum
@@ -294,6 +312,8 @@ impl<'a> Adding<'a> {
         Totals {
             is_all,
             cost,
+            cost_ratio: self.compared.cost_ratio(),
+            cache_hit_rate: self.cached.cache_hit_rate(),
             ..self.totals
         }
     }

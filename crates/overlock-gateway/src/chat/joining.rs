@@ -143,9 +143,12 @@ impl Joiner<'_> {
         mut hear: Option<&mut dyn Hear>,
         mut recording: Option<&mut Recording>,
     ) -> Result<JoinedText, ApiError> {
+        let prefill = self.wish.known.prefill;
+        let continuation = self.wish.continuation(self.gateway);
         let options = TextOptions {
-            max_iterations: self.gateway.settings.continuation.max_iterations,
+            max_iterations: continuation.max_iterations,
             max_output_tokens: self.wish.max_total_tokens,
+            can_prefill: prefill.is_possible() && continuation.ways.contains(&Way::Prefill),
         };
         let earlier = recording.as_deref().map(Recording::earlier_text);
         let earlier = earlier.filter(|steps| !steps.is_empty());
@@ -571,11 +574,7 @@ impl<'a, 'h> Observer<'a, 'h> {
 
     /// The call that is being made has ended; how its window was divided.
     fn ended(&mut self, step: &Step, end: &CallEnd, counted: Usage) -> Option<CallBudget> {
-        if step.is_turned_down() {
-            self.taken.turned_down();
-        } else {
-            self.taken.add(end.usage, counted);
-        }
+        self.taken.add(step, end.usage, counted);
         let usage = end.usage.unwrap_or(counted);
         let account = self.joiner.account;
         account.called(|| called(step, Some(usage)));
@@ -695,7 +694,7 @@ impl Observe for Observer<'_, '_> {
         let counted = Usage {
             input: calling.map_or(0, |calling| calling.budget.input_token_count),
             output: step.tokens,
-            cached: 0,
+            cached: None,
         };
         let budget = self.ended(step, end, counted);
         self.keep(|| RecordedStep::new(run, step, budget).with_counts(end.usage, end.counted))
@@ -711,10 +710,10 @@ impl Observe for Observer<'_, '_> {
 }
 
 impl ObserveText for Observer<'_, '_> {
-    fn calling(&mut self, iteration: u32, plan: &Plan) {
+    fn calling(&mut self, iteration: u32, way: Way, plan: &Plan) {
         let calling = Calling {
             iteration,
-            way: Some(Way::Overlap),
+            way: Some(way),
             budget: self.joiner.budget_of(plan),
             plain_text: true,
             coming: String::new(),

@@ -222,19 +222,15 @@ pub(crate) fn resumed_text(
 fn taken_after_first(steps: &[&RecordedStep]) -> Taken {
     let mut taken = Taken::default();
     for step in steps.iter().skip(1) {
-        if step.step.is_turned_down() {
-            taken.turned_down();
-            continue;
-        }
         let counted = Usage {
             input: step
                 .budget
                 .as_ref()
                 .map_or(0, |budget| budget.input_token_count),
             output: step.step.tokens,
-            cached: 0,
+            cached: None,
         };
-        taken.add(step.told, counted);
+        taken.add(&step.step, step.told, counted);
     }
     taken
 }

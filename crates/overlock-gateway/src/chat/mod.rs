@@ -20,6 +20,8 @@ mod taken;
 mod whole;
 pub(crate) mod wish;
 
+pub(crate) use taken::Taken;
+
 use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
@@ -500,7 +502,7 @@ impl Job {
             let _ = Box::pin(recording.end(&outcome, usage, None)).await;
         }
         let usage = usage.unwrap_or_default();
-        self.account.ended(usage, outcome.name(), 0);
+        self.account.ended(usage, outcome.name(), Taken::default());
     }
 
     /// Keeps that there is no answer because of this, and what is said of it.

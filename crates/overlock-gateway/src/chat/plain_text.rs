@@ -20,6 +20,8 @@ struct Completion<'a> {
     #[serde(default)]
     usage: Option<Told>,
     #[serde(default)]
+    timings: Option<Timings>,
+    #[serde(default)]
     error: Option<IgnoredAny>,
 }
 
@@ -55,6 +57,13 @@ struct Details {
     cached_tokens: Option<u64>,
 }
 
+/// Where some builds of llama.cpp report the cached input tokens.
+#[derive(Deserialize)]
+struct Timings {
+    #[serde(default)]
+    cache_n: Option<u64>,
+}
+
 /// An answer that is a text that ended by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlainText {
@@ -82,13 +91,14 @@ fn glance(answer: &[u8]) -> Option<PlainText> {
 fn read(answer: &str) -> Option<PlainText> {
     let completion: Completion<'_> = serde_json::from_str(answer).ok()?;
     let is_plain = completion.error.is_none() && completion.choices.iter().all(is_plain);
+    let in_timings = completion.timings.and_then(|timings| timings.cache_n);
     let usage = completion.usage.map(|told| Usage {
         input: told.prompt_tokens,
         output: told.completion_tokens,
         cached: told
             .prompt_tokens_details
             .and_then(|details| details.cached_tokens)
-            .unwrap_or_default(),
+            .or(in_timings),
     });
     is_plain.then_some(PlainText { usage })
 }

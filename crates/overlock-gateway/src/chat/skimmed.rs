@@ -79,31 +79,19 @@ impl<'a> Skim<'a> {
         let usage = Usage {
             input: input?,
             output: output?,
-            cached: cached.unwrap_or_default(),
+            cached,
         };
         Some(PlainText { usage: Some(usage) })
     }
 
-    /// What the provider had read before of a prompt.
+    /// The cached input tokens. An answer that does not report them here is read with more care.
     fn cached(&mut self) -> Option<u64> {
-        if self.next() == Some(b'n') {
-            self.null()?;
-            return Some(0);
-        }
         let mut cached = None;
         self.object(|skim, name| match name {
-            "cached_tokens" => {
-                let is_null = skim.next() == Some(b'n');
-                let count = if is_null {
-                    skim.null().map(|()| 0)
-                } else {
-                    skim.count()
-                };
-                once(&mut cached, count)
-            }
+            "cached_tokens" => once(&mut cached, skim.count()),
             _ => skim.value(DEEPEST),
         })?;
-        Some(cached.unwrap_or_default())
+        cached
     }
 
     fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {

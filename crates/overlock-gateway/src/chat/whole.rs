@@ -15,7 +15,7 @@ use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::plain_text::plain_text;
 use super::reading::{Found, Kind, Reading};
-use super::taken::{Taken, read as read_usage, told};
+use super::taken::{Taken, place_cached, read as read_usage, told};
 use super::wish::Continues;
 use super::{Job, pass_on, tell};
 use crate::api::{Part, unfinished};
@@ -89,10 +89,11 @@ pub(crate) async fn read(job: &mut Job, mut answer: Box<Answer>) -> Result<Whole
             comparison: Comparison::Matches,
         });
     }
-    let value = match completion(job, &answer, &bytes) {
+    let mut value = match completion(job, &answer, &bytes) {
         Ok(value) => value,
         Err(error) => return Err(Box::pin(job.fails(error)).await),
     };
+    place_cached(&mut value);
     job.account.called(|| Called {
         answered: Answered::of(&value),
         usage: value.get("usage").and_then(read_usage),
@@ -157,7 +158,7 @@ async fn made_whole(
         let own = told(Usage {
             input: job.budget.input_token_count,
             output: output_tokens,
-            cached: 0,
+            cached: None,
         });
         let first = value.get("usage").filter(|usage| usage.is_object());
         value["usage"] = taken.added_to(first.unwrap_or(&own));
@@ -181,7 +182,7 @@ async fn made_whole(
     let usage = value.get("usage").and_then(read_usage);
     let counted_by = taken.counted_by(first_usage.is_some());
     job.ended(&outcome, usage, counted_by, answered).await;
-    job.account.answered(&value, outcome.name(), taken.calls);
+    job.account.answered(&value, outcome.name(), taken);
     if let Some(refusal) = refusal {
         return Err(violated(refusal));
     }

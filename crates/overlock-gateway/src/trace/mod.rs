@@ -220,14 +220,9 @@ impl RequestTrace {
         attributes.number("http.response.status_code", done.status.into());
         let noted = done.noted;
         if let Some(outcome) = noted.outcome {
-            let usage = Usage {
-                input: noted.input_tokens,
-                output: noted.output_tokens,
-                cached: 0,
-            };
-            usage_attributes(&mut attributes, usage);
+            usage_attributes(&mut attributes, noted.usage);
             attributes.text("overlock.outcome", outcome);
-            attributes.number("overlock.continuations", noted.continuations.into());
+            attributes.number("overlock.continuations", noted.continued.calls.into());
         }
         attributes.maybe("overlock.run", done.run);
         let error = told.error.or(done.error).map(Cow::Borrowed);

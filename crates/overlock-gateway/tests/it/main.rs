@@ -40,6 +40,8 @@ mod shell;
 mod traces;
 // One object in, one object out, and recorded runs.
 mod api;
+// What answers cost in tokens.
+mod cost;
 // Runs that are looked for among all that are recorded, and what they took together.
 mod found;
 // What is told of runs of pipelines, which other processes make.

@@ -650,6 +650,7 @@ async fn a_step_tells_no_text_where_only_metadata_are_recorded() {
         replies: &[
             Reply::SaysUncounted(r#"{"action": "no such route"✂"#),
             Reply::Declines("I would rather not."),
+            Reply::Says("Shall I go on?"),
             Reply::Says(r#"{"action": "no such route"}"#),
         ],
         ..LOOP
@@ -665,7 +666,7 @@ async fn a_step_tells_no_text_where_only_metadata_are_recorded() {
     );
     let step = door.get(&format!("/api/runs/{id}/steps/4?text=true")).await;
     let attempts = step.json()["attempts"].clone();
-    assert_eq!(attempts.as_array().map(Vec::len), Some(3));
+    assert_eq!(attempts.as_array().map(Vec::len), Some(4));
     let path = format!("/api/runs/{id}/steps/4?text=true");
     let kept = self::door(&stage, Record::Full).await.get(&path).await;
     assert_eq!(
@@ -674,8 +675,16 @@ async fn a_step_tells_no_text_where_only_metadata_are_recorded() {
         "it is there to be told: {}",
         kept.body
     );
+    let failed = &kept.json()["attempts"][2]["result"];
+    assert_eq!(failed["raw"], "Shall I go on?", "{failed}");
     for body in [shown.body, step.body] {
-        for text in ["no such route", "rather not", "Who closes", "UPDATE"] {
+        for text in [
+            "no such route",
+            "rather not",
+            "Shall I",
+            "Who closes",
+            "UPDATE",
+        ] {
             assert!(!body.contains(text), "{text}: {body}");
         }
     }

@@ -1,11 +1,12 @@
 //! Servers of known products: what is found out about them, and how their answers are continued.
 
 use hyper::StatusCode;
-use overlock_model::Discovery;
-use overlock_model::testing::{Behaviour, Manner, ScriptedServer};
+use overlock_gateway::Settings;
+use overlock_model::testing::{Behaviour, Fault, Manner, ScriptedServer};
+use overlock_model::{Discovery, PrefillStyle};
 use serde_json::{Value, json};
 
-use crate::door::{Door, report, script, serve};
+use crate::door::{Door, Got, report, script, serve};
 
 /// A gateway that nobody has configured, before a server with these manners.
 pub(crate) async fn door(manner: Manner, document: &str) -> Door {
@@ -74,21 +75,25 @@ async fn check_document(manner: Manner, document: &str, keeps_format: bool) {
         let door = door(manner, document).await;
         let got = door.chat(&ask(streams), &[]).await;
         assert_eq!(got.status, StatusCode::OK, "{}", got.body);
-        let (content, finish) = if streams {
-            streamed(&got.body)
-        } else {
-            let answer = got.json();
-            let choice = &answer["choices"][0];
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            (
-                text(&choice["message"]["content"]),
-                text(&choice["finish_reason"]),
-            )
-        };
+        let (content, finish) = content_of(&got, streams);
         assert_eq!(content, document, "{manner:?} {streams}");
         assert_eq!(finish, "stop", "{manner:?} {streams}");
         check_prefills(&door.upstream.asked(), document, keeps_format);
     }
+}
+
+/// The text of an answer, and the word for its end.
+fn content_of(got: &Got, streams: bool) -> (String, String) {
+    if streams {
+        return streamed(&got.body);
+    }
+    let answer = got.json();
+    let choice = &answer["choices"][0];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (
+        text(&choice["message"]["content"]),
+        text(&choice["finish_reason"]),
+    )
 }
 
 /// The text of a stream, and the word for its end.
@@ -101,6 +106,81 @@ pub(crate) fn streamed(body: &str) -> (String, String) {
         finish += choice["finish_reason"].as_str().unwrap_or_default();
     }
     (content, finish)
+}
+
+/// A text of so many sentences.
+fn prose(sentences: usize) -> String {
+    let sentence = |number| format!("In year {number} the river rose and fell. ");
+    (0..sentences).map(sentence).collect::<String>() + "Then it was dry."
+}
+
+/// Has a text continued; the calls that this took.
+async fn check_text(door: &Door, text: &str, streams: bool) -> Vec<Value> {
+    let message = json!({ "role": "user", "content": "Tell the story." });
+    let request = json!({ "model": "scripted", "stream": streams, "messages": [message] });
+    let wants_text = [("x-overlock-continue", "text")];
+    let got = door.chat(&request, &wants_text).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    let (content, finish) = content_of(&got, streams);
+    assert_eq!((content.as_str(), finish.as_str()), (text, "stop"));
+    door.upstream.asked()
+}
+
+#[tokio::test]
+async fn a_cut_text_goes_on_from_a_prefill_without_a_word() {
+    let text = prose(60);
+    for manner in [Manner::LlamaCpp, Manner::EchoingLlamaCpp] {
+        for streams in [false, true] {
+            let door = door(manner, &text).await;
+            let asked = check_text(&door, &text, streams).await;
+            check_prefills(&asked, &text, false);
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_a_text_beyond_the_window_the_longest_end_is_the_prefill() {
+    let text = prose(700);
+    for streams in [false, true] {
+        let script = script(&text, 6_000, &[Behaviour::AsAsked]);
+        let upstream = ScriptedServer::start_as(Manner::LlamaCpp, script, &[]).await;
+        let upstream = upstream.expect("a server");
+        let set = |settings: &mut Settings| settings.upstream.discovery = Discovery::Ask;
+        let address = serve(&upstream.base(), set).await;
+        let door = Door { address, upstream };
+        let asked = check_text(&door, &text, streams).await;
+        assert_eq!(door.upstream.refused_for_size(), 0);
+        let prefill = |request: &Value| {
+            let last = request["messages"][1]["content"].as_str();
+            last.expect("a prefill").to_owned()
+        };
+        let last = prefill(asked.last().expect("a call"));
+        assert!(!text.starts_with(&last) && text.contains(&last), "{last}");
+        assert!(last.len() > 4096, "{} bytes", last.len());
+    }
+}
+
+#[tokio::test]
+async fn a_text_whose_prefill_is_refused_goes_on_by_its_overlap() {
+    let text = prose(30);
+    for streams in [false, true] {
+        let script = script(&text, 300, &[Behaviour::AsAsked]);
+        let faults = [None, Some(Fault::RefusesPrefill)];
+        let upstream = ScriptedServer::start(script, &faults).await;
+        let upstream = upstream.expect("a server");
+        let set = |settings: &mut Settings| {
+            settings.upstream.prefill = Some(PrefillStyle::LastMessage);
+        };
+        let address = serve(&upstream.base(), set).await;
+        let door = Door { address, upstream };
+        let asked = check_text(&door, &text, streams).await;
+        let roles = asked.iter().map(|request| {
+            let messages = request["messages"].as_array().expect("messages");
+            messages.last().expect("a message")["role"].clone()
+        });
+        let refused = roles.filter(|role| role == "assistant").count();
+        assert_eq!(refused, 1, "the prefill is tried once");
+    }
 }
 
 #[tokio::test]

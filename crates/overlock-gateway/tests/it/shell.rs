@@ -357,7 +357,7 @@ async fn the_figures_tell_what_happened() {
         "overlock_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 1",
         "overlock_requests_total{route=\"none\",status=\"404\"} 1",
         "overlock_answers_total{outcome=\"complete\"} 1",
-        "overlock_tokens_total{direction=\"output\"} 5",
+        "overlock_tokens_total{direction=\"output\",call=\"first\"} 5",
         "overlock_requests_in_progress 0",
     ] {
         assert!(

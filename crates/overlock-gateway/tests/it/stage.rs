@@ -319,7 +319,7 @@ fn said(text: &str) -> Events<'static> {
     let usage = Usage {
         input: 400,
         output: text.split_whitespace().count() as u64,
-        cached: 0,
+        cached: None,
     };
     let events = [
         Event::Text(text.to_owned()),

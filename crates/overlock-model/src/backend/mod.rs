@@ -72,16 +72,35 @@ pub struct Usage {
     pub input: u64,
     /// What it wrote.
     pub output: u64,
-    /// What it had read before of what it read, as far as the provider says.
-    #[serde(default)]
-    pub cached: u64,
+    /// The cached input tokens; nothing where the provider does not report them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
 }
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
-        self.cached = self.cached.saturating_add(other.cached);
+        self.cached = match (self.cached, other.cached) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+impl Usage {
+    /// What a chat completion, or the last chunk of a stream, reports. Some builds of llama.cpp
+    /// report the cached input tokens only among their timings.
+    pub fn of_completion(completion: &Value) -> Option<Self> {
+        let usage = completion.get("usage")?;
+        let cached = usage.pointer("/prompt_tokens_details/cached_tokens");
+        let cached = cached.and_then(Value::as_u64);
+        let in_timings = || completion.pointer("/timings/cache_n")?.as_u64();
+        Some(Self {
+            input: usage.get("prompt_tokens")?.as_u64()?,
+            output: usage.get("completion_tokens")?.as_u64()?,
+            cached: cached.or_else(in_timings),
+        })
     }
 }
 

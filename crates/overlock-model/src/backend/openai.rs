@@ -342,19 +342,8 @@ fn events_of(value: &Value) -> Vec<Event> {
         events.extend(text_of(said.get("refusal")).map(Event::Refusal));
         events.extend(text_of(choice.get("finish_reason")).map(Event::Finish));
     }
-    events.extend(value.get("usage").and_then(usage).map(Event::Usage));
+    events.extend(Usage::of_completion(value).map(Event::Usage));
     events
-}
-
-fn usage(usage: &Value) -> Option<Usage> {
-    Some(Usage {
-        input: usage.get("prompt_tokens")?.as_u64()?,
-        output: usage.get("completion_tokens")?.as_u64()?,
-        cached: usage
-            .pointer("/prompt_tokens_details/cached_tokens")
-            .and_then(Value::as_u64)
-            .unwrap_or_default(),
-    })
 }
 
 #[cfg(test)]
@@ -383,6 +372,27 @@ mod tests {
             &json!({ "choices": [{ "message": { "content": "a" } }] }),
             &[text("a")],
         );
+    }
+
+    #[test]
+    fn cached_tokens_are_read_from_usage_or_timings_and_never_guessed() {
+        let usage = json!({ "prompt_tokens": 50, "completion_tokens": 7 });
+        let check_cached = |value: Value, cached| {
+            let usage = Usage {
+                input: 50,
+                output: 7,
+                cached,
+            };
+            check(&value, &[Event::Usage(usage)]);
+        };
+        check_cached(json!({ "usage": usage }), None);
+        check_cached(
+            json!({ "usage": usage, "timings": { "cache_n": 40 } }),
+            Some(40),
+        );
+        let mut usage = usage;
+        usage["prompt_tokens_details"] = json!({ "cached_tokens": 0 });
+        check_cached(json!({ "usage": usage }), Some(0));
     }
 
     #[test]

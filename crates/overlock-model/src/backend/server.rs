@@ -101,7 +101,7 @@ impl Product {
 
     /// How the answer of its models can be begun for them, as its documentation says; nothing if it
     /// does not say.
-    fn prefill(self) -> Option<Prefill> {
+    pub fn prefill(self) -> Option<Prefill> {
         let (style, keeps_format) = match self {
             // The grammar goes on where the beginning stops.
             Self::LlamaCpp => (PrefillStyle::LastMessage, true),
@@ -199,14 +199,19 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
-    /// The tokens that a model takes here: those of the only model, whatever it is called.
+    /// The tokens that a model takes here.
     pub fn window(&self, model: &str) -> Option<u64> {
-        let named = self.models.iter().find(|served| served.id == model);
+        self.served(model)?.window
+    }
+
+    /// The model that answers to a name: the only model, whatever it is called.
+    pub fn served(&self, name: &str) -> Option<&ServedModel> {
+        let named = self.models.iter().find(|served| served.id == name);
         let only = match &self.models[..] {
             [only] if self.product == Product::LlamaCpp => Some(only),
             _ => None,
         };
-        named.or(only)?.window
+        named.or(only)
     }
 
     /// What the server at a base address is known by, in this version: its address without
@@ -287,10 +292,9 @@ impl ServerInfo {
         self.found(PREFILL, prefill.to_string(), source);
     }
 
-    /// What was found about how an answer is begun, and where that comes from.
-    fn prefill_finding(&self) -> Option<(Prefill, &str)> {
-        let finding = self.findings.iter().find(|it| it.subject == PREFILL)?;
-        Some((self.prefill, &finding.source))
+    /// What was found about how an answer is begun.
+    pub fn prefill_finding(&self) -> Option<&Finding> {
+        self.findings.iter().find(|it| it.subject == PREFILL)
     }
 
     /// Whether this is the same server in the same version with the same models.
@@ -414,8 +418,8 @@ impl<'a> Server<'a> {
             return Ok(info);
         }
         let before = options.before.filter(|before| before.is_same_server(&info));
-        if let Some((prefill, source)) = before.and_then(ServerInfo::prefill_finding) {
-            info.set_prefill(prefill, source);
+        if let Some((before, finding)) = before.zip(before.and_then(ServerInfo::prefill_finding)) {
+            info.set_prefill(before.prefill, &finding.source);
         } else if options.discovery == Discovery::Probe && self.is_local() {
             let model = info.models.first().map_or("", |model| model.id.as_str());
             let prefill = self.probe(model).await;

@@ -8,12 +8,12 @@
 //! where a blank matters, as between tokens, where it does not.
 
 /// What can be put in a model's mouth, and what is left out.
-pub(super) fn split_blank(text: &str) -> (&str, &str) {
+pub(crate) fn split_blank(text: &str) -> (&str, &str) {
     text.split_at(text.trim_end().len())
 }
 
 /// An answer without the part of the white space that was left out and that it begins with.
-pub(super) fn after_blank<'a>(answer: &'a [u8], blank: &str) -> &'a [u8] {
+pub(crate) fn after_blank<'a>(answer: &'a [u8], blank: &str) -> &'a [u8] {
     let mut rest = answer;
     for character in blank.chars() {
         let mut bytes = [0; 4];

@@ -7,7 +7,7 @@
 //! makes (5), decide (6); there is no step 3. What was accepted is never lost: the document
 //! changes only when an answer is accepted, and then it is valid as far as it goes.
 
-mod blank;
+pub(crate) mod blank;
 mod correction;
 mod document;
 mod first;
@@ -185,6 +185,9 @@ pub struct StepEnd {
     /// The calls for it that were not answered. There seldom are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retried: Option<Box<Retried>>,
+    /// How many bytes the answer had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_bytes: Option<u64>,
 }
 
 impl Step {
@@ -198,6 +201,20 @@ impl Step {
             } => Some(offset + added_bytes),
             StepResult::Failed { .. } => None,
         }
+    }
+
+    /// How many tokens of the call one uncut answer would not have taken: the prompt of every call
+    /// but the first, and of each answer the bytes that the document did not have yet.
+    pub fn overhead_tokens(&self, input: u64) -> u64 {
+        let added = match &self.result {
+            StepResult::Grown { seam, .. } if seam == FIRST_SEAM => return 0,
+            StepResult::Grown { added_bytes, .. } => *added_bytes as u64,
+            StepResult::Failed { .. } => 0,
+        };
+        let bytes = self.end.answer_bytes.unwrap_or(added).max(added).max(1);
+        let new = u128::from(self.tokens) * u128::from(added) / u128::from(bytes);
+        let new = u64::try_from(new).unwrap_or(self.tokens);
+        input.saturating_add(self.tokens - new)
     }
 
     /// Whether the upstream would have none of the call, so that there is no answer to it.
@@ -216,6 +233,7 @@ impl Step {
             refusal,
             broken,
             retried,
+            ..
         } = &self.end;
         let refusal = refusal
             .as_ref()
@@ -251,6 +269,7 @@ impl Step {
                 refusal: None,
                 broken: self.end.broken.clone(),
                 retried: self.end.retried.clone(),
+                answer_bytes: self.end.answer_bytes,
             },
         }
     }
@@ -334,6 +353,9 @@ impl StepResult {
         }
     }
 }
+
+/// The seam of an answer that begins a document or a text.
+pub(crate) const FIRST_SEAM: &str = "first";
 
 /// Whether an answer brought the document forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -772,7 +794,7 @@ impl Continuation {
                     added: text.len(),
                     scanned: text.len(),
                 };
-                let result = grown("first", &seam, &document);
+                let result = grown(FIRST_SEAM, &seam, &document);
                 self.document = Some(document);
                 self.raw.clear();
                 result
@@ -908,7 +930,7 @@ fn join(document: &mut Document, ask: &Ask, text: &[u8], is_at_cut: bool) -> Ste
 const READABLE: usize = 64 << 10;
 
 /// The beginning of an answer that changed nothing; nothing if it is blank.
-fn readable(text: &[u8]) -> Option<String> {
+pub(crate) fn readable(text: &[u8]) -> Option<String> {
     if text.trim_ascii().is_empty() {
         return None;
     }

@@ -179,6 +179,20 @@ fn what_could_not_be_joined_can_be_read_and_changes_nothing() {
 }
 
 #[test]
+fn only_what_an_answer_adds_would_be_paid_for_in_one_uncut_answer() {
+    let mut run = run();
+    let (_, first) = answer(&mut run, &DOCUMENT[..40]);
+    assert_eq!(first.overhead_tokens(100), 0);
+    let (_, failed) = answer(&mut run, "Sorry.");
+    assert_eq!(failed.overhead_tokens(100), 100 + failed.tokens);
+    let (_, mut rest) = answer(&mut run, &DOCUMENT[20..]);
+    let bytes = (DOCUMENT.len() - 20) as u64;
+    rest.end.answer_bytes = Some(bytes);
+    rest.tokens = bytes;
+    assert_eq!(rest.overhead_tokens(100), 100 + 20);
+}
+
+#[test]
 fn an_answer_that_only_repeats_is_no_progress() {
     let mut run = cut_at(120);
     for _ in 0..3 {

@@ -1,5 +1,7 @@
 //! How much of the document can a prompt show so that the answer has room?
 
+use std::iter;
+
 use overlock_budget::{
     ChatCounter, ChatRequest, Extras, Plan, PlanError, PlanOptions, RequestError, plan,
 };
@@ -96,7 +98,17 @@ pub fn next_call(
         base.render_with(&options, &measure)
     };
     if ask.way == Some(Way::Prefill) {
-        return prefill_call(ask, &rendered, request, counter, options);
+        let window = usize::try_from(options.window).unwrap_or(usize::MAX);
+        let budgets = [2, 4, 8, 16].map(|part| window / part);
+        let budgets = budgets.into_iter().filter(|it| *it > LEAST_RENDERED);
+        let prefills = iter::once(ask.overlap.clone()).chain(budgets.map(&rendered));
+        return prefill_call(
+            prefills,
+            &rendered(LEAST_RENDERED),
+            request,
+            counter,
+            options,
+        );
     }
     let showing = |outline: &str| {
         let words = match ask.wants {
@@ -127,12 +139,12 @@ pub fn next_call(
     without.map_or_else(|| showing(""), Ok)
 }
 
-/// The call for the rest of a document that is put in the model's mouth. Nothing else is said, so
+/// The call for the rest of an answer that is put in the model's mouth. Nothing else is said, so
 /// that the model goes on as if it had never stopped and the server has read all but the end
-/// before. The whole document goes in if it fits, else as much of it as does.
+/// before. The first of these beginnings goes in that fits, else the least.
 fn prefill_call(
-    ask: &Ask,
-    rendered: &dyn Fn(usize) -> String,
+    mut prefills: impl Iterator<Item = String>,
+    least: &str,
     request: &ChatRequest,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
@@ -148,15 +160,8 @@ fn prefill_call(
         let plan = plan(request, &Extras::default(), counter, &options)?;
         Ok::<_, PromptError>(fitted(plan, request.clone(), Some(prefill)))
     };
-    let window = usize::try_from(options.window).unwrap_or(usize::MAX);
-    let budgets = [2, 4, 8, 16].map(|part| window / part);
-    let budgets = budgets
-        .into_iter()
-        .filter(|budget| *budget > LEAST_RENDERED);
-    let all = std::iter::once(ask.overlap.clone()).chain(budgets.map(rendered));
-    let least = beginning(&rendered(LEAST_RENDERED));
-    let fitted = all.filter_map(|prefill| beginning(&prefill).ok());
-    let mut fitted = fitted.filter(|fitted| {
+    let least = beginning(least);
+    let fits = |fitted: &FittedCall| {
         let Ok(least) = &least else {
             return true;
         };
@@ -165,11 +170,36 @@ fn prefill_call(
         let room = least.adjusted_max_tokens.min(options.window / 8);
         plan.dropped_messages.len() <= least.dropped_messages.len()
             && plan.adjusted_max_tokens >= room
-    });
-    match fitted.next() {
-        Some(fitted) => Ok(fitted),
-        None => least,
-    }
+    };
+    let fitted = prefills.find_map(|prefill| beginning(&prefill).ok().filter(fits));
+    fitted.map_or(least, Ok)
+}
+
+/// The call for the rest of a text that is put in the model's mouth: all of it if it fits, else the
+/// longest end that does, in steps of a sixteenth of the window.
+pub(crate) fn text_prefill_call(
+    text: &str,
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let tokens = counter.text(text).max(1);
+    let end = |budget: u64| {
+        // As many tokens to the byte as in all of it.
+        let bytes = text.len() as u128 * u128::from(budget.min(tokens)) / u128::from(tokens);
+        let start = text.len() - usize::try_from(bytes).unwrap_or(text.len());
+        text[text.ceil_char_boundary(start)..].to_owned()
+    };
+    let parts = (1..16).rev().map(|part| options.window / 16 * part);
+    let parts = parts.filter(|budget| *budget < tokens);
+    let prefills = iter::once(text.to_owned()).chain(parts.map(end));
+    prefill_call(
+        prefills,
+        &end(LEAST_RENDERED as u64),
+        request,
+        counter,
+        options,
+    )
 }
 
 /// The call for the rest of a text that is no document: what there is of it is shown as the model's

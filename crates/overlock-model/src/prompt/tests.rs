@@ -197,6 +197,7 @@ fn the_open_turn_of_the_caller_is_sent_or_refused() {
     let text_options = TextOptions {
         max_iterations: 4,
         max_output_tokens: 1000,
+        can_prefill: false,
     };
     let text = TextContinuation::new(cut, 80, text_options);
     let most = options(1000);

@@ -193,7 +193,7 @@ fn taken(call: Call, answer: &str) -> Usage {
     Usage {
         input: request.map_or(0, |request| counter.count(&request).tokens),
         output: counter.tokens().count(answer),
-        cached: 0,
+        cached: None,
     }
 }
 

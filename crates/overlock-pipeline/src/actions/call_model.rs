@@ -292,6 +292,8 @@ impl CallModel {
         let options = TextOptions {
             max_iterations: 2,
             max_output_tokens: u64::MAX,
+            // A refusal would be forgotten with every piece.
+            can_prefill: false,
         };
         let mut run = match work.answers.text() {
             Some((text, tokens, is_cut)) if is_cut => TextContinuation::new(text, tokens, options),

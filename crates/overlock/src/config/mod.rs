@@ -139,6 +139,12 @@ impl Config {
         self.models.keys().map(String::as_str)
     }
 
+    /// The windows that the user sets, by the names of the models.
+    pub(crate) fn own_windows(&self) -> impl Iterator<Item = (&str, u64)> {
+        let models = self.models.iter();
+        models.filter_map(|(name, own)| Some((name.as_str(), own.window?)))
+    }
+
     /// Where the user says the chat template of a model is.
     pub(crate) fn template_files(&self, entry: Option<&str>) -> TemplateFiles<'_> {
         let own = entry.and_then(|entry| self.models.get(entry));

@@ -166,6 +166,25 @@ fn machines_get_the_document_and_its_story() {
 }
 
 #[test]
+fn what_a_failed_step_answered_is_recorded() {
+    let behaviours = [Behaviour::AsAsked, Behaviour::Apologises];
+    let model = Model::new("complete-raw", &behaviours, &[]);
+    let run = model.complete(&["Write about rivers.", "--json"]);
+    let id = run.json()["run"].as_str().expect("a name").to_owned();
+    let shown = model.inspect(&[&id, "--json", "--text"]).json();
+    let steps = shown["steps"].as_array().expect("a list").iter();
+    let failed: Vec<&Value> = steps
+        .map(|step| &step["result"])
+        .filter(|result| result["result"] == "failed")
+        .collect();
+    assert!(!failed.is_empty(), "{shown}");
+    for result in failed {
+        let raw = result["raw"].as_str().expect("what it answered");
+        assert!(raw.contains("sorry"), "{raw}");
+    }
+}
+
+#[test]
 fn prompts_come_from_files_and_standard_input_too() {
     let model = Model::new("complete-input", &[], &[]);
     let prompt = TemporaryFile::new("prompt.txt", "Write about rivers.");

@@ -28,6 +28,9 @@ mod stores;
 // The gateway as it is started and stopped.
 #[cfg(unix)]
 mod serve;
+// What is said of settings that cannot hold.
+#[cfg(unix)]
+mod conflicts;
 #[cfg(unix)]
 mod serving;
 

@@ -377,7 +377,7 @@ fn a_crowd_does_not_take_the_files_that_those_inside_need() {
 }
 
 #[track_caller]
-fn check_refused(arguments: &[&str], told: &str) -> String {
+pub(crate) fn check_refused(arguments: &[&str], told: &str) -> String {
     let folder = TemporaryFolder::new("refused");
     let mut command = command(&["serve"]);
     command

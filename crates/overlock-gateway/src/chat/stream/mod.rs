@@ -25,7 +25,7 @@ use super::joining::{Cut, Hear, Hearing, JoinedText, Joiner, found, is_whole};
 use super::keyed::{Answered as AnsweredBefore, kept_first};
 use super::merged::merge_members;
 use super::reading::{Found, Kind, Reading};
-use super::taken::{Taken, read as read_usage, told as usage_told};
+use super::taken::{Taken, place_cached, read as read_usage, told as usage_told};
 use super::whole::WholeAnswer;
 use super::wish::Continues;
 use super::{Job, pass_on};
@@ -249,6 +249,7 @@ impl Relay {
         if let Some(error) = self.job.gateway.client.error_in(&value) {
             return Err(error);
         }
+        place_cached(&mut value);
         let Some(event) = value.as_object_mut() else {
             return Ok(0);
         };
@@ -476,7 +477,7 @@ impl Relay {
         let counted = usage_told(Usage {
             input: self.job.budget.input_token_count,
             output: self.output_tokens,
-            cached: 0,
+            cached: None,
         });
         let usage = self.taken.added_to(self.usage.as_ref().unwrap_or(&counted));
         self.close(finishes, usage).await;
@@ -514,8 +515,9 @@ impl Relay {
         for event in &ends {
             self.event(event).await;
         }
-        let (ended, calls) = (outcome.name(), self.taken.calls);
-        self.job.account.answered(&answer, ended, calls);
+        self.job
+            .account
+            .answered(&answer, outcome.name(), self.taken);
         if self.job.wish.wants_usage {
             let event = with_usage(&self.head, usage);
             self.event(&event).await;

@@ -171,7 +171,7 @@ fn ending(said: &Value, usage: &Value, input: u64) -> Vec<Event> {
         events.push(Event::Usage(Usage {
             input,
             output,
-            cached: cached.and_then(Value::as_u64).unwrap_or_default(),
+            cached: cached.and_then(Value::as_u64),
         }));
     }
     events

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use overlock_gateway::Record;
 use overlock_model::{BackendError, ServerInfo};
 
+use super::conflicts::Warning;
 use super::found::Found;
 use super::keys::Keys;
 use crate::output::Notes;
@@ -15,6 +16,8 @@ pub(super) struct Greeting<'a> {
     pub(super) found: &'a Found,
     /// What the upstream is, or why it could not be asked.
     pub(super) server: Result<&'a ServerInfo, &'a BackendError>,
+    /// Settings that do not do what they say.
+    pub(super) warnings: Vec<Warning>,
     pub(super) keys: &'a Keys,
     pub(super) record: Record,
     /// The host that traces are sent to.
@@ -47,6 +50,9 @@ impl Greeting<'_> {
             Err(error) => notes.line(format_args!(
                 "  not reached ({error}); the first request asks it again what it is"
             )),
+        }
+        for warning in &self.warnings {
+            warning.tell(notes);
         }
         notes.line(format_args!("recording of runs: {}", self.record.name()));
         if let Some(host) = self.traces {

@@ -1,5 +1,6 @@
 //! `overlock serve`: a gateway that any client of `OpenAI` can point at.
 
+mod conflicts;
 mod counters;
 mod files;
 mod found;
@@ -76,6 +77,7 @@ impl Serve {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
+        conflicts::check(&config)?;
         let keys = self.keys(&config)?;
         let address = self.address(&config)?;
         if !address.ip().is_loopback() && keys.is_empty() {
@@ -116,7 +118,9 @@ impl Serve {
             .build()?;
         let listener = runtime.block_on(async { listen(address) })?;
         let server = runtime.block_on(gateway.ask_upstream());
+        let known = server.as_deref().ok();
         Greeting {
+            warnings: conflicts::warnings(&config, found.url().is_some(), known),
             server: server.as_deref(),
             address: listener.local_addr()?,
             found: &found,

@@ -1,0 +1,116 @@
+//! Tokens paid relative to one uncut answer, and the reuse of prompt caches.
+
+use serde_json::{Value, json};
+
+use crate::door::{Door, ask, serve_with};
+use crate::fake::{Fake, Said};
+
+const CUT: &str = r#"{"rows": ["one", "two", "three", "four", "five", "si"#;
+const REST: &str = r#""five", "six"]}"#;
+
+/// The same reply with what the server reports beside it.
+fn reporting(mut said: Said, report: &Value) -> Said {
+    if let Ok(Value::Object(mut completion)) = serde_json::from_str(&said.body) {
+        completion.extend(report.as_object().expect("an object").clone());
+        said.body = Value::Object(completion).to_string();
+        return said;
+    }
+    let mut last = json!({ "object": "chat.completion.chunk", "choices": [] });
+    last["usage"] = report["usage"].clone();
+    last["timings"] = report["timings"].clone();
+    let end = format!("data: {last}\n\ndata: [DONE]");
+    said.body = said.body.replace("data: [DONE]", &end);
+    said
+}
+
+async fn door(replies: Vec<Said>) -> Door<Fake> {
+    let upstream = Fake::start(replies).await;
+    let store = overlock_store::in_memory().expect("a store");
+    let address = serve_with(&upstream.base, Some(store), |_| {}).await;
+    Door { address, upstream }
+}
+
+/// The first answer is cut; the cache is reported among timings once, and once in the usage.
+fn cut_and_rest(stream: bool) -> Vec<Said> {
+    let first = if stream {
+        Said::streamed_content(CUT, "length")
+    } else {
+        Said::content(CUT, "length")
+    };
+    let first_report = json!({
+        "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 },
+        "timings": { "cache_n": 30, "prompt_ms": 1.5 },
+    });
+    let rest_report = json!({
+        "usage": {
+            "prompt_tokens": 200, "completion_tokens": REST.len(), "total_tokens": 215,
+            "prompt_tokens_details": { "cached_tokens": 60 },
+        },
+    });
+    vec![
+        reporting(first, &first_report),
+        reporting(Said::streamed_content(REST, "stop"), &rest_report),
+    ]
+}
+
+#[tokio::test]
+async fn the_cost_of_a_continued_answer_is_relative_to_one_uncut_answer() {
+    for stream in [false, true] {
+        let door = door(cut_and_rest(stream)).await;
+        let got = door.chat(&ask(stream), &[]).await;
+        let run = got.header("x-overlock-run");
+        let shown = door.get(&format!("/api/runs/{run}")).await.json();
+        let added = shown["steps"][1]["result"]["added_bytes"].as_u64();
+        let added = added.expect("the rest is joined");
+        // A token of the rest is a byte: all that it repeats is overhead, and so is its prompt.
+        let overhead = 200 + REST.len() as u64 - added;
+        let paid = 300 + 10 + REST.len() as u64;
+        assert_eq!(shown["overhead_tokens"], overhead, "{shown}");
+        let figure = |tokens: u64| f64::from(u32::try_from(tokens).expect("few tokens"));
+        let ratio = figure(paid) / figure(paid - overhead);
+        let told = shown["cost_ratio"].as_f64().expect("a ratio");
+        assert!((told - ratio).abs() < 0.001, "{told} is not {ratio}");
+        assert_eq!(shown["cached_tokens"], 90, "{shown}");
+        assert_eq!(shown["cache_hit_rate"], 0.3, "{shown}");
+        let listed = door.get("/api/runs").await.json();
+        let totals = door.get("/api/runs/totals").await.json();
+        for name in ["cost_ratio", "cache_hit_rate"] {
+            assert_eq!(listed[0][name], shown[name], "{listed}");
+            assert_eq!(totals[name], shown[name], "{totals}");
+        }
+        let metrics = door.get("/metrics").await.body;
+        for line in [
+            "overlock_tokens_total{direction=\"input\",call=\"first\"} 100",
+            "overlock_tokens_total{direction=\"output\",call=\"first\"} 10",
+            "overlock_tokens_total{direction=\"input\",call=\"continuation\"} 200",
+            "overlock_tokens_total{direction=\"output\",call=\"continuation\"} 15",
+            "overlock_cached_input_tokens_total 90",
+            &format!("overlock_overhead_tokens_total {overhead}"),
+        ] {
+            assert!(metrics.lines().any(|it| it == line), "{line}\n{metrics}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_uncut_answer_costs_what_it_costs() {
+    for (content, is_reported) in [("It is.", true), ("{\"a\": 1}", true), ("It is.", false)] {
+        let mut report = json!({
+            "usage": { "prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42 },
+        });
+        if is_reported {
+            report["timings"] = json!({ "cache_n": 0, "prompt_ms": 1.5 });
+        }
+        let door = door(vec![reporting(Said::content(content, "stop"), &report)]).await;
+        let message = json!({ "role": "user", "content": "Is it?" });
+        let request = json!({ "model": "gpt-4o", "messages": [message] });
+        let got = door.chat(&request, &[]).await;
+        let run = got.header("x-overlock-run");
+        let shown = door.get(&format!("/api/runs/{run}")).await.json();
+        assert_eq!(shown["cost_ratio"], 1.0, "{shown}");
+        // What the provider does not report is left out, and no cache is reported as none.
+        let cached = is_reported.then_some(0);
+        assert_eq!(shown.get("cached_tokens"), cached.map(Value::from).as_ref());
+        assert_eq!(shown.get("cache_hit_rate").is_some(), is_reported);
+    }
+}

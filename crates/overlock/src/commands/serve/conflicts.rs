@@ -1,0 +1,133 @@
+//! Settings that contradict each other, contradict the upstream, or have no effect.
+
+use overlock_model::{Prefill, PrefillStyle, ServerInfo};
+
+use crate::config::{Asking, Config, Upstream};
+use crate::ending::Failure;
+use crate::output::Notes;
+
+/// A setting that does not do what it says.
+#[derive(Debug)]
+pub(super) struct Warning {
+    message: String,
+    hint: String,
+}
+
+impl Warning {
+    pub(super) fn tell(&self, notes: &mut Notes) {
+        notes.warning(&self.message);
+        notes.hint(&self.hint);
+    }
+}
+
+/// Refuses settings that cannot both hold.
+pub(super) fn check(config: &Config) -> Result<(), Failure> {
+    let never_prefills = config.upstream.prefill.style() == Some(PrefillStyle::None);
+    if config.complete.asking == Asking::Prefill && never_prefills {
+        return Err(Failure::Usage {
+            message: "`complete.asking` is `prefill`, but `upstream.prefill` is `none`".into(),
+            hint: "set `complete.asking` to `auto`, or `upstream.prefill` to how the upstream \
+                   takes a prefill"
+                .into(),
+        });
+    }
+    Ok(())
+}
+
+/// The settings without an effect and those that the upstream contradicts, as far as it is known.
+/// Without an upstream there is no server.
+pub(super) fn warnings(
+    config: &Config,
+    has_upstream: bool,
+    server: Option<&ServerInfo>,
+) -> Vec<Warning> {
+    let unused = [
+        unused_prefill(config),
+        unused_discovery(config).filter(|_| !has_upstream),
+    ];
+    let prefill = server.and_then(|server| refused_prefill(config, server));
+    let windows = server
+        .into_iter()
+        .flat_map(|it| too_large_windows(config, it));
+    unused
+        .into_iter()
+        .flatten()
+        .chain(prefill)
+        .chain(windows)
+        .collect()
+}
+
+fn unused_prefill(config: &Config) -> Option<Warning> {
+    let style = prefill_style(config)?;
+    let asking = config.complete.asking;
+    matches!(asking, Asking::Overlap | Asking::Remainder).then(|| Warning {
+        message: format!(
+            "`upstream.prefill` is `{}` and has no effect, because `complete.asking` is `{}`",
+            style.name(),
+            asking.name(),
+        ),
+        hint: "set `complete.asking` to `auto`, or remove `upstream.prefill`".into(),
+    })
+}
+
+fn unused_discovery(config: &Config) -> Option<Warning> {
+    let discovery = config.upstream.discovery;
+    (discovery != Upstream::default().discovery).then(|| Warning {
+        message: format!(
+            "`upstream.discovery` is `{}` and has no effect, because there is no upstream",
+            discovery.name(),
+        ),
+        hint: "set `upstream.url` or give --upstream URL, or remove `upstream.discovery`".into(),
+    })
+}
+
+/// A prefill that is asked for, where the upstream is known to take none.
+fn refused_prefill(config: &Config, server: &ServerInfo) -> Option<Warning> {
+    let takes_none = |prefill: Prefill| !prefill.is_possible();
+    let product = server.product;
+    if let Some(style) = prefill_style(config) {
+        return product.prefill().is_some_and(takes_none).then(|| Warning {
+            message: format!(
+                "`upstream.prefill` is `{}`, but {} takes no prefill",
+                style.name(),
+                product.name(),
+            ),
+            hint: "remove `upstream.prefill`".into(),
+        });
+    }
+    let finding = server.prefill_finding()?;
+    let is_wanted = config.complete.asking == Asking::Prefill;
+    (is_wanted && takes_none(server.prefill)).then(|| Warning {
+        message: format!(
+            "`complete.asking` is `prefill`, but the upstream takes no prefill ({})",
+            finding.source,
+        ),
+        hint: "set `complete.asking` to `auto`".into(),
+    })
+}
+
+/// Configured windows that are larger than what the upstream runs the model with.
+fn too_large_windows<'a>(
+    config: &'a Config,
+    server: &'a ServerInfo,
+) -> impl Iterator<Item = Warning> + 'a {
+    config.own_windows().filter_map(|(name, window)| {
+        let model = server.served(name)?;
+        let real = model.window.filter(|real| *real < window)?;
+        Some(Warning {
+            message: format!(
+                "`models.{name}.window` is {window}, but the upstream takes {real} tokens ({})",
+                model.window_source,
+            ),
+            hint: format!(
+                "set it to {real} or remove it, or start the upstream with a larger context"
+            ),
+        })
+    })
+}
+
+/// How the upstream is told to take a prefill, if it is.
+fn prefill_style(config: &Config) -> Option<PrefillStyle> {
+    let style = config.upstream.prefill.style();
+    style.filter(|style| *style != PrefillStyle::None)
+}
