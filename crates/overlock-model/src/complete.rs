@@ -13,7 +13,7 @@ use crate::arriving::ArrivingAnswer;
 use crate::backend::{Backend, BackendError, Call, Event, Retried, Retry, Usage};
 use crate::continuation::{
     Answer, AnswerError, Ask, Continuation, Failure, Outcome, Reason, Step, StepEnd, StepResult,
-    Wants, readable,
+    Wants, readable, required_items,
 };
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, next_call};
@@ -173,6 +173,10 @@ async fn drive_on(
     let mut broken = None;
     run.set_marker(drive.marker());
     run.set_streamed(drive.live);
+    let members = drive.request.members().iter();
+    let schemas = members.filter(|(name, _)| ["response_format", "tools"].contains(&name.as_str()));
+    let required = schemas.map(|(_, schema)| required_items(schema)).max();
+    run.set_required_items(required.unwrap_or(0));
     let mut told = run.base().map_or(0, Base::settled_len);
     while let Some(ask) = run.next() {
         if drive.is_late() {

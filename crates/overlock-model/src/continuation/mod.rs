@@ -21,6 +21,7 @@ mod tally;
 mod tests;
 
 pub use outcome::{Failure, Outcome, Reason};
+pub(crate) use repetition::required_items;
 pub use resume::ResumeError;
 
 use overlock_json::{Base, CloseOptions, Delivered, Protocol, Seam, StitchOptions};
@@ -403,6 +404,8 @@ pub struct Continuation {
     marker: Marker,
     /// Whether the document is sent while it grows, so that none of it can be taken back.
     is_streamed: bool,
+    /// The most items that an array of the document has to have.
+    required_items: usize,
 }
 
 impl Continuation {
@@ -416,6 +419,7 @@ impl Continuation {
             outcome: None,
             marker: Marker::default(),
             is_streamed: false,
+            required_items: 0,
         };
         // Who allows nothing gets nothing, and is told why.
         run.outcome = run.decide();
@@ -430,6 +434,11 @@ impl Continuation {
     /// Says whether the document is sent while it grows. If it is, a loop stays in it.
     pub fn set_streamed(&mut self, is_streamed: bool) {
         self.is_streamed = is_streamed;
+    }
+
+    /// Says how many items an array of the document may have to have. Fewer equal ones are no loop.
+    pub fn set_required_items(&mut self, items: usize) {
+        self.required_items = items;
     }
 
     /// What to ask next; nothing once the run has ended. Asking twice gives the same: only an
@@ -737,7 +746,8 @@ impl Continuation {
         let asks_for_more = document
             .kpis()
             .any(|kpi| kpi.current_value < kpi.target_value);
-        let is_long = |repetition: Repetition| repetition.is_loop(text.len());
+        let required = self.required_items;
+        let is_long = |repetition: Repetition| repetition.is_loop(text.len(), required);
         !asks_for_more
             && !document.base().is_complete()
             && self.tally.repetition.is_some_and(is_long)

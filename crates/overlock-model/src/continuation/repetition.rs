@@ -4,7 +4,7 @@
 //! one cycle of items or members, byte for byte. Equal rows are often data, so a loop also needs
 //! 24 repeats and 1,024 bytes, and the cycle must have an object or 16 characters of strings:
 //! rows of numbers or short strings are never a loop, nor is anything that counts up. A measured
-//! target that is not reached yet keeps the run going.
+//! target that is not reached yet keeps the run going, and so do items that a schema requires.
 //!
 //! Only the new text and a bounded tail before it are read.
 
@@ -53,17 +53,31 @@ impl Repetition {
         }
     }
 
-    /// Whether it is long enough to be a loop and not data, in a document of so many bytes.
-    pub(super) fn is_loop(&self, document_len: usize) -> bool {
+    /// Whether it is long enough to be a loop and not data, in a document of so many bytes of
+    /// which an array may have to have so many items.
+    pub(super) fn is_loop(&self, document_len: usize, required_items: usize) -> bool {
         let len = document_len.saturating_sub(self.start);
         self.answers >= LEAST_ANSWERS
             && len >= LEAST_BYTES
-            && len / self.cycle.max(1) >= LEAST_REPEATS
+            && len / self.cycle.max(1) >= LEAST_REPEATS.max(required_items)
     }
 
     /// Where the first cycle ends, without the comma after it.
     pub(super) fn first_end(&self) -> usize {
         self.start + self.cycle - 1
+    }
+}
+
+/// The most items that a part of a request, such as a schema, requires of an array.
+pub(crate) fn required_items(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(required_items).max().unwrap_or(0),
+        Value::Object(members) => {
+            let own = members.get("minItems").and_then(Value::as_u64).unwrap_or(0);
+            let own = usize::try_from(own).unwrap_or(usize::MAX);
+            members.values().map(required_items).fold(own, usize::max)
+        }
+        _ => 0,
     }
 }
 

@@ -1170,6 +1170,20 @@ fn a_model_in_a_loop_ends_the_run_and_the_loop_is_dropped() {
 }
 
 #[test]
+fn equal_items_that_a_schema_requires_are_no_loop() {
+    let schema = serde_json::json!({ "properties": { "rows": { "minItems": 60 } } });
+    assert_eq!(required_items(&schema), 60);
+    let text = format!("[{}", RIVER.repeat(59));
+    let mut run = marked(vec![Way::Prefill]);
+    run.set_required_items(required_items(&schema));
+    for piece in text.as_bytes().chunks(200) {
+        answer(&mut run, str::from_utf8(piece).expect("ASCII"));
+    }
+    assert_eq!(run.outcome(), None);
+    assert_eq!(run.text(), text);
+}
+
+#[test]
 fn a_loop_that_was_streamed_stays_as_it_is() {
     let text = format!("[{}", RIVER.repeat(60));
     let (run, steps) = run_in_pieces(&text, 200, true);
