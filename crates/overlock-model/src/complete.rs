@@ -312,8 +312,9 @@ impl Collected {
     pub(crate) fn remove_echo(&mut self, prefill: &str) -> bool {
         let is_there = after_echo(self.text.as_bytes(), prefill).is_some();
         if is_there {
-            for text in self.came.iter_mut().chain([&mut self.text]) {
-                text.drain(..prefill.len());
+            self.text.drain(..prefill.len());
+            if let Some(came) = self.came.as_mut().filter(|it| it.starts_with(prefill)) {
+                came.drain(..prefill.len());
             }
         }
         is_there
@@ -477,6 +478,26 @@ impl Drive<'_> {
         match self.deadline {
             Some(deadline) => timeout_at(deadline, future).await.ok(),
             None => Some(future.await),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echo_is_removed_from_what_came_only_where_it_stands() {
+        let prefill = "[\"alpha\", \"beta\"";
+        let answer = format!("{prefill}]");
+        for (came, left) in [(answer.clone(), "]"), ("é".repeat(20), &"é".repeat(20))] {
+            let mut collected = Collected {
+                text: answer.clone(),
+                came: Some(came),
+                ..Collected::default()
+            };
+            assert!(collected.remove_echo(prefill));
+            assert_eq!((collected.text.as_str(), collected.came()), ("]", left));
         }
     }
 }

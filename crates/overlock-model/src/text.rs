@@ -646,8 +646,10 @@ mod tests {
             }
             run.take(&collected(&answer, Some("stop")), None, 5, false);
             prop_assert_eq!(run.text(), format!("{text}{news}"));
-            // What was asked for is known when it is there, and the rest passed on as it comes.
-            prop_assert_eq!(told, news);
+            // What was asked for is known when it is there, and the rest passed on as it comes. White
+            // space alone may stand before a marker, and is held back to the end.
+            let is_blank = answer.trim_ascii().is_empty();
+            prop_assert_eq!(told, if is_blank { "" } else { news.as_str() });
         }
     }
 

@@ -1221,10 +1221,13 @@ proptest! {
         let leak = if closes { ask.marker.close(name) } else { ask.marker.open(name) };
         let repeated = if way == Way::Overlap { ask.overlap.as_str() } else { "" };
         let mut text = format!("{repeated}{}", &DOCUMENT[cut..]);
-        text.insert_str(at.min(text.len()), &leak);
+        let at = at.min(text.len());
+        // White space before a marker belongs to the head, where markers are stripped.
+        let is_head = text[..at].trim_ascii().is_empty();
+        text.insert_str(at, &leak);
         let (_, step) = answer(&mut run, &text);
         prop_assert!(!run.text().contains(&leak));
-        if at > 0 {
+        if !is_head {
             prop_assert_eq!(failure(&step), Some(&Failure::MarkerInAnswer));
             prop_assert_eq!(run.text(), before);
         }
