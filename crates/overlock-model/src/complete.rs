@@ -173,10 +173,7 @@ async fn drive_on(
     let mut broken = None;
     run.set_marker(drive.marker());
     run.set_streamed(drive.live);
-    let members = drive.request.members().iter();
-    let schemas = members.filter(|(name, _)| ["response_format", "tools"].contains(&name.as_str()));
-    let required = schemas.map(|(_, schema)| required_items(schema)).max();
-    run.set_required_items(required.unwrap_or(0));
+    run.set_required_items(drive.required_items());
     let mut told = run.base().map_or(0, Base::settled_len);
     while let Some(ask) = run.next() {
         if drive.is_late() {
@@ -398,6 +395,14 @@ impl Drive<'_> {
     pub(crate) fn marker(&self) -> Marker {
         let request = self.request.clone().into_value();
         Marker::from_seed(request.to_string().as_bytes())
+    }
+
+    /// The most items that a schema of the request requires of an array.
+    fn required_items(&self) -> usize {
+        let members = self.request.members();
+        let schemas = ["response_format", "tools"].map(|name| members.get(name));
+        let items = schemas.into_iter().flatten().map(required_items);
+        items.max().unwrap_or(0)
     }
 
     /// How many bytes of an answer are read: no server that keeps to what was agreed sends more.
