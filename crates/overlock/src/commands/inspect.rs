@@ -4,7 +4,7 @@ use clap::Args;
 use overlock_gateway::api::{
     AnswerLimit, CallBudget, ListedRun, Pricing, RecordedRun, RecordedStep, ShownPipelineRun, Text,
 };
-use overlock_json::{Base, Cut};
+use overlock_json::Cut;
 use overlock_store::{RunId, RunSummary};
 
 use super::pipeline::Story;
@@ -138,18 +138,17 @@ impl Inspect {
 
     fn show(&self, recorded: &RecordedRun, pricing: &Pricing) -> Result<(), Failure> {
         let mut results = Results::new();
+        let text = if self.text {
+            Text::Shown
+        } else {
+            Text::LeftOut
+        };
+        let mut shown = recorded.shown(text).map_err(runs::unreadable)?;
+        shown.listed = shown.listed.priced(pricing);
         if self.json {
-            let text = if self.text {
-                Text::Shown
-            } else {
-                Text::LeftOut
-            };
-            let mut shown = recorded.shown(text).map_err(runs::unreadable)?;
-            shown.listed = shown.listed.priced(pricing);
             return results.object(&shown);
         }
-        let run = recorded.resumed().map_err(runs::unreadable)?;
-        let listed = ListedRun::from(&recorded.summary).priced(pricing);
+        let listed = shown.listed;
         results.line(&format!("run: {}", recorded.summary.id))?;
         results.line(&format!("model: {}", draw::plain(&recorded.summary.model)))?;
         if let Some(upstream) = &recorded.conditions.upstream {
@@ -158,19 +157,15 @@ impl Inspect {
         results.line(&format!("outcome: {}", ended(&listed)))?;
         let is_text = |recorded: &RecordedStep| recorded.plain_text;
         let is_text = recorded.steps.iter().all(is_text);
-        let tokens = match listed.tally.filter(|_| is_text) {
-            Some(tally) => tally.output_tokens,
-            None => run.output_tokens(),
-        };
+        let tokens = listed.tally.as_ref().map_or(0, |tally| tally.output_tokens);
         results.line(&format!("tokens: {}", grouped_tokens(tokens)))?;
         tell_cost(&mut results, &listed)?;
-        match recorded.bytes().filter(|_| is_text) {
-            Some(bytes) => results.line(&format!("text: {} bytes", grouped(bytes)))?,
-            None if is_text => {}
-            None => results.line(&format!("document: {} bytes", grouped(run.text().len())))?,
+        if let Some(bytes) = recorded.bytes() {
+            let kind = if is_text { "text" } else { "document" };
+            results.line(&format!("{kind}: {} bytes", grouped(bytes)))?;
         }
-        if let Some(cut) = run.base().and_then(Base::cut) {
-            results.line(&format!("cut: {}", where_cut(&cut)))?;
+        if let Some(cut) = recorded.steps.last().and_then(|step| step.cut.as_ref()) {
+            results.line(&format!("cut: {}", where_cut(cut)))?;
         }
         for step in &recorded.steps {
             results.line(&line(step))?;

@@ -9,7 +9,7 @@ use overlock_model::testing::PATIENCE;
 use serde_json::{Value, json};
 
 use crate::fit::{LETTERS, TEMPLATE};
-use crate::program::{TemporaryFile, TemporaryFolder, command, interrupt, joined, run};
+use crate::program::{TemporaryFile, TemporaryFolder, command, interrupt, joined, overlock, run};
 use crate::serving::Serving;
 
 fn chat(model: &str) -> String {
@@ -56,6 +56,36 @@ fn a_newcomer_sees_a_cut_answer_made_whole() {
     assert!(line.contains("complete"), "{line}");
     let ended = serving.stop();
     assert_eq!(ended.code(), Some(0), "{}", serving.said);
+}
+
+#[test]
+fn a_run_that_is_recorded_without_its_text_can_be_inspected() {
+    let folder = TemporaryFolder::new("inspect-metadata");
+    let store = format!("sqlite://{}", folder.path().join("runs.db").display());
+    let arguments = ["--upstream", "http://127.0.0.1:1/v1", "--store", &store];
+    let mut serving = Serving::start("metadata-gateway", &arguments, &[]);
+    let (status, body) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+    let runs = overlock(&["inspect", "--store", &store, "--json"], "").json();
+    let id = runs[0]["id"].as_str().expect("a run");
+    let shown = overlock(&["inspect", id, "--store", &store], "");
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    let answer: Value = serde_json::from_str(&body).expect("JSON");
+    let document = answer["choices"][0]["message"]["content"].as_str();
+    let bytes = document.expect("a document").len().to_string();
+    let grouped = format!(
+        "{},{}",
+        &bytes[..bytes.len() - 3],
+        &bytes[bytes.len() - 3..]
+    );
+    let document = format!("document: {grouped} bytes");
+    assert!(
+        shown.stdout.contains("outcome: complete"),
+        "{}",
+        shown.stdout
+    );
+    assert!(shown.stdout.contains(&document), "{}", shown.stdout);
 }
 
 #[test]
