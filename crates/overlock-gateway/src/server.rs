@@ -101,6 +101,10 @@ impl Gateway {
             }
         })
         .await;
+        if let Some(recorder) = &self.recorder {
+            // The records of the last answers may still wait to be written.
+            let _ = timeout(LAST_WORDS, recorder.settle()).await;
+        }
         if let (Some(exporter), Some(exporting)) = (&self.exporter, exporting) {
             exporter.close();
             let _ = timeout(LAST_WORDS, exporting).await;

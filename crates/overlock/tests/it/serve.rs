@@ -68,7 +68,9 @@ fn a_run_that_is_recorded_without_its_text_can_be_inspected() {
     assert_eq!(status, 200, "{body}");
     assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
     let runs = overlock(&["inspect", "--store", &store, "--json"], "").json();
-    let id = runs[0]["id"].as_str().expect("a run");
+    let id = runs[0]["id"]
+        .as_str()
+        .expect("a stopped gateway has recorded it");
     let shown = overlock(&["inspect", id, "--store", &store], "");
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     let answer: Value = serde_json::from_str(&body).expect("JSON");
