@@ -30,6 +30,14 @@ fn prefill_alone_where_there_is_to_be_none_is_refused() {
 }
 
 #[test]
+fn an_upstream_that_is_the_gateway_itself_is_refused() {
+    for upstream in ["http://127.0.0.1:9/v1", "http://localhost:9/v1"] {
+        let arguments = ["--listen", "127.0.0.1:9", "--upstream", upstream];
+        check_refused(&arguments, ":9 is this gateway\nhint: ");
+    }
+}
+
+#[test]
 fn settings_that_have_no_effect_are_named_at_the_start() {
     let unreachable = ["--upstream", "http://127.0.0.1:1/v1"];
     let settings = "[upstream]\nprefill = \"last-message\"\n[complete]\nasking = \"overlap\"\n";

@@ -1,5 +1,8 @@
 //! Settings that contradict each other, contradict the upstream, or have no effect.
 
+use std::net::{IpAddr, SocketAddr};
+
+use hyper::Uri;
 use overlock_model::{Prefill, PrefillStyle, ServerInfo};
 
 use crate::config::{Asking, Config, Upstream};
@@ -29,6 +32,26 @@ pub(super) fn check(config: &Config) -> Result<(), Failure> {
             hint: "set `complete.asking` to `auto`, or `upstream.prefill` to how the upstream \
                    takes a prefill"
                 .into(),
+        });
+    }
+    Ok(())
+}
+
+/// Refuses an upstream that is the gateway itself, which would ask itself for ever.
+pub(super) fn check_upstream(url: Option<&str>, listens: SocketAddr) -> Result<(), Failure> {
+    let Some(uri) = url.and_then(|url| url.parse::<Uri>().ok()) else {
+        return Ok(());
+    };
+    let host = uri.host().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_here = match host.parse::<IpAddr>() {
+        Ok(ip) => ip == listens.ip() || listens.ip().is_unspecified() && ip.is_loopback(),
+        Err(_) => host == "localhost",
+    };
+    if is_here && uri.port_u16() == Some(listens.port()) {
+        return Err(Failure::Usage {
+            message: format!("the upstream {host}:{} is this gateway", listens.port()),
+            hint: "set --upstream to the server that answers, or --listen to another port".into(),
         });
     }
     Ok(())

@@ -91,6 +91,7 @@ impl Serve {
             });
         }
         let found = self.found(&config, address)?;
+        conflicts::check_upstream(found.url(), address)?;
         let store = self.store(&config)?;
         let mut settings = settings(&config, &found, &keys);
         let named = self.store.as_deref().or(config.store.url.as_deref());
