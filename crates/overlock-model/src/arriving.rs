@@ -221,3 +221,48 @@ impl Label {
         (!may_grow).then_some(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::continuation::{Answer, Continuation, ContinuationOptions};
+    use crate::progress::Kpi;
+
+    use super::*;
+
+    #[test]
+    fn a_line_break_in_a_piece_of_its_own_belongs_to_the_marker_before_it() {
+        let mut run = Continuation::new(ContinuationOptions {
+            kpi: Kpi::Ask,
+            ..ContinuationOptions::default()
+        });
+        let first = run.next().expect("a first call");
+        let begun = Answer::new(br#"{"rows": ["alpha", "beta"#, 9);
+        run.answered(&first, &begun).expect("it was asked");
+        let ask = run.next().expect("it is cut");
+        let open = ask.marker.open("overlap");
+        for rest in [
+            "",
+            "é",
+            &ask.overlap,
+            &format!("{}\", \"é\"]}}", ask.overlap),
+        ] {
+            let pieces = [&open, "\n", "PROGRESS: 40\n", rest];
+            let mut arriving = ArrivingAnswer::new(run.base(), &ask);
+            for piece in pieces {
+                arriving.feed(piece);
+            }
+            let answer = arriving.of_document(pieces.concat());
+            assert_eq!(answer, format!("PROGRESS: 40\n{rest}"));
+        }
+    }
+
+    #[test]
+    fn an_overlap_is_recognised_after_a_marker_on_its_own_line() {
+        let marker = Marker::default();
+        let text = "It was a dark and stormy night; the rain fell in torrents";
+        let mut arriving = ArrivingAnswer::of_text(text, &marker);
+        let pieces = [&marker.open("overlap"), "\n", text, ", except."];
+        let told: String = pieces.map(|piece| arriving.feed(piece)).concat();
+        assert_eq!(told, ", except.");
+    }
+}
