@@ -90,9 +90,13 @@ impl Marker {
         self.longest_end(answer, least)
     }
 
-    /// How many bytes at the end of an answer may be the beginning of a marker.
+    /// How many bytes at the end of an answer may be the beginning of a marker, or of a digest that
+    /// stands in none.
     pub(crate) fn may_begin_len(&self, answer: &[u8]) -> usize {
-        self.longest_end(answer, |_| 1)
+        let digest = self.digest.as_bytes();
+        let mut lengths = (1..digest.len()).rev();
+        let of_digest = lengths.find(|len| answer.ends_with(&digest[..*len]));
+        self.longest_end(answer, |_| 1).max(of_digest.unwrap_or(0))
     }
 
     fn longest_end(&self, answer: &[u8], least: impl Fn(&str) -> usize) -> usize {
@@ -212,7 +216,8 @@ mod tests {
         assert!(!marker.is_in(b"[[[["));
     }
 
-    /// What an answer may be made of: markers, whole or cut off, blanks and text.
+    /// What an answer may be made of: markers, whole or cut off, digests that stand in none, blanks
+    /// and text.
     fn part() -> impl Strategy<Value = String> {
         let names = prop::sample::select(BLOCK_NAMES.to_vec());
         let markers = (names, any::<bool>()).prop_map(|(name, opens)| {
@@ -227,9 +232,14 @@ mod tests {
             marker.truncate(len);
             marker
         });
+        let digest = marker().digest;
+        let misspelt = ["", "[/overlap-", "</overlap-", "[[over-", "-"];
+        let misspelt = prop::sample::select(misspelt.to_vec())
+            .prop_map(move |before| format!("{before}{digest}"));
         prop_oneof![
             3 => markers,
             2 => cut,
+            1 => misspelt,
             3 => "[ \\r\\n]{0,3}",
             2 => "[\\[a-f0-9\\]é-]{0,9}",
         ]
