@@ -189,10 +189,22 @@ impl ArrivingAnswer {
         self.filter.as_ref().is_some_and(MarkerFilter::has_leaked)
     }
 
+    /// Whether an answer ends before the marker in it. If none of it was given out, it is refused
+    /// instead.
+    pub(crate) fn is_cut_at_marker(&self, answer: &str) -> bool {
+        self.has_given && self.has_marker(answer)
+    }
+
+    /// Whether there is a marker outside the head of an answer, whole or cut off.
+    fn has_marker(&self, answer: &str) -> bool {
+        let filter = self.filter.as_ref();
+        filter.is_some_and(|filter| filter.is_marker_in(answer))
+    }
+
     /// The answer without what is certain not to belong to the document. One with a marker in it
     /// ends before the marker if a part of it was given out, and else stays as it is, to be refused.
     pub fn of_document(&self, mut answer: String) -> String {
-        if self.has_leaked() && !self.has_given {
+        if self.has_marker(&answer) && !self.has_given {
             return answer;
         }
         if let Some(filter) = &self.filter {

@@ -61,6 +61,8 @@ pub(crate) struct Collected {
     pub(crate) end: CallEnd,
     /// What broke it off, if something did. What arrived before is an answer that was cut.
     pub(crate) broken: Option<BackendError>,
+    /// Whether it was cut off at a marker after a part of it had been streamed.
+    pub(crate) is_cut_at_marker: bool,
     /// The calls that were not answered before.
     pub(crate) retried: Option<Retried>,
     /// Why the last of them was not, until one is.
@@ -341,10 +343,14 @@ impl Collected {
 
     /// What a step keeps of how its answer ended.
     pub(crate) fn step_end(&self) -> StepEnd {
+        let at_marker = "the answer repeats a marker of the prompt and was cut off there";
+        let at_marker = self.is_cut_at_marker.then(|| at_marker.to_owned());
+        // The provider's `stop` is not the end of an answer that was cut off here.
+        let is_end = |finish: &String| !self.is_cut_at_marker || finish != "stop";
         StepEnd {
-            finish: self.end.finish.clone(),
+            finish: self.end.finish.clone().filter(is_end),
             refusal: (!self.refusal.is_empty()).then(|| self.refusal.clone()),
-            broken: self.broken.as_ref().map(ToString::to_string),
+            broken: self.broken.as_ref().map(ToString::to_string).or(at_marker),
             retried: self.retried.clone().map(Box::new),
             answer_bytes: Some(self.came().len() as u64),
         }
@@ -471,6 +477,7 @@ impl Drive<'_> {
             }
         }
         if let Some(arriving) = arriving {
+            collected.is_cut_at_marker = arriving.is_cut_at_marker(&collected.text);
             let document = arriving.of_document(collected.text.clone());
             let came = mem::replace(&mut collected.text, document);
             collected.came = (came != collected.text).then_some(came);

@@ -166,6 +166,11 @@ impl MarkerFilter {
         self.has_leaked
     }
 
+    /// Whether an answer has a marker outside its head, or ends within one.
+    pub(crate) fn is_marker_in(&self, answer: &str) -> bool {
+        self.marker.is_in(self.marker.strip_head(answer.as_bytes()))
+    }
+
     /// All that was fed, without markers.
     pub(crate) fn without_markers(&self, answer: &str) -> String {
         let head = self.marker.strip_head(answer.as_bytes()).len();

@@ -397,7 +397,8 @@ pub async fn complete_text(
             collected.remove_echo(&prefill.prefill);
         }
         // What stopped before its end was cut, unless the provider had said by then how it ends.
-        let is_stopped = collected.broken.is_some() || drive.is_late();
+        let is_broken = collected.broken.is_some() || collected.is_cut_at_marker;
+        let is_stopped = is_broken || drive.is_late();
         let is_silent = collected.text.is_empty();
         if let Some((error, obstacle)) = collected.broken.as_ref().zip(collected.obstacle())
             && is_silent
@@ -493,9 +494,16 @@ pub(crate) fn repeated_len(text: &str, answer: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    use futures_util::{StreamExt, stream};
+    use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+    use crate::backend::{Backend, BackendError, Call, Event, Events};
 
     const OPTIONS: TextOptions = TextOptions {
         max_iterations: 9,
@@ -556,6 +564,114 @@ mod tests {
     fn steps_that_do_not_go_together_make_no_text() {
         let first = TextContinuation::first_step("It was", 2, StepEnd::default());
         assert!(TextContinuation::resume([&first, &first], OPTIONS).is_none());
+    }
+
+    /// A model that gives these answers in turn, piece by piece, and says after each that it is done.
+    struct Answers(Mutex<VecDeque<Vec<String>>>);
+
+    impl Backend for Answers {
+        fn call(&self, _call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
+            let pieces = self.0.lock().expect("one caller").pop_front();
+            let pieces = pieces.expect("an answer for every call").into_iter();
+            let events = pieces.map(Event::Text);
+            let events = events.chain([Event::Finish("stop".to_owned())]);
+            let events = stream::iter(events.map(Ok).collect::<Vec<_>>());
+            future::ready(Ok(events.boxed())).boxed()
+        }
+    }
+
+    /// Keeps the streamed text and the steps.
+    #[derive(Default)]
+    struct Listener {
+        told: String,
+        steps: Vec<Step>,
+    }
+
+    impl Observe for Listener {
+        fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+            self.told.push_str(text);
+            future::ready(()).boxed()
+        }
+    }
+
+    impl ObserveText for Listener {
+        fn called<'a>(
+            &'a mut self,
+            step: &'a Step,
+            _usage: Usage,
+            _end: &'a CallEnd,
+        ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
+            self.steps.push(step.clone());
+            future::ready(Ok(())).boxed()
+        }
+    }
+
+    /// A text that is continued by an answer with a marker after its new words, or with the
+    /// beginning of one.
+    async fn with_marker(live: bool, max_iterations: u32, is_half: bool) -> TextContinuation {
+        let found = Models::default().find("gpt-4o");
+        let counter = ChatCounter::for_model(&found);
+        let request =
+            json!({ "model": "gpt-4o", "messages": [{ "role": "user", "content": "x" }] });
+        let marker = Marker::from_seed(request.to_string().as_bytes());
+        let request = ChatRequest::from_value(request).expect("a request");
+        let begun = "It was a dark and stormy night";
+        let close = marker.close("overlap");
+        let tail = if is_half {
+            vec![&close[..close.len() - 5]]
+        } else {
+            vec![close.as_str(), " and"]
+        };
+        let first = [begun, "; the rain fell"].into_iter().chain(tail);
+        let first = first.map(str::to_owned).collect();
+        let second = vec![format!("{begun}; the rain fell in torrents.")];
+        let backend = Answers(Mutex::new(VecDeque::from([first, second])));
+        let drive = Drive {
+            backend: &backend,
+            request: &request,
+            counter: &counter,
+            plan: &PlanOptions::for_model(&found.model),
+            deadline: None,
+            most_answer_bytes: 1 << 20,
+            live,
+        };
+        let options = TextOptions {
+            max_iterations,
+            ..OPTIONS
+        };
+        let end = StepEnd {
+            finish: Some("length".to_owned()),
+            ..StepEnd::default()
+        };
+        let mut run = TextContinuation::new(begun.to_owned(), 7, options);
+        let mut listener = Listener::default();
+        listener
+            .steps
+            .push(TextContinuation::first_step(begun, 7, end));
+        let driven = complete_text(&mut run, &drive, &mut listener).await;
+        assert_eq!(driven.expect("nothing is recorded that could fail"), None);
+        if live {
+            assert_eq!(format!("{begun}{}", listener.told), run.text());
+        }
+        let resumed = TextContinuation::resume(&listener.steps, options).expect("one text");
+        assert_eq!(resumed.text(), run.text());
+        assert_eq!(resumed.is_cut(), run.is_cut());
+        assert_eq!(resumed.reason(), run.reason());
+        run
+    }
+
+    #[tokio::test]
+    async fn a_text_that_is_cut_at_a_marker_is_not_whole() {
+        for is_half in [false, true] {
+            let refused = with_marker(false, 2, is_half).await;
+            assert_eq!(refused.reason(), Some(Reason::MergeFailures));
+            let cut = with_marker(true, 2, is_half).await;
+            assert_eq!(cut.text(), "It was a dark and stormy night; the rain fell");
+            assert_eq!(cut.reason(), Some(Reason::IterationLimit));
+            let whole = with_marker(true, 3, is_half).await;
+            let text = "It was a dark and stormy night; the rain fell in torrents.";
+            assert_eq!((whole.text(), whole.reason()), (text, None));
+        }
     }
 
     fn finishes() -> impl Strategy<Value = &'static str> {
