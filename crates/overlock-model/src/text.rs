@@ -13,7 +13,9 @@ use overlock_budget::{Extras, Plan, plan};
 
 use crate::arriving::ArrivingAnswer;
 use crate::backend::Usage;
-use crate::complete::{CallEnd, Collected, Drive, DriveError, Observe, Obstacle, SHORTEST_ECHO};
+use crate::complete::{
+    CallEnd, Collected, Drive, DriveError, Observe, Obstacle, SHORTEST_ECHO, after_echo,
+};
 use crate::continuation::blank::{after_blank, split_blank};
 use crate::continuation::{FIRST_SEAM, Failure, Progress, Reason, Step, StepEnd, StepResult};
 use crate::marker::Marker;
@@ -89,9 +91,8 @@ impl TextPrefill {
     }
 
     fn without_echo<'a>(&self, answer: &'a str) -> &'a str {
-        let echo = answer.strip_prefix(self.prefill.as_str());
-        echo.filter(|_| self.prefill.len() >= SHORTEST_ECHO)
-            .unwrap_or(answer)
+        let rest = after_echo(answer.as_bytes(), &self.prefill);
+        rest.map_or(answer, |rest| &answer[answer.len() - rest.len()..])
     }
 }
 
