@@ -17,6 +17,7 @@ use crate::continuation::{
 };
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, next_call};
+use crate::sizing::Sizing;
 use crate::strategy_history::{StrategyResults, StrategyTally};
 
 /// What a run is driven with.
@@ -177,12 +178,13 @@ async fn drive_on(
     run.set_streamed(drive.live);
     run.set_required_items(drive.required_items());
     let mut told = run.base().map_or(0, Base::settled_len);
+    let mut sizing = Sizing::new(drive);
     while let Some(ask) = run.next() {
         if drive.is_late() {
             run.stop(Reason::Deadline);
             break;
         }
-        let (ask, FittedCall { call, plan }) = match drive.fit(run, ask.clone()) {
+        let (ask, FittedCall { call, plan }) = match sizing.drive(drive).fit(run, ask.clone()) {
             Ok(fitted) => fitted,
             Err(error @ PromptError::Window(_)) if ask.wants == Wants::Kpis => {
                 let nothing = Collected::default();
@@ -201,6 +203,11 @@ async fn drive_on(
         let most_bytes = drive.most_bytes(&plan).saturating_add(prefill.len());
         let starts_at_cut = drive.backend.starts_at_cut(&call);
         let (mut collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
+        let fits = |sizing: &Sizing<'_>| sizing.drive(drive).fit(run, ask.clone()).is_ok();
+        if let Some(retry) = sizing.plan_again(&mut collected, &plan, &prefill, fits) {
+            observer.retrying(retry);
+            continue;
+        }
         let is_at_cut = collected.remove_echo(&prefill) || starts_at_cut;
         let is_silent = collected.text.is_empty();
         let obstacle = collected.obstacle();
@@ -224,30 +231,8 @@ async fn drive_on(
             broken = collected.unanswered();
             continue;
         }
-        // What arrived before a stream broke off is an answer that was cut, like any other.
-        let counted = drive.counter.tokens().count(collected.came());
-        collected.end.counted = Some(counted);
-        let tokens = collected.end.usage.map_or(counted, |usage| usage.output);
-        let text = collected.text.as_bytes();
         let is_rest = run.base().is_some();
-        let answer = Answer {
-            text,
-            tokens,
-            is_at_cut,
-        };
-        let mut step = run.answered(&ask, &answer)?;
-        step.end = collected.step_end();
-        if let StepResult::Failed { raw, .. } = &mut step.result
-            && is_rest
-        {
-            *raw = readable(collected.came().as_bytes());
-        }
-        if is_silent && step.end.refusal.is_some() && ask.wants != Wants::Kpis {
-            step.result = StepResult::Failed {
-                failure: Failure::Declined,
-                raw: None,
-            };
-        }
+        let step = drive.take_answer(run, &ask, &mut collected, is_at_cut)?;
         // What the deadline cut off cannot be judged.
         if !drive.is_late() || step.end_len().is_some() {
             tally.add(&step);
@@ -384,6 +369,40 @@ impl Drive<'_> {
             Some(other) => call(run, &other).map(|fitted| (other, fitted)),
             None => Ok((ask, fitted)),
         }
+    }
+
+    /// Gives the run an answer as far as it came; what became of it. What arrived before a stream
+    /// broke off is an answer that was cut, like any other.
+    fn take_answer(
+        &self,
+        run: &mut Continuation,
+        ask: &Ask,
+        collected: &mut Collected,
+        is_at_cut: bool,
+    ) -> Result<Step, AnswerError> {
+        let counted = self.counter.tokens().count(collected.came());
+        collected.end.counted = Some(counted);
+        let is_rest = run.base().is_some();
+        let answer = Answer {
+            text: collected.text.as_bytes(),
+            tokens: collected.end.usage.map_or(counted, |usage| usage.output),
+            is_at_cut,
+        };
+        let mut step = run.answered(ask, &answer)?;
+        step.end = collected.step_end();
+        if let StepResult::Failed { raw, .. } = &mut step.result
+            && is_rest
+        {
+            *raw = readable(collected.came().as_bytes());
+        }
+        let is_silent = collected.text.is_empty();
+        if is_silent && step.end.refusal.is_some() && ask.wants != Wants::Kpis {
+            step.result = StepResult::Failed {
+                failure: Failure::Declined,
+                raw: None,
+            };
+        }
+        Ok(step)
     }
 
     /// What the next call of a run is planned by: its answer may have the tokens that are left.

@@ -20,6 +20,7 @@ use crate::continuation::blank::{after_blank, split_blank};
 use crate::continuation::{FIRST_SEAM, Failure, Progress, Reason, Step, StepEnd, StepResult};
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, first_call, text_call, text_prefill_call};
+use crate::sizing::Sizing;
 use crate::way::Way;
 
 /// How many characters of the end the model is asked to repeat.
@@ -371,12 +372,13 @@ pub async fn complete_text(
     run.marker = drive.marker();
     // What was not answered in time.
     let mut unanswered = None;
+    let mut sizing = Sizing::new(drive);
     while run.may_go_on() {
         if drive.is_late() {
             run.stopped = Some(Reason::Deadline);
             break;
         }
-        let FittedCall { call, plan } = match run.next_call(drive) {
+        let FittedCall { call, plan } = match run.next_call(&sizing.drive(drive)) {
             Ok(fitted) => fitted,
             Err(error @ PromptError::Window(_)) => {
                 run.stopped = Some(Reason::Window);
@@ -391,9 +393,14 @@ pub async fn complete_text(
             Some(prefill) => ArrivingAnswer::after_prefill(prefill.clone()),
             None => ArrivingAnswer::of_text(&run.text, &run.marker),
         });
-        let echo = prefill.as_ref().map_or(0, |it| it.prefill.len());
-        let most_bytes = drive.most_bytes(&plan).saturating_add(echo);
+        let begun = prefill.as_ref().map_or("", |it| it.prefill.as_str());
+        let most_bytes = drive.most_bytes(&plan).saturating_add(begun.len());
         let (mut collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
+        let fits = |sizing: &Sizing<'_>| run.next_call(&sizing.drive(drive)).is_ok();
+        if let Some(retry) = sizing.plan_again(&mut collected, &plan, begun, fits) {
+            observer.retrying(retry);
+            continue;
+        }
         if let Some(prefill) = &prefill {
             collected.remove_echo(&prefill.prefill);
         }
