@@ -189,10 +189,22 @@ impl ArrivingAnswer {
         self.filter.as_ref().is_some_and(MarkerFilter::has_leaked)
     }
 
+    /// Whether an answer ends before the marker in it. If none of it was given out, it is refused
+    /// instead.
+    pub(crate) fn is_cut_at_marker(&self, answer: &str) -> bool {
+        self.has_given && self.has_marker(answer)
+    }
+
+    /// Whether there is a marker outside the head of an answer, whole or cut off.
+    fn has_marker(&self, answer: &str) -> bool {
+        let filter = self.filter.as_ref();
+        filter.is_some_and(|filter| filter.is_marker_in(answer))
+    }
+
     /// The answer without what is certain not to belong to the document. One with a marker in it
     /// ends before the marker if a part of it was given out, and else stays as it is, to be refused.
     pub fn of_document(&self, mut answer: String) -> String {
-        if self.has_leaked() && !self.has_given {
+        if self.has_marker(&answer) && !self.has_given {
             return answer;
         }
         if let Some(filter) = &self.filter {
@@ -219,5 +231,50 @@ impl Label {
         }
         let may_grow = !self.text.trim_start().contains('\n') && self.text.len() < LONGEST_LABEL;
         (!may_grow).then_some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::continuation::{Answer, Continuation, ContinuationOptions};
+    use crate::progress::Kpi;
+
+    use super::*;
+
+    #[test]
+    fn a_line_break_in_a_piece_of_its_own_belongs_to_the_marker_before_it() {
+        let mut run = Continuation::new(ContinuationOptions {
+            kpi: Kpi::Ask,
+            ..ContinuationOptions::default()
+        });
+        let first = run.next().expect("a first call");
+        let begun = Answer::new(br#"{"rows": ["alpha", "beta"#, 9);
+        run.answered(&first, &begun).expect("it was asked");
+        let ask = run.next().expect("it is cut");
+        let open = ask.marker.open("overlap");
+        for rest in [
+            "",
+            "é",
+            &ask.overlap,
+            &format!("{}\", \"é\"]}}", ask.overlap),
+        ] {
+            let pieces = [&open, "\n", "PROGRESS: 40\n", rest];
+            let mut arriving = ArrivingAnswer::new(run.base(), &ask);
+            for piece in pieces {
+                arriving.feed(piece);
+            }
+            let answer = arriving.of_document(pieces.concat());
+            assert_eq!(answer, format!("PROGRESS: 40\n{rest}"));
+        }
+    }
+
+    #[test]
+    fn an_overlap_is_recognised_after_a_marker_on_its_own_line() {
+        let marker = Marker::default();
+        let text = "It was a dark and stormy night; the rain fell in torrents";
+        let mut arriving = ArrivingAnswer::of_text(text, &marker);
+        let pieces = [&marker.open("overlap"), "\n", text, ", except."];
+        let told: String = pieces.map(|piece| arriving.feed(piece)).concat();
+        assert_eq!(told, ", except.");
     }
 }

@@ -17,6 +17,7 @@ use crate::continuation::{
 };
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, next_call};
+use crate::sizing::Sizing;
 use crate::strategy_history::{StrategyResults, StrategyTally};
 
 /// What a run is driven with.
@@ -61,6 +62,8 @@ pub(crate) struct Collected {
     pub(crate) end: CallEnd,
     /// What broke it off, if something did. What arrived before is an answer that was cut.
     pub(crate) broken: Option<BackendError>,
+    /// Whether it was cut off at a marker after a part of it had been streamed.
+    pub(crate) is_cut_at_marker: bool,
     /// The calls that were not answered before.
     pub(crate) retried: Option<Retried>,
     /// Why the last of them was not, until one is.
@@ -175,12 +178,13 @@ async fn drive_on(
     run.set_streamed(drive.live);
     run.set_required_items(drive.required_items());
     let mut told = run.base().map_or(0, Base::settled_len);
+    let mut sizing = Sizing::new(drive);
     while let Some(ask) = run.next() {
         if drive.is_late() {
             run.stop(Reason::Deadline);
             break;
         }
-        let (ask, FittedCall { call, plan }) = match drive.fit(run, ask.clone()) {
+        let (ask, FittedCall { call, plan }) = match sizing.drive(drive).fit(run, ask.clone()) {
             Ok(fitted) => fitted,
             Err(error @ PromptError::Window(_)) if ask.wants == Wants::Kpis => {
                 let nothing = Collected::default();
@@ -199,6 +203,11 @@ async fn drive_on(
         let most_bytes = drive.most_bytes(&plan).saturating_add(prefill.len());
         let starts_at_cut = drive.backend.starts_at_cut(&call);
         let (mut collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
+        let fits = |sizing: &Sizing<'_>| sizing.drive(drive).fit(run, ask.clone()).is_ok();
+        if let Some(retry) = sizing.plan_again(&mut collected, &plan, &prefill, fits) {
+            observer.retrying(retry);
+            continue;
+        }
         let is_at_cut = collected.remove_echo(&prefill) || starts_at_cut;
         let is_silent = collected.text.is_empty();
         let obstacle = collected.obstacle();
@@ -222,30 +231,8 @@ async fn drive_on(
             broken = collected.unanswered();
             continue;
         }
-        // What arrived before a stream broke off is an answer that was cut, like any other.
-        let counted = drive.counter.tokens().count(collected.came());
-        collected.end.counted = Some(counted);
-        let tokens = collected.end.usage.map_or(counted, |usage| usage.output);
-        let text = collected.text.as_bytes();
         let is_rest = run.base().is_some();
-        let answer = Answer {
-            text,
-            tokens,
-            is_at_cut,
-        };
-        let mut step = run.answered(&ask, &answer)?;
-        step.end = collected.step_end();
-        if let StepResult::Failed { raw, .. } = &mut step.result
-            && is_rest
-        {
-            *raw = readable(collected.came().as_bytes());
-        }
-        if is_silent && step.end.refusal.is_some() && ask.wants != Wants::Kpis {
-            step.result = StepResult::Failed {
-                failure: Failure::Declined,
-                raw: None,
-            };
-        }
+        let step = drive.take_answer(run, &ask, &mut collected, is_at_cut)?;
         // What the deadline cut off cannot be judged.
         if !drive.is_late() || step.end_len().is_some() {
             tally.add(&step);
@@ -341,10 +328,14 @@ impl Collected {
 
     /// What a step keeps of how its answer ended.
     pub(crate) fn step_end(&self) -> StepEnd {
+        let at_marker = "the answer repeats a marker of the prompt and was cut off there";
+        let at_marker = self.is_cut_at_marker.then(|| at_marker.to_owned());
+        // The provider's `stop` is not the end of an answer that was cut off here.
+        let is_end = |finish: &String| !self.is_cut_at_marker || finish != "stop";
         StepEnd {
-            finish: self.end.finish.clone(),
+            finish: self.end.finish.clone().filter(is_end),
             refusal: (!self.refusal.is_empty()).then(|| self.refusal.clone()),
-            broken: self.broken.as_ref().map(ToString::to_string),
+            broken: self.broken.as_ref().map(ToString::to_string).or(at_marker),
             retried: self.retried.clone().map(Box::new),
             answer_bytes: Some(self.came().len() as u64),
         }
@@ -378,6 +369,40 @@ impl Drive<'_> {
             Some(other) => call(run, &other).map(|fitted| (other, fitted)),
             None => Ok((ask, fitted)),
         }
+    }
+
+    /// Gives the run an answer as far as it came; what became of it. What arrived before a stream
+    /// broke off is an answer that was cut, like any other.
+    fn take_answer(
+        &self,
+        run: &mut Continuation,
+        ask: &Ask,
+        collected: &mut Collected,
+        is_at_cut: bool,
+    ) -> Result<Step, AnswerError> {
+        let counted = self.counter.tokens().count(collected.came());
+        collected.end.counted = Some(counted);
+        let is_rest = run.base().is_some();
+        let answer = Answer {
+            text: collected.text.as_bytes(),
+            tokens: collected.end.usage.map_or(counted, |usage| usage.output),
+            is_at_cut,
+        };
+        let mut step = run.answered(ask, &answer)?;
+        step.end = collected.step_end();
+        if let StepResult::Failed { raw, .. } = &mut step.result
+            && is_rest
+        {
+            *raw = readable(collected.came().as_bytes());
+        }
+        let is_silent = collected.text.is_empty();
+        if is_silent && step.end.refusal.is_some() && ask.wants != Wants::Kpis {
+            step.result = StepResult::Failed {
+                failure: Failure::Declined,
+                raw: None,
+            };
+        }
+        Ok(step)
     }
 
     /// What the next call of a run is planned by: its answer may have the tokens that are left.
@@ -471,6 +496,7 @@ impl Drive<'_> {
             }
         }
         if let Some(arriving) = arriving {
+            collected.is_cut_at_marker = arriving.is_cut_at_marker(&collected.text);
             let document = arriving.of_document(collected.text.clone());
             let came = mem::replace(&mut collected.text, document);
             collected.came = (came != collected.text).then_some(came);

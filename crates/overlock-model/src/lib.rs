@@ -31,6 +31,7 @@ mod continuation;
 mod marker;
 mod progress;
 mod prompt;
+mod sizing;
 mod strategy_history;
 mod text;
 mod way;

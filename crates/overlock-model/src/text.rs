@@ -13,11 +13,14 @@ use overlock_budget::{Extras, Plan, plan};
 
 use crate::arriving::ArrivingAnswer;
 use crate::backend::Usage;
-use crate::complete::{CallEnd, Collected, Drive, DriveError, Observe, Obstacle, SHORTEST_ECHO};
+use crate::complete::{
+    CallEnd, Collected, Drive, DriveError, Observe, Obstacle, SHORTEST_ECHO, after_echo,
+};
 use crate::continuation::blank::{after_blank, split_blank};
 use crate::continuation::{FIRST_SEAM, Failure, Progress, Reason, Step, StepEnd, StepResult};
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, first_call, text_call, text_prefill_call};
+use crate::sizing::Sizing;
 use crate::way::Way;
 
 /// How many characters of the end the model is asked to repeat.
@@ -89,9 +92,8 @@ impl TextPrefill {
     }
 
     fn without_echo<'a>(&self, answer: &'a str) -> &'a str {
-        let echo = answer.strip_prefix(self.prefill.as_str());
-        echo.filter(|_| self.prefill.len() >= SHORTEST_ECHO)
-            .unwrap_or(answer)
+        let rest = after_echo(answer.as_bytes(), &self.prefill);
+        rest.map_or(answer, |rest| &answer[answer.len() - rest.len()..])
     }
 }
 
@@ -370,12 +372,13 @@ pub async fn complete_text(
     run.marker = drive.marker();
     // What was not answered in time.
     let mut unanswered = None;
+    let mut sizing = Sizing::new(drive);
     while run.may_go_on() {
         if drive.is_late() {
             run.stopped = Some(Reason::Deadline);
             break;
         }
-        let FittedCall { call, plan } = match run.next_call(drive) {
+        let FittedCall { call, plan } = match run.next_call(&sizing.drive(drive)) {
             Ok(fitted) => fitted,
             Err(error @ PromptError::Window(_)) => {
                 run.stopped = Some(Reason::Window);
@@ -390,14 +393,20 @@ pub async fn complete_text(
             Some(prefill) => ArrivingAnswer::after_prefill(prefill.clone()),
             None => ArrivingAnswer::of_text(&run.text, &run.marker),
         });
-        let echo = prefill.as_ref().map_or(0, |it| it.prefill.len());
-        let most_bytes = drive.most_bytes(&plan).saturating_add(echo);
+        let begun = prefill.as_ref().map_or("", |it| it.prefill.as_str());
+        let most_bytes = drive.most_bytes(&plan).saturating_add(begun.len());
         let (mut collected, told) = drive.listen(call, most_bytes, arriving, observer).await;
+        let fits = |sizing: &Sizing<'_>| run.next_call(&sizing.drive(drive)).is_ok();
+        if let Some(retry) = sizing.plan_again(&mut collected, &plan, begun, fits) {
+            observer.retrying(retry);
+            continue;
+        }
         if let Some(prefill) = &prefill {
             collected.remove_echo(&prefill.prefill);
         }
         // What stopped before its end was cut, unless the provider had said by then how it ends.
-        let is_stopped = collected.broken.is_some() || drive.is_late();
+        let is_broken = collected.broken.is_some() || collected.is_cut_at_marker;
+        let is_stopped = is_broken || drive.is_late();
         let is_silent = collected.text.is_empty();
         if let Some((error, obstacle)) = collected.broken.as_ref().zip(collected.obstacle())
             && is_silent
@@ -493,9 +502,16 @@ pub(crate) fn repeated_len(text: &str, answer: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    use futures_util::{StreamExt, stream};
+    use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+    use crate::backend::{Backend, BackendError, Call, Event, Events};
 
     const OPTIONS: TextOptions = TextOptions {
         max_iterations: 9,
@@ -556,6 +572,114 @@ mod tests {
     fn steps_that_do_not_go_together_make_no_text() {
         let first = TextContinuation::first_step("It was", 2, StepEnd::default());
         assert!(TextContinuation::resume([&first, &first], OPTIONS).is_none());
+    }
+
+    /// A model that gives these answers in turn, piece by piece, and says after each that it is done.
+    struct Answers(Mutex<VecDeque<Vec<String>>>);
+
+    impl Backend for Answers {
+        fn call(&self, _call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
+            let pieces = self.0.lock().expect("one caller").pop_front();
+            let pieces = pieces.expect("an answer for every call").into_iter();
+            let events = pieces.map(Event::Text);
+            let events = events.chain([Event::Finish("stop".to_owned())]);
+            let events = stream::iter(events.map(Ok).collect::<Vec<_>>());
+            future::ready(Ok(events.boxed())).boxed()
+        }
+    }
+
+    /// Keeps the streamed text and the steps.
+    #[derive(Default)]
+    struct Listener {
+        told: String,
+        steps: Vec<Step>,
+    }
+
+    impl Observe for Listener {
+        fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+            self.told.push_str(text);
+            future::ready(()).boxed()
+        }
+    }
+
+    impl ObserveText for Listener {
+        fn called<'a>(
+            &'a mut self,
+            step: &'a Step,
+            _usage: Usage,
+            _end: &'a CallEnd,
+        ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
+            self.steps.push(step.clone());
+            future::ready(Ok(())).boxed()
+        }
+    }
+
+    /// A text that is continued by an answer with a marker after its new words, or with the
+    /// beginning of one.
+    async fn with_marker(live: bool, max_iterations: u32, is_half: bool) -> TextContinuation {
+        let found = Models::default().find("gpt-4o");
+        let counter = ChatCounter::for_model(&found);
+        let request =
+            json!({ "model": "gpt-4o", "messages": [{ "role": "user", "content": "x" }] });
+        let marker = Marker::from_seed(request.to_string().as_bytes());
+        let request = ChatRequest::from_value(request).expect("a request");
+        let begun = "It was a dark and stormy night";
+        let close = marker.close("overlap");
+        let tail = if is_half {
+            vec![&close[..close.len() - 5]]
+        } else {
+            vec![close.as_str(), " and"]
+        };
+        let first = [begun, "; the rain fell"].into_iter().chain(tail);
+        let first = first.map(str::to_owned).collect();
+        let second = vec![format!("{begun}; the rain fell in torrents.")];
+        let backend = Answers(Mutex::new(VecDeque::from([first, second])));
+        let drive = Drive {
+            backend: &backend,
+            request: &request,
+            counter: &counter,
+            plan: &PlanOptions::for_model(&found.model),
+            deadline: None,
+            most_answer_bytes: 1 << 20,
+            live,
+        };
+        let options = TextOptions {
+            max_iterations,
+            ..OPTIONS
+        };
+        let end = StepEnd {
+            finish: Some("length".to_owned()),
+            ..StepEnd::default()
+        };
+        let mut run = TextContinuation::new(begun.to_owned(), 7, options);
+        let mut listener = Listener::default();
+        listener
+            .steps
+            .push(TextContinuation::first_step(begun, 7, end));
+        let driven = complete_text(&mut run, &drive, &mut listener).await;
+        assert_eq!(driven.expect("nothing is recorded that could fail"), None);
+        if live {
+            assert_eq!(format!("{begun}{}", listener.told), run.text());
+        }
+        let resumed = TextContinuation::resume(&listener.steps, options).expect("one text");
+        assert_eq!(resumed.text(), run.text());
+        assert_eq!(resumed.is_cut(), run.is_cut());
+        assert_eq!(resumed.reason(), run.reason());
+        run
+    }
+
+    #[tokio::test]
+    async fn a_text_that_is_cut_at_a_marker_is_not_whole() {
+        for is_half in [false, true] {
+            let refused = with_marker(false, 2, is_half).await;
+            assert_eq!(refused.reason(), Some(Reason::MergeFailures));
+            let cut = with_marker(true, 2, is_half).await;
+            assert_eq!(cut.text(), "It was a dark and stormy night; the rain fell");
+            assert_eq!(cut.reason(), Some(Reason::IterationLimit));
+            let whole = with_marker(true, 3, is_half).await;
+            let text = "It was a dark and stormy night; the rain fell in torrents.";
+            assert_eq!((whole.text(), whole.reason()), (text, None));
+        }
     }
 
     fn finishes() -> impl Strategy<Value = &'static str> {
@@ -637,6 +761,8 @@ mod tests {
             unit in "[ab\n]{1,9}|[a-zé ]{10,60}", times in 1..300_usize, news in "[ab\n]{1,300}|[a-zé ]{1,90}",
         ) {
             let text = unit.repeat(times);
+            // What may begin a marker is held back to the end, and a dot never does.
+            let news = news + ".";
             let mut run = TextContinuation::new(text.clone(), 7, OPTIONS);
             let answer = format!("{}{news}", run.overlap());
             let mut arriving = ArrivingAnswer::of_text(&text, &Marker::default());
@@ -646,10 +772,8 @@ mod tests {
             }
             run.take(&collected(&answer, Some("stop")), None, 5, false);
             prop_assert_eq!(run.text(), format!("{text}{news}"));
-            // What was asked for is known when it is there, and the rest passed on as it comes. White
-            // space alone may stand before a marker, and is held back to the end.
-            let is_blank = answer.trim_ascii().is_empty();
-            prop_assert_eq!(told, if is_blank { "" } else { news.as_str() });
+            // What was asked for is known when it is there, and the rest passed on as it comes.
+            prop_assert_eq!(told, news);
         }
     }
 

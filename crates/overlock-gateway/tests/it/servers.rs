@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use overlock_gateway::Settings;
 use overlock_model::testing::{Behaviour, Fault, Manner, ScriptedServer};
-use overlock_model::{Discovery, PrefillStyle};
+use overlock_model::{Discovery, PrefillStyle, Way};
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, report, script, serve};
@@ -386,6 +386,48 @@ async fn a_message_that_can_never_fit_is_refused_with_figures() {
             let told = error["message"].as_str().expect("text");
             assert!(told.contains("4096 tokens"), "{told}");
             assert_eq!(door.upstream.calls(), most_calls, "{manner:?}: {told}");
+        }
+    }
+}
+
+/// Has a short request answered whose answer outgrows the window by the server's count, but not by
+/// the count here.
+async fn check_outgrown(manner: Manner, document: &str, is_text: bool, streams: bool) {
+    let script = script(document, 2_000, &[Behaviour::AsAsked]);
+    let upstream = ScriptedServer::start_as(manner, script, &[]).await;
+    let upstream = upstream.expect("a server");
+    let set = |settings: &mut Settings| {
+        settings.upstream.discovery = Discovery::Ask;
+        settings.continuation.ways = vec![Way::Prefill];
+    };
+    let address = serve(&upstream.base(), set).await;
+    let door = Door { address, upstream };
+    if is_text {
+        check_text(&door, document, streams).await;
+    } else {
+        let got = door.chat(&ask(streams), &[]).await;
+        assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+        let (content, finish) = content_of(&got, streams);
+        assert_eq!((content.as_str(), finish.as_str()), (document, "stop"));
+    }
+    let asked = door.upstream.asked();
+    for request in &asked[1..] {
+        let messages = request["messages"].as_array().expect("messages");
+        assert_eq!(messages.last().expect("a message")["role"], "assistant");
+    }
+    assert_eq!(door.upstream.refused_for_size(), 1, "{manner:?}");
+}
+
+#[tokio::test]
+async fn a_prefill_that_is_too_large_by_the_servers_count_is_shortened() {
+    let row = |number| format!("{number}{JAPANESE}");
+    let rows: Vec<String> = (0..200).map(row).collect();
+    let text = rows.concat();
+    let document = json!({ "rows": rows }).to_string();
+    for manner in [Manner::LlamaCpp, Manner::Vllm] {
+        for streams in [false, true] {
+            check_outgrown(manner, &document, false, streams).await;
+            check_outgrown(manner, &text, true, streams).await;
         }
     }
 }

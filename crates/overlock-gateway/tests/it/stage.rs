@@ -287,6 +287,7 @@ impl Backend for Scripted {
                     status: 401,
                     message: message.to_owned(),
                     retry_after: None,
+                    size: None,
                 }),
                 Reply::Unreachable => Err(BackendError::Unreachable {
                     host: "127.0.0.1".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::refused_size::is_about_size;
+use super::refused_size::{RefusedSize, is_about_size};
 
 /// Why a call failed. No message holds a key: what is told of an address is its host and path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +61,8 @@ pub enum BackendError {
         message: String,
         /// How long it asks to wait.
         retry_after: Option<Duration>,
+        /// The sizes it names, if the call is too large.
+        size: Option<RefusedSize>,
     },
     /// The answer is none of this protocol.
     #[error("{host} answered with something else than was asked for: {reason}")]
@@ -146,6 +148,14 @@ impl BackendError {
         match self {
             Self::Status { message, .. } => is_about_size(&message.to_lowercase()),
             _ => false,
+        }
+    }
+
+    /// The sizes that the server names, if it refused the call because of its size.
+    pub(crate) fn refused_size(&self) -> Option<RefusedSize> {
+        match self {
+            Self::Status { size, .. } => *size,
+            _ => None,
         }
     }
 

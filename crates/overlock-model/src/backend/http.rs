@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Events;
 use super::error::{BackendError, Phase};
+use super::refused_size::RefusedSize;
 
 /// How long a server is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -435,11 +436,15 @@ impl Answer {
             let shown: String = without_secrets(location).chars().take(200).collect();
             message = format!("{message} (it refers to `{shown}`)");
         }
+        let status = status.as_u16();
+        let value = serde_json::from_slice(body).ok();
+        let value: Option<Value> = value.filter(|_| matches!(status, 400 | 413 | 422));
         BackendError::Status {
             host: self.host.clone(),
-            status: status.as_u16(),
+            status,
             message,
             retry_after: retry_after(&self.headers),
+            size: value.as_ref().and_then(RefusedSize::read),
         }
     }
 }

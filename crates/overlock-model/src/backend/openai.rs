@@ -298,6 +298,7 @@ fn check_no_error(value: &Value, host: &str, raw: &[u8]) -> Result<(), BackendEr
         status: 200,
         message: error_message(raw).unwrap_or_else(|| "an error".to_owned()),
         retry_after: None,
+        size: None,
     })
 }
 

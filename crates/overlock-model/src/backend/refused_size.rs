@@ -119,6 +119,7 @@ mod tests {
             status: 400,
             message: message.to_owned(),
             retry_after: None,
+            size: None,
         };
         let size = "The request exceeds the available Context Size, try increasing it";
         assert!(refusal(size).is_about_size());

@@ -15,7 +15,7 @@ mod tests;
 
 pub(crate) use block::{OVERLAP, WRITTEN};
 pub use size::{FittedCall, PromptError, first_call, next_call};
-pub(crate) use size::{correction_call, text_call, text_prefill_call};
+pub(crate) use size::{begun_tokens, correction_call, text_call, text_prefill_call};
 
 use std::fmt::Write;
 

@@ -152,7 +152,7 @@ fn prefill_call(
     let beginning = |prefill: &str| {
         // Some upstreams refuse white space at the end.
         let prefill = prefill.trim_end().to_owned();
-        let begun = counter.text(&prefill) + PER_MESSAGE;
+        let begun = begun_tokens(&prefill, counter);
         let options = PlanOptions {
             window: options.window.saturating_sub(begun),
             ..options.clone()
@@ -253,6 +253,11 @@ pub(crate) fn correction_call(
 
 /// What the begin of an answer takes besides its text, at most.
 const PER_MESSAGE: u64 = 8;
+
+/// The tokens that the begin of an answer takes in a request.
+pub(crate) fn begun_tokens(prefill: &str, counter: &ChatCounter<'_>) -> u64 {
+    counter.text(prefill).saturating_add(PER_MESSAGE)
+}
 
 fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCall {
     let request = match plan.rewrite(request) {

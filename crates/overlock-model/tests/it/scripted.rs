@@ -8,7 +8,7 @@ use overlock_budget::{ChatCounter, ChatRequest, Models, PlanOptions};
 use overlock_model::testing::{Behaviour, Script, ScriptedModel};
 use overlock_model::{
     Backend, BackendError, Call, Continuation, ContinuationOptions, Drive, Events, Kpi, Outcome,
-    Reason, Way, complete,
+    Reason, RefusedSize, Way, complete,
 };
 use tokio::time::Instant;
 
@@ -112,8 +112,8 @@ fn an_answer_that_the_deadline_cuts_off_says_nothing_about_its_strategy() {
     assert!(listener.learnt.is_empty(), "{:?}", listener.learnt);
 }
 
-/// A server that refuses every call for an overlap with this message.
-struct RefusesOverlap(ScriptedModel, &'static str);
+/// A server that refuses every call for an overlap with this message and these sizes.
+struct RefusesOverlap(ScriptedModel, &'static str, Option<RefusedSize>);
 
 impl Backend for RefusesOverlap {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
@@ -126,6 +126,7 @@ impl Backend for RefusesOverlap {
             status: 400,
             message: self.1.to_owned(),
             retry_after: None,
+            size: self.2,
         };
         future::ready(Err(refusal)).boxed()
     }
@@ -133,9 +134,16 @@ impl Backend for RefusesOverlap {
 
 #[test]
 fn a_refusal_for_the_size_of_a_call_says_nothing_about_its_strategy() {
-    for (message, worked) in [
-        ("the last message must be from the user", Some(false)),
-        ("the request exceeds the available context size", None),
+    let too_large = "the request exceeds the available context size";
+    // No call fits these sizes, so none is planned again.
+    let size = RefusedSize {
+        window: Some(9),
+        input: None,
+    };
+    for (message, size, worked) in [
+        ("the last message must be from the user", None, Some(false)),
+        (too_large, None, None),
+        (too_large, Some(size), None),
     ] {
         let model = ScriptedModel::new(Script {
             document: report(12_000),
@@ -143,7 +151,7 @@ fn a_refusal_for_the_size_of_a_call_says_nothing_about_its_strategy() {
             behaviours: Vec::new(),
             seed: 1,
         });
-        let server = RefusesOverlap(model, message);
+        let server = RefusesOverlap(model, message, size);
         let (run, listener) = drive_until(&server, many_iterations(), false, None);
         assert_eq!(run.outcome(), Some(&Outcome::Complete));
         assert_eq!(listener.learnt.worked(Way::Overlap), worked, "{message}");

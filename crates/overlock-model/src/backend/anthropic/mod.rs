@@ -149,6 +149,7 @@ fn error(value: &Value, raw: &[u8], host: &str) -> BackendError {
         status,
         message: error_message(raw).unwrap_or_else(|| "an error".to_owned()),
         retry_after: None,
+        size: None,
     }
 }
 
