@@ -8,7 +8,7 @@ use crate::door::Door;
 use crate::fake::{Fake, Said};
 use crate::schemas::{
     Answer, KEY, OFF, RIGHT, WRONG, ask, call, check_complete, check_violated, content, door,
-    with_schema, with_tool,
+    message, with_schema, with_tool,
 };
 
 /// The answer to a call of the gateway, which always streams.
@@ -228,6 +228,43 @@ async fn limits_hold_for_corrections() {
         let answer = ask(&door, &with_schema(false, true), headers).await;
         check_violated(&answer, "at `/city`");
         assert_eq!(answer.calls, 1);
+#[tokio::test]
+async fn a_tool_call_without_arguments_is_compared_like_one_with_empty_arguments() {
+    let name = "weather";
+    for function in [
+        json!({ "name": name }),
+        json!({ "name": name, "arguments": null }),
+    ] {
+        let call = json!({ "id": "call_1", "type": "function", "function": function });
+        let call = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+        let check = async |second: &str, request: &Value| {
+            let first = message(false, &call, "tool_calls");
+            let door = door(vec![first, said(second, "stop")], |_| {}).await;
+            ask(&door, request, &[]).await
+        };
+        let mut request = with_tool(false, false);
+        let corrected = check(RIGHT, &request).await;
+        check_complete(&corrected, "tool_calls");
+        assert_eq!(given(&corrected), RIGHT);
+
+        let as_it_came = |answer: &Answer| {
+            let given = answer
+                .last
+                .pointer("/choices/0/message/tool_calls/0/function");
+            assert_eq!(given, Some(&function));
+        };
+        let violated = check("{}", &request).await;
+        check_violated(&violated, "at `/`");
+        as_it_came(&violated);
+
+        request["tools"][0]["function"]["parameters"]["required"] = json!([]);
+        let complete = check("{}", &request).await;
+        check_complete(&complete, "tool_calls");
+        as_it_came(&complete);
+        assert_eq!(complete.calls, 1);
+    }
+}
+
     }
     check(|_| {}, &OFF).await;
     check(|_| {}, &[("x-overlock-max-total-tokens", "5")]).await;
