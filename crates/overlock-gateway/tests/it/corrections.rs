@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use overlock_gateway::Record;
 use serde_json::{Value, json};
 
 use crate::door::Door;
@@ -102,11 +103,26 @@ async fn a_correction_that_is_not_whole_and_valid_leaves_the_first_document() {
         for _ in ["answered", "replayed"] {
             let answer = ask(&door, &with_schema(false, true), &KEY).await;
             check_not_corrected(&answer, "at `/city`", WRONG);
-            let failure = &answer.run["steps"][1]["result"]["failure"]["message"];
+            let path = format!(
+                "/api/runs/{}?text=true",
+                answer.got.header("x-overlock-run")
+            );
+            let run = door.get(&path).await.json();
+            let failure = &run["steps"][1]["result"]["failure"]["message"];
             assert!(failure.to_string().contains(why), "{failure}");
             assert_eq!(answer.calls, 2, "the model is asked once");
         }
     }
+}
+
+#[tokio::test]
+async fn a_record_of_metadata_holds_nothing_of_a_failed_correction() {
+    let replies = vec![content(false, WRONG, "stop"), said("{\"city\": 8}", "stop")];
+    let door = door(replies, |settings| settings.record = Record::Metadata).await;
+    let answer = ask(&door, &with_schema(false, true), &[]).await;
+    check_violated(&answer, "at `/city`");
+    assert_eq!(steps(&answer), ["first", "uncorrected"]);
+    assert!(!answer.run.to_string().contains("city"), "{}", answer.run);
 }
 
 #[tokio::test]

@@ -337,7 +337,7 @@ impl StepResult {
                 scanned: *scanned,
             },
             Self::Failed { failure, .. } => Self::Failed {
-                failure: failure.clone(),
+                failure: failure.without_text(),
                 raw: None,
             },
         }
