@@ -209,6 +209,8 @@ impl Step {
     pub fn overhead_tokens(&self, input: u64) -> u64 {
         let added = match &self.result {
             StepResult::Grown { seam, .. } if seam == FIRST_SEAM => return 0,
+            // A correction replaces a document that was paid for.
+            StepResult::Grown { .. } if self.is_correction() => 0,
             StepResult::Grown { added_bytes, .. } => *added_bytes as u64,
             StepResult::Failed { .. } => 0,
         };
