@@ -141,6 +141,22 @@ async fn an_upstream_error_in_the_correction_leaves_the_first_document() {
 }
 
 #[tokio::test]
+async fn a_correction_that_breaks_off_after_its_document_is_no_fault() {
+    for (second, is_fault) in [(RIGHT, false), ("{\"city\": \"Os", true)] {
+        let replies = vec![content(false, WRONG, "stop"), Said::breaking(second)];
+        let door = door(replies, |_| {}).await;
+        let answer = ask(&door, &with_schema(false, true), &[]).await;
+        let given_now = if is_fault { WRONG } else { RIGHT };
+        assert_eq!(given(&answer), given_now);
+        let fault = answer
+            .run
+            .get("upstream_fault")
+            .filter(|fault| !fault.is_null());
+        assert_eq!(fault.is_some(), is_fault, "{}", answer.run);
+    }
+}
+
+#[tokio::test]
 async fn a_correction_that_is_never_answered_ends_with_the_request() {
     let replies = vec![content(false, WRONG, "stop"), Said::never()];
     let set = |settings: &mut overlock_gateway::Settings| {
@@ -213,38 +229,6 @@ async fn a_tool_call_that_is_not_corrected_stays_as_it_came() {
 }
 
 #[tokio::test]
-async fn nothing_is_corrected_once_it_was_sent() {
-    let check = async |first: Said, request: &Value| {
-        let door = door(vec![first, said(RIGHT, "stop")], |_| {}).await;
-        let answer = ask(&door, request, &[]).await;
-        check_violated(&answer, "at `/");
-        assert_eq!(answer.calls, 1);
-    };
-    check(content(true, WRONG, "stop"), &with_schema(true, true)).await;
-    check(call(true, "{}", "tool_calls"), &with_tool(true, true)).await;
-}
-
-#[tokio::test]
-async fn a_stream_of_an_upstream_that_streams_nothing_is_corrected() {
-    let replies = vec![content(false, WRONG, "stop"), said(RIGHT, "stop")];
-    let door = door(replies, |_| {}).await;
-    let answer = ask(&door, &with_schema(true, true), &[]).await;
-    check_complete(&answer, "stop");
-    assert_eq!(answer.calls, 2);
-}
-
-#[tokio::test]
-async fn limits_hold_for_corrections() {
-    async fn check(
-        set: impl FnOnce(&mut overlock_gateway::Settings),
-        headers: &[(&'static str, &str)],
-    ) {
-        let replies = vec![content(false, WRONG, "stop"), said(RIGHT, "stop")];
-        let door = door(replies, set).await;
-        let answer = ask(&door, &with_schema(false, true), headers).await;
-        check_violated(&answer, "at `/city`");
-        assert_eq!(answer.calls, 1);
-#[tokio::test]
 async fn a_tool_call_without_arguments_is_compared_like_one_with_empty_arguments() {
     let name = "weather";
     for function in [
@@ -281,6 +265,38 @@ async fn a_tool_call_without_arguments_is_compared_like_one_with_empty_arguments
     }
 }
 
+#[tokio::test]
+async fn nothing_is_corrected_once_it_was_sent() {
+    let check = async |first: Said, request: &Value| {
+        let door = door(vec![first, said(RIGHT, "stop")], |_| {}).await;
+        let answer = ask(&door, request, &[]).await;
+        check_violated(&answer, "at `/");
+        assert_eq!(answer.calls, 1);
+    };
+    check(content(true, WRONG, "stop"), &with_schema(true, true)).await;
+    check(call(true, "{}", "tool_calls"), &with_tool(true, true)).await;
+}
+
+#[tokio::test]
+async fn a_stream_of_an_upstream_that_streams_nothing_is_corrected() {
+    let replies = vec![content(false, WRONG, "stop"), said(RIGHT, "stop")];
+    let door = door(replies, |_| {}).await;
+    let answer = ask(&door, &with_schema(true, true), &[]).await;
+    check_complete(&answer, "stop");
+    assert_eq!(answer.calls, 2);
+}
+
+#[tokio::test]
+async fn limits_hold_for_corrections() {
+    async fn check(
+        set: impl FnOnce(&mut overlock_gateway::Settings),
+        headers: &[(&'static str, &str)],
+    ) {
+        let replies = vec![content(false, WRONG, "stop"), said(RIGHT, "stop")];
+        let door = door(replies, set).await;
+        let answer = ask(&door, &with_schema(false, true), headers).await;
+        check_violated(&answer, "at `/city`");
+        assert_eq!(answer.calls, 1);
     }
     check(|_| {}, &OFF).await;
     check(|_| {}, &[("x-overlock-max-total-tokens", "5")]).await;
