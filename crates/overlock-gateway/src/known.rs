@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use overlock_budget::{ChatCounter, Found, How, PlanOptions, WindowSource};
-use overlock_model::{Prefill, ServerInfo};
+use overlock_model::{Prefill, ServerInfo, Way};
 
 use crate::demo;
 use crate::record::About;
@@ -27,8 +27,8 @@ pub(crate) struct KnownModel {
     pub(crate) counter: ChatCounter<'static>,
     /// How its answer can be begun for it.
     pub(crate) prefill: Prefill,
-    /// What is kept of a request to it, where no text is.
-    pub(crate) story: OnceLock<Arc<About>>,
+    /// What is kept of a request to it that is continued with these strategies, where no text is.
+    pub(crate) story: OnceLock<(Vec<Way>, Arc<About>)>,
 }
 
 /// The models that were asked for, on a server.

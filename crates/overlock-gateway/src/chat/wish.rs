@@ -143,10 +143,14 @@ impl Wish {
 
     /// How the answer is continued.
     pub(crate) fn continuation(&self, gateway: &Gateway) -> ContinuationOptions {
-        let strategies = || gateway.strategies_for(&self.model, self.known.prefill);
-        let strategies = self.strategies.get_or_init(strategies);
         let settings = &gateway.settings;
-        settings.continuation_with(strategies, self.max_total_tokens)
+        settings.continuation_with(self.strategies(gateway), self.max_total_tokens)
+    }
+
+    /// The strategies that the answer is continued with.
+    pub(crate) fn strategies(&self, gateway: &Gateway) -> &[Way] {
+        let strategies = || gateway.strategies_for(&self.model, self.known.prefill);
+        self.strategies.get_or_init(strategies)
     }
 
     /// Whether a document that violates the schema of the request is not complete.
