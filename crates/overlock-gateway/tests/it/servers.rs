@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use overlock_gateway::Settings;
 use overlock_model::testing::{Behaviour, Fault, Manner, ScriptedServer};
-use overlock_model::{Discovery, PrefillStyle};
+use overlock_model::{Discovery, PrefillStyle, Way};
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, report, script, serve};
@@ -180,6 +180,31 @@ async fn a_text_whose_prefill_is_refused_goes_on_by_its_overlap() {
         });
         let refused = roles.filter(|role| role == "assistant").count();
         assert_eq!(refused, 1, "the prefill is tried once");
+    }
+}
+
+#[tokio::test]
+async fn a_text_is_prefilled_only_where_that_is_the_first_strategy() {
+    let text = prose(30);
+    for (ways, role) in [
+        ([Way::Prefill, Way::Overlap], "assistant"),
+        ([Way::Overlap, Way::Prefill], "user"),
+    ] {
+        let script = script(&text, 300, &[Behaviour::AsAsked]);
+        let upstream = ScriptedServer::start(script, &[]).await;
+        let upstream = upstream.expect("a server");
+        let set = |settings: &mut Settings| {
+            settings.upstream.prefill = Some(PrefillStyle::LastMessage);
+            settings.continuation.ways = ways.to_vec();
+        };
+        let address = serve(&upstream.base(), set).await;
+        let door = Door { address, upstream };
+        let asked = check_text(&door, &text, false).await;
+        assert!(asked.len() > 2, "{} calls", asked.len());
+        for request in &asked[1..] {
+            let messages = request["messages"].as_array().expect("messages");
+            assert_eq!(messages.last().expect("a message")["role"], role);
+        }
     }
 }
 
