@@ -228,7 +228,9 @@ impl Job {
 
     /// The tokens of the request as it is planned, by the server's own count.
     async fn counted_by_server(&self) -> Option<u64> {
-        let request: Value = serde_json::from_slice(&self.body).ok()?;
+        let body = self.body.clone();
+        let request = aside::with_text(body.len(), move || serde_json::from_slice::<Value>(&body));
+        let request = request.await.ok()?.ok()?;
         let headers = headers_of(&self.gateway, self.shown.as_ref());
         let server = Server::new(&self.gateway.http, &self.base, &headers);
         server.count_chat(&request).await.ok()
