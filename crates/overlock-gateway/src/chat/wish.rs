@@ -168,7 +168,7 @@ impl Wish {
         self.scaled.as_deref().unwrap_or(&self.known.counter)
     }
 
-    /// Counts with this scale from now on, whatever that of the model is.
+    /// Counts this request with this scale from now on.
     pub(crate) fn set_scale(&mut self, scale: Scale) {
         let counter = &self.known.counter;
         let is_other = counter.scale() != scale;
