@@ -83,7 +83,7 @@ async fn check_document(manner: Manner, document: &str, keeps_format: bool) {
 }
 
 /// The text of an answer, and the word for its end.
-fn content_of(got: &Got, streams: bool) -> (String, String) {
+pub(crate) fn content_of(got: &Got, streams: bool) -> (String, String) {
     if streams {
         return streamed(&got.body);
     }

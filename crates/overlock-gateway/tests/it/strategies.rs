@@ -10,6 +10,7 @@ use overlock_store::{RunSummary, Store, in_memory};
 use serde_json::{Value, json};
 
 use crate::door::{Door, report, script, serve_with};
+use crate::servers::content_of;
 
 /// A server whose model never repeats the end of its text, but writes the remainder when asked.
 async fn never_repeats() -> ScriptedServer {
@@ -46,11 +47,10 @@ async fn ask(door: &Door, streams: bool) -> Vec<Way> {
     });
     let got = door.chat(&request, &[]).await;
     assert_eq!(got.status, StatusCode::OK, "{}", got.body);
-    if !streams {
-        let content = &got.json()["choices"][0]["message"]["content"];
-        let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
-        assert_eq!(read(content.as_str().expect("text")), read(&report(1_500)));
-    }
+    let (content, finish) = content_of(&got, streams);
+    let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
+    assert_eq!(read(&content), read(&report(1_500)));
+    assert_eq!(finish, "stop");
     let asked = door.upstream.asked();
     let rest = asked[before..].iter().skip(1);
     let strategies: Vec<Way> = rest.map(strategy).collect();
