@@ -61,6 +61,8 @@ pub(crate) struct Collected {
     pub(crate) end: CallEnd,
     /// What broke it off, if something did. What arrived before is an answer that was cut.
     pub(crate) broken: Option<BackendError>,
+    /// Whether it was not read to its end, because nothing more of it could belong to the document.
+    pub(crate) is_spoilt: bool,
     /// The calls that were not answered before.
     pub(crate) retried: Option<Retried>,
     /// Why the last of them was not, until one is.
@@ -449,6 +451,7 @@ impl Drive<'_> {
                             observer.certain(&certain).await;
                         }
                         if arriving.is_spoilt() {
+                            collected.is_spoilt = true;
                             break;
                         }
                     }

@@ -235,7 +235,10 @@ impl TextContinuation {
     ) -> Step {
         self.iterations += 1;
         self.usage.output = self.usage.output.saturating_add(tokens);
-        let end = collected.step_end();
+        let mut end = collected.step_end();
+        if collected.is_spoilt {
+            end.broken = Some(Failure::MarkerInAnswer.to_string());
+        }
         self.is_cut = is_cut(end.finish.as_deref(), is_stopped);
         if let Some(prefill) = prefill {
             let news = prefill.without_blank(&collected.text);
@@ -397,7 +400,7 @@ pub async fn complete_text(
             collected.remove_echo(&prefill.prefill);
         }
         // What stopped before its end was cut, unless the provider had said by then how it ends.
-        let is_stopped = collected.broken.is_some() || drive.is_late();
+        let is_stopped = collected.broken.is_some() || collected.is_spoilt || drive.is_late();
         let is_silent = collected.text.is_empty();
         if let Some((error, obstacle)) = collected.broken.as_ref().zip(collected.obstacle())
             && is_silent

@@ -163,6 +163,49 @@ async fn markers_of_a_prompt_never_reach_a_document() {
 }
 
 #[tokio::test]
+async fn markers_of_a_prompt_never_reach_a_text() {
+    let (first, rest) = (
+        "In spring the river rose. In summer it",
+        " fell. Then it was dry.",
+    );
+    let whole = [first, rest].concat();
+    let message = json!({ "role": "user", "content": "Tell the story." });
+    let said = |text: &str| Said::streamed_content(text, "stop");
+    for streams in [false, true] {
+        let request = json!({ "model": "scripted", "stream": streams, "messages": [message] });
+        let check = async |second: &str| {
+            let begin = if streams {
+                Said::streamed_content(first, "length")
+            } else {
+                Said::content(first, "length")
+            };
+            let door = Door::to_fake(vec![begin, said(second)]).await;
+            let got = door
+                .chat(&request, &[("x-overlock-continue", "text")])
+                .await;
+            (content_of(&got, streams), door.upstream.heard())
+        };
+        let (_, heard) = check("").await;
+        let markers = markers(&heard[1].body);
+        assert!(markers.len() > 1, "{markers:?}");
+        for marker in &markers {
+            let at_head = check(&format!("{marker}\n{whole}")).await.0;
+            assert_eq!(at_head, (whole.clone(), "stop".to_owned()));
+            for before in [
+                format!("{whole}\n"),
+                first.to_owned(),
+                format!("{first} fell."),
+            ] {
+                let leak = format!("{before}{marker} Then it was dry.");
+                // What was streamed stays, but is not called whole.
+                let kept = if streams { before } else { first.to_owned() };
+                assert_eq!(check(&leak).await.0, (kept, "length".to_owned()), "{leak}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_document_beyond_4000_bytes_is_still_the_whole_prefill() {
     let document = report(6_000);
     let door = door(Manner::LlamaCpp, &document).await;
