@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::HeaderMap;
-use overlock_model::{BackendError, Discover, Discovery, LearntSize, Server, ServerInfo};
+use overlock_model::{BackendError, Discover, Discovery, LearntWindow, Server, ServerInfo};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -71,12 +71,12 @@ impl KnownServer {
 }
 
 impl Gateway {
-    /// Remembers what a refused request has taught about a model.
-    pub(crate) fn learn(&self, size: LearntSize) {
+    /// Remembers the window of a model that a refused request has taught.
+    pub(crate) fn learn(&self, learnt: LearntWindow) {
         let info = {
             let info = self.server.info.write();
             let mut info = info.unwrap_or_else(PoisonError::into_inner);
-            Arc::make_mut(&mut info).learn(size);
+            Arc::make_mut(&mut info).learn(learnt);
             Arc::clone(&info)
         };
         self.known.serve(&info);

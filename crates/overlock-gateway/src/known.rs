@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use overlock_budget::{ChatCounter, Found, How, PlanOptions, WindowSource};
-use overlock_model::{Prefill, ServerInfo};
+use overlock_model::{Prefill, ServerInfo, Way};
 
 use crate::demo;
 use crate::record::About;
@@ -27,8 +27,8 @@ pub(crate) struct KnownModel {
     pub(crate) counter: ChatCounter<'static>,
     /// How its answer can be begun for it.
     pub(crate) prefill: Prefill,
-    /// What is kept of a request to it, where no text is.
-    pub(crate) story: OnceLock<Arc<About>>,
+    /// What is kept of a request to it that is continued with these strategies, where no text is.
+    pub(crate) story: OnceLock<(Vec<Way>, Arc<About>)>,
 }
 
 /// The models that were asked for, on a server.
@@ -81,21 +81,17 @@ impl KnownModel {
             // It is scripted, and takes what is assumed of those that nobody knows.
             found.model.window_source = WindowSource::Known;
         }
-        let learnt = server.learnt(name).filter(|_| name != demo::MODEL);
-        if let Some(window) = learnt.and_then(|learnt| learnt.window) {
+        let learnt = server.learnt_window(name);
+        if let Some(window) = learnt.filter(|_| name != demo::MODEL) {
             // No setting makes a server take more than it has said.
             found.model.window = window.min(found.model.window);
             found = found.served_with(window);
         }
         let own = settings.counters.as_ref();
         let own = own.and_then(|counters| counters.for_model(&found));
-        let counter = own.unwrap_or_else(|| ChatCounter::for_model(&found));
         Self {
             plan: settings.plan_for(&found.model),
-            counter: match learnt {
-                Some(learnt) => counter.scaled(learnt.scale),
-                None => counter,
-            },
+            counter: own.unwrap_or_else(|| ChatCounter::for_model(&found)),
             prefill: match settings.upstream.prefill {
                 Some(style) => Prefill::of_style(style),
                 None => server.prefill,

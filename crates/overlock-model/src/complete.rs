@@ -13,9 +13,8 @@ use crate::arriving::ArrivingAnswer;
 use crate::backend::{Backend, BackendError, Call, Event, Retried, Retry, Usage};
 use crate::continuation::{
     Answer, AnswerError, Ask, Continuation, Failure, Outcome, Reason, Step, StepEnd, StepResult,
-    Wants, readable, required_items,
+    Wants, readable,
 };
-use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, next_call};
 use crate::sizing::Sizing;
 use crate::strategy_history::{StrategyResults, StrategyTally};
@@ -174,9 +173,8 @@ async fn drive_on(
     // What the upstream said to the last call that it refused, and what broke off the last answer.
     let mut refusal = None;
     let mut broken = None;
-    run.set_marker(drive.marker());
+    run.set_request(drive.request);
     run.set_streamed(drive.live);
-    run.set_required_items(drive.required_items());
     let mut told = run.base().map_or(0, Base::settled_len);
     let mut sizing = Sizing::new(drive);
     while let Some(ask) = run.next() {
@@ -413,21 +411,6 @@ impl Drive<'_> {
             options.answer_cap = Some(left.min(options.answer_cap.unwrap_or(options.window)));
         }
         options
-    }
-
-    /// What marks the parts of the prompts: the request tells one run from another, and a run that
-    /// is driven again has the same marker.
-    pub(crate) fn marker(&self) -> Marker {
-        let request = self.request.clone().into_value();
-        Marker::from_seed(request.to_string().as_bytes())
-    }
-
-    /// The most items that a schema of the request requires of an array.
-    fn required_items(&self) -> usize {
-        let members = self.request.members();
-        let schemas = ["response_format", "tools"].map(|name| members.get(name));
-        let items = schemas.into_iter().flatten().map(required_items);
-        items.max().unwrap_or(0)
     }
 
     /// How many bytes of an answer are read: no server that keeps to what was agreed sends more.

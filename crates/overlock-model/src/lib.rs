@@ -46,7 +46,7 @@ pub mod testing;
 pub use arriving::{ArrivingAnswer, HELD_BACK};
 pub use backend::{
     Anthropic, Backend, BackendError, Call, Discover, Discovery, Embeddings, Event, Events,
-    Finding, Half, Halves, Http, HttpsClient, LearntSize, OpenAi, Phase, Prefill, PrefillStyle,
+    Finding, Half, Halves, Http, HttpsClient, LearntWindow, OpenAi, Phase, Prefill, PrefillStyle,
     Product, ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, Retrying, ServedModel, Server,
     ServerInfo, SseEvent, SseReader, Timeouts, TooLongEvent, Usage, bearer_headers, below,
     https_client,

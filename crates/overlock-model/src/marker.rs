@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use overlock_budget::ChatRequest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -30,12 +31,17 @@ impl Default for Marker {
 
 impl Marker {
     /// The marker of a run that is identified by these bytes, such as its request.
-    pub fn from_seed(seed: &[u8]) -> Self {
+    pub(crate) fn from_seed(seed: &[u8]) -> Self {
         let mut digest = String::with_capacity(2 * DIGEST_BYTES);
         for byte in &Sha256::digest(seed)[..DIGEST_BYTES] {
             let _ = write!(digest, "{byte:02x}"); // a string takes everything
         }
         Self { digest }
+    }
+
+    /// The marker of the runs for a request. A run that is driven again has the same one.
+    pub(crate) fn of_request(request: &ChatRequest) -> Self {
+        Self::from_seed(request.clone().into_value().to_string().as_bytes())
     }
 
     /// The line that opens a block.

@@ -369,7 +369,7 @@ pub async fn complete_text(
     drive: &Drive<'_>,
     observer: &mut dyn ObserveText,
 ) -> Result<Option<Obstacle>, DriveError> {
-    run.marker = drive.marker();
+    run.marker = Marker::of_request(drive.request);
     // What was not answered in time.
     let mut unanswered = None;
     let mut sizing = Sizing::new(drive);

@@ -1,8 +1,8 @@
 //! The state machine that makes one document of many answers, driven from Python.
 
 use overlock_model::{
-    Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, Marker,
-    MeasuredKpi, Outcome, PromptError, Reason, Wants, Way, after_echo,
+    Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, MeasuredKpi,
+    Outcome, PromptError, Reason, Wants, Way, after_echo,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -115,8 +115,7 @@ impl Continuation {
         #[pyo3(from_py_with = count)] margin: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let request = request::read(py, request)?;
-        let seed = request.clone().into_value().to_string();
-        self.run.set_marker(Marker::from_seed(seed.as_bytes()));
+        self.run.set_request(&request);
         let ask = self.asked(py, ask)?;
         let name = model.or_else(|| request.model().map(str::to_owned));
         let settings = Settings {
@@ -152,6 +151,8 @@ impl Continuation {
     /// Begins to listen to an answer that streams in.
     fn listen(&mut self, py: Python<'_>, ask: &Bound<'_, PyAny>) -> PyResult<()> {
         let ask = self.asked(py, ask)?;
+        // What `hear` gives out cannot be taken back.
+        self.run.set_streamed(true);
         self.listening = Some(ArrivingAnswer::new(self.run.base(), &ask));
         Ok(())
     }

@@ -148,7 +148,7 @@ impl Joiner<'_> {
         let options = TextOptions {
             max_iterations: continuation.max_iterations,
             max_output_tokens: self.wish.max_total_tokens,
-            can_prefill: prefill.is_possible() && continuation.ways.contains(&Way::Prefill),
+            can_prefill: prefill.is_possible() && continuation.ways.first() == Some(&Way::Prefill),
         };
         let earlier = recording.as_deref().map(Recording::earlier_text);
         let earlier = earlier.filter(|steps| !steps.is_empty());

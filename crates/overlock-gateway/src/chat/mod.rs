@@ -419,15 +419,18 @@ impl Job {
         Recording::begin(recorder, Arc::new(about)).await.ok()
     }
 
-    /// A recording without the text. What that is about is the same for most requests to a model.
+    /// A recording without the text. What that is about is the same for most requests to a model,
+    /// as long as nothing is learnt about its strategies.
     fn story(&self) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
         let about = || Arc::new(self.about("", Held::ByWorker(None)));
+        let strategies = self.wish.strategies(&self.gateway);
         let is_common = self.wish.max_total_tokens == self.gateway.settings.max_total_tokens;
-        let about = if is_common {
-            Arc::clone(self.wish.known.story.get_or_init(about))
-        } else {
-            about()
+        let story = &self.wish.known.story;
+        let common = is_common.then(|| story.get_or_init(|| (strategies.to_vec(), about())));
+        let about = match common {
+            Some((known, about)) if known == strategies => Arc::clone(about),
+            _ => about(),
         };
         Some(Recording::story(recorder, about))
     }

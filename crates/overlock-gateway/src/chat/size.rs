@@ -2,10 +2,11 @@
 //!
 //! Where another tokenizer stands in for the model's own, llama.cpp is asked for its own count
 //! before anything is sent. What a server refuses for its size teaches the size: the request is
-//! planned again with it and sent once more.
+//! planned again with it and sent once more. Only the window is remembered for other requests: how
+//! far a count is off depends on the text.
 
 use overlock_budget::{Provenance, Scale};
-use overlock_model::{LearntSize, Product, RefusedSize, Server};
+use overlock_model::{LearntWindow, Product, RefusedSize, Server};
 use serde_json::Value;
 
 use super::wish::{Fitted, Share};
@@ -138,7 +139,10 @@ impl Job {
             }
             _ => Scale::default(),
         };
-        self.learn(size.window, Scale::default());
+        if let Some(window) = size.window {
+            self.learn(window);
+        }
+        self.wish.set_scale(Scale::default());
         if self.fit_again(Share::Most).await?.is_none() && self.may_be_too_large() {
             match self.confirm().await? {
                 Confirmed::Fits => return Ok(None),
@@ -146,7 +150,8 @@ impl Job {
                 Confirmed::NotCounted => {}
             }
         }
-        self.learn(size.window, scale);
+        // It holds for this request only: another one may be in another language.
+        self.wish.set_scale(scale);
         let Some(unfit) = self.fit_again(Share::Most).await? else {
             return Ok(None);
         };
@@ -157,12 +162,11 @@ impl Job {
         Ok(least.map(|_| unfit))
     }
 
-    /// Remembers the size of the model, and goes on with it.
-    fn learn(&mut self, window: Option<u64>, scale: Scale) {
-        self.gateway.learn(LearntSize {
+    /// Remembers the window of the model, and goes on with it.
+    fn learn(&mut self, window: u64) {
+        self.gateway.learn(LearntWindow {
             model: self.wish.model.clone(),
             window,
-            scale,
         });
         let known = &self.gateway.known;
         let known = known.get(&self.gateway.settings, &self.wish.model);
@@ -228,7 +232,9 @@ impl Job {
 
     /// The tokens of the request as it is planned, by the server's own count.
     async fn counted_by_server(&self) -> Option<u64> {
-        let request: Value = serde_json::from_slice(&self.body).ok()?;
+        let body = self.body.clone();
+        let request = aside::with_text(body.len(), move || serde_json::from_slice::<Value>(&body));
+        let request = request.await.ok()?.ok()?;
         let headers = headers_of(&self.gateway, self.shown.as_ref());
         let server = Server::new(&self.gateway.http, &self.base, &headers);
         server.count_chat(&request).await.ok()

@@ -387,15 +387,23 @@ impl Making<'_> {
         let calls = (0..).zip(calls.into_iter().flatten());
         for (number, call) in calls {
             part.tool_call = Some(number);
-            let text = |pointer| call.pointer(pointer).and_then(Value::as_str);
-            let name = text("/function/name").unwrap_or_default().to_owned();
-            let Some(arguments) = text("/function/arguments").map(str::to_owned) else {
+            let function = call.get_mut("function").and_then(Value::as_object_mut);
+            let Some(function) = function else {
                 continue;
+            };
+            let name = function.get("name").and_then(Value::as_str);
+            let name = name.unwrap_or_default().to_owned();
+            let arguments = match function.get("arguments") {
+                Some(Value::String(arguments)) => arguments.clone(),
+                // Some servers leave out the arguments of a call that has none.
+                None | Some(Value::Null) => String::new(),
+                Some(_) => continue,
             };
             let (text, found) = self.arguments(part, &name, &arguments, end).await?;
             ending.call(found);
             if text != arguments {
-                self.replace(call, "/function/arguments", text);
+                function.insert("arguments".to_owned(), Value::String(text));
+                self.changed = true;
             }
         }
         Ok(())

@@ -143,10 +143,14 @@ impl Wish {
 
     /// How the answer is continued.
     pub(crate) fn continuation(&self, gateway: &Gateway) -> ContinuationOptions {
-        let strategies = || gateway.strategies_for(&self.model, self.known.prefill);
-        let strategies = self.strategies.get_or_init(strategies);
         let settings = &gateway.settings;
-        settings.continuation_with(strategies, self.max_total_tokens)
+        settings.continuation_with(self.strategies(gateway), self.max_total_tokens)
+    }
+
+    /// The strategies that the answer is continued with.
+    pub(crate) fn strategies(&self, gateway: &Gateway) -> &[Way] {
+        let strategies = || gateway.strategies_for(&self.model, self.known.prefill);
+        self.strategies.get_or_init(strategies)
     }
 
     /// Whether a document that violates the schema of the request is not complete.
@@ -164,7 +168,7 @@ impl Wish {
         self.scaled.as_deref().unwrap_or(&self.known.counter)
     }
 
-    /// Counts with this scale from now on, whatever that of the model is.
+    /// Counts this request with this scale from now on.
     pub(crate) fn set_scale(&mut self, scale: Scale) {
         let counter = &self.known.counter;
         let is_other = counter.scale() != scale;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use overlock_gateway::Record;
 use serde_json::{Value, json};
 
 use crate::door::Door;
 use crate::fake::{Fake, Said};
 use crate::schemas::{
     Answer, KEY, OFF, RIGHT, WRONG, ask, call, check_complete, check_violated, content, door,
-    with_schema, with_tool,
+    message, with_schema, with_tool,
 };
 
 /// The answer to a call of the gateway, which always streams.
@@ -102,11 +103,26 @@ async fn a_correction_that_is_not_whole_and_valid_leaves_the_first_document() {
         for _ in ["answered", "replayed"] {
             let answer = ask(&door, &with_schema(false, true), &KEY).await;
             check_not_corrected(&answer, "at `/city`", WRONG);
-            let failure = &answer.run["steps"][1]["result"]["failure"]["message"];
+            let path = format!(
+                "/api/runs/{}?text=true",
+                answer.got.header("x-overlock-run")
+            );
+            let run = door.get(&path).await.json();
+            let failure = &run["steps"][1]["result"]["failure"]["message"];
             assert!(failure.to_string().contains(why), "{failure}");
             assert_eq!(answer.calls, 2, "the model is asked once");
         }
     }
+}
+
+#[tokio::test]
+async fn a_record_of_metadata_holds_nothing_of_a_failed_correction() {
+    let replies = vec![content(false, WRONG, "stop"), said("{\"city\": 8}", "stop")];
+    let door = door(replies, |settings| settings.record = Record::Metadata).await;
+    let answer = ask(&door, &with_schema(false, true), &[]).await;
+    check_violated(&answer, "at `/city`");
+    assert_eq!(steps(&answer), ["first", "uncorrected"]);
+    assert!(!answer.run.to_string().contains("city"), "{}", answer.run);
 }
 
 #[tokio::test]
@@ -121,6 +137,22 @@ async fn an_upstream_error_in_the_correction_leaves_the_first_document() {
         let answer = ask(&door, &with_schema(false, true), &[]).await;
         check_not_corrected(&answer, "at `/city`", WRONG);
         assert_eq!(answer.last["usage"]["completion_tokens"], 5);
+    }
+}
+
+#[tokio::test]
+async fn a_correction_that_breaks_off_after_its_document_is_no_fault() {
+    for (second, is_fault) in [(RIGHT, false), ("{\"city\": \"Os", true)] {
+        let replies = vec![content(false, WRONG, "stop"), Said::breaking(second)];
+        let door = door(replies, |_| {}).await;
+        let answer = ask(&door, &with_schema(false, true), &[]).await;
+        let given_now = if is_fault { WRONG } else { RIGHT };
+        assert_eq!(given(&answer), given_now);
+        let fault = answer
+            .run
+            .get("upstream_fault")
+            .filter(|fault| !fault.is_null());
+        assert_eq!(fault.is_some(), is_fault, "{}", answer.run);
     }
 }
 
@@ -193,6 +225,43 @@ async fn a_tool_call_that_is_not_corrected_stays_as_it_came() {
         let answer = ask(&door, &with_tool(false, true), &[]).await;
         check_not_corrected(&answer, "at `/`", arguments);
         assert_eq!(answer.calls, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_call_without_arguments_is_compared_like_one_with_empty_arguments() {
+    let name = "weather";
+    for function in [
+        json!({ "name": name }),
+        json!({ "name": name, "arguments": null }),
+    ] {
+        let call = json!({ "id": "call_1", "type": "function", "function": function });
+        let call = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+        let check = async |second: &str, request: &Value| {
+            let first = message(false, &call, "tool_calls");
+            let door = door(vec![first, said(second, "stop")], |_| {}).await;
+            ask(&door, request, &[]).await
+        };
+        let mut request = with_tool(false, false);
+        let corrected = check(RIGHT, &request).await;
+        check_complete(&corrected, "tool_calls");
+        assert_eq!(given(&corrected), RIGHT);
+
+        let as_it_came = |answer: &Answer| {
+            let given = answer
+                .last
+                .pointer("/choices/0/message/tool_calls/0/function");
+            assert_eq!(given, Some(&function));
+        };
+        let violated = check("{}", &request).await;
+        check_violated(&violated, "at `/`");
+        as_it_came(&violated);
+
+        request["tools"][0]["function"]["parameters"]["required"] = json!([]);
+        let complete = check("{}", &request).await;
+        check_complete(&complete, "tool_calls");
+        as_it_came(&complete);
+        assert_eq!(complete.calls, 1);
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::door::{Door, ask, serve_with};
 use crate::fake::{Fake, Said};
+use crate::schemas::{RIGHT, WRONG, with_schema};
 
 const CUT: &str = r#"{"rows": ["one", "two", "three", "four", "five", "si"#;
 const REST: &str = r#""five", "six"]}"#;
@@ -90,6 +91,24 @@ async fn the_cost_of_a_continued_answer_is_relative_to_one_uncut_answer() {
             assert!(metrics.lines().any(|it| it == line), "{line}\n{metrics}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_correction_is_overhead_with_its_prompt_and_its_answer() {
+    let report =
+        |input, output| json!({ "usage": { "prompt_tokens": input, "completion_tokens": output } });
+    let door = door(vec![
+        reporting(Said::content(WRONG, "stop"), &report(100, 10)),
+        reporting(Said::streamed_content(RIGHT, "stop"), &report(200, 15)),
+    ])
+    .await;
+    let got = door.chat(&with_schema(false, true), &[]).await;
+    let run = got.header("x-overlock-run");
+    let shown = door.get(&format!("/api/runs/{run}")).await.json();
+    assert_eq!(shown["steps"][1]["result"]["seam"], "corrected", "{shown}");
+    assert_eq!(shown["overhead_tokens"], 215, "{shown}");
+    let ratio = shown["cost_ratio"].as_f64().expect("a ratio");
+    assert!((ratio - 325.0 / 110.0).abs() < 0.001, "{ratio}");
 }
 
 #[tokio::test]

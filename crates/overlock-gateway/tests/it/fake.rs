@@ -161,6 +161,15 @@ impl Said {
         }
     }
 
+    /// A stream that breaks off after this text.
+    pub(crate) fn breaking(content: &str) -> Self {
+        let hanging = Self::hanging(content);
+        Self {
+            status: BREAKS,
+            ..hanging
+        }
+    }
+
     /// A stream of text without an end.
     pub(crate) fn flooding() -> Self {
         let hanging = Self::hanging(&"word ".repeat(2000));

@@ -11,9 +11,9 @@ use overlock_model::Discovery;
 use overlock_model::testing::{Behaviour, Manner, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, report, script, serve};
+use crate::door::{Door, report, script, serve};
 use crate::fake::Said;
-use crate::servers::{ask, check_prefills, check_whole, door, streamed};
+use crate::servers::{ask, check_prefills, check_whole, content_of, door, streamed};
 
 /// A gateway that nobody has configured, before a server whose model says so many bytes at once.
 async fn door_with(manner: Manner, document: &str, breath: usize, does: &[Behaviour]) -> Door {
@@ -27,25 +27,12 @@ async fn door_with(manner: Manner, document: &str, breath: usize, does: &[Behavi
     Door { address, upstream }
 }
 
-/// The content of an answer and the word for its end.
-fn answer(got: &Got, streams: bool) -> (String, String) {
-    if streams {
-        return streamed(&got.body);
-    }
-    let choice = &got.json()["choices"][0];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    (
-        text(&choice["message"]["content"]),
-        text(&choice["finish_reason"]),
-    )
-}
-
 /// Whatever this server does, the client gets the document.
 async fn check_comes_home(manner: Manner, document: &str, does: &[Behaviour]) {
     for streams in [false, true] {
         let door = door_with(manner, document, 300, does).await;
         let got = door.chat(&ask(streams), &[]).await;
-        let (content, finish) = answer(&got, streams);
+        let (content, finish) = content_of(&got, streams);
         assert_eq!(content, document, "{manner:?} {streams}");
         assert_eq!(finish, "stop", "{manner:?} {streams}");
     }
@@ -67,8 +54,14 @@ async fn prefill_is_used_where_nothing_is_configured() {
         Manner::GoesOn,
     ] {
         let door = door(manner, &document).await;
-        door.chat(&ask(false), &[]).await;
-        for request in &door.upstream.asked()[1..] {
+        let got = door.chat(&ask(false), &[]).await;
+        assert_eq!(
+            content_of(&got, false),
+            (document.clone(), "stop".to_owned())
+        );
+        let asked = door.upstream.asked();
+        assert!(asked.len() > 2, "{manner:?}: {} calls", asked.len());
+        for request in &asked[1..] {
             let messages = request["messages"].as_array().expect("messages");
             let last = messages.last().expect("a message");
             assert_eq!(last["role"], "assistant", "{manner:?}: {request}");
@@ -90,7 +83,7 @@ async fn a_document_that_violates_its_strict_schema_never_ends_with_stop() {
         let schema = json!({ "type": "object", "required": ["summary"] });
         request["response_format"]["json_schema"]["schema"] = schema;
         let got = door.chat(&request, &[]).await;
-        let (_, finish) = answer(&got, streams);
+        let (_, finish) = content_of(&got, streams);
         assert_eq!(finish, "length", "{}", got.body);
         assert!(got.body.contains("schema-violation"), "{}", got.body);
     }
@@ -105,11 +98,10 @@ async fn a_model_that_restarts_under_a_strict_grammar_is_asked_without_it() {
     let does = [Behaviour::AsAsked, Behaviour::Apologises];
     let door = door_with(Manner::BeginsAgain, &document, 300, &does).await;
     let (content, finish) = streamed(&door.chat(&ask(true), &[]).await.body);
+    assert_eq!(finish, "length");
     assert!(document.starts_with(&content), "{content}");
-    assert!(
-        finish == "length" || content == document,
-        "{finish}: {content}"
-    );
+    // The first answer has no more than 450 bytes.
+    assert!(content.len() > 450, "{content}");
     let asked = door.upstream.asked();
     let keeps_format = |request: &&Value| request.get("response_format").is_some();
     assert!(asked[1..].iter().any(|request| keeps_format(&request)));
@@ -143,9 +135,17 @@ async fn markers_of_a_prompt_never_reach_a_document() {
                 Said::content(first, "length")
             }
         };
-        // The same request has the same markers.
+        // The same request has the same markers. An answer with a marker brings as much as none.
         let listening = Door::to_fake(vec![begin(), said("")]).await;
-        listening.chat(&ask(streams), &[]).await;
+        let got = listening.chat(&ask(streams), &[]).await;
+        let kept = content_of(&got, streams);
+        assert_eq!(kept.1, "length");
+        if streams {
+            assert_eq!(kept.0, first);
+        } else {
+            let closed: Value = serde_json::from_str(&kept.0).expect("JSON");
+            assert_eq!(closed["sections"].as_array().map(Vec::len), Some(2));
+        }
         let markers = markers(&listening.upstream.heard()[1].body);
         assert!(markers.len() > 1, "{markers:?}");
         for marker in &markers {
@@ -156,12 +156,50 @@ async fn markers_of_a_prompt_never_reach_a_document() {
             for leak in leaks {
                 let door = Door::to_fake(vec![begin(), said(&leak)]).await;
                 let got = door.chat(&ask(streams), &[]).await;
-                let (content, finish) = answer(&got, streams);
-                assert!(!content.contains(marker), "{content}");
-                assert!(
-                    finish == "length" || content == whole,
-                    "{finish}: {content}"
-                );
+                assert_eq!(content_of(&got, streams), kept, "{leak}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn markers_of_a_prompt_never_reach_a_text() {
+    let (first, rest) = (
+        "In spring the river rose. In summer it",
+        " fell. Then it was dry.",
+    );
+    let whole = [first, rest].concat();
+    let message = json!({ "role": "user", "content": "Tell the story." });
+    let said = |text: &str| Said::streamed_content(text, "stop");
+    for streams in [false, true] {
+        let request = json!({ "model": "scripted", "stream": streams, "messages": [message] });
+        let check = async |second: &str| {
+            let begin = if streams {
+                Said::streamed_content(first, "length")
+            } else {
+                Said::content(first, "length")
+            };
+            let door = Door::to_fake(vec![begin, said(second)]).await;
+            let got = door
+                .chat(&request, &[("x-overlock-continue", "text")])
+                .await;
+            (content_of(&got, streams), door.upstream.heard())
+        };
+        let (_, heard) = check("").await;
+        let markers = markers(&heard[1].body);
+        assert!(markers.len() > 1, "{markers:?}");
+        for marker in &markers {
+            let at_head = check(&format!("{marker}\n{whole}")).await.0;
+            assert_eq!(at_head, (whole.clone(), "stop".to_owned()));
+            for before in [
+                format!("{whole}\n"),
+                first.to_owned(),
+                format!("{first} fell."),
+            ] {
+                let leak = format!("{before}{marker} Then it was dry.");
+                // What was streamed stays, but is not called whole.
+                let kept = if streams { before } else { first.to_owned() };
+                assert_eq!(check(&leak).await.0, (kept, "length".to_owned()), "{leak}");
             }
         }
     }
@@ -172,7 +210,7 @@ async fn a_document_beyond_4000_bytes_is_still_the_whole_prefill() {
     let document = report(6_000);
     let door = door(Manner::LlamaCpp, &document).await;
     let got = door.chat(&ask(false), &[]).await;
-    let (content, finish) = answer(&got, false);
+    let (content, finish) = content_of(&got, false);
     assert_eq!(
         (content.as_str(), finish.as_str()),
         (document.as_str(), "stop")
@@ -209,7 +247,7 @@ async fn a_model_in_a_loop_ends_as_repeating_after_a_few_calls() {
     for streams in [false, true] {
         let door = door_with(Manner::LlamaCpp, &document, 400, &[]).await;
         let got = door.chat(&ask(streams), &[]).await;
-        let (content, finish) = answer(&got, streams);
+        let (content, finish) = content_of(&got, streams);
         assert_eq!(finish, "length");
         assert!(got.body.contains("repeating") || got.header("x-overlock-reason") == "repeating");
         assert!(
@@ -246,7 +284,7 @@ async fn fenced_json_without_a_response_format_is_continued() {
             .expect("an object")
             .remove("response_format");
         let got = door.chat(&request, &[]).await;
-        let (content, finish) = answer(&got, streams);
+        let (content, finish) = content_of(&got, streams);
         assert_eq!(
             (content.as_str(), finish.as_str()),
             (document.as_str(), "stop")
@@ -277,7 +315,7 @@ async fn tool_arguments_are_continued_and_compared_with_the_parameters() {
         for streams in [false, true] {
             let door = door(Manner::LlamaCpp, &document).await;
             let got = door.chat(&with_tool(streams, &parameters), &[]).await;
-            let (_, ended) = answer(&got, streams);
+            let (_, ended) = content_of(&got, streams);
             assert_eq!(ended, finish, "{}", got.body);
             let asked = door.upstream.asked();
             assert!(asked.len() > 2);
@@ -308,7 +346,8 @@ async fn the_window_of_the_running_model_is_not_exceeded() {
             );
         }
         let refused = door.upstream.refused_for_size();
-        let most = usize::from(manner != Manner::LlamaCpp);
+        // A server that does not count refuses each of the two requests at most once.
+        let most = if manner == Manner::LlamaCpp { 0 } else { 2 };
         assert!(refused <= most, "{manner:?}: {refused} were refused");
     }
 }

@@ -83,7 +83,7 @@ async fn check_document(manner: Manner, document: &str, keeps_format: bool) {
 }
 
 /// The text of an answer, and the word for its end.
-fn content_of(got: &Got, streams: bool) -> (String, String) {
+pub(crate) fn content_of(got: &Got, streams: bool) -> (String, String) {
     if streams {
         return streamed(&got.body);
     }
@@ -180,6 +180,31 @@ async fn a_text_whose_prefill_is_refused_goes_on_by_its_overlap() {
         });
         let refused = roles.filter(|role| role == "assistant").count();
         assert_eq!(refused, 1, "the prefill is tried once");
+    }
+}
+
+#[tokio::test]
+async fn a_text_is_prefilled_only_where_that_is_the_first_strategy() {
+    let text = prose(30);
+    for (ways, role) in [
+        ([Way::Prefill, Way::Overlap], "assistant"),
+        ([Way::Overlap, Way::Prefill], "user"),
+    ] {
+        let script = script(&text, 300, &[Behaviour::AsAsked]);
+        let upstream = ScriptedServer::start(script, &[]).await;
+        let upstream = upstream.expect("a server");
+        let set = |settings: &mut Settings| {
+            settings.upstream.prefill = Some(PrefillStyle::LastMessage);
+            settings.continuation.ways = ways.to_vec();
+        };
+        let address = serve(&upstream.base(), set).await;
+        let door = Door { address, upstream };
+        let asked = check_text(&door, &text, false).await;
+        assert!(asked.len() > 2, "{} calls", asked.len());
+        for request in &asked[1..] {
+            let messages = request["messages"].as_array().expect("messages");
+            assert_eq!(messages.last().expect("a message")["role"], role);
+        }
     }
 }
 
@@ -294,7 +319,7 @@ fn message_count(request: &Value) -> usize {
     request["messages"].as_array().expect("messages").len()
 }
 
-/// A request is refused once, then answered with fewer messages; what is learnt holds for the next.
+/// A request is refused once, then answered with fewer messages; the window holds for the next.
 async fn check_learns(manner: Manner, streams: bool) {
     let door = door(manner, "[1]").await;
     let request = long_chat(streams, RUSSIAN, 40, 4);
@@ -313,20 +338,18 @@ async fn check_learns(manner: Manner, streams: bool) {
 
     let next = door.chat(&request, &[]).await;
     assert_eq!(next.status, StatusCode::OK, "{}", next.body);
-    assert_eq!(door.upstream.refused_for_size(), 1, "{manner:?}");
-    assert_eq!(door.upstream.calls(), 3);
+    assert_eq!(door.upstream.refused_for_size(), 2, "{manner:?}");
+    assert_eq!(door.upstream.calls(), 4);
 
     let health = door.get("/health").await.json();
-    let learnt = |subject: &str| {
-        let findings = health["findings"].as_array().expect("a list");
-        let mut findings = findings.iter();
-        let found = findings.find(|it| it["subject"] == subject);
-        found.unwrap_or_else(|| panic!("{health}")).clone()
+    let findings = health["findings"].as_array().expect("a list");
+    let refused = |it: &&Value| it["source"] == "a refused request";
+    let learnt: Vec<&Value> = findings.iter().filter(refused).collect();
+    let [window] = learnt[..] else {
+        panic!("{health}");
     };
-    let window = learnt("context size");
+    assert_eq!(window["subject"], "context size");
     assert_eq!(window["value"], "4096 tokens for `scripted`");
-    assert_eq!(window["source"], "a refused request");
-    assert_eq!(learnt("token count")["source"], "a refused request");
 }
 
 #[tokio::test]
@@ -334,6 +357,27 @@ async fn a_refused_request_teaches_the_window_and_is_sent_with_fewer_messages() 
     for streams in [false, true] {
         check_learns(Manner::OldLlamaCpp, streams).await;
         check_learns(Manner::Vllm, streams).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_request_does_not_change_how_others_are_counted() {
+    for manner in [Manner::OldLlamaCpp, Manner::Vllm] {
+        let english = long_chat(false, "The rain in the north. ", 30, 4);
+        let sent = async |before: Option<&Value>| {
+            let door = door(manner, "[1]").await;
+            // The window is learnt in both cases.
+            door.chat(&long_chat(false, "The rain in the north. ", 200, 4), &[])
+                .await;
+            if let Some(before) = before {
+                door.chat(before, &[]).await;
+            }
+            let got = door.chat(&english, &[]).await;
+            assert_eq!(got.status, StatusCode::OK, "{manner:?}: {}", got.body);
+            message_count(door.upstream.asked().last().expect("a call"))
+        };
+        let odd = long_chat(false, RUSSIAN, 40, 4);
+        assert_eq!(sent(Some(&odd)).await, sent(None).await, "{manner:?}");
     }
 }
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use overlock_gateway::Settings;
+use overlock_gateway::{Record, Settings};
 use overlock_model::testing::{Behaviour, Fault, ScriptedServer, eventually};
 use overlock_model::{ServerInfo, Way};
-use overlock_store::{Store, in_memory};
+use overlock_store::{RunSummary, Store, in_memory};
 use serde_json::{Value, json};
 
 use crate::door::{Door, report, script, serve_with};
+use crate::servers::content_of;
 
 /// A server whose model never repeats the end of its text, but writes the remainder when asked.
 async fn never_repeats() -> ScriptedServer {
@@ -46,11 +47,10 @@ async fn ask(door: &Door, streams: bool) -> Vec<Way> {
     });
     let got = door.chat(&request, &[]).await;
     assert_eq!(got.status, StatusCode::OK, "{}", got.body);
-    if !streams {
-        let content = &got.json()["choices"][0]["message"]["content"];
-        let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
-        assert_eq!(read(content.as_str().expect("text")), read(&report(1_500)));
-    }
+    let (content, finish) = content_of(&got, streams);
+    let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
+    assert_eq!(read(&content), read(&report(1_500)));
+    assert_eq!(finish, "stop");
     let asked = door.upstream.asked();
     let rest = asked[before..].iter().skip(1);
     let strategies: Vec<Way> = rest.map(strategy).collect();
@@ -133,6 +133,28 @@ async fn what_was_learnt_is_there_after_a_restart_and_for_other_gateways() {
     assert!(third.iter().all(|way| *way == Way::Remainder), "{third:?}");
     stored(&store, &server, 3).await;
     assert_eq!(findings(&door_2).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_is_recorded_with_the_strategies_that_it_used() {
+    for record in [Record::Full, Record::Metadata] {
+        let store = in_memory().expect("a store");
+        let set = |settings: &mut Settings| settings.record = record;
+        let door = door(never_repeats().await, Some(&store), set).await;
+        for run in 1..=3 {
+            ask(&door, false).await;
+            let look = async || store.latest(9).expect("runs");
+            let is_kept = |runs: &Vec<RunSummary>| runs.len() == run;
+            let runs = eventually("the run in the store", look, is_kept).await;
+            let options: Value = serde_json::from_str(&runs[0].options).expect("JSON");
+            let learnt = if run < 3 {
+                ["overlap", "remainder"]
+            } else {
+                ["remainder", "overlap"]
+            };
+            assert_eq!(options["ways"], json!(learnt), "{record:?}, run {run}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub use refused_size::RefusedSize;
 pub use retry::{Retried, Retry, RetryPolicy, Retrying};
 pub(crate) use server::PROBE_QUESTION;
 pub use server::{
-    Discover, Discovery, Finding, LearntSize, Product, ServedModel, Server, ServerInfo,
+    Discover, Discovery, Finding, LearntWindow, Product, ServedModel, Server, ServerInfo,
     bearer_headers,
 };
 pub use sse::{SseEvent, SseReader, TooLongEvent};

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use hyper::{HeaderMap, Uri};
-use overlock_budget::Scale;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -127,10 +126,7 @@ const PREFILL: &str = "prefill";
 /// The subject of what is found about the tokens that a model takes.
 const WINDOW: &str = "context size";
 
-/// The subject of what is found about the count of a model's tokens.
-const SCALE: &str = "token count";
-
-/// Where learnt sizes come from.
+/// Where learnt windows come from.
 const REFUSED: &str = "a refused request";
 
 /// Something that was found out about a server, and what says so.
@@ -166,15 +162,13 @@ pub struct ServedModel {
     pub window_source: &'static str,
 }
 
-/// What a server said about the size of a request that it refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LearntSize {
+/// The window that a server named when it refused a request for its size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearntWindow {
     /// The model by the name that the client asked for.
     pub model: String,
     /// The tokens it takes, answer included.
-    pub window: Option<u64>,
-    /// How many of its tokens one counted token is.
-    pub scale: Scale,
+    pub window: u64,
 }
 
 /// What is known of a server.
@@ -195,7 +189,7 @@ pub struct ServerInfo {
     pub is_prefill_open: bool,
     /// What refused requests have taught about models.
     #[serde(skip)]
-    pub learnt: Vec<LearntSize>,
+    pub learnt: Vec<LearntWindow>,
 }
 
 impl ServerInfo {
@@ -239,47 +233,32 @@ impl ServerInfo {
         identity.trim_end().to_owned()
     }
 
-    /// What refused requests have taught about a model.
-    pub fn learnt(&self, model: &str) -> Option<&LearntSize> {
-        self.learnt.iter().find(|learnt| learnt.model == model)
+    /// The window of a model that a refused request has taught.
+    pub fn learnt_window(&self, model: &str) -> Option<u64> {
+        let mut learnt = self.learnt.iter();
+        Some(learnt.find(|learnt| learnt.model == model)?.window)
     }
 
-    /// Remembers what a refused request has taught about a model, for as long as the server is the
-    /// same. Names come from clients, so that only so many are remembered.
-    pub fn learn(&mut self, size: LearntSize) {
-        let before = self.learnt.iter().position(|it| it.model == size.model);
-        let before = before.map(|place| self.learnt.remove(place));
-        if self.learnt.len() >= MOST_MODELS || size.model.len() > LONGEST_NAME {
+    /// Remembers the window of a model, for as long as the server is the same. Names come from
+    /// clients, so that only so many are remembered.
+    pub fn learn(&mut self, learnt: LearntWindow) {
+        self.learnt.retain(|it| it.model != learnt.model);
+        if self.learnt.len() >= MOST_MODELS || learnt.model.len() > LONGEST_NAME {
             return;
         }
-        let before = before.unwrap_or_default();
-        let size = LearntSize {
-            window: size.window.or(before.window),
-            // Another language may need the larger one again.
-            scale: size.scale.max(before.scale),
-            model: size.model,
-        };
-        let of_model = format!(" for `{}`", size.model);
-        self.findings.retain(|finding| {
-            let is_replaced =
-                finding.subject == SCALE || finding.subject == WINDOW && size.window.is_some();
-            !(is_replaced && finding.value.ends_with(&of_model))
-        });
-        if let Some(window) = size.window {
-            self.found(WINDOW, format!("{window} tokens{of_model}"), REFUSED);
-        }
-        if size.scale > Scale::default() {
-            let times = format!("{} times the estimate{of_model}", size.scale);
-            self.found(SCALE, times, REFUSED);
-        }
-        self.learnt.push(size);
+        let of_model = format!(" for `{}`", learnt.model);
+        self.findings
+            .retain(|finding| !(finding.subject == WINDOW && finding.value.ends_with(&of_model)));
+        let window = format!("{} tokens{of_model}", learnt.window);
+        self.found(WINDOW, window, REFUSED);
+        self.learnt.push(learnt);
     }
 
     /// Takes over what was learnt before, if this is still the same server.
     pub fn learn_from(&mut self, before: &Self) {
         if self.is_same_server(before) {
-            for size in &before.learnt {
-                self.learn(size.clone());
+            for learnt in &before.learnt {
+                self.learn(learnt.clone());
             }
         }
     }

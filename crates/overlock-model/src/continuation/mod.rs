@@ -21,9 +21,9 @@ mod tally;
 mod tests;
 
 pub use outcome::{Failure, Outcome, Reason};
-pub(crate) use repetition::required_items;
 pub use resume::ResumeError;
 
+use overlock_budget::ChatRequest;
 use overlock_json::{Base, CloseOptions, Delivered, Protocol, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ use crate::way::Way;
 use blank::{after_blank, split_blank};
 use document::Document;
 use first::is_clearly_the_document;
-use repetition::Repetition;
+use repetition::{Repetition, required_by_schemas};
 use stored::Stored;
 use tally::Tally;
 
@@ -209,6 +209,8 @@ impl Step {
     pub fn overhead_tokens(&self, input: u64) -> u64 {
         let added = match &self.result {
             StepResult::Grown { seam, .. } if seam == FIRST_SEAM => return 0,
+            // A correction replaces a document that was paid for.
+            StepResult::Grown { .. } if self.is_correction() => 0,
             StepResult::Grown { added_bytes, .. } => *added_bytes as u64,
             StepResult::Failed { .. } => 0,
         };
@@ -337,7 +339,7 @@ impl StepResult {
                 scanned: *scanned,
             },
             Self::Failed { failure, .. } => Self::Failed {
-                failure: failure.clone(),
+                failure: failure.without_text(),
                 raw: None,
             },
         }
@@ -426,19 +428,16 @@ impl Continuation {
         run
     }
 
-    /// Marks the parts of its prompts with this from now on.
-    pub fn set_marker(&mut self, marker: Marker) {
-        self.marker = marker;
+    /// Takes what the request decides: what marks the parts of the prompts, and how many items an
+    /// array of the document may have to have. Fewer equal ones are no loop.
+    pub fn set_request(&mut self, request: &ChatRequest) {
+        self.marker = Marker::of_request(request);
+        self.required_items = required_by_schemas(request);
     }
 
     /// Says whether the document is sent while it grows. If it is, a loop stays in it.
     pub fn set_streamed(&mut self, is_streamed: bool) {
         self.is_streamed = is_streamed;
-    }
-
-    /// Says how many items an array of the document may have to have. Fewer equal ones are no loop.
-    pub fn set_required_items(&mut self, items: usize) {
-        self.required_items = items;
     }
 
     /// What to ask next; nothing once the run has ended. Asking twice gives the same: only an

@@ -161,9 +161,9 @@ pub enum Failure {
         message: String,
     },
     /// It does not correct the document, which violates its schema.
-    #[error("the document was not corrected: {message}")]
+    #[error("the document was not corrected{}{message}", if message.is_empty() { "" } else { ": " })]
     Uncorrected {
-        /// Why not.
+        /// Why not; empty where only the story is told.
         message: String,
     },
     /// It names nothing that can be counted in the document.
@@ -190,6 +190,16 @@ impl Failure {
             Self::Refused { .. } => "refused",
             Self::Uncorrected { .. } => "uncorrected",
             Self::NoKpis { .. } => "no-kpis",
+        }
+    }
+
+    /// The same without words of the model or of a schema: a violation names members of both.
+    pub(crate) fn without_text(&self) -> Self {
+        match self {
+            Self::Uncorrected { .. } => Self::Uncorrected {
+                message: String::new(),
+            },
+            failure => failure.clone(),
         }
     }
 

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use overlock_budget::ChatRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -68,8 +69,15 @@ impl Repetition {
     }
 }
 
-/// The most items that a part of a request, such as a schema, requires of an array.
-pub(crate) fn required_items(value: &Value) -> usize {
+/// The most items that a schema of a request requires of an array.
+pub(super) fn required_by_schemas(request: &ChatRequest) -> usize {
+    let members = request.members();
+    let schemas = ["response_format", "tools"].map(|name| members.get(name));
+    let items = schemas.into_iter().flatten().map(required_items);
+    items.max().unwrap_or(0)
+}
+
+fn required_items(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(required_items).max().unwrap_or(0),
         Value::Object(members) => {

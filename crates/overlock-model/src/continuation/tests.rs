@@ -1099,7 +1099,7 @@ fn marked(ways: Vec<Way>) -> Continuation {
         kpi: Kpi::Off,
         ..ContinuationOptions::default()
     });
-    run.set_marker(Marker::from_seed(b"a request"));
+    run.marker = Marker::from_seed(b"a request");
     run
 }
 
@@ -1172,10 +1172,12 @@ fn a_model_in_a_loop_ends_the_run_and_the_loop_is_dropped() {
 #[test]
 fn equal_items_that_a_schema_requires_are_no_loop() {
     let schema = serde_json::json!({ "properties": { "rows": { "minItems": 60 } } });
-    assert_eq!(required_items(&schema), 60);
+    let format = serde_json::json!({ "type": "json_schema", "json_schema": { "schema": schema } });
+    let request = serde_json::json!({ "messages": [], "response_format": format });
+    let request = ChatRequest::from_value(request).expect("a request");
     let text = format!("[{}", RIVER.repeat(59));
     let mut run = marked(vec![Way::Prefill]);
-    run.set_required_items(required_items(&schema));
+    run.set_request(&request);
     for piece in text.as_bytes().chunks(200) {
         answer(&mut run, str::from_utf8(piece).expect("ASCII"));
     }

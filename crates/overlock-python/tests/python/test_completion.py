@@ -290,3 +290,43 @@ def test_exceptions_travel_between_processes() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is overlock.NoJson and isinstance(again, ValueError)
     assert (str(again), again.code, again.path, again.offset) == ("nothing", "no-json", "/a", 3)
+
+
+ROW = '{"name": "Nile", "about": "It is the longest of them all."}'
+
+
+def in_pieces(document: str) -> Any:
+    """A model that streams 200 new characters in each answer."""
+    model = Model(document, 200)
+
+    def call(request: dict[str, Any]) -> Iterator[str]:
+        yield from model(request)
+
+    return call
+
+
+def test_a_loop_that_was_streamed_stays_in_the_document() -> None:
+    document = "[" + ", ".join([ROW] * 100) + "]"
+    run = overlock.Continuation(ways=["overlap"])
+    stream = overlock.stream_complete(in_pieces(document), "Rivers.", run=run)
+    longest = 0
+    for value in stream:
+        assert len(value) >= longest
+        longest = len(value)
+    assert stream.completion is not None
+    assert stream.completion.reason == "repeating"
+    assert longest > 20
+    assert len(stream.completion.value) >= longest
+    assert document.startswith(run.text)
+
+
+def test_equal_rows_that_a_schema_requires_are_no_loop() -> None:
+    document = "[" + ", ".join([ROW] * 60) + "]"
+    schema = {"type": "array", "minItems": 60}
+    request = {
+        "messages": [{"role": "user", "content": "Rivers."}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "rivers", "schema": schema}},
+    }
+    model = Model(document, 200)
+    completion = overlock.complete(model, request, ways=["prefill"])
+    assert completion.json == document

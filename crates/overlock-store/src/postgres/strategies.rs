@@ -46,8 +46,9 @@ pub(super) fn add(
     )?;
     connection.execute(
         "DELETE FROM strategy_results WHERE key IN \
-         (SELECT key FROM strategy_results \
-         WHERE key <= (SELECT max(key) FROM strategy_results) - $1 FOR UPDATE SKIP LOCKED)",
+         (SELECT key FROM strategy_results WHERE key <= \
+         (SELECT key FROM strategy_results ORDER BY key DESC LIMIT 1 OFFSET $1) \
+         FOR UPDATE SKIP LOCKED)",
         &[&IN_ALL],
     )?;
     Ok(())

@@ -45,8 +45,8 @@ pub(super) fn add(
         .execute(params![server, model, PER_MODEL])?;
     connection
         .prepare_cached(
-            "DELETE FROM strategy_results \
-             WHERE key <= (SELECT max(key) FROM strategy_results) - ?1",
+            "DELETE FROM strategy_results WHERE key <= \
+             (SELECT key FROM strategy_results ORDER BY key DESC LIMIT 1 OFFSET ?1)",
         )?
         .execute([IN_ALL])?;
     Ok(())

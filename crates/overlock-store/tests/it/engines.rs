@@ -251,6 +251,7 @@ macro_rules! laws_hold_for {
                 results_of_a_server_come_back_in_their_order
                 the_oldest_results_of_a_model_are_dropped
                 made_up_models_fill_no_store
+                a_busy_model_drops_no_results_of_others
                 several_processes_add_to_the_same_results
             }
         })+

@@ -62,6 +62,16 @@ pub(crate) fn made_up_models_fill_no_store(fresh: &Fresh) {
     assert_eq!(kept[0].model, "model-0");
 }
 
+pub(crate) fn a_busy_model_drops_no_results_of_others(fresh: &Fresh) {
+    let store = &*fresh.store;
+    add(store, "server", &[result("quiet", 0)]);
+    let busy = (0..5_010).map(|at| result("busy", at));
+    add(store, "server", &busy.collect::<Vec<_>>());
+    let kept = kept(store, "server");
+    assert_eq!(kept.len(), 51);
+    assert_eq!(kept[0], result("quiet", 0));
+}
+
 pub(crate) fn several_processes_add_to_the_same_results(fresh: &Fresh) {
     let stores = [fresh.again(), fresh.again()];
     std::thread::scope(|scope| {
