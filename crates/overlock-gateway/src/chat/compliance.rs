@@ -32,6 +32,14 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
+    /// A part that has to match a schema and is not even JSON.
+    pub(crate) fn not_json(part: &str) -> Self {
+        Self {
+            found: Found::Invalid,
+            comparison: Comparison::Violates(format!("{part} is not one JSON document")),
+        }
+    }
+
     /// How it violates a schema that it has to match, if it does.
     pub(crate) fn violation(&self) -> Option<&str> {
         let is_invalid = self.found == Found::Invalid;
@@ -75,6 +83,9 @@ impl Joiner<'_> {
         // Some servers leave out the arguments of a call that has none.
         let is_empty = arguments.trim().is_empty();
         let rules = self.wish.tools.iter().find(|rules| rules.name == tool);
+        if !is_empty && found == Found::Unclear && rules.is_some_and(|rules| rules.is_strict) {
+            return Compared::not_json(&format!("the text of the arguments of a call of `{tool}`"));
+        }
         let Some(rules) = rules.filter(|_| found == Found::Whole || is_empty) else {
             return Compared::from(found);
         };

@@ -8,7 +8,7 @@ use overlock_json::Cut as DocumentCut;
 use overlock_model::{Continuation, Halves, Outcome, Reason, StepEnd, Usage};
 use serde_json::{Value, json};
 
-use super::compliance::{Compliance, NO_ARGUMENTS};
+use super::compliance::{Compared, Compliance, NO_ARGUMENTS};
 use super::ending::Ending;
 use super::first::First;
 use super::joining::{Cut, Joined, JoinedText, Joiner, is_whole};
@@ -314,6 +314,10 @@ impl Making<'_> {
             let recording = new(&mut self.recording, part);
             let kept = self.joiner.keep_unclear(&first, has_calls, recording);
             if let Some(outcome) = Box::pin(kept).await? {
+                if outcome.reason() == Some(Reason::NoJson) && self.job.wish.is_strict() {
+                    let compared = Compared::not_json("the answer");
+                    ending.content(self.compliance.add(Cut::Content, compared));
+                }
                 self.note(outcome);
             }
         }

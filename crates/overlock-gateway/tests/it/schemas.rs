@@ -204,6 +204,31 @@ async fn a_document_that_violates_its_strict_schema_is_not_complete() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_not_the_document_of_a_strict_schema_never_ends_with_stop() {
+    let several = format!("{RIGHT}\n{RIGHT}");
+    for text in ["I would rather not.", "", several.as_str()] {
+        for stream in [false, true] {
+            let door = door(vec![content(stream, text, "stop")], |_| {}).await;
+            let answer = ask(&door, &with_schema(stream, true), &[]).await;
+            assert_eq!(answer.finish, [json!("length")], "{}", answer.got.body);
+            let told = (answer.outcome.as_str(), answer.reason.as_str());
+            assert_eq!(told, ("failed", "no-json"), "{text}");
+            assert_eq!(answer.run["reason"], "no-json", "{}", answer.run);
+            assert_eq!(answer.last["overlock"]["reason"], "no-json", "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_a_strict_tool_whose_arguments_are_not_json_is_not_complete() {
+    for stream in [false, true] {
+        let door = door(vec![call(stream, "{\"city\": \"Oslo\",,}", "tool_calls")], |_| {}).await;
+        let answer = ask(&door, &with_tool(stream, true), &[]).await;
+        check_violated(&answer, "is not one JSON document");
+    }
+}
+
+#[tokio::test]
 async fn a_continued_document_that_violates_its_strict_schema_is_not_complete() {
     let whole = "{\"city\": \"Oslo\", \"country\": \"Norway\"}";
     for stream in [false, true] {

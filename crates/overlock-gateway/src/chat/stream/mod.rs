@@ -14,11 +14,11 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use overlock_json::Cut as DocumentCut;
-use overlock_model::{Continuation, Halves, Outcome, SseReader, StepEnd, Usage};
+use overlock_model::{Continuation, Halves, Outcome, Reason, SseReader, StepEnd, Usage};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::compliance::{Compliance, NO_ARGUMENTS};
+use super::compliance::{Compared, Compliance, NO_ARGUMENTS};
 use super::ending::Ending;
 use super::first::First;
 use super::joining::{Cut, Hear, Hearing, JoinedText, Joiner, found, is_whole};
@@ -603,6 +603,10 @@ impl Relay {
                 joiner.keep_unclear(&first, has_calls, recording).await
             };
             if let Some(outcome) = self.recorded(keep).await? {
+                if outcome.reason() == Some(Reason::NoJson) && self.job.wish.is_strict() {
+                    let compared = Compared::not_json("the answer");
+                    ending.content(self.compliance.add(Cut::Content, compared));
+                }
                 self.note(outcome);
             }
         }
