@@ -1173,7 +1173,8 @@ fn a_model_in_a_loop_ends_the_run_and_the_loop_is_dropped() {
 fn equal_items_that_a_schema_requires_are_no_loop() {
     let schema = serde_json::json!({ "properties": { "rows": { "minItems": 60 } } });
     let format = serde_json::json!({ "type": "json_schema", "json_schema": { "schema": schema } });
-    let request = serde_json::json!({ "messages": [], "response_format": format });
+    let message = serde_json::json!({ "role": "user", "content": "List the rivers." });
+    let request = serde_json::json!({ "messages": [message], "response_format": format });
     let request = ChatRequest::from_value(request).expect("a request");
     let text = format!("[{}", RIVER.repeat(59));
     let mut run = marked(vec![Way::Prefill]);
