@@ -443,7 +443,8 @@ impl Making<'_> {
         if reading.found() == Found::Whole && (looks || reading.is_alone()) {
             let first = First::all(reading.document(), end);
             if self.job.wish.is_strict() {
-                let (corrected, found) = self.checked(part, Cut::Content, &first).await?;
+                let checked = self.checked(part, Cut::Content, Found::Whole, &first);
+                let (corrected, found) = checked.await?;
                 return Ok((corrected.unwrap_or_else(|| content.to_owned()), found));
             }
             let recording = new(&mut self.recording, part);
@@ -518,7 +519,12 @@ impl Making<'_> {
                 let is_empty = arguments.trim().is_empty();
                 let document = if is_empty { NO_ARGUMENTS } else { arguments };
                 let first = First::all(document, end);
-                let (corrected, found) = self.checked(part, cut, &first).await?;
+                let found = if is_empty {
+                    Found::Whole
+                } else {
+                    reading.found()
+                };
+                let (corrected, found) = self.checked(part, cut, found, &first).await?;
                 return Ok((corrected.unwrap_or_else(|| arguments.to_owned()), found));
             }
             let recording = new(&mut self.recording, part);
@@ -543,13 +549,14 @@ impl Making<'_> {
         &mut self,
         part: Part,
         cut: Cut<'_>,
+        found: Found,
         first: &First<'_>,
     ) -> Result<(Option<String>, Found), ApiError> {
         let recording = self.recording.as_deref_mut().map(|it| it.turn_to(part));
         let begun = self.joiner.begin(first, recording);
         let joined = Box::pin(begun).await?;
         if joined.run.base().is_none() {
-            let compared = self.compared(cut, Found::Whole, first.document);
+            let compared = self.compared(cut, found, first.document);
             return Ok((None, compared.await));
         }
         self.count(first.came);
