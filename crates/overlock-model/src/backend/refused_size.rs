@@ -2,6 +2,8 @@
 //!
 //! llama.cpp names them in members of the error, others in its message.
 
+use std::ops::RangeInclusive;
+
 use serde_json::Value;
 
 /// What a refusal says about the size of a request.
@@ -75,13 +77,16 @@ impl RefusedSize {
             || text("code") == "context_length_exceeded";
         let is_about_size = is_named || is_about_size(&message);
         let size = Self {
-            window: window.filter(|window| *window > 0),
+            window: window.filter(|window| PLAUSIBLE_WINDOWS.contains(window)),
             input: input.filter(|input| *input > 0),
         };
         let has_figures = size.window.is_some() || size.input.is_some();
         (is_about_size && has_figures).then_some(size)
     }
 }
+
+/// What no server has as its context size is not believed: it would hold for every later request.
+const PLAUSIBLE_WINDOWS: RangeInclusive<u64> = 128..=1 << 30;
 
 /// Whether a message, in lower case, is about the size of a request.
 pub(super) fn is_about_size(message: &str) -> bool {
@@ -134,6 +139,18 @@ mod tests {
         ] {
             let size = RefusedSize::read(&body).map(|size| (size.window, size.input));
             assert_eq!(size, Some((window, input)), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_context_size_that_no_server_has_is_not_believed() {
+        for window in [0, 10, 1_u64 << 60] {
+            let error = json!({
+                "type": "exceed_context_size_error", "n_ctx": window, "n_prompt_tokens": 5031,
+            });
+            let size = RefusedSize::read(&json!({ "error": error }));
+            let (window, input) = (None, Some(5031));
+            assert_eq!(size, Some(RefusedSize { window, input }));
         }
     }
 

@@ -129,6 +129,11 @@ const WINDOW: &str = "context size";
 /// Where learnt windows come from.
 const REFUSED: &str = "a refused request";
 
+/// How the value of a finding about a model ends.
+fn of_model(model: &str) -> String {
+    format!(" for `{model}`")
+}
+
 /// Something that was found out about a server, and what says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -242,16 +247,25 @@ impl ServerInfo {
     /// Remembers the window of a model, for as long as the server is the same. Names come from
     /// clients, so that only so many are remembered.
     pub fn learn(&mut self, learnt: LearntWindow) {
-        self.learnt.retain(|it| it.model != learnt.model);
-        if self.learnt.len() >= MOST_MODELS || learnt.model.len() > LONGEST_NAME {
+        if learnt.model.len() > LONGEST_NAME {
             return;
         }
-        let of_model = format!(" for `{}`", learnt.model);
-        self.findings
-            .retain(|finding| !(finding.subject == WINDOW && finding.value.ends_with(&of_model)));
-        let window = format!("{} tokens{of_model}", learnt.window);
+        self.forget(&learnt.model);
+        if self.learnt.len() >= MOST_MODELS {
+            let oldest = self.learnt[0].model.clone();
+            self.forget(&oldest);
+        }
+        let window = format!("{} tokens{}", learnt.window, of_model(&learnt.model));
         self.found(WINDOW, window, REFUSED);
         self.learnt.push(learnt);
+    }
+
+    /// Forgets the window of a model.
+    fn forget(&mut self, model: &str) {
+        self.learnt.retain(|learnt| learnt.model != model);
+        let of_model = of_model(model);
+        self.findings
+            .retain(|finding| !(finding.subject == WINDOW && finding.value.ends_with(&of_model)));
     }
 
     /// Takes over what was learnt before, if this is still the same server.
@@ -633,5 +647,25 @@ impl<'a> Server<'a> {
             after: wait,
         };
         timeout(wait, answer).await.map_err(late)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_windows_are_remembered() {
+        let mut info = ServerInfo::default();
+        for number in 0..MOST_MODELS as u64 + 2 {
+            info.learn(LearntWindow {
+                model: format!("model-{number}"),
+                window: 1000 + number,
+            });
+        }
+        assert_eq!(info.learnt_window("model-1"), None);
+        assert_eq!(info.learnt_window("model-2"), Some(1002));
+        assert_eq!(info.learnt_window("model-257"), Some(1257));
+        assert_eq!(info.findings.len(), MOST_MODELS);
     }
 }
