@@ -335,13 +335,15 @@ impl LlamaServer {
     }
 
     fn ask(&self, request: &Value) -> Value {
-        let (status, body) = exchange(
-            &self.address,
-            "POST /v1/chat/completions",
-            &request.to_string(),
-        );
-        assert_eq!(status, 200, "{body}");
-        serde_json::from_str(&body).expect("JSON")
+        let (status, answer) = self.post(request);
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+
+    fn post(&self, request: &Value) -> (u16, Value) {
+        let request = request.to_string();
+        let (status, body) = exchange(&self.address, "POST /v1/chat/completions", &request);
+        (status, serde_json::from_str(&body).expect("JSON"))
     }
 
     /// How many requests it has refused for their size, as its log says.
@@ -364,21 +366,25 @@ impl LlamaServer {
         // A prefill does not end with white space, which the model writes anew.
         let before = reply.content[..seam].trim_end();
         let joined = reply.content[before.len()..].trim_start();
-        let said = self.after_prefill(prompt, before);
+        let Some(said) = self.after_prefill(prompt, before) else {
+            return false;
+        };
         let said = text(&said["choices"][0]["message"]["content"]);
         let said = said.strip_prefix(before).unwrap_or(&said).trim_start();
         let again = reply.content.len() - joined.len() + common_len(joined, said);
         again > same
     }
 
-    /// The answer that goes on from a document.
-    fn after_prefill(&self, prompt: &Prompt, document: &str) -> Value {
+    /// The answer that goes on from a document; nothing if the server refuses that. Some documents
+    /// cannot be divided into tokens that its grammar takes.
+    fn after_prefill(&self, prompt: &Prompt, document: &str) -> Option<Value> {
         let mut request = prompt.request(prompt.max_tokens);
         if !document.is_empty() {
             let messages = request["messages"].as_array_mut().expect("messages");
             messages.push(json!({ "role": "assistant", "content": document }));
         }
-        self.ask(&request)
+        let (status, answer) = self.post(&request);
+        (status == 200).then_some(answer)
     }
 
     /// The answer of one call.
@@ -399,7 +405,10 @@ impl LlamaServer {
     fn in_a_loop(&self, prompt: &Prompt) -> Reply {
         let mut reply = Reply::default();
         for _ in 0..50 {
-            let value = self.after_prefill(prompt, &reply.content);
+            let Some(value) = self.after_prefill(prompt, &reply.content) else {
+                "refused".clone_into(&mut reply.finish);
+                break;
+            };
             reply.add(&value);
             let choice = &value["choices"][0];
             let said = text(&choice["message"]["content"]);
