@@ -176,6 +176,7 @@ fn table(steps: &[&Step], reports: &HashMap<&str, Report>, total: Duration) -> S
         ));
     }
     let budget: f64 = steps.iter().map(|step| step.budget).sum();
+    let budget = (budget * 10.0).round() / 10.0;
     lines.push(format!(
         "  {:<10} {:>12} {budget:>4} min",
         "total",
