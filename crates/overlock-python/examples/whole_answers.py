@@ -7,6 +7,7 @@ Without a key a small server on this machine plays the model: it writes 120 char
 
 import json
 import os
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -26,8 +27,8 @@ class SmallModel(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         asked = request["messages"][-1]["content"]
-        overlap = asked.split("[[overlap-")[-1].split("]]\n", 1)[1].split("\n[[/overlap-")[0]
-        start = max(DOCUMENT.find(overlap), 0)
+        overlap = re.search(r"\[\[overlap-\w+]]\n(.*)\n\[\[/overlap-", asked, re.DOTALL)
+        start = DOCUMENT.find(overlap[1]) if overlap else 0
         message = {"role": "assistant", "content": DOCUMENT[start : start + 120]}
         choice = {"index": 0, "finish_reason": "length", "message": message}
         answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "small"}
