@@ -363,16 +363,18 @@ impl LlamaServer {
             // Without a gateway there is no seam that could be wrong.
             return reply.run.is_none();
         };
-        // A prefill does not end with white space, which the model writes anew.
-        let before = reply.content[..seam].trim_end();
-        let joined = reply.content[before.len()..].trim_start();
-        let Some(said) = self.after_prefill(prompt, before) else {
-            return false;
-        };
-        let said = text(&said["choices"][0]["message"]["content"]);
-        let said = said.strip_prefix(before).unwrap_or(&said).trim_start();
-        let again = reply.content.len() - joined.len() + common_len(joined, said);
-        again > same
+        // A prefill may have lost the white space at its end, which the model then writes anew.
+        let whole = &reply.content[..seam];
+        [whole, whole.trim_end()].into_iter().any(|before| {
+            let Some(said) = self.after_prefill(prompt, before) else {
+                return false;
+            };
+            let said = text(&said["choices"][0]["message"]["content"]);
+            let said = said.strip_prefix(before).unwrap_or(&said).trim_start();
+            let joined = reply.content[before.len()..].trim_start();
+            let again = reply.content.len() - joined.len() + common_len(joined, said);
+            again > same
+        })
     }
 
     /// The answer that goes on from a document; nothing if the server refuses that. Some documents
