@@ -9,9 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use overlock_budget::{
-    Cached, ChatCounter, ChatRequest, Encoding, Extras, Models, Plan, PlanOptions, plan,
-};
+use overlock_budget::{Cached, ChatCounter, Encoding, Extras, Models, Plan, PlanOptions, plan};
+use overlock_llm::wire::chat::ChatRequest;
 use serde_json::{Value, json};
 
 use crate::Options;

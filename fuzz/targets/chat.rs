@@ -3,7 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use overlock_budget::{Approximate, ChatCounter, ChatRequest, Models};
+use overlock_budget::{Approximate, ChatCounter, Models};
+use overlock_llm::wire::chat::ChatRequest;
 
 fuzz_target!(|text: &[u8]| {
     let text = String::from_utf8_lossy(text);

@@ -4,9 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use overlock_budget::{
-    Approximate, ChatCounter, ChatRequest, ChatRole, Extras, Models, PlanOptions, Trim, plan,
+    Approximate, ChatCounter, ChatRole, Extras, Models, PlanOptions, Trim, plan,
 };
 use overlock_fuzz::number_and_text;
+use overlock_llm::wire::chat::ChatRequest;
 
 fuzz_target!(|input: &[u8]| {
     let (number, text) = number_and_text(input);
@@ -28,12 +29,12 @@ fuzz_target!(|input: &[u8]| {
     assert!(first.fits());
     let open = open_turn(&request);
     assert!(first.dropped_messages.iter().all(|place| *place < open));
-    let sent = first.rewrite(request);
+    let sent = request.rewrite(&first);
     let request = ChatRequest::from_value(sent.clone()).expect("a plan is a request");
     assert_eq!(counter.count(&request).tokens, first.input_token_count);
     assert_eq!(request.requested(), Some(first.adjusted_max_tokens));
     let again = plan(&request, &Extras::default(), &counter, &options).expect("a plan fits");
-    assert_eq!(again.rewrite(request), sent);
+    assert_eq!(request.rewrite(&again), sent);
 });
 
 /// Where the last user message is; without one the whole conversation is open.

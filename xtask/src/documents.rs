@@ -8,7 +8,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::root;
+use crate::shell::{output, program, root};
 use crate::steps::Depth;
 
 /// The first command the README promises.
@@ -21,6 +21,23 @@ const DOCUMENTS: &[&str] = &[
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "docs/benchmarks.md",
+    "docs/commands.md",
+    "docs/design.md",
+    "docs/gateway.md",
+];
+
+/// The files in which `unsafe` is allowed; ARCHITECTURE.md names them.
+const UNSAFE: &[&str] = &[
+    "crates/overlock-json/src/vector.rs",
+    "crates/overlock-python/src/grow.rs",
+    "crates/overlock-python/src/utf8.rs",
+];
+
+/// How long a document may be, in lines and in bytes.
+const LIMITS: &[(&str, usize, usize)] = &[
+    ("README.md", 150, 12 << 10),
+    ("ARCHITECTURE.md", 150, 12 << 10),
 ];
 
 /// Files that a user has and this tree has not.
@@ -33,11 +50,21 @@ pub(crate) fn check(_: Depth) -> Result<String> {
     for document in DOCUMENTS {
         let text = fs::read_to_string(root().join(document))
             .with_context(|| format!("could not read `{document}`"))?;
+        let folder = root().join(document);
+        let folder = folder.parent().context("a document is in a folder")?;
         for path in paths(&text) {
             checked += 1;
-            if !ELSEWHERE.contains(&path) && !root().join(path).exists() {
+            let exists = root().join(path).exists() || folder.join(path).exists();
+            if !ELSEWHERE.contains(&path) && !exists {
                 missing.push(format!("`{path}`, named in {document}, does not exist"));
             }
+        }
+        if let Some((_, lines, bytes)) = LIMITS.iter().find(|(name, ..)| name == document)
+            && (text.lines().count() > *lines || text.len() > *bytes)
+        {
+            missing.push(format!(
+                "{document} has more than {lines} lines or {bytes} bytes"
+            ));
         }
         if *document == "README.md" {
             for command in [DEMO, TEST] {
@@ -49,10 +76,26 @@ pub(crate) fn check(_: Depth) -> Result<String> {
             }
         }
     }
+    missing.extend(unsafe_elsewhere()?);
     if !missing.is_empty() {
         bail!("{}", missing.join("\n"));
     }
     Ok(format!("{checked} paths"))
+}
+
+/// Files with an `unsafe` block that are not allowed one.
+fn unsafe_elsewhere() -> Result<Vec<String>> {
+    let listed = output(program("git").args(["ls-files", "crates/*.rs"]))?;
+    let mut found = Vec::new();
+    for path in String::from_utf8_lossy(&listed.stdout).lines() {
+        let text = fs::read_to_string(root().join(path))?;
+        let is_unsafe =
+            |line: &str| line.trim_start().starts_with("unsafe ") || line.contains(" unsafe {");
+        if text.lines().any(is_unsafe) && !UNSAFE.contains(&path) {
+            found.push(format!("`{path}` has an `unsafe` block"));
+        }
+    }
+    Ok(found)
 }
 
 /// Every path a Markdown text names, outside of its code blocks.

@@ -21,7 +21,7 @@ pub(crate) fn check(depth: Depth) -> Result<String> {
     let targets = targets()?;
     // A fixed seed and a bound on the runs: the same tree gives the same verdict.
     let limits: &[&str] = match depth {
-        Depth::Gate => &["-seed=1", "-runs=20000", "-max_total_time=4"],
+        Depth::Quick | Depth::Gate => &["-seed=1", "-runs=20000", "-max_total_time=4"],
         Depth::Long => &["-max_total_time=60"],
     };
     let results = Mutex::new(Vec::new());
@@ -108,7 +108,7 @@ fn build(depth: Depth) -> Result<()> {
 /// How the targets are built: quickly for the gate, with the address sanitizer for a long run.
 fn profile(depth: Depth) -> &'static [&'static str] {
     match depth {
-        Depth::Gate => &["--dev", "--sanitizer", "none"],
+        Depth::Quick | Depth::Gate => &["--dev", "--sanitizer", "none"],
         Depth::Long => &["--release"],
     }
 }

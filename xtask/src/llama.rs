@@ -100,7 +100,7 @@ fn make_executable(_: &Path) -> Result<()> {
 /// Has the gateway answer prompts whose answers are cut at every few tokens.
 pub(crate) fn check(depth: Depth) -> Result<String> {
     let (prompts, chats) = match depth {
-        Depth::Gate => (GATE_PROMPTS, GATE_CHATS),
+        Depth::Quick | Depth::Gate => (GATE_PROMPTS, GATE_CHATS),
         Depth::Long => (LONG_PROMPTS, LONG_CHATS),
     };
     let Installed { server, model } = installed()?;

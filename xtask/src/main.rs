@@ -13,6 +13,7 @@ mod load;
 mod models;
 mod packages;
 mod page;
+mod passed;
 mod postgres;
 mod programs;
 mod python;
@@ -29,7 +30,8 @@ The chores of this repository.
 
 usage: cargo xtask <chore>
 
-  test [STEP …]    format, lint and test: needs Rust and a C compiler
+  test [STEP …]    format, lint and test: needs Rust and a C compiler;
+                   test programs that passed as they are now are not run again
   test --full      all that a change must pass; installs what it needs under target/
   test --long      the same with new random seeds and much more time
   fuzz [--seconds N] [TARGET …]

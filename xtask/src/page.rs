@@ -54,7 +54,7 @@ pub(crate) fn check(depth: Depth) -> Result<String> {
     }
     programs::run_ignored(TESTS, &variables, &[])?;
     let screens = match depth {
-        Depth::Gate => 3,
+        Depth::Quick | Depth::Gate => 3,
         Depth::Long => 9,
     };
     Ok(format!(

@@ -1,11 +1,14 @@
-//! Builds the test programs of the workspace once, and runs all of them or some of their tests.
+//! Builds all targets of the workspace once, and runs all test programs or some of their tests.
 //!
 //! Tests that need more than Rust and a C compiler are `#[ignore]`d. Each belongs to one step,
 //! which selects it by a part of its name; a test that no step selects fails the step `tests`.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -20,8 +23,10 @@ use crate::shell::{self, cargo, program};
 pub(crate) struct TestProgram {
     pub(crate) path: PathBuf,
     /// The folder of its package, in which cargo would run it.
-    folder: PathBuf,
-    name: String,
+    pub(crate) folder: PathBuf,
+    size: u64,
+    /// Its package and its target.
+    pub(crate) name: String,
 }
 
 /// How many tests of one or more programs passed and failed.
@@ -31,41 +36,93 @@ pub(crate) struct Count {
     pub(crate) failed: usize,
 }
 
-/// The test programs, built first if this process has not built them yet.
-pub(crate) fn build() -> Result<Vec<TestProgram>> {
-    static BUILT: Mutex<Option<Vec<TestProgram>>> = Mutex::new(None);
+/// The test programs, and what the compiler had to say.
+#[derive(Clone, Default)]
+pub(crate) struct Built {
+    pub(crate) programs: Vec<TestProgram>,
+    /// The other programs, each with the folder of its package.
+    pub(crate) binaries: BTreeSet<(PathBuf, PathBuf)>,
+    /// The warnings of rustc and clippy, also those of an earlier build.
+    pub(crate) warnings: BTreeSet<String>,
+}
+
+/// Builds all targets, unless this process has built them already.
+pub(crate) fn build() -> Result<Built> {
+    static BUILT: Mutex<Option<Built>> = Mutex::new(None);
     let mut built = BUILT.lock().ok().context("building the tests panicked")?;
     if built.is_none() {
-        let mut command = cargo(["test", "--quiet", "--workspace", "--no-run", "--locked"]);
-        command.arg("--message-format=json-render-diagnostics");
-        *built = Some(artifacts(&shell::output(&mut command)?.stdout)?);
+        let mut all = Built::default();
+        all.compile()?;
+        // Large programs tend to run long, so they start first.
+        all.programs.sort_by_key(|program| Reverse(program.size));
+        *built = Some(all);
     }
     Ok(built.clone().unwrap_or_default())
 }
 
-/// The test programs among the messages of cargo.
-fn artifacts(messages: &[u8]) -> Result<Vec<TestProgram>> {
-    let mut programs = Vec::new();
-    for message in serde_json::Deserializer::from_slice(messages).into_iter::<Value>() {
-        let message = message.context("could not read what cargo built")?;
-        let Some(path) = message["executable"].as_str() else {
-            continue;
-        };
-        if message["profile"]["test"] != true {
-            continue;
+/// Makes clippy the compiler of our own crates. It also generates code, so that a crate is compiled
+/// once instead of once for clippy and once for the tests.
+pub(crate) fn with_clippy(command: &mut Command) -> &mut Command {
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+}
+
+impl Built {
+    fn compile(&mut self) -> Result<()> {
+        let mut command = cargo([
+            "test",
+            "--no-run",
+            "--quiet",
+            "--workspace",
+            "--locked",
+            "--message-format=json",
+        ]);
+        let mut child = shell::spawn(with_clippy(&mut command).stdout(Stdio::piped()))?;
+        let mut messages = Vec::new();
+        if let Some(mut output) = child.stdout.take() {
+            output.read_to_end(&mut messages)?;
         }
-        let manifest = PathBuf::from(message["manifest_path"].as_str().unwrap_or_default());
-        let folder = manifest.parent().context("a manifest is in a folder")?;
-        let package = folder.file_name().unwrap_or_default().to_string_lossy();
-        let target = message["target"]["name"].as_str().unwrap_or_default();
-        programs.push(TestProgram {
-            path: PathBuf::from(path),
-            folder: folder.to_owned(),
-            name: format!("{package}/{target}"),
-        });
+        self.read(&messages)?;
+        shell::check(&command, child.wait()?)
     }
-    programs.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(programs)
+
+    /// Reads the messages of cargo, and prints those of the compiler that are new.
+    fn read(&mut self, messages: &[u8]) -> Result<()> {
+        for message in serde_json::Deserializer::from_slice(messages).into_iter::<Value>() {
+            let message = message.context("could not read what cargo built")?;
+            let diagnostic = &message["message"];
+            let rendered = diagnostic["rendered"].as_str().unwrap_or_default();
+            match diagnostic["level"].as_str() {
+                // The library is compiled again for its tests, with the same warnings. The last
+                // one of a crate, which has no code, only counts the others.
+                Some("warning")
+                    if diagnostic["code"].is_object()
+                        && self.warnings.insert(rendered.to_owned()) =>
+                {
+                    shell::print(rendered);
+                }
+                Some("error") => shell::print(rendered),
+                _ => {}
+            }
+            let Some(path) = message["executable"].as_str().map(PathBuf::from) else {
+                continue;
+            };
+            let manifest = Path::new(message["manifest_path"].as_str().unwrap_or_default());
+            let folder = manifest.parent().context("a manifest is in a folder")?;
+            if message["profile"]["test"] == true {
+                let package = folder.file_name().unwrap_or_default().to_string_lossy();
+                let target = message["target"]["name"].as_str().unwrap_or_default();
+                self.programs.push(TestProgram {
+                    name: format!("{package}/{target}"),
+                    size: fs::metadata(&path).map_or(0, |metadata| metadata.len()),
+                    folder: folder.to_owned(),
+                    path,
+                });
+            } else {
+                self.binaries.insert((folder.to_owned(), path));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl TestProgram {
@@ -90,11 +147,15 @@ impl TestProgram {
     }
 }
 
-/// Runs all tests that are not ignored, two programs at a time: many tests wait.
-pub(crate) fn run_all(variables: &[(&str, &OsStr)]) -> Result<Count> {
+/// Runs all tests of these programs that are not ignored, two programs at a time: many tests wait.
+pub(crate) fn run_all(
+    programs: Vec<TestProgram>,
+    variables: &[(&str, &OsStr)],
+    mut passed: impl FnMut(&TestProgram) -> Result<()>,
+) -> Result<Count> {
     let mut total = Count::default();
     let mut failed = Vec::new();
-    let waiting = Mutex::new(build()?.into_iter());
+    let waiting = Mutex::new(programs.into_iter());
     let (sender, ended) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..2 {
@@ -103,30 +164,32 @@ pub(crate) fn run_all(variables: &[(&str, &OsStr)]) -> Result<Count> {
                 while let Some(program) = waiting.lock().ok().and_then(|mut all| all.next()) {
                     let mut command = program.command();
                     command.arg("--quiet").envs(variables.iter().copied());
+                    let output = command.output();
                     // The receiver is there until both threads have ended.
-                    let _ = sender.send((program.name, command.output()));
+                    let _ = sender.send((program, output));
                 }
             });
         }
         drop(sender);
-        for (name, output) in ended {
+        for (program, output) in ended {
+            let name = &program.name;
             let output = output.with_context(|| format!("could not run {name}"))?;
+            shell::print(name);
             for line in String::from_utf8_lossy(&output.stdout).lines() {
                 shell::print(line);
                 total.read(line);
             }
-            if !output.status.success() {
+            if output.status.success() {
+                passed(&program)?;
+            } else {
                 shell::print(&String::from_utf8_lossy(&output.stderr));
-                failed.push(name);
+                failed.push(program.name);
             }
         }
         anyhow::Ok(())
     })?;
     if !failed.is_empty() {
         bail!("{} tests failed, in {}", total.failed, failed.join(", "));
-    }
-    if total.passed == 0 {
-        bail!("no test was run");
     }
     Ok(total)
 }
@@ -139,7 +202,7 @@ pub(crate) fn run_ignored(
 ) -> Result<Count> {
     let mut total = Count::default();
     let mut failed = Vec::new();
-    for program in build()? {
+    for program in build()?.programs {
         let expected = program.ignored(filters)?.len();
         if expected == 0 {
             continue;
@@ -227,17 +290,19 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_test_programs_among_what_cargo_built() {
+    fn finds_test_programs_and_warnings_among_what_cargo_says() {
         let messages = br#"
             {"executable":null,"profile":{"test":true},"manifest_path":"/w/a/Cargo.toml"}
             {"executable":"/t/a","profile":{"test":false},"manifest_path":"/w/a/Cargo.toml"}
             {"executable":"/t/it","profile":{"test":true},"manifest_path":"/w/b/Cargo.toml","target":{"name":"it"}}
+            {"message":{"level":"warning","code":{"code":"unused"},"rendered":"unused variable"}}
+            {"message":{"level":"warning","code":{"code":"unused"},"rendered":"unused variable"}}
+            {"message":{"level":"warning","code":null,"rendered":"1 warning emitted"}}
             {"reason":"build-finished","success":true}"#;
-        let programs = artifacts(messages).expect("messages of cargo");
-        let found: Vec<_> = programs
-            .iter()
-            .map(|program| program.name.as_str())
-            .collect();
-        assert_eq!(found, ["b/it"]);
+        let mut built = Built::default();
+        built.read(messages).expect("messages of cargo");
+        let found = built.programs.iter().map(|program| program.name.as_str());
+        assert_eq!(found.collect::<Vec<_>>(), ["b/it"]);
+        assert!(built.warnings.iter().eq(["unused variable"]));
     }
 }

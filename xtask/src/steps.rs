@@ -51,6 +51,8 @@ pub(crate) const LONG_VARIABLE: &str = "OVERLOCK_LONG";
 /// How much of what can only be sampled is sampled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
+    /// As [`Self::Gate`], but what passed as it is now is not run again.
+    Quick,
     /// A fixed seed and a bounded time: the same tree gives the same verdict.
     Gate,
     /// New seeds, which are printed, and much more time.

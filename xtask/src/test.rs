@@ -4,11 +4,13 @@
 //! budgets add up to the thirty minutes that all of it may take: a step that is added takes its
 //! minutes from another one, or is run with `--long` only.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
+use crate::passed::{self, Passed};
 use crate::shell::{self, cargo};
 use crate::steps::{self, Depth, LONG_VARIABLE, Lane, Step, Tier};
 use crate::{
@@ -36,13 +38,22 @@ const STEPS: &[Step] = &[
         run: documents::check,
     },
     Step {
-        name: "clippy",
-        title: "clippy has no warnings",
+        name: "build",
+        title: "everything compiles without a warning from rustc or clippy",
         tier: Tier::Quick,
         lane: Lane::Build,
         after: None,
-        budget: 2.2,
-        run: clippy,
+        budget: 5.9,
+        run: build,
+    },
+    Step {
+        name: "pure",
+        title: "the engine needs no runtime and no HTTP by default",
+        tier: Tier::Quick,
+        lane: Lane::Build,
+        after: None,
+        budget: 0.5,
+        run: pure,
     },
     Step {
         name: "tests",
@@ -50,7 +61,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Quick,
         lane: Lane::Build,
         after: None,
-        budget: 7.2,
+        budget: 3.0,
         run: tests,
     },
     Step {
@@ -207,7 +218,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         .map(String::as_str)
         .partition(|argument| argument.starts_with('-'));
     let (tier, depth) = match options[..] {
-        [] => (Tier::Quick, Depth::Gate),
+        [] => (Tier::Quick, Depth::Quick),
         ["--full"] => (Tier::Full, Depth::Gate),
         ["--long"] => (Tier::Full, Depth::Long),
         _ => bail!(
@@ -245,25 +256,49 @@ fn format(_: Depth) -> Result<String> {
     Ok("three workspaces".to_owned())
 }
 
-fn clippy(_: Depth) -> Result<String> {
-    shell::run(&mut cargo([
-        "clippy",
-        "--quiet",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
+fn build(_: Depth) -> Result<String> {
+    let warnings = programs::build()?.warnings.len();
+    if warnings > 0 {
+        bail!("{warnings} warnings");
+    }
     Ok(String::new())
+}
+
+/// What `overlock-llm` may bring in with its features only.
+const IMPURE: [&str; 7] = ["async-std", "h2", "http", "hyper", "mio", "rustls", "tokio"];
+
+fn pure(depth: Depth) -> Result<String> {
+    let package = [
+        "--package",
+        "overlock-llm",
+        "--no-default-features",
+        "--locked",
+    ];
+    let tree = [
+        "tree", "--edges", "normal", "--prefix", "none", "--format", "{p}",
+    ];
+    let tree = shell::output(&mut cargo(tree.iter().chain(&package)))?;
+    let tree = String::from_utf8(tree.stdout)?;
+    let names: Vec<_> = tree
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    if let Some(name) = IMPURE.iter().find(|name| names.contains(name)) {
+        bail!("`overlock-llm` depends on `{name}` without its features");
+    }
+    // Without features the dependencies are compiled once more.
+    if depth != Depth::Quick {
+        let clippy = ["clippy", "--quiet", "--lib"].iter().chain(&package);
+        shell::run(&mut cargo(clippy.chain(&["--", "-D", "warnings"])))?;
+    }
+    Ok(format!("{} crates", names.len()))
 }
 
 fn tests(depth: Depth) -> Result<String> {
     check_ignored()?;
     // A change must not pass or fail by luck: the gate draws the same documents every time.
     let seed = match depth {
-        Depth::Gate => 1,
+        Depth::Quick | Depth::Gate => 1,
         Depth::Long => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
     };
     let seed = seed.to_string();
@@ -271,17 +306,45 @@ fn tests(depth: Depth) -> Result<String> {
     if depth == Depth::Long {
         variables.push((LONG_VARIABLE, OsStr::new("1")));
     }
-    let count =
-        programs::run_all(&variables).with_context(|| format!("with PROPTEST_RNG_SEED={seed}"))?;
+    let mut programs = programs::build()?.programs;
+    let mut passed = Passed::load();
+    let mut hashes = BTreeMap::new();
+    let mut reused = Vec::new();
+    if depth == Depth::Quick && passed::is_plain_environment() {
+        hashes = passed::hashes(&programs::build()?)?;
+        programs.retain(|program| {
+            let hash = hashes.get(&program.name);
+            let is_known = hash.is_some_and(|hash| passed.contains(program, hash));
+            if is_known {
+                reused.push(program.name.clone());
+            }
+            !is_known
+        });
+    }
+    for name in &reused {
+        shell::print(&format!("{name}: passed before, and is the same"));
+    }
+    let count = programs::run_all(programs, &variables, |program| {
+        let hash = hashes.get(&program.name);
+        hash.map_or(Ok(()), |hash| passed.insert(program, hash))
+    });
+    let count = count.with_context(|| format!("with PROPTEST_RNG_SEED={seed}"))?;
+    if count.passed == 0 && reused.is_empty() {
+        bail!("no test was run");
+    }
     if depth == Depth::Long {
         programs::run_ignored(LONG, &[], &[])?;
     }
-    Ok(format!("{} passed, seed {seed}", count.passed))
+    let reused = match reused.len() {
+        0 => String::new(),
+        number => format!(", {number} programs passed before"),
+    };
+    Ok(format!("{} passed{reused}, seed {seed}", count.passed))
 }
 
 /// Fails if an ignored test belongs to no step, or to several.
 fn check_ignored() -> Result<()> {
-    for program in programs::build()? {
+    for program in programs::build()?.programs {
         for name in program.ignored(&[])? {
             let selects = |filters: &&&[&str]| filters.iter().any(|filter| name.contains(filter));
             let steps = IGNORED.iter().filter(selects).count();
@@ -294,14 +357,17 @@ fn check_ignored() -> Result<()> {
 }
 
 fn doctests(_: Depth) -> Result<String> {
-    shell::run(&mut cargo([
+    shell::run(programs::with_clippy(&mut cargo([
         "test",
         "--quiet",
         "--workspace",
+        // Its examples are Python; `cargo test --doc` does not heed `doctest = false`.
+        "--exclude",
+        "overlock-python",
         "--doc",
         "--no-fail-fast",
         "--locked",
-    ]))?;
+    ])))?;
     Ok(String::new())
 }
 
@@ -348,6 +414,10 @@ fn demo(_: Depth) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use crate::shell::root;
+
     use super::*;
 
     #[test]
@@ -357,5 +427,25 @@ mod tests {
         let quick = STEPS.iter().filter(|step| step.tier == Tier::Quick);
         let quick: f64 = quick.map(|step| step.budget).sum();
         assert!((quick - 10.0).abs() < 1e-9, "{quick}");
+    }
+
+    #[test]
+    fn the_shipped_profile_optimises_every_crate() {
+        let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+        let packages = |profile: &str| -> Vec<(String, String)> {
+            let header = format!("[profile.{profile}.package]");
+            let lines = manifest.lines().skip_while(|line| *line != header).skip(1);
+            let lines = lines.take_while(|line| !line.starts_with('['));
+            let settings = lines.filter_map(|line| line.split_once(" = "));
+            let settings = settings.map(|(name, setting)| (name.to_owned(), setting.to_owned()));
+            settings.collect()
+        };
+        let optimised = "{ opt-level = 3 }".to_owned();
+        let expected: Vec<_> = packages("release")
+            .into_iter()
+            .map(|(name, _)| (name, optimised.clone()))
+            .collect();
+        assert!(!expected.is_empty());
+        assert_eq!(packages("dist"), expected);
     }
 }

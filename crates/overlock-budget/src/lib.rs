@@ -37,7 +37,8 @@ mod negotiate;
 mod plan;
 
 pub use chat::{
-    ChatCount, ChatCounter, ChatMessage, ChatRequest, ChatRole, CountChats, RequestError, Scale,
+    ChatCount, ChatCounter, ChatRole, Content, CountChats, Function, MessageKind, Outline, Request,
+    Scale, SentMessage, Tool, ToolChoice,
 };
 #[cfg(feature = "tokenizer-files")]
 pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions, Rendered};
@@ -45,7 +46,9 @@ pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance, Up
 #[cfg(feature = "tokenizer-files")]
 pub use count::{TokenizerFile, TokenizerFileError};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
-pub use history::{CountMessages, Message, Role, Summary, TrimError, Trimmed, summarise, trim};
+pub use history::{
+    CountMessages, Message, Role, Summary, TrimError, Trimmed, Units, summarise, trim,
+};
 pub use models::{
     Cost, DEFAULT_WINDOW, Found, How, Model, Models, Price, PriceError, Prices, Sharing,
     WindowSource,
@@ -55,6 +58,6 @@ pub use negotiate::{
     TOKENS_PER_MESSAGE, adjusted_max_tokens, safe_message_count,
 };
 pub use plan::{
-    AnswerKey, ContextBlock, Extras, Margin, Memory, MemoryOptions, Part, PartOptions, Plan,
+    ContextBlock, Extras, Insertion, Maker, Margin, Memory, MemoryOptions, Part, PartOptions, Plan,
     PlanError, PlanOptions, PlannedPart, Trim, least_parts, plan, plan_least,
 };

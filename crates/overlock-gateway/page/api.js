@@ -95,7 +95,7 @@ async function checkLength(body) {
     throw new ApiError(
       413,
       'request_too_large',
-      `this is too long to be looked at here: all that is asked about it takes ${counted(bytes, 'byte')}, and this gateway reads ${number(most)} of a request (\`serve.body_bytes\`)`,
+      `this is too long to be looked at here: all that is asked about it takes ${counted(bytes, 'byte')}, and this gateway reads ${number(most)} of a request (\`serve.max_body_bytes\`)`,
     );
 }
 

@@ -18,6 +18,7 @@ import {
   place,
   REASONS,
   roundedMoney,
+  searchTerms,
   share,
   soFar,
   unpriced,
@@ -120,7 +121,7 @@ export async function showRuns(frame, { parameters, signal }) {
   const search = h('input', {
     id: 'search',
     type: 'search',
-    placeholder: 'run, model, reason, path',
+    placeholder: 'run, model, reason, error',
     value: wanted,
     oninput: settled(150, () => {
       wanted = search.value;
@@ -190,7 +191,7 @@ export async function showRuns(frame, { parameters, signal }) {
   /** What is looked for, as the gateway reads it. */
   function query(more = {}) {
     const [, , states] = FILTERS.find(([name]) => name === filter);
-    const asked = { outcome: states, q: beginning(wanted.trim(), LONGEST_SEARCH), ...more };
+    const asked = { outcome: states, q: beginning(searchTerms(wanted), LONGEST_SEARCH), ...more };
     const given = Object.entries(asked).filter(([, value]) => value !== '');
     return new URLSearchParams(given).toString();
   }

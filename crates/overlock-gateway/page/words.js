@@ -163,7 +163,7 @@ export function path(pointer) {
 export const REASONS = {
   'merge-failures': [
     'Several answers in a row could not be joined.',
-    'See the refused attempts below. Allow more of them with complete.max_failures, or have the rest asked for in another way with complete.asking.',
+    'See the refused attempts below. Allow more of them with complete.max_failures, or have the rest asked for in another way with complete.strategy.',
     'answers could not be joined',
   ],
   'no-progress': [
@@ -178,7 +178,7 @@ export const REASONS = {
   ],
   'kpi-stalled': [
     'The model’s own count of what it has delivered stopped rising.',
-    'For very long documents set complete.progress to "measured" or "off", or raise complete.patience.',
+    'For very long documents set complete.progress to "measured" or "off", or raise complete.kpi_patience.',
     'no progress by the model’s own count',
   ],
   'iteration-limit': [
@@ -191,7 +191,7 @@ export const REASONS = {
     'Raise serve.max_total_tokens, or x-overlock-max-total-tokens in the request.',
     'limit on tokens',
   ],
-  deadline: ['The time limit was reached.', 'Raise serve.run_seconds.', 'time limit'],
+  deadline: ['The time limit was reached.', 'Raise serve.run_timeout.', 'time limit'],
   window: [
     'The next call would not fit the model’s window.',
     'Shorten the prompt, or use a model with a larger window.',
@@ -239,6 +239,26 @@ export const REASONS = {
   ],
 };
 
+/** The names of states that the page calls otherwise. */
+const STATES = { complete: 'whole', cancelled: 'stopped', left: 'broken off' };
+
+/** What is looked for in the names that the gateway knows: `time limit; …` becomes `deadline`. */
+export function searchTerms(text) {
+  const parts = text.trim().split('; ');
+  const isOwn = (part) => /^stops .* at \S+$|^[\d,]+ older messages? left out$/.test(part);
+  const terms = parts.filter((part) => !isOwn(part)).join(' ');
+  const reasons = Object.entries(REASONS).map(([name, told]) => [name, told[2]]);
+  for (const [name, words] of [...Object.entries(STATES), ...reasons]) {
+    const rest = terms.slice(words.length);
+    if (terms.toLowerCase().startsWith(words.toLowerCase()) && /^(:|$)/.test(rest))
+      return name + rest.slice(1);
+  }
+  return terms
+    .replace(/^in (\S+): /, '$1 ')
+    .replace(/^in (\S+)$/, '$1')
+    .replace(/^([\d,]+) tokens? too many for the window$/, (_, count) => count.replaceAll(',', ''));
+}
+
 /** The calls that were not answered before the one that is told of. */
 export const unanswered = ({ times, waited_ms: waited, error }) =>
   `${times === 1 ? 'One call was' : `${number(times)} calls were`} not answered, and the model was asked again after ${duration(waited)} of waiting: ${error}`;
@@ -275,7 +295,7 @@ const FAULTS = {
   late: [
     'The upstream was not done in time.',
     'was not done in time',
-    'It may be loading the model, or have too much to do. Raise upstream.first_byte_seconds or upstream.silence_seconds if it needs longer, and serve.run_seconds for the whole of an answer.',
+    'It may be loading the model, or have too much to do. Raise upstream.response_timeout or upstream.idle_timeout if it needs longer, and serve.run_timeout for the whole of an answer.',
   ],
   unusable: [
     'The upstream’s answer cannot be used.',

@@ -4,30 +4,17 @@ use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::HeaderMap;
-use overlock_model::Usage;
+use overlock_llm::Usage;
 use serde_json::Value;
 
-use crate::chat::Taken;
+use crate::totals::{RequestTotals, UsageTotals};
 use crate::trace::{Called, RequestTrace};
 
 /// Is written while a request is worked on, and read when it is done.
 #[derive(Default)]
 pub(crate) struct Account {
-    noted: Mutex<Noted>,
+    noted: Mutex<RequestTotals>,
     trace: Option<RequestTrace>,
-}
-
-/// Nothing in it comes from a prompt, an answer or a header; the name of the model is made harmless.
-#[derive(Debug, Default)]
-pub(crate) struct Noted {
-    /// The tokens of all calls.
-    pub(crate) usage: Usage,
-    /// The calls after the first.
-    pub(crate) continued: Taken,
-    pub(crate) outcome: Option<&'static str>,
-    /// What went wrong after the answer had begun.
-    pub(crate) error: Option<&'static str>,
-    pub(crate) model: Option<String>,
 }
 
 /// The longest name of a model that is told.
@@ -85,7 +72,7 @@ impl Account {
 
     /// An answer was given, as a completion with the usage of all its calls: how it ended, and the
     /// calls after the first.
-    pub(crate) fn answered(&self, answer: &Value, outcome: &'static str, continued: Taken) {
+    pub(crate) fn answered(&self, answer: &Value, outcome: &'static str, continued: UsageTotals) {
         let usage = Usage::of_completion(answer).unwrap_or_default();
         self.ended(usage, outcome, continued);
         if let Some(trace) = &self.trace {
@@ -94,7 +81,7 @@ impl Account {
     }
 
     /// What an answer took, how it ended, and the calls after the first.
-    pub(crate) fn ended(&self, usage: Usage, outcome: &'static str, continued: Taken) {
+    pub(crate) fn ended(&self, usage: Usage, outcome: &'static str, continued: UsageTotals) {
         let mut noted = self.noted();
         noted.usage = usage;
         noted.continued = continued;
@@ -127,7 +114,7 @@ impl Account {
     }
 
     /// What is noted so far, which is told once.
-    pub(crate) fn take(&self) -> Noted {
+    pub(crate) fn take(&self) -> RequestTotals {
         mem::take(&mut *self.noted())
     }
 
@@ -135,7 +122,7 @@ impl Account {
         self.trace.as_ref()
     }
 
-    fn noted(&self) -> MutexGuard<'_, Noted> {
+    fn noted(&self) -> MutexGuard<'_, RequestTotals> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

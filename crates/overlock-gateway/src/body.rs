@@ -1,34 +1,19 @@
-//! What goes back over the wire.
+//! Reads the body of a request within its limits.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::str::Utf8Error;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::BodyExt;
+use hyper::StatusCode;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use hyper::{Response, StatusCode};
-use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::error::ApiError;
+use crate::reply::BodyError;
 use crate::settings::Limits;
-
-/// Why the body of a reply broke off.
-pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
-
-/// The body of a reply, whole or as it comes.
-pub(crate) type Body = UnsyncBoxBody<Bytes, BodyError>;
-
-/// What a client gets.
-pub(crate) type Reply = Response<Body>;
 
 /// Reads the body of a request, which must be text.
 pub(crate) async fn read_text(body: Incoming, limits: &Limits) -> Result<String, ApiError> {
@@ -196,59 +181,4 @@ pub(crate) fn too_late() -> ApiError {
 
 fn broken_off() -> ApiError {
     ApiError::invalid("the request broke off")
-}
-
-/// A body that is there already.
-pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into())
-        .map_err(|never: Infallible| match never {})
-        .boxed_unsync()
-}
-
-/// A body that somebody works on while it is read.
-///
-/// Who goes away stops the work, and who reads slowly slows it down: there is no task of its own.
-/// After some silence a comment shows that there is life.
-pub(crate) fn worked_on(
-    pieces: mpsc::Receiver<Bytes>,
-    work: impl Future<Output = ()> + Send + 'static,
-    keep_alive: Duration,
-) -> Body {
-    let pieces = stream::unfold(pieces, move |mut pieces| async move {
-        match timeout(keep_alive, pieces.recv()).await {
-            Ok(piece) => Some((piece?, pieces)),
-            Err(_) => Some((Bytes::from_static(KEEP_ALIVE), pieces)),
-        }
-    });
-    // Work gives nothing itself: it is over when the sender is gone.
-    let work = stream::once(work).filter_map(async |()| None);
-    let both = stream::select(pieces, work).map(|piece| Ok(Frame::data(piece)));
-    BodyExt::boxed_unsync(StreamBody::new(both))
-}
-
-/// A comment in a stream of events, which no client takes for one.
-pub(crate) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
-
-/// A reply of one kind of content.
-pub(crate) fn reply(status: StatusCode, kind: &'static str, body: Body) -> Reply {
-    let mut reply = Response::new(body);
-    *reply.status_mut() = status;
-    reply
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    reply
-}
-
-/// A reply with events.
-pub(crate) fn event_stream(body: Body) -> Reply {
-    let mut reply = reply(StatusCode::OK, "text/event-stream", body);
-    reply
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    reply
-}
-
-/// A reply with a JSON value.
-pub(crate) fn json_reply(status: StatusCode, value: &Value) -> Reply {
-    reply(status, "application/json", whole(value.to_string()))
 }

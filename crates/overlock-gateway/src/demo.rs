@@ -1,7 +1,7 @@
 //! A model that is always there, for those who have no other yet: every answer of it is cut.
 
 use hyper::StatusCode;
-use overlock_model::testing::{Behaviour, Script, ScriptedServer};
+use overlock_llm::testing::{Behaviour, Script, ScriptedServer};
 use tokio::sync::OnceCell;
 
 use crate::error::ApiError;

@@ -7,12 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use hyper::HeaderMap;
-use overlock_model::{BackendError, Discover, Discovery, LearntWindow, Server, ServerInfo};
+use overlock_llm::{LearntWindow, ServerInfo};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-
-use crate::gateway::Gateway;
 
 /// What is known is asked again after so long.
 const FRESH: Duration = Duration::from_mins(1);
@@ -26,7 +23,7 @@ pub(crate) struct KnownServer {
     /// Until when it need not be asked again, in milliseconds from the beginning.
     until: AtomicU64,
     info: RwLock<Arc<ServerInfo>>,
-    asking: Mutex<()>,
+    pub(crate) asking: Mutex<()>,
 }
 
 impl Default for KnownServer {
@@ -47,12 +44,25 @@ impl KnownServer {
         Arc::clone(&info)
     }
 
+    /// Adds the window of a model that a refused request has taught.
+    pub(crate) fn learn(&self, learnt: LearntWindow) -> Arc<ServerInfo> {
+        let mut info = self.info.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut info).learn(learnt);
+        Arc::clone(&info)
+    }
+
+    /// The next request asks again.
+    pub(crate) fn expire(&self) {
+        self.until.store(0, Ordering::Relaxed);
+    }
+
     /// Whether it need not be asked now.
     pub(crate) fn is_fresh(&self) -> bool {
         self.began.elapsed() < Duration::from_millis(self.until.load(Ordering::Relaxed))
     }
 
-    fn keep(&self, info: Option<ServerInfo>) {
+    /// Keeps what was found out, or that the server could not be asked.
+    pub(crate) fn keep(&self, info: Option<ServerInfo>) {
         let wait = match &info {
             Some(_) => FRESH,
             None => RETRY,
@@ -67,68 +77,6 @@ impl KnownServer {
         let until = (self.began.elapsed() + wait).as_millis();
         let until = u64::try_from(until).unwrap_or(u64::MAX);
         self.until.store(until, Ordering::Relaxed);
-    }
-}
-
-impl Gateway {
-    /// Remembers the window of a model that a refused request has taught.
-    pub(crate) fn learn(&self, learnt: LearntWindow) {
-        let info = {
-            let info = self.server.info.write();
-            let mut info = info.unwrap_or_else(PoisonError::into_inner);
-            Arc::make_mut(&mut info).learn(learnt);
-            Arc::clone(&info)
-        };
-        self.known.serve(&info);
-    }
-
-    /// Sees to it that the upstream is known, as far as it can be found out with these headers.
-    pub(crate) async fn discover(self: &Arc<Self>, headers: &HeaderMap) {
-        let info = self.server.info();
-        if *info != ServerInfo::default() && !info.is_prefill_open {
-            let (gateway, headers) = (Arc::clone(self), headers.clone());
-            tokio::spawn(async move { gateway.ask_server(&headers, Discovery::Probe).await });
-        } else {
-            // A call to a server that cannot be reached says so itself.
-            let _ = self.ask_server(headers, Discovery::Probe).await;
-        }
-    }
-
-    /// Asks the upstream what it is, with the gateway's own key, and generates nothing.
-    /// An error means that it could not be reached.
-    pub async fn ask_upstream(&self) -> Result<Arc<ServerInfo>, BackendError> {
-        let asked = self.ask_server(&HeaderMap::new(), Discovery::Ask).await;
-        // The first request may still find out more.
-        self.server.until.store(0, Ordering::Relaxed);
-        asked.map(|()| self.server.info())
-    }
-
-    async fn ask_server(&self, shown: &HeaderMap, most: Discovery) -> Result<(), BackendError> {
-        let Some(base) = self.settings.upstream.base.as_deref() else {
-            self.server.keep(Some(ServerInfo::default()));
-            return Ok(());
-        };
-        let Ok(_asking) = self.server.asking.try_lock() else {
-            // Somebody else is asking: the first requests wait for that.
-            drop(self.server.asking.lock().await);
-            return Ok(());
-        };
-        let headers = self.client.headers(shown, !self.settings.keys.is_empty());
-        let server = Server::new(&self.http, base, &headers);
-        let before = self.server.info();
-        let options = Discover {
-            prefill: self.settings.upstream.prefill,
-            discovery: self.settings.upstream.discovery.min(most),
-            before: Some(&before),
-        };
-        let (info, asked) = match server.discover(&options).await {
-            Ok(info) => (Some(info), Ok(())),
-            Err(error) => (None, Err(error)),
-        };
-        self.server.keep(info);
-        self.known.serve(&self.server.info());
-        self.load_strategies(base).await;
-        asked
     }
 }
 

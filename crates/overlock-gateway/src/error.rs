@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
+use overlock_llm::BackendError;
 use serde_json::{Value, json};
 
-use crate::api::FaultKind;
-use crate::body::{Reply, json_reply};
+use crate::reply::{Reply, json_reply};
+use overlock_runs::FaultKind;
 
 /// An error for the client. No message holds a key; one may quote a little of what it is about.
 #[derive(Debug)]
@@ -22,13 +23,33 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     /// How long to wait before the next attempt.
     pub(crate) retry_after: Option<Duration>,
-    /// What became of the upstream's answer, if it is the upstream's.
-    pub(crate) fault: Option<FaultKind>,
+    /// The failed call, if it is the upstream's.
+    pub(crate) upstream: Option<Box<BackendError>>,
 }
 
 /// The name of the error that a reply tells.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorName(pub(crate) &'static str);
+
+impl From<BackendError> for ApiError {
+    /// A call of the upstream failed.
+    fn from(error: BackendError) -> Self {
+        let status = match FaultKind::of(&error) {
+            Some(FaultKind::Late) => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        };
+        let message = match &error {
+            BackendError::Status { message, .. } => format!("the upstream says: {message}"),
+            BackendError::TooLong { .. } => "the upstream's answer does not end".to_owned(),
+            error => error.to_string(),
+        };
+        let upstream = Some(Box::new(error));
+        Self {
+            upstream,
+            ..Self::new(status, "upstream_error", message)
+        }
+    }
+}
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
@@ -39,7 +60,7 @@ impl ApiError {
             param: None,
             message: message.into(),
             retry_after: None,
-            fault: None,
+            upstream: None,
         }
     }
 
@@ -49,15 +70,12 @@ impl ApiError {
     }
 
     /// The upstream's answer cannot be used.
-    pub(crate) fn upstream(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_GATEWAY, "upstream_error", message)
-            .with_fault(FaultKind::Unusable)
-    }
-
-    /// The upstream did not do its part in time.
-    pub(crate) fn upstream_is_late(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::GATEWAY_TIMEOUT, "upstream_error", message)
-            .with_fault(FaultKind::Late)
+    pub(crate) fn upstream(reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        let error = Self::new(StatusCode::BAD_GATEWAY, "upstream_error", reason.clone());
+        let host = "the upstream".to_owned();
+        let upstream = Some(Box::new(BackendError::Malformed { host, reason }));
+        Self { upstream, ..error }
     }
 
     /// Something is wrong here.
@@ -79,13 +97,6 @@ impl ApiError {
     pub(crate) fn with_param(self, param: impl Into<String>) -> Self {
         Self {
             param: Some(param.into()),
-            ..self
-        }
-    }
-
-    pub(crate) fn with_fault(self, fault: FaultKind) -> Self {
-        Self {
-            fault: Some(fault),
             ..self
         }
     }

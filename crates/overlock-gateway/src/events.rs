@@ -12,15 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::AbortHandle;
-use overlock_model::{Retry, Usage};
-use overlock_pipeline::Happened;
+use overlock_llm::{Retry, Usage};
+use overlock_runs::Happened;
 use overlock_store::RunId;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::api::{CallBudget, ListedRun, Pricing, RecordedStep, RunCost, Text, price, shown_event};
-use crate::record::plain;
+use overlock_runs::to_json;
+use overlock_runs::{
+    CallBudget, ListedRun, Pricing, RecordedStep, RunCost, Text, price, shown_event,
+};
 
 /// So many events are kept at most.
 const MOST_EVENTS: usize = 4096;
@@ -69,10 +71,8 @@ struct ToldAnswer<'a> {
     step_id: &'a str,
     tokens: u64,
     usage: Usage,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<&'a str>,
+    window: u64,
+    model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<RunCost>,
 }
@@ -197,7 +197,7 @@ impl Events {
             #[serde(flatten)]
             step: &'a RecordedStep,
         }
-        let told = |step: &RecordedStep| plain(&Told { run, number, step });
+        let told = |step: &RecordedStep| to_json(&Told { run, number, step });
         let text = self.shows_text.then(|| told(step));
         let data = text.filter(|text| text.len() <= LONGEST_STEP);
         Event {
@@ -224,7 +224,6 @@ impl Events {
                 window,
                 model,
             } => {
-                let asked = model.as_deref().map(|model| (model, usage));
                 let told = ToldAnswer {
                     run,
                     entry: number,
@@ -232,21 +231,21 @@ impl Events {
                     tokens,
                     usage,
                     window,
-                    cost: pricing.of(asked),
-                    model: model.as_deref(),
+                    cost: pricing.of([(model.as_str(), usage)]),
+                    model: &model,
                 };
-                (EventKind::Answer, plain(&told))
+                (EventKind::Answer, to_json(&told))
             }
             Happened::TakenUp { at, ended_at } => {
                 let told = json!({ "run": run, "entry": number, "at": at, "ended_at": ended_at });
-                (EventKind::Resumed, plain(&told))
+                (EventKind::Resumed, to_json(&told))
             }
             Happened::Stepped { event, changed } => {
                 let told = |text| {
                     let mut told = shown_event(event.clone(), changed.clone(), text);
                     price(&mut told, pricing);
                     told.insert("run".to_owned(), json!(run));
-                    plain(&told)
+                    to_json(&told)
                 };
                 let text = self.shows_text.then(|| told(Text::Shown));
                 let data = text.filter(|text| text.len() <= LONGEST_STEP);
@@ -430,7 +429,7 @@ impl Event {
             kind,
             run: run.id.clone(),
             steps: u32::try_from(run.iterations).unwrap_or(u32::MAX),
-            data: plain(run),
+            data: to_json(run),
         }
     }
 
@@ -452,7 +451,7 @@ impl Event {
             kind: EventKind::Asking,
             run: run.clone(),
             steps: number,
-            data: plain(&Told {
+            data: to_json(&Told {
                 run,
                 number,
                 way,
@@ -475,7 +474,7 @@ impl Event {
             kind: EventKind::Retrying,
             run: run.clone(),
             steps: number,
-            data: plain(&told),
+            data: to_json(&told),
         }
     }
 

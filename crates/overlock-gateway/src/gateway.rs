@@ -2,30 +2,34 @@
 
 use std::sync::Arc;
 
-use overlock_model::{BackendError, Http, OpenAi, Prefill};
+use hyper::HeaderMap;
+use overlock_llm::{
+    BackendError, Discover, Discovery, Finding, LearntWindow, OpenAi, Prefill, Server, ServerInfo,
+    StrategyResults, Way, ways_for,
+};
 use overlock_store::Store;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::admission::Admission;
-use crate::api::Pricing;
-use crate::demo::Demo;
+use crate::clock::now;
+use crate::demo::{self, Demo};
 use crate::discovery::KnownServer;
-use crate::handlers::runs::TakingOfRuns;
 use crate::known::KnownModels;
 use crate::log::LogEntry;
 use crate::metrics::Metrics;
 use crate::record::Recorder;
 use crate::schema::Comparisons;
 use crate::settings::Settings;
-use crate::strategies::KnownStrategies;
-use crate::trace::{Exporter, TracesError};
+use crate::strategies::{KnownStrategies, PATIENCE};
+use crate::unfinished_runs::TakingOfRuns;
 use crate::upstream::Client;
+use overlock_runs::{Definitions, Exporter, Pricing, TracesError, stored_result};
 
 /// A gateway, ready to serve.
 pub struct Gateway {
     pub(crate) settings: Settings,
-    /// Makes the calls for the rest of an answer.
-    pub(crate) http: Http,
-    /// Passes requests on.
+    /// Calls the upstream.
     pub(crate) client: Client,
     pub(crate) demo: Demo,
     pub(crate) known: KnownModels,
@@ -43,6 +47,8 @@ pub struct Gateway {
     /// Brings what happened to a collector.
     pub(crate) exporter: Option<Arc<Exporter>>,
     pub(crate) log: Option<Log>,
+    /// Reads the pipelines of recorded runs.
+    pub(crate) definitions: Arc<dyn Definitions>,
 }
 
 /// Is told of every request that is done.
@@ -62,18 +68,20 @@ pub enum GatewayError {
 impl Gateway {
     /// A gateway with these settings that records its runs in a store.
     pub fn new(settings: Settings, store: Option<Arc<dyn Store>>) -> Result<Self, GatewayError> {
-        let http = Http::new(settings.upstream.timeouts)?;
+        let metrics = Metrics::new();
+        let client = Client::new(&settings.upstream, metrics.upstream_errors.clone())?;
         if let Some(base) = &settings.upstream.base {
             // A wrong address is told now, and not to the first client.
-            OpenAi::new(http.clone(), base, None, Prefill::default())?;
+            OpenAi::new(client.http.clone(), base, None, Prefill::default())?;
         }
-        let metrics = Metrics::new();
         let traces = settings.traces.as_ref();
-        let exporter = traces.map(|traces| Exporter::new(traces, metrics.spans.clone()));
+        let exporter = traces.map(|traces| {
+            let spans = metrics.spans.clone();
+            Exporter::new(traces, move |end, count| spans.add(end, count))
+        });
         let record = settings.record;
         Ok(Self {
-            http,
-            client: Client::new(&settings.upstream, metrics.upstream_errors.clone())?,
+            client,
             demo: Demo::default(),
             known: KnownModels::default(),
             server: KnownServer::default(),
@@ -92,6 +100,7 @@ impl Gateway {
             metrics,
             exporter: exporter.transpose()?.map(Arc::new),
             log: None,
+            definitions: Arc::new(()),
             settings,
         })
     }
@@ -103,5 +112,119 @@ impl Gateway {
             log: Some(Box::new(log)),
             ..self
         }
+    }
+
+    /// The same, with the graph and the prompts of recorded pipelines.
+    #[must_use]
+    pub fn with_definitions(self, definitions: impl Definitions + 'static) -> Self {
+        Self {
+            definitions: Arc::new(definitions),
+            ..self
+        }
+    }
+
+    /// Remembers the window of a model that a refused request has taught.
+    pub(crate) fn learn(&self, learnt: LearntWindow) {
+        self.known.serve(&self.server.learn(learnt));
+    }
+
+    /// Sees to it that the upstream is known, as far as it can be found out with these headers.
+    pub(crate) async fn discover(self: &Arc<Self>, headers: &HeaderMap) {
+        let info = self.server.info();
+        if *info != ServerInfo::default() && !info.is_prefill_open {
+            let (gateway, headers) = (Arc::clone(self), headers.clone());
+            tokio::spawn(async move { gateway.ask_server(&headers, Discovery::Probe).await });
+        } else {
+            // A call to a server that cannot be reached says so itself.
+            let _ = self.ask_server(headers, Discovery::Probe).await;
+        }
+    }
+
+    /// Asks the upstream what it is, with the gateway's own key, and generates nothing.
+    /// An error means that it could not be reached.
+    pub async fn ask_upstream(&self) -> Result<Arc<ServerInfo>, BackendError> {
+        let asked = self.ask_server(&HeaderMap::new(), Discovery::Ask).await;
+        // The first request may still find out more.
+        self.server.expire();
+        asked.map(|()| self.server.info())
+    }
+
+    async fn ask_server(&self, shown: &HeaderMap, most: Discovery) -> Result<(), BackendError> {
+        let Some(base) = self.settings.upstream.base.as_deref() else {
+            self.server.keep(Some(ServerInfo::default()));
+            return Ok(());
+        };
+        let Ok(_asking) = self.server.asking.try_lock() else {
+            // Somebody else is asking: the first requests wait for that.
+            drop(self.server.asking.lock().await);
+            return Ok(());
+        };
+        let headers = self.client.headers(shown, !self.settings.keys.is_empty());
+        let server = Server::new(&self.client.http, base, &headers);
+        let before = self.server.info();
+        let options = Discover {
+            prefill: self.settings.upstream.prefill,
+            discovery: self.settings.upstream.discovery.min(most),
+            before: Some(&before),
+        };
+        let (info, asked) = match server.discover(&options).await {
+            Ok(info) => (Some(info), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        self.server.keep(info);
+        self.known.serve(&self.server.info());
+        self.load_strategies(base).await;
+        asked
+    }
+
+    /// The strategies for a model: those that are set, else those that it can do, in the order that
+    /// was learnt.
+    pub(crate) fn strategies_for(&self, model: &str, prefill: Prefill) -> Vec<Way> {
+        let set = &self.settings.continuation.ways;
+        if !set.is_empty() {
+            return set.clone();
+        }
+        let prior = ways_for(prefill.is_possible());
+        if model == demo::MODEL {
+            return prior;
+        }
+        self.strategies.order(model, prior, now())
+    }
+
+    /// Remembers what a run has shown. The store is written to when it has time.
+    pub(crate) fn learn_strategies(&self, model: &str, results: StrategyResults) {
+        let at = now();
+        let stored = stored_result(model, at, &results);
+        let server = self.strategies.add(model, at, results);
+        if let Some(recorder) = &self.recorder {
+            recorder.note_strategies(server, stored);
+        }
+    }
+
+    /// Reads what the store has about the models of the upstream.
+    pub(crate) async fn load_strategies(&self, base: &str) {
+        let server = self.server.info().identity(base);
+        self.strategies.merge(&server, &[]);
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
+        let (store, own) = (Arc::clone(recorder.store()), server.clone());
+        let stored = spawn_blocking(move || store.strategy_results(&own));
+        if let Ok(Ok(Ok(stored))) = timeout(PATIENCE, stored).await {
+            self.strategies.merge(&server, &stored);
+        }
+    }
+
+    /// Which models have another order of strategies than the usual one, and why.
+    pub(crate) fn strategy_findings(&self) -> Vec<Finding> {
+        if !self.settings.continuation.ways.is_empty() {
+            return Vec::new();
+        }
+        let prefill = match self.settings.upstream.prefill {
+            Some(style) => Prefill::of_style(style),
+            None => self.server.info().prefill,
+        };
+        let prior = ways_for(prefill.is_possible());
+        self.strategies.findings(&prior, now())
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use overlock_budget::{ChatCounter, Found, How, PlanOptions, WindowSource};
-use overlock_model::{Prefill, ServerInfo, Way};
+use overlock_llm::{Prefill, ServerInfo, Way};
 
 use crate::demo;
 use crate::record::About;

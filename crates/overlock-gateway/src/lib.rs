@@ -7,6 +7,7 @@
 //! The spine is three calls in one order: plan, complete, append.
 
 // What it is told, and what it keeps.
+mod clock;
 mod discovery;
 mod gateway;
 mod keys;
@@ -22,6 +23,7 @@ mod body;
 mod error;
 mod origin;
 mod path;
+mod reply;
 mod routes;
 mod server;
 mod timer;
@@ -34,11 +36,10 @@ mod events;
 mod log;
 mod metrics;
 mod record;
+mod totals;
 mod trace;
+mod unfinished_runs;
 mod watch;
-
-// One object in, one object out.
-pub mod api;
 
 // One answer.
 mod chat;
@@ -49,6 +50,4 @@ mod schema;
 pub use gateway::{Gateway, GatewayError};
 pub use keys::Keys;
 pub use log::LogEntry;
-pub use schema::{BoundedSchema, MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, SchemaTooLarge};
-pub use settings::{Counters, Limits, Record, Settings, Traces, Upstream};
-pub use trace::{TracedRun, TracesError, send_run};
+pub use settings::{Counters, Limits, Settings, Upstream};

@@ -2,11 +2,10 @@
 //!
 //! Every label has few values: routes, statuses and outcomes, never what a client writes.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use hyper::StatusCode;
-use overlock_model::Usage;
+use overlock_llm::{BackendError, Usage};
+use overlock_runs::{FaultKind, SpanEnd};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -15,8 +14,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::account::Noted;
-use crate::trace::CHAT;
+use crate::totals::RequestTotals;
+
+/// The route of the requests whose answers are counted.
+pub(crate) const CHAT: &str = "/v1/chat/completions";
 
 /// How the text calls itself.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -35,46 +36,15 @@ pub(crate) struct Metrics {
     pub(crate) queued: Gauge,
     pub(crate) upstream_errors: UpstreamErrors,
     pub(crate) spans: Spans,
-    /// Those of the usual request, once there was one, which need not be searched for.
-    usual: OnceLock<Usual>,
-}
-
-/// What counts a chat request that was answered in whole.
-struct Usual {
-    requests: Counter,
-    durations: Histogram,
-    answers: Counter,
-    input: Counter,
-    output: Counter,
 }
 
 /// Calls to the upstream that failed.
 #[derive(Clone, Default)]
 pub(crate) struct UpstreamErrors(Family<ReasonLabels, Counter>);
 
-/// What went wrong with a call to the upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UpstreamError {
-    Unreachable,
-    Broken,
-    Late,
-    /// It answered with a status that says so.
-    Status(StatusCode),
-}
-
 /// Spans for whoever collects traces.
 #[derive(Clone, Default)]
 pub(crate) struct Spans(Family<ResultLabels, Counter>);
-
-/// What became of a span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpanEnd {
-    Exported,
-    /// The collector did not take it.
-    Failed,
-    /// Too many were waiting.
-    Dropped,
-}
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct RequestLabels {
@@ -114,9 +84,6 @@ const SECONDS: [f64; 13] = [
     0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0,
 ];
 
-/// How the usual answer ended: the name of `Outcome::Complete`.
-const WHOLE: &str = "complete";
-
 impl Metrics {
     pub(crate) fn new() -> Self {
         let metrics = Self {
@@ -132,7 +99,6 @@ impl Metrics {
             queued: Gauge::default(),
             upstream_errors: UpstreamErrors::default(),
             spans: Spans::default(),
-            usual: OnceLock::new(),
         };
         let mut registry = Registry::with_prefix("overlock");
         registry.register(
@@ -197,42 +163,13 @@ impl Metrics {
     }
 
     /// A request is done.
-    pub(crate) fn request(&self, route: &'static str, status: u16, took: Duration, noted: &Noted) {
-        let is_usual = (route, status) == (CHAT, 200) && noted.outcome == Some(WHOLE);
-        if !is_usual {
-            self.any_request(route, status, took, noted);
-            return;
-        }
-        let usual = self.usual.get_or_init(|| self.usual());
-        usual.requests.inc();
-        usual.durations.observe(took.as_secs_f64());
-        usual.answers.inc();
-        let first = first_call(noted);
-        usual.input.inc_by(first.input);
-        usual.output.inc_by(first.output);
-        self.continued(noted);
-    }
-
-    fn usual(&self) -> Usual {
-        let call = "first";
-        let tokens = |direction| {
-            self.tokens
-                .get_or_create_owned(&TokenLabels { direction, call })
-        };
-        let (route, status, outcome) = (CHAT, 200, WHOLE);
-        Usual {
-            requests: self
-                .requests
-                .get_or_create_owned(&RequestLabels { route, status }),
-            durations: self.durations.get_or_create_owned(&RouteLabels { route }),
-            answers: self.answers.get_or_create_owned(&OutcomeLabels { outcome }),
-            input: tokens("input"),
-            output: tokens("output"),
-        }
-    }
-
-    /// Any request is done.
-    fn any_request(&self, route: &'static str, status: u16, took: Duration, noted: &Noted) {
+    pub(crate) fn request(
+        &self,
+        route: &'static str,
+        status: u16,
+        took: Duration,
+        noted: &RequestTotals,
+    ) {
         self.requests
             .get_or_create(&RequestLabels { route, status })
             .inc();
@@ -244,11 +181,6 @@ impl Metrics {
         };
         self.answers.get_or_create(&OutcomeLabels { outcome }).inc();
         self.tokens("first", first_call(noted));
-        self.continued(noted);
-    }
-
-    /// What an answer took besides its first call.
-    fn continued(&self, noted: &Noted) {
         self.cached_input_tokens
             .inc_by(noted.usage.cached.unwrap_or_default());
         let continued = &noted.continued;
@@ -276,7 +208,7 @@ impl Metrics {
 }
 
 /// The tokens of the first call for an answer.
-fn first_call(noted: &Noted) -> Usage {
+fn first_call(noted: &RequestTotals) -> Usage {
     let (all, continued) = (noted.usage, noted.continued.usage);
     Usage {
         input: all.input.saturating_sub(continued.input),
@@ -286,14 +218,16 @@ fn first_call(noted: &Noted) -> Usage {
 }
 
 impl UpstreamErrors {
-    pub(crate) fn add(&self, error: UpstreamError) {
-        let reason = match error {
-            UpstreamError::Unreachable => "unreachable",
-            UpstreamError::Broken => "broken",
-            UpstreamError::Late => "late",
-            UpstreamError::Status(StatusCode::TOO_MANY_REQUESTS) => "rate_limited",
-            UpstreamError::Status(status) if status.is_server_error() => "server_error",
-            UpstreamError::Status(_) => "refused",
+    /// Counts a call that failed.
+    pub(crate) fn add(&self, error: &BackendError) {
+        let reason = match (FaultKind::of(error), error.status().unwrap_or_default()) {
+            (Some(FaultKind::Unanswered), _) => "unreachable",
+            (Some(FaultKind::Late), _) => "late",
+            // A stream that turned into an error began well.
+            (Some(FaultKind::Broken | FaultKind::Unusable), _) | (None, 200..=299) => "broken",
+            (None, 429) => "rate_limited",
+            (None, 500..=599) => "server_error",
+            (None, _) => "refused",
         };
         self.0.get_or_create(&ReasonLabels { reason }).inc();
     }
@@ -313,49 +247,30 @@ impl Spans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::Taken;
+    use crate::totals::UsageTotals;
 
     /// An answer of which a continuation took half.
-    fn noted(input: u64, output: u64, outcome: &'static str) -> Noted {
+    fn noted(input: u64, output: u64, outcome: &'static str) -> RequestTotals {
         let half = Usage {
             input: input / 2,
             output: output / 2,
             cached: None,
         };
-        Noted {
+        RequestTotals {
             usage: Usage {
                 input,
                 output,
                 cached: Some(input / 4),
             },
-            continued: Taken {
+            continued: UsageTotals {
                 calls: 2,
                 usage: half,
                 overhead_tokens: half.input,
-                ..Taken::default()
+                ..UsageTotals::default()
             },
             outcome: Some(outcome),
-            ..Noted::default()
+            ..RequestTotals::default()
         }
-    }
-
-    #[test]
-    fn usual_requests_are_counted_as_any_others() {
-        let (usual, any) = (Metrics::new(), Metrics::new());
-        for (tokens, outcome) in [(1, "complete"), (30, "partial"), (7, "complete")] {
-            let noted = noted(tokens, 2 * tokens, outcome);
-            usual.request(CHAT, 200, Duration::from_millis(tokens), &noted);
-            any.any_request(CHAT, 200, Duration::from_millis(tokens), &noted);
-            usual.request(CHAT, 500, Duration::ZERO, &noted);
-            any.any_request(CHAT, 500, Duration::ZERO, &noted);
-        }
-        let lines = |metrics: &Metrics| {
-            let told = metrics.told();
-            let mut lines: Vec<String> = told.lines().map(str::to_owned).collect();
-            lines.sort_unstable();
-            lines
-        };
-        assert_eq!(lines(&usual), lines(&any));
     }
 
     #[test]
@@ -363,8 +278,12 @@ mod tests {
         let metrics = Metrics::new();
         let noted = noted(100, 30, "complete");
         metrics.request("/v1/chat/completions", 200, Duration::from_secs(1), &noted);
-        metrics.request("/health", 200, Duration::ZERO, &Noted::default());
-        metrics.upstream_errors.add(UpstreamError::Late);
+        metrics.request("/health", 200, Duration::ZERO, &RequestTotals::default());
+        metrics.upstream_errors.add(&BackendError::TimedOut {
+            host: String::new(),
+            phase: overlock_llm::Phase::FirstByte,
+            after: Duration::ZERO,
+        });
         let told = metrics.told();
         for line in [
             "overlock_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 1",

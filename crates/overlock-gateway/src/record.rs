@@ -11,23 +11,23 @@ use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::HeaderName;
 use overlock_json::Cut;
-use overlock_model::{ContinuationOptions, Outcome, Reason, Retry, Usage};
+use overlock_llm::{ContinuationOptions, Outcome, Reason, Retry, Usage};
 use overlock_store::{Claim, NewRun, RunId, Store, StoreError, StrategyResult, Work, Writes};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use crate::api::{
-    CallBudget, CountedBy, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, Unfit,
-    UpstreamFault, cut_of, unfinished,
-};
+use crate::clock::now;
 use crate::events::{Event, EventKind, Events, Later};
-use crate::settings::Record;
 use growth::Growths;
 pub(crate) use growth::{Grown, Growth};
+use overlock_runs::Record;
+use overlock_runs::{
+    CallBudget, CountedBy, Ending, ListedRun, Part, Pricing, RecordedStep, Tally, Unfit,
+    UpstreamFault, cut_of, to_json, unfinished,
+};
 use writer::{Closed, Done, Story, Write, Writer};
 
 /// A time at which no run begins, thousands of years from now: what a process is known by must not
@@ -535,6 +535,7 @@ impl Recording {
     /// once, however many parts its answer has.
     pub(crate) fn place(&self, step: &mut RecordedStep) {
         step.part = self.part();
+        step.at = Some(now());
         if step.step.iteration == 1 && self.steps > 0 {
             step.budget = None;
         }
@@ -597,9 +598,9 @@ impl Recording {
         let events = &self.recorder.events;
         let told = events.tell_later(|| events.step(&self.id, self.steps, &step));
         match &mut self.kept {
-            Kept::Story { steps } => steps.push(plain(&step.without_text())),
+            Kept::Story { steps } => steps.push(to_json(&step.without_text())),
             Kept::All { claim, .. } => {
-                let (claim, number, body) = (claim.clone(), self.steps, plain(&step));
+                let (claim, number, body) = (claim.clone(), self.steps, to_json(&step));
                 let add = move |writes: &mut dyn Writes| writes.add_step(&claim, number, &body);
                 self.recorder.note(told, add);
             }
@@ -616,7 +617,7 @@ impl Recording {
         self.count(step);
         let kept = match &mut self.kept {
             Kept::Story { steps } => {
-                steps.push(plain(&step.without_text()));
+                steps.push(to_json(&step.without_text()));
                 Ok(())
             }
             Kept::All { claim, key } => {
@@ -624,7 +625,7 @@ impl Recording {
                     // A long run may outlast what its gateway is known by.
                     self.recorder.seen_worker().await;
                 }
-                let (claim, number, body) = (claim.clone(), self.steps, plain(step));
+                let (claim, number, body) = (claim.clone(), self.steps, to_json(step));
                 let first = self.first.take();
                 let add = move |writes: &mut dyn Writes| {
                     if let Some(first) = first {
@@ -699,7 +700,7 @@ impl Recording {
 
     /// The end as it is kept.
     fn ending(&self, outcome: Outcome) -> String {
-        plain(&Ending {
+        to_json(&Ending {
             outcome,
             tally: Some(self.tally),
             upstream_fault: self.fault.as_deref().cloned(),
@@ -779,18 +780,6 @@ impl About {
             conditions: &self.conditions,
         }
     }
-}
-
-/// Something of which all is kept, as text.
-pub(crate) fn plain(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("what is kept is plain data")
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let milliseconds = since.unwrap_or_default().as_millis();
-    u64::try_from(milliseconds).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -12,25 +12,15 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::time::Instant;
 
 use crate::account::Account;
-use crate::body::{Reply, whole};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::handlers::{self, api};
+use crate::handlers::{self, Call, Handled, api};
+use crate::metrics::CHAT;
 use crate::origin;
 use crate::path::is_plain;
-use crate::trace::{CHAT, RequestTrace};
+use crate::reply::{Reply, whole};
+use crate::trace::RequestTrace;
 use crate::watch::{Begun, Watch};
-
-/// A request on its way to its handler.
-pub(crate) struct Call {
-    pub(crate) gateway: Arc<Gateway>,
-    pub(crate) request: Request<Incoming>,
-    pub(crate) account: Arc<Account>,
-    /// Ends the connection, whatever it is in the middle of.
-    pub(crate) hang_up: AbortHandle,
-    /// When the request has to be done, if it takes a place.
-    pub(crate) deadline: Instant,
-}
 
 /// Who is at the other end of a connection.
 #[derive(Clone)]
@@ -38,9 +28,6 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     pub(crate) hang_up: AbortHandle,
 }
-
-/// What a handler gives back.
-pub(crate) type Handled = Result<Reply, ApiError>;
 
 /// One line of the table.
 struct Route {

@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use overlock_runs::LAST_WORDS;
 #[cfg(target_os = "linux")]
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +22,6 @@ use tokio::time::{sleep, timeout};
 use crate::gateway::Gateway;
 use crate::routes::{self, Peer};
 use crate::timer::ConnectionTimer;
-use crate::trace::LAST_WORDS;
 use crate::write_timeout::WriteTimeout;
 
 /// A head is no longer than this.

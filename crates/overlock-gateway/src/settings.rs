@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use overlock_budget::{ChatCounter, Found, Model, Models, PlanOptions};
-use overlock_model::{
-    ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way,
-};
+use overlock_llm::{ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way};
+use overlock_runs::{Record, Traces};
 
 use crate::keys::Keys;
 
@@ -150,68 +149,6 @@ impl Upstream {
             discovery: Discovery::Off,
             timeouts: Timeouts::default(),
             retries: RetryPolicy::default(),
-        }
-    }
-}
-
-/// A collector of traces that speaks OTLP over HTTP.
-#[derive(Clone)]
-pub struct Traces {
-    /// The address that spans are sent to, such as `http://127.0.0.1:4318/v1/traces`.
-    pub url: String,
-    /// What it is shown with every batch, such as a key.
-    pub headers: Vec<(String, String)>,
-    /// How this service is called there.
-    pub service: String,
-}
-
-impl Traces {
-    /// A collector at an address that asks for no key.
-    pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            headers: Vec::new(),
-            service: "overlock".to_owned(),
-        }
-    }
-}
-
-impl fmt::Debug for Traces {
-    /// Without what the headers say.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        formatter
-            .debug_struct("Traces")
-            .field("url", &self.url)
-            .field("headers", &names)
-            .field("service", &self.service)
-            .finish()
-    }
-}
-
-/// What is kept of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Record {
-    /// All that was asked and answered.
-    Full,
-    /// When, which model, how many tokens, how it ended, and what an upstream said that failed. Of a
-    /// request with an `Idempotency-Key` all of it, since a retry needs that.
-    #[default]
-    Metadata,
-    /// Nothing.
-    Off,
-}
-
-impl Record {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Full, Self::Metadata, Self::Off];
-
-    /// The name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Metadata => "metadata",
-            Self::Off => "off",
         }
     }
 }

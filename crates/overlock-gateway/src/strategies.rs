@@ -5,18 +5,13 @@
 //! them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use overlock_model::{Finding, Prefill, StrategyHistory, StrategyResults, Way, ways_for};
+use overlock_llm::{Finding, StrategyHistory, StrategyResults, Way};
 use overlock_store::StrategyResult;
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
-use crate::api::{add_stored, stored_result};
-use crate::demo;
-use crate::gateway::Gateway;
-use crate::record::now;
+use overlock_runs::add_stored;
 
 /// Names come from clients, so that the results of so many models are remembered.
 const MOST_MODELS: usize = 256;
@@ -25,7 +20,7 @@ const MOST_MODELS: usize = 256;
 const LONGEST_NAME: usize = 256;
 
 /// A store that takes longer is not waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The results of strategies with the models of one version of a server.
 #[derive(Default)]
@@ -41,7 +36,7 @@ struct ServerStrategies {
 }
 
 impl KnownStrategies {
-    fn order(&self, model: &str, prior: Vec<Way>, now: u64) -> Vec<Way> {
+    pub(crate) fn order(&self, model: &str, prior: Vec<Way>, now: u64) -> Vec<Way> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         match state.models.get(model) {
             Some(history) => history.order(&prior, now),
@@ -50,7 +45,7 @@ impl KnownStrategies {
     }
 
     /// Adds what a run has shown; what the server is known by.
-    fn add(&self, model: &str, at: u64, results: StrategyResults) -> String {
+    pub(crate) fn add(&self, model: &str, at: u64, results: StrategyResults) -> String {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(history) = state.history(model) {
             history.add(at, results);
@@ -59,7 +54,7 @@ impl KnownStrategies {
     }
 
     /// Adds what the store has. Another version of the server begins anew.
-    fn merge(&self, server: &str, stored: &[StrategyResult]) {
+    pub(crate) fn merge(&self, server: &str, stored: &[StrategyResult]) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.server != server {
             state.models.clear();
@@ -72,7 +67,7 @@ impl KnownStrategies {
         }
     }
 
-    fn findings(&self, prior: &[Way], now: u64) -> Vec<Finding> {
+    pub(crate) fn findings(&self, prior: &[Way], now: u64) -> Vec<Finding> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let mut models: Vec<_> = state.models.iter().collect();
         models.sort_unstable_by_key(|(model, _)| *model);
@@ -96,62 +91,12 @@ impl ServerStrategies {
     }
 }
 
-impl Gateway {
-    /// The strategies for a model: those that are set, else those that it can do, in the order that
-    /// was learnt.
-    pub(crate) fn strategies_for(&self, model: &str, prefill: Prefill) -> Vec<Way> {
-        let set = &self.settings.continuation.ways;
-        if !set.is_empty() {
-            return set.clone();
-        }
-        let prior = ways_for(prefill.is_possible());
-        if model == demo::MODEL {
-            return prior;
-        }
-        self.strategies.order(model, prior, now())
-    }
-
-    /// Remembers what a run has shown. The store is written to when it has time.
-    pub(crate) fn learn_strategies(&self, model: &str, results: StrategyResults) {
-        let at = now();
-        let stored = stored_result(model, at, &results);
-        let server = self.strategies.add(model, at, results);
-        if let Some(recorder) = &self.recorder {
-            recorder.note_strategies(server, stored);
-        }
-    }
-
-    /// Reads what the store has about the models of the upstream.
-    pub(crate) async fn load_strategies(&self, base: &str) {
-        let server = self.server.info().identity(base);
-        self.strategies.merge(&server, &[]);
-        let Some(recorder) = &self.recorder else {
-            return;
-        };
-        let (store, own) = (Arc::clone(recorder.store()), server.clone());
-        let stored = spawn_blocking(move || store.strategy_results(&own));
-        if let Ok(Ok(Ok(stored))) = timeout(PATIENCE, stored).await {
-            self.strategies.merge(&server, &stored);
-        }
-    }
-
-    /// Which models have another order of strategies than the usual one, and why.
-    pub(crate) fn strategy_findings(&self) -> Vec<Finding> {
-        if !self.settings.continuation.ways.is_empty() {
-            return Vec::new();
-        }
-        let prefill = match self.settings.upstream.prefill {
-            Some(style) => Prefill::of_style(style),
-            None => self.server.info().prefill,
-        };
-        let prior = ways_for(prefill.is_possible());
-        self.strategies.findings(&prior, now())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use overlock_llm::ways_for;
+
     use super::*;
+    use overlock_runs::stored_result;
 
     fn failed() -> StrategyResults {
         let results = [(Way::Overlap, false), (Way::Remainder, true)];

@@ -16,11 +16,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::account::Account;
 use crate::admission::Place;
-use crate::body::{Body, BodyError, Reply};
 use crate::error::ErrorName;
 use crate::gateway::Gateway;
 use crate::log::{LogEntry, method_name, now};
 use crate::record::RUN;
+use crate::reply::{Body, BodyError, Reply};
 use crate::trace::Done;
 
 /// A request that is worked on. Whatever becomes of it is told when this is dropped.

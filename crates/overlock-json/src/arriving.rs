@@ -68,8 +68,8 @@ pub enum Arrival {
 enum Begins {
     /// A document, and nothing before it.
     Bare,
-    /// A document, with at most so many characters of a fence and of talk before it.
-    Wrapped(usize),
+    /// A document, perhaps with a fence and prose before it.
+    Wrapped(Opening),
     /// The end of the base.
     Overlap(String),
 }
@@ -80,9 +80,9 @@ impl Arriving {
         Self::new(Scanner::new(), Begins::Bare)
     }
 
-    /// An answer with a document in it that begins within so many characters.
-    pub fn wrapped_document(most: usize) -> Self {
-        Self::new(Scanner::new(), Begins::Wrapped(most))
+    /// An answer with a document in it, perhaps after a fence and prose.
+    pub fn wrapped_document() -> Self {
+        Self::new(Scanner::new(), Begins::Wrapped(Opening::default()))
     }
 
     /// An answer that is to begin with `overlap`, the end of a document that was cut.
@@ -121,7 +121,7 @@ impl Arriving {
             Arrival::Growing => self.grow(piece),
             Arrival::Awaited => {
                 self.held.push_str(piece);
-                match self.begin() {
+                match self.begin(piece) {
                     Some(from) => {
                         let text = self.held.split_off(from);
                         self.before = from;
@@ -233,15 +233,26 @@ impl Arriving {
         }
     }
 
-    /// Where the text of interest begins in what is held, if that can be told. Otherwise more is
-    /// awaited, or given up.
-    fn begin(&mut self) -> Option<usize> {
-        let found = match &self.begins {
+    /// Where the text of interest begins in what is held, of which `piece` is the end, if that can
+    /// be told. Otherwise more is awaited, or given up.
+    fn begin(&mut self, piece: &str) -> Option<usize> {
+        let found = match &mut self.begins {
             Begins::Bare => bare_start(&self.held),
-            Begins::Wrapped(most) => wrapped_start(&self.held, *most),
+            Begins::Wrapped(opening) => match opening.feed(piece.as_bytes()) {
+                Some(start) => Start::At(self.held.len() - piece.len() + start),
+                None => Start::Later,
+            },
             Begins::Overlap(overlap) => {
-                if self.held.starts_with(overlap.as_str()) {
-                    Start::At(overlap.len())
+                if let Some(after) = self.held.strip_prefix(overlap.as_str()) {
+                    // A model may repeat it twice, which only all of the answer can tell from a
+                    // document that repeats itself.
+                    if after.starts_with(overlap.as_str()) {
+                        Start::Nowhere
+                    } else if overlap.starts_with(after) {
+                        Start::Later
+                    } else {
+                        Start::At(overlap.len())
+                    }
                 } else if overlap.starts_with(self.held.as_str()) {
                     Start::Later
                 } else {
@@ -281,15 +292,6 @@ fn bare_start(text: &str) -> Start {
         None => Start::Later,
         Some(b'{' | b'[') => Start::At(text.len() - inner.len()),
         Some(_) => Start::Nowhere,
-    }
-}
-
-/// A document with at most so many characters before it: see [`Opening`].
-fn wrapped_start(text: &str, most: usize) -> Start {
-    match Opening::default().feed(text.as_bytes()) {
-        Some(start) => Start::At(start),
-        None if text.chars().nth(most).is_some() => Start::Nowhere,
-        None => Start::Later,
     }
 }
 
@@ -380,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_fence_and_talk_are_left_out() {
-        let wrapped = || Arriving::wrapped_document(400);
+        let wrapped = Arriving::wrapped_document;
         let pieces = ["Here you", " are:\n``", "`json\n", "[1, 2]\n```"];
         check(wrapped(), &pieces, "[1, 2]", Arrival::Whole);
         check(
@@ -396,7 +398,7 @@ mod tests {
             Arrival::Growing,
         );
         check(wrapped(), &["<think>\n{no}\n"], "", Arrival::Awaited);
-        check(wrapped(), &[&"talk ".repeat(100)], "", Arrival::Unclear);
+        check(wrapped(), &[&"talk ".repeat(100)], "", Arrival::Awaited);
     }
 
     #[test]

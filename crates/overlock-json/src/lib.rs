@@ -50,6 +50,12 @@ mod render;
 mod repair;
 mod stitch;
 
+// How it is asked and answered in JSON, and what it is held to.
+#[cfg(feature = "schema")]
+mod schema;
+#[cfg(feature = "serde")]
+mod shapes;
+
 // What all of these read with.
 mod borders;
 mod packed;
@@ -69,5 +75,15 @@ pub use opening::Opening;
 pub use render::{CutValue, RenderOptions, render, render_with};
 pub use repair::{Fix, FixKind, RepairOptions, Repaired, Several, repair};
 pub use scan::{Container, Offence, OffenceKind, Scalar, Scanner, Visitor};
+#[cfg(feature = "schema")]
+pub use schema::{
+    BoundedSchema, Comparison, MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, STACK_BYTES, SchemaTooLarge,
+};
+#[cfg(feature = "serde")]
+pub use shapes::{
+    ClosedText, CutContexts, LEAST_LIMIT, Object, Refusal, RenderedText, RepairedText,
+    StitchedSeam, StitchedText, close_object, close_text, cut_contexts, cut_object, render_object,
+    repair_object, repair_text, shortened, stitch_object, stitched,
+};
 pub use stitch::{Mismatch, Outcome, Protocol, Seam, StitchOptions, stitch};
 pub use structure::{close_trusted, close_trusted_portable};

@@ -10,16 +10,18 @@ use std::mem::take;
 
 use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
-use overlock_model::{Backend, BackendError, ContinuationOptions, Retry, StrategyResults};
+use overlock_llm::{Backend, BackendError, ContinuationOptions, Retry, StrategyResults};
+use overlock_runs::{
+    EndedPipeline, Mail, PipelineEnding, PipelineOutcome, PipelineRun, Recording, State, Took,
+    TraceEvent,
+};
 use overlock_store::{Store, StoreError};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::{ActionError, Next, Work};
 use crate::file::{Pipeline, Prompts, Step};
-use crate::record::{Answers, Ending, Recording, Taken, Took, TraceEvent};
+use crate::record::Answers;
 use crate::settings::InboxRule;
-use crate::state::{Mail, State};
 
 /// What a run is done with.
 pub struct World<'a> {
@@ -105,63 +107,18 @@ pub trait Watch: Send {
 
 impl Watch for () {}
 
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Outcome {
-    /// It came to its end.
-    Complete,
-    /// A step could not be done.
-    Failed {
-        /// Which.
-        step_id: String,
-        /// Why.
-        error: String,
-        /// What would help.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        hint: Option<String>,
-    },
-    /// It was called off before this step.
-    Cancelled {
-        /// Which.
-        step_id: String,
-    },
-}
-
-impl Outcome {
-    /// The name in messages and in JSON.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Failed { .. } => "failed",
-            Self::Cancelled { .. } => "cancelled",
-        }
-    }
-}
-
-/// A run that is over.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What it knew then.
-    pub state: State,
-    /// What its steps told.
-    pub trace: Vec<TraceEvent>,
-}
-
 /// Runs a pipeline from where it is to its end. Only what cannot be recorded is an error.
 ///
 /// Dropping the future ends the step that is being done; the run then is what it was after the last
 /// one that was recorded, and [`Recording::call_off`] says so for good.
 pub async fn run(
     pipeline: &Pipeline,
-    taken: Taken,
+    taken: PipelineRun,
     world: &World<'_>,
     recording: &mut Recording,
     watch: &mut dyn Watch,
-) -> Result<Ended, StoreError> {
-    let Taken {
+) -> Result<EndedPipeline, StoreError> {
+    let PipelineRun {
         mut state,
         next,
         mut trace,
@@ -214,7 +171,7 @@ pub async fn run(
         let told = work.into_told();
         let ended_at = (world.clock)();
         let took = ended_at.saturating_sub(began_at);
-        worked.recorded(began_at, ended_at);
+        worked.recorded(ended_at);
         let mut event = Event {
             step,
             began_at,
@@ -243,7 +200,7 @@ pub async fn run(
         watch.stepped(&event);
         trace.push(event);
     };
-    let ending = Ending {
+    let ending = PipelineEnding {
         outcome: outcome.clone(),
         pipeline: pipeline.name.clone(),
         took: Took::of(&trace),
@@ -253,7 +210,7 @@ pub async fn run(
         why,
     };
     recording.end((world.clock)(), &ending)?;
-    Ok(Ended {
+    Ok(EndedPipeline {
         outcome,
         state,
         trace,
@@ -261,7 +218,7 @@ pub async fn run(
 }
 
 /// How a run ends that has taken as many steps as it may.
-fn too_long(step_id: String, max_steps: u64) -> Outcome {
+fn too_long(step_id: String, max_steps: u64) -> PipelineOutcome {
     let help = "put a `loop_guard` into the loop, or set a larger settings.max_steps";
     failed(
         step_id,
@@ -271,10 +228,10 @@ fn too_long(step_id: String, max_steps: u64) -> Outcome {
 }
 
 /// How a run ends that has nowhere to go on.
-fn end_of(pipeline: &Pipeline, state: &State, trace: &[TraceEvent]) -> Outcome {
+fn end_of(pipeline: &Pipeline, state: &State, trace: &[TraceEvent]) -> PipelineOutcome {
     let strict = pipeline.settings.inbox == InboxRule::Strict;
     if !strict || state.inbox.is_empty() {
-        return Outcome::Complete;
+        return PipelineOutcome::Complete;
     }
     let last = trace
         .last()
@@ -291,8 +248,8 @@ fn end_of(pipeline: &Pipeline, state: &State, trace: &[TraceEvent]) -> Outcome {
     )
 }
 
-fn failed(step_id: String, error: String, hint: Option<String>) -> Outcome {
-    Outcome::Failed {
+fn failed(step_id: String, error: String, hint: Option<String>) -> PipelineOutcome {
+    PipelineOutcome::Failed {
         step_id,
         error,
         hint,

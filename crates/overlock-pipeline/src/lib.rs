@@ -1,7 +1,7 @@
 //! Pipelines: a YAML file of steps, checked before it runs, that never overflows its context.
 //!
 //! [`read`] finds everything that is wrong with a file at once, and says where. [`run`] does one
-//! step after the other over one [`State`], which is recorded after each, so that a run that died
+//! step after the other over one [`State`](overlock_runs::State), which is recorded after each, so that a run that died
 //! is taken up where it was. What goes into a prompt is counted as it is sent.
 
 // What a file says.
@@ -11,11 +11,11 @@ mod settings;
 mod source;
 mod suggest;
 
-// What a run knows.
+// What goes into prompts.
 mod context;
-mod state;
 
 // How it goes.
+mod definitions;
 mod engine;
 mod record;
 mod repository;
@@ -31,16 +31,12 @@ pub use actions::{
     WalkDirection,
 };
 pub use context::joined;
-pub use engine::{Embed, Ended, Models, Outcome, Speaker, Watch, World, run};
+pub use definitions::RecordedDefinitions;
+pub use engine::{Embed, Models, Speaker, Watch, World, run};
 pub use file::{
     Checked, Measure, Measures, Pipeline, Problem, Prompts, ReadOptions, Severity, Step, drawing,
     graph, read, schema,
 };
-pub use record::{
-    Answered, Begun, Conditions, CountedBy, Ending, Happened, ReadError, Recording, SoFar,
-    StoredAnswer, Taken, Took, TraceEvent, Worked,
-};
 pub use repository::{RepositoryError, check_repository};
 pub use settings::{InboxRule, Settings};
 pub use source::UnknownSource;
-pub use state::{GraphNode, Mail, NodeText, Remembered, Role, SearchHit, State, Turn};

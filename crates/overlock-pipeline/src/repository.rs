@@ -8,8 +8,8 @@ use overlock_store::{Access, Store, StoreError};
 
 use crate::actions::Action;
 use crate::file::{Pipeline, Step};
-use crate::state::State;
 use crate::suggest::{listed, nearest};
+use overlock_runs::State;
 
 /// Why a store cannot be searched.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use overlock_json::{RepairOptions, repair};
 use serde_json::Value;
 
 use crate::context::joined;
-use crate::state::State;
+use overlock_runs::State;
 
 /// A field that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::{self, BoxFuture, FutureExt};
 use futures_util::{StreamExt, stream};
 use overlock_budget::{ChatCounter, CountTokens, Found, Keep, PlanOptions, Provenance};
-use overlock_model::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
+use overlock_llm::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
 use overlock_store::{RunId, Store};
 use serde_json::{Map, Value};
 
 use crate::actions::Action;
-use crate::engine::{Ended, Models, Speaker, World, run};
+use crate::engine::{Models, Speaker, World, run};
 use crate::file::{Pipeline, Prompts, Step};
-use crate::record::{Begun, Conditions, Taken};
-use crate::state::State;
+use overlock_runs::State;
+use overlock_runs::{Begun, EndedPipeline, PipelineConditions, PipelineRun};
 
 /// A token is a word.
 pub(crate) struct Words;
@@ -164,7 +164,7 @@ impl Place {
     }
 
     /// Runs a pipeline from a state to its end.
-    pub(crate) fn run(&self, pipeline: &Pipeline, state: State) -> Ended {
+    pub(crate) fn run(&self, pipeline: &Pipeline, state: State) -> EndedPipeline {
         let begun = Begun {
             name: pipeline.name.clone(),
             file: "test.yaml".to_owned(),
@@ -173,7 +173,7 @@ impl Place {
             settings: Map::new(),
             state,
         };
-        let taken = Taken::new(begun, Conditions::default(), BEGAN_AT);
+        let taken = PipelineRun::new(begun, PipelineConditions::default(), BEGAN_AT);
         let id = RunId::new(BEGAN_AT, 7);
         let mut recording = taken
             .begin(&self.store, &id, "gpt-4o")
@@ -205,7 +205,7 @@ impl Place {
             .run(&id)
             .expect("the store works")
             .expect("it was begun");
-        let read = Taken::read(&recorded).expect("it can be read");
+        let read = PipelineRun::read(&recorded).expect("it can be read");
         assert_eq!(read.state, ended.state, "the recorded state is another one");
         ended
     }

@@ -199,7 +199,7 @@ pub(crate) fn plan<'py>(
         overlock_budget::plan(&request, &extras, &counter, planner.options())
     });
     let plan = result.map_err(|error| refused(py, &error))?;
-    let rewritten = plan.rewrite(request);
+    let rewritten = request.rewrite(&plan);
     told(py, &plan, &rewritten)
 }
 

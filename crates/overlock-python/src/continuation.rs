@@ -1,6 +1,6 @@
 //! The state machine that makes one document of many answers, driven from Python.
 
-use overlock_model::{
+use overlock_llm::{
     Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, MeasuredKpi,
     Outcome, PromptError, Reason, Wants, Way, after_echo,
 };
@@ -34,7 +34,7 @@ use crate::whole;
 /// `to_json` and `from_json` (and `pickle`) store it between two answers.
 #[pyclass(module = "overlock")]
 pub(crate) struct Continuation {
-    run: overlock_model::Continuation,
+    run: overlock_llm::Continuation,
     /// The answer that is arriving, if one is listened to.
     listening: Option<ArrivingAnswer>,
     /// The prefill of the call that is to be answered. Some servers send it back.
@@ -80,7 +80,7 @@ impl Continuation {
             kpi_patience,
         };
         Ok(Self {
-            run: overlock_model::Continuation::new(options),
+            run: overlock_llm::Continuation::new(options),
             listening: None,
             prefill: None,
         })
@@ -93,6 +93,7 @@ impl Continuation {
                 Wants::Document => "document",
                 Wants::ProgressAndDocument => "progress-and-document",
                 Wants::Kpis => "kpis",
+                Wants::Text => "text",
             };
             let fields = (ask.iteration, ask.way.map(Way::name), ask.overlap, wants);
             make(py, "Ask", fields)
@@ -132,7 +133,7 @@ impl Continuation {
         let run = &self.run;
         let fitted = py.detach(|| {
             let counter = planner.chat_counter();
-            overlock_model::next_call(run, &ask, &request, &counter, planner.options())
+            overlock_llm::next_call(run, &ask, &request, &counter, planner.options())
         });
         let FittedCall { call, plan } = fitted.map_err(|error| match error {
             PromptError::Window(error) => budget::refused(py, &error),

@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, future};
-use overlock_model::BackendError;
+use overlock_llm::BackendError;
 use overlock_pipeline::Embed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

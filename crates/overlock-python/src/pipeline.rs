@@ -11,10 +11,13 @@ use futures_util::{FutureExt, future, stream};
 use overlock_budget::{
     Approximate, ChatCounter, CountTokens, Encoding, Models, PlanOptions, Sharing,
 };
-use overlock_model::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
+use overlock_llm::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
 use overlock_pipeline::{
-    Begun, Checked, Conditions, Embed, Ended, Measure, Measures, Outcome, ReadError, ReadOptions,
-    Recording, RepositoryError, Severity, Speaker, State, Taken, World,
+    Checked, Embed, Measure, Measures, ReadOptions, RepositoryError, Severity, Speaker, World,
+};
+use overlock_runs::{
+    Begun, EndedPipeline, PipelineConditions, PipelineOutcome, PipelineRun, Recording, RunsError,
+    State,
 };
 use overlock_store::{Access, RunId, RunIdError, Store};
 use pyo3::prelude::*;
@@ -256,7 +259,7 @@ impl Pipeline {
 /// A run that is about to begin, or to go on.
 struct Task {
     store: Arc<dyn Store>,
-    taken: Taken,
+    taken: PipelineRun,
     recording: Recording,
 }
 
@@ -304,7 +307,7 @@ impl Pipeline {
         };
         let searchable = self.read.check_repositories(&state, &*store);
         searchable.map_err(|error| unsearchable(&error))?;
-        let taken = Taken::new(
+        let taken = PipelineRun::new(
             Begun {
                 name: self.read.name.clone(),
                 file: self.file.clone(),
@@ -313,7 +316,7 @@ impl Pipeline {
                 settings: self.settings.clone(),
                 state,
             },
-            Conditions {
+            PipelineConditions {
                 upstream: None,
                 embed: embedder.map(|embedder| embedder.model().to_owned()),
             },
@@ -333,7 +336,7 @@ impl Pipeline {
         task: Task,
         voice: &Voice<'_>,
         embedder: Option<&Embedder<'_>>,
-    ) -> Result<Ended, Raise> {
+    ) -> Result<EndedPipeline, Raise> {
         let Task {
             store,
             taken,
@@ -366,21 +369,21 @@ impl Pipeline {
 }
 
 /// A recorded run, as far as it has come, and the store that it is in.
-fn recorded(id: &RunId, store: &Path) -> Result<(Arc<dyn Store>, Taken), Raise> {
+fn recorded(id: &RunId, store: &Path) -> Result<(Arc<dyn Store>, PipelineRun), Raise> {
     let store = store::open(&store.to_string_lossy(), Access::Write)?;
     let Some(run) = store.run(id).map_err(|error| store::failed(&error))? else {
         let told = format!("there is no run `{id}` in this store");
         return Err(Raise::bad_request("no-run", told));
     };
-    let taken = Taken::read(&run).map_err(|error| unreadable(&error))?;
+    let taken = PipelineRun::read(&run).map_err(|error| unreadable(&error))?;
     Ok((store, taken))
 }
 
-fn unreadable(error: &ReadError) -> Raise {
+fn unreadable(error: &RunsError) -> Raise {
     let code = match error {
-        ReadError::Store(_) => "store",
-        ReadError::Busy { .. } => "busy",
-        ReadError::Other { .. } | ReadError::Damaged { .. } => "bad-run",
+        RunsError::Store(_) => "store",
+        RunsError::Busy { .. } => "busy",
+        _ => "bad-run",
     };
     Raise::bad_request(code, error.to_string())
 }
@@ -398,7 +401,7 @@ fn unsearchable(error: &RepositoryError) -> Raise {
 fn told<'py>(
     py: Python<'py>,
     id: &RunId,
-    ended: Result<Ended, Raise>,
+    ended: Result<EndedPipeline, Raise>,
     raised: Raised,
 ) -> PyResult<Bound<'py, PyAny>> {
     let raised = raised.into_last(py).inspect_err(|error| {
@@ -408,13 +411,13 @@ fn told<'py>(
     })?;
     let ended = ended.map_err(|raise| raise.into_error(py))?;
     let (step_id, error, hint) = match &ended.outcome {
-        Outcome::Complete => (None, None, None),
-        Outcome::Failed {
+        PipelineOutcome::Complete => (None, None, None),
+        PipelineOutcome::Failed {
             step_id,
             error,
             hint,
         } => (Some(step_id), Some(error), hint.as_ref()),
-        Outcome::Cancelled { step_id } => (Some(step_id), None, None),
+        PipelineOutcome::Cancelled { step_id } => (Some(step_id), None, None),
     };
     let fields = (
         id.as_str(),

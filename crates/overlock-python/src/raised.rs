@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use overlock_model::BackendError;
+use overlock_llm::BackendError;
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 

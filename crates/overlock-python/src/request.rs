@@ -1,6 +1,6 @@
 //! Chat requests: from Python objects to the crates below, and back.
 
-use overlock_budget::{ChatRequest, RequestError};
+use overlock_llm::wire::chat::{ChatRequest, RequestError};
 use pyo3::prelude::*;
 use serde::Serialize;
 

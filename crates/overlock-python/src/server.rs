@@ -1,6 +1,6 @@
 //! What is a server of models, and how can its answers be continued?
 
-use overlock_model::{Discover, Discovery, Http, Server, ServerInfo, Timeouts, bearer_headers};
+use overlock_llm::{Discover, Discovery, Http, Server, ServerInfo, Timeouts, bearer_headers};
 use pyo3::prelude::*;
 
 use crate::error::Raise;

@@ -65,18 +65,6 @@ pub enum StoreError {
         /// The latest version that is known here.
         known: i64,
     },
-    /// An older version has written it, and it may not be changed.
-    #[error(
-        "`{place}` was written by an older version (its tables are version {found}, this reads {known}): whatever writes to it brings it up to date"
-    )]
-    Older {
-        /// Where it is.
-        place: String,
-        /// The version of its tables.
-        found: i64,
-        /// The version that is read here.
-        known: i64,
-    },
     /// It belongs to another program.
     #[error("`{place}` is the database of another program")]
     Foreign {

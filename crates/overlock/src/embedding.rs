@@ -1,7 +1,7 @@
 //! Who makes vectors of texts.
 
 use clap::Args;
-use overlock_model::{BackendError, Embeddings, Http};
+use overlock_llm::{BackendError, Embeddings, Http};
 use overlock_store::StoreError;
 use tokio::runtime::{Builder, Runtime};
 

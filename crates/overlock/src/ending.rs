@@ -9,11 +9,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use overlock_budget::{ChatTemplateError, PlanError, RequestError, TokenizerFileError};
-use overlock_gateway::GatewayError;
+use overlock_budget::{ChatTemplateError, PlanError, TokenizerFileError};
 use overlock_json::NoJson;
-use overlock_model::{BackendError, DriveError};
+use overlock_llm::wire::chat::RequestError;
+use overlock_llm::{BackendError, DriveError};
 use overlock_pipeline::RepositoryError;
+use overlock_runs::TracesError;
 use overlock_store::{AddressError, RunId, StoreError};
 
 use crate::config::ConfigError;
@@ -93,7 +94,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Upstream { source: BackendError },
     #[error(transparent)]
-    Gateway { source: GatewayError },
+    Traces { source: TracesError },
     #[error("could not listen on `{address}`: {source}")]
     Listen {
         address: SocketAddr,
@@ -182,9 +183,7 @@ impl Failure {
             Self::Tokenizer { .. } => "give a tokenizer.json as Hugging Face has it".into(),
             Self::Config(error) => error.hint().to_owned(),
             Self::Schema { .. } => "give a JSON Schema in a file of its own".into(),
-            Self::Gateway {
-                source: GatewayError::Traces(_),
-            } => "check `serve.traces_url` in overlock.toml, and the variables \
+            Self::Traces { .. } => "check `serve.traces_url` in overlock.toml, and the variables \
                  OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
                 .into(),
             Self::Upstream {
@@ -192,7 +191,7 @@ impl Failure {
             } => "check that the server given with --upstream speaks OpenAI's protocol, and has a \
                   model of this name for what is asked: --embed takes an embedding model"
                 .into(),
-            Self::Upstream { .. } | Self::Gateway { .. } => {
+            Self::Upstream { .. } => {
                 "check the address given with --upstream, or in overlock.toml".into()
             }
             Self::Run { .. } => "check what is asked, and try again".into(),
@@ -256,9 +255,6 @@ fn store_hint(error: &StoreError) -> String {
             "name another store with --store; `sqlite3 FILE .recover` may save what is left in it"
         }
         StoreError::Newer { .. } => "use the version of overlock that wrote it, or a later one",
-        StoreError::Older { .. } => {
-            "`overlock index` and `overlock chat post` write to a store, and so does `overlock serve`"
-        }
         StoreError::Foreign { .. } => {
             "name another file, or another ?schema=NAME, with --store or in overlock.toml"
         }

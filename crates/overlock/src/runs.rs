@@ -5,11 +5,11 @@ use std::path::{self, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use overlock_budget::ChatRequest;
-use overlock_gateway::api::{
+use overlock_llm::wire::chat::ChatRequest;
+use overlock_llm::{ContinuationOptions, Obstacle, Outcome};
+use overlock_runs::{
     Conditions, Ending, RecordedRun, RecordedStep, RunsError, Tally, UpstreamFault,
 };
-use overlock_model::{ContinuationOptions, Obstacle, Outcome};
 use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
 
 use crate::config::Config;
@@ -162,6 +162,14 @@ pub(crate) fn unreadable(error: RunsError) -> Failure {
         RunsError::OfPipeline { id } => Failure::Usage {
             message: format!("run `{id}` is a run of a pipeline"),
             hint: format!("`overlock run --resume {id}` goes on with it"),
+        },
+        RunsError::NotPipeline { id } => Failure::Usage {
+            message: format!("run `{id}` is not a run of a pipeline"),
+            hint: format!("`overlock complete --resume {id}` goes on with it"),
+        },
+        RunsError::Busy { id } => Failure::Usage {
+            message: format!("run `{id}` is being worked on by another process"),
+            hint: "wait until it has ended; `overlock inspect` shows how far it has come".into(),
         },
         RunsError::Damaged { id, source } => Failure::damaged_run(&id, &source),
         RunsError::Inconsistent { id, source } => Failure::damaged_run(&id, &source),

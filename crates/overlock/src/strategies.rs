@@ -3,8 +3,8 @@
 //! A run does not depend on either: what cannot be read is unknown, and what cannot be written is
 //! learnt again.
 
-use overlock_gateway::api::{add_stored, stored_result};
-use overlock_model::{StrategyHistory, StrategyResults, Way};
+use overlock_llm::{StrategyHistory, StrategyResults, Way};
+use overlock_runs::{add_stored, stored_result};
 use overlock_store::{Store, Writes};
 
 use crate::runs;

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use overlock_gateway::Traces;
+use overlock_runs::Traces;
 
 use crate::ending::Failure;
 use crate::output::Notes;

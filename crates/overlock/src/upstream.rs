@@ -4,12 +4,12 @@ use std::env;
 
 use clap::Args;
 use overlock_budget::Found;
-use overlock_model::{
+use overlock_llm::{
     Anthropic, Backend, BackendError, Discover, Http, OpenAi, Product, Retrying, Server,
     ServerInfo, bearer_headers,
 };
 
-use crate::config::{Config, Speech};
+use crate::config::{Api, Config};
 use crate::ending::Failure;
 
 /// The server that is asked.
@@ -116,7 +116,7 @@ impl Connection {
         let failed = |source: BackendError| Failure::Upstream { source };
         let http = Http::new(settings.timeouts()).map_err(failed)?;
         let policy = settings.retry_policy();
-        if settings.speech == Speech::Anthropic {
+        if settings.api == Api::Messages {
             let can_prefill = found.model.prefill;
             let key = key.unwrap_or_default();
             let server = Anthropic::new(http, url, &key, can_prefill).map_err(failed)?;

@@ -3,13 +3,12 @@
 //! Providers put every message between control tokens, which no text runs across: so messages add
 //! up exactly, and a conversation costs what its messages do. Texts are counted as they are sent.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::image::{PictureCost, file, recording};
-use super::message::{ChatMessage, ChatRole, part_type};
-use super::request::ChatRequest;
+use super::request::{ChatRole, Content, Request, SentMessage, Tool, ToolChoice};
 use super::scale::Scale;
-use super::tools::{CLOSING, OPENING, function_type, tool_name};
+use super::tools::{CLOSING, OPENING, function_type};
 use crate::count::{CountTokens, Encoding, Provenance};
 use crate::models::{Found, How};
 
@@ -232,16 +231,32 @@ impl<'a> ChatCounter<'a> {
         self.template.is_some()
     }
 
-    /// What a request takes by the template, if there is one and it takes the request.
-    pub(crate) fn whole(&self, request: &ChatRequest) -> Option<u64> {
-        let member = |key: &str| request.members().get(key);
-        let messages = member("messages").unwrap_or(&Value::Null);
-        let tools = member(request.tools_key()).filter(|_| !request.tools().is_empty());
-        let tokens = self.template?.count_chat(messages, tools)?;
-        let parts = request.messages().flat_map(|message| message.parts());
-        let beyond = parts.map(|part| self.beyond_text(part).unwrap_or(0));
-        let tokens = beyond.fold(tokens, u64::saturating_add);
-        Some(self.scale.apply(tokens))
+    /// What these messages and tools of a request take by the template, if there is one and it
+    /// takes them.
+    pub(crate) fn whole<'s>(
+        &self,
+        request: &dyn Request,
+        messages: impl Iterator<Item = SentMessage<'s>>,
+        tools: impl Iterator<Item = Value>,
+    ) -> Option<u64> {
+        let template = self.template?;
+        let mut beyond = 0_u64;
+        let messages = messages.map(|message| match message {
+            SentMessage::Kept(place) => {
+                request.contents(place, &mut |content| {
+                    beyond = beyond.saturating_add(self.beyond_text(content));
+                });
+                request.template_message(place).into_owned()
+            }
+            SentMessage::Inserted(text) => {
+                json!({ "role": ChatRole::System.name(), "content": text })
+            }
+        });
+        let messages = messages.collect();
+        let tools: Vec<Value> = tools.collect();
+        let tools = (!tools.is_empty()).then_some(Value::Array(tools));
+        let tokens = template.count_chat(&messages, tools.as_ref())?;
+        Some(self.scale.apply(tokens.saturating_add(beyond)))
     }
 
     /// Who counts, as results tell it.
@@ -255,16 +270,24 @@ impl<'a> ChatCounter<'a> {
     }
 
     /// Counts a whole request.
-    pub fn count(&self, request: &ChatRequest) -> ChatCount {
-        let messages: Vec<u64> = request.messages().map(|one| self.message(one)).collect();
-        let blocks = request.tools().iter().map(|tool| self.tool(tool));
-        let tools = self.tools(blocks, request, has_system(request));
+    pub fn count(&self, request: &dyn Request) -> ChatCount {
+        let outline = request.outline();
+        let places = 0..outline.messages.len();
+        let messages: Vec<u64> = places
+            .clone()
+            .map(|place| self.message(request, place))
+            .collect();
+        let offered = request.tools();
+        let blocks = offered.iter().map(|tool| self.tool(tool));
+        let tools = self.tools(blocks, request, outline.has_system());
         let frame = self.frame(request);
         let sum = messages
             .iter()
             .fold(0, |sum: u64, one| sum.saturating_add(*one));
         let sum = sum.saturating_add(tools).saturating_add(frame);
-        let (tokens, provenance) = match self.whole(request) {
+        let sent = places.map(SentMessage::Kept);
+        let offered = offered.into_iter().map(|tool| tool.template.into_owned());
+        let (tokens, provenance) = match self.whole(request, sent, offered) {
             Some(tokens) => (tokens, self.provenance(request)),
             None if self.has_template() => (sum, Provenance::Estimate),
             None => (sum, self.provenance(request)),
@@ -279,19 +302,19 @@ impl<'a> ChatCounter<'a> {
     }
 
     /// What a count of this request rests on, which costs no counting.
-    pub fn provenance(&self, request: &ChatRequest) -> Provenance {
+    pub fn provenance(&self, request: &dyn Request) -> Provenance {
         let has_tools = !request.tools().is_empty();
-        self.provenance_with(request, request.provenance(), has_tools)
+        self.provenance_with(request, request.outline().provenance(), has_tools)
     }
 
     /// What a count rests on if messages are sent that rest on this, and maybe no tools.
     pub(crate) fn provenance_with(
         &self,
-        request: &ChatRequest,
+        request: &dyn Request,
         messages: Provenance,
         has_tools: bool,
     ) -> Provenance {
-        let rest = if has_tools || answer_schema(request).is_some() {
+        let rest = if has_tools || request.answer_schema().is_some() {
             Provenance::Calibrated
         } else {
             Provenance::Exact
@@ -304,17 +327,24 @@ impl<'a> ChatCounter<'a> {
         }
     }
 
-    /// The tokens of a message.
-    pub fn message(&self, message: ChatMessage<'_>) -> u64 {
-        self.message_up_to(message, u64::MAX).unwrap_or(u64::MAX)
+    /// The tokens of the message of a request at this place.
+    pub fn message(&self, request: &dyn Request, place: usize) -> u64 {
+        self.message_up_to(request, place, u64::MAX)
+            .unwrap_or(u64::MAX)
     }
 
     /// The tokens of a message, unless there are more than `limit`.
-    pub(crate) fn message_up_to(&self, message: ChatMessage<'_>, limit: u64) -> Option<u64> {
+    pub(crate) fn message_up_to(
+        &self,
+        request: &dyn Request,
+        place: usize,
+        limit: u64,
+    ) -> Option<u64> {
+        let role = request.outline().messages[place].role;
         let limit = self.scale.most_counted(limit);
         let mut sum = Sum { tokens: 0, limit };
-        sum.add(self.role(message.role()))?;
-        sum.add(match message.role() {
+        sum.add(self.role(role))?;
+        sum.add(match role {
             // The result is addressed to its call.
             ChatRole::Tool => PER_MESSAGE + PER_CALL,
             // The older form is sent under the name of its function alone.
@@ -323,56 +353,40 @@ impl<'a> ChatCounter<'a> {
             ChatRole::Assistant if self.format == Format::Harmony => PER_MESSAGE + 2,
             _ => PER_MESSAGE,
         })?;
-        let is_model = message.role() == ChatRole::Assistant;
-        // Members are few, and gone through sooner than one of them is looked up.
-        for (key, value) in message.members() {
-            match (key.as_str(), value) {
-                ("content", Value::String(text)) => sum.text(self.tokens, text)?,
-                ("content", Value::Array(parts)) => {
-                    for part in parts {
-                        self.add_part(part, &mut sum)?;
-                    }
-                }
-                ("name", Value::String(name)) => {
-                    sum.add(PER_NAME)?;
-                    sum.text(self.tokens, name)?;
-                }
-                ("refusal", Value::String(refusal)) if is_model => {
-                    sum.text(self.tokens, refusal)?;
-                }
-                _ => {}
+        let mut fits = Some(());
+        request.contents(place, &mut |content| {
+            fits = fits.and_then(|()| self.add(content, &mut sum));
+        });
+        fits.map(|()| self.scale.apply(sum.tokens))
+    }
+
+    fn add(&self, content: Content, sum: &mut Sum) -> Option<()> {
+        match content {
+            Content::Text(text) | Content::Refusal(text) => sum.text(self.tokens, text),
+            Content::Name(name) => {
+                sum.add(PER_NAME)?;
+                sum.text(self.tokens, name)
             }
-        }
-        if message.calls_anything() {
-            for (name, arguments) in message.called() {
+            Content::Call { name, arguments } => {
                 sum.add(PER_CALL)?;
                 sum.text(self.tokens, name)?;
-                sum.text(self.tokens, arguments)?;
+                sum.text(self.tokens, arguments)
             }
+            Content::Other(part) => sum.text(self.tokens, &part.to_string()),
+            _ => sum.add(self.beyond_text(content)),
         }
-        Some(self.scale.apply(sum.tokens))
     }
 
-    fn add_part(&self, part: &Value, sum: &mut Sum) -> Option<()> {
-        let tokens = match (part_type(part), self.beyond_text(part)) {
-            (key @ ("text" | "refusal"), _) => {
-                let text = part.get(key).and_then(Value::as_str);
-                return sum.text(self.tokens, text.unwrap_or_default());
-            }
-            (_, Some(tokens)) => tokens,
-            (_, None) => self.tokens.count_up_to(&part.to_string(), sum.left())?,
-        };
-        sum.add(tokens)
-    }
-
-    /// The tokens of a part that are not text, if it is one that is known.
-    fn beyond_text(&self, part: &Value) -> Option<u64> {
-        match part_type(part) {
-            "text" | "refusal" => Some(0),
-            "image_url" => Some(self.pictures.picture(part)),
-            "input_audio" => Some(recording(part)),
-            "file" => Some(file(part)),
-            _ => None,
+    /// The tokens of pictures, recordings and files, which no template writes.
+    fn beyond_text(&self, content: Content) -> u64 {
+        match content {
+            Content::Picture { base64, is_coarse } => self.pictures.picture(base64, is_coarse),
+            Content::Recording {
+                bytes,
+                is_compressed,
+            } => recording(bytes, is_compressed),
+            Content::File { bytes } => file(bytes),
+            _ => 0,
         }
     }
 
@@ -384,8 +398,8 @@ impl<'a> ChatCounter<'a> {
     }
 
     /// What is there besides messages and tools.
-    pub(crate) fn frame(&self, request: &ChatRequest) -> u64 {
-        let schema = answer_schema(request).map_or(0, |schema| {
+    pub(crate) fn frame(&self, request: &dyn Request) -> u64 {
+        let schema = request.answer_schema().map_or(0, |schema| {
             // A heading, its name and the schema itself.
             self.scale.apply(8 + self.tokens.count(&schema.to_string()))
         });
@@ -398,10 +412,10 @@ impl<'a> ChatCounter<'a> {
     }
 
     /// The tokens of one tool among others.
-    pub(crate) fn tool(&self, tool: &Value) -> u64 {
-        match function_type(tool) {
-            Some(text) => self.text(&text),
-            None => self.text(&tool.to_string()),
+    pub(crate) fn tool(&self, tool: &Tool) -> u64 {
+        match &tool.function {
+            Some(function) => self.text(&function_type(function)),
+            None => self.text(&tool.template.to_string()),
         }
     }
 
@@ -409,7 +423,7 @@ impl<'a> ChatCounter<'a> {
     pub(crate) fn tools(
         &self,
         blocks: impl Iterator<Item = u64>,
-        request: &ChatRequest,
+        request: &dyn Request,
         has_system: bool,
     ) -> u64 {
         let mut blocks = blocks.peekable();
@@ -421,7 +435,7 @@ impl<'a> ChatCounter<'a> {
     }
 
     /// What tools take together beyond what each of them does.
-    pub(crate) fn tools_frame(&self, request: &ChatRequest, has_system: bool) -> u64 {
+    pub(crate) fn tools_frame(&self, request: &dyn Request, has_system: bool) -> u64 {
         let around = if has_system {
             TOOLS_IN_SYSTEM_PROMPT
         } else {
@@ -437,16 +451,11 @@ impl<'a> ChatCounter<'a> {
     }
 
     /// A choice among tools is told to the model.
-    fn choice(&self, request: &ChatRequest) -> u64 {
-        let choices = ["tool_choice", "function_call"];
-        let mut choices = choices.iter().filter_map(|key| request.members().get(*key));
-        match choices.next() {
-            Some(Value::String(choice)) if choice == "auto" => 0,
-            Some(Value::String(_)) => 1,
-            Some(choice @ Value::Object(_)) => {
-                4 + tool_name(choice).map_or(0, |name| self.tokens.count(name))
-            }
-            _ => 0,
+    fn choice(&self, request: &dyn Request) -> u64 {
+        match request.tool_choice() {
+            ToolChoice::Auto => 0,
+            ToolChoice::Word => 1,
+            ToolChoice::Named(name) => 4 + self.tokens.count(name),
         }
     }
 
@@ -454,18 +463,6 @@ impl<'a> ChatCounter<'a> {
         let place = ChatRole::ALL.iter().position(|one| *one == role);
         place.map_or(1, |place| self.roles[place])
     }
-}
-
-/// Whether the tools find a system prompt to stand in.
-pub(crate) fn has_system(request: &ChatRequest) -> bool {
-    let mut messages = request.messages();
-    messages.any(|message| matches!(message.role(), ChatRole::System | ChatRole::Developer))
-}
-
-/// The schema that the answer is held to, which the model is shown.
-fn answer_schema(request: &ChatRequest) -> Option<&Value> {
-    let format = request.members().get("response_format")?;
-    format.get("json_schema")
 }
 
 /// A sum that stops at its limit.

@@ -4,8 +4,6 @@
 //! request carries its size in its first bytes. Of one that is only linked to, the largest
 //! possible is taken. For the rest there are rules of thumb. All of these are estimates.
 
-use serde_json::Value;
-
 /// What pictures cost a model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PictureCost {
@@ -31,14 +29,12 @@ impl PictureCost {
         }
     }
 
-    /// The tokens of an `image_url` part.
-    pub(super) fn picture(self, part: &Value) -> u64 {
-        let image = part.get("image_url");
-        let text = |key: &str| image.and_then(|image| image.get(key)?.as_str());
-        if text("detail") == Some("low") {
+    /// The tokens of a picture: its file in Base64 if it comes along, and whether it is shown small.
+    pub(super) fn picture(self, base64: Option<&str>, is_coarse: bool) -> u64 {
+        if is_coarse {
             return self.base;
         }
-        let size = text("url").and_then(|url| size(&beginning_of_data(url)?));
+        let size = base64.and_then(|data| size(&beginning(data)));
         self.base + self.tile * size.map_or(MOST_TILES, tiles)
     }
 }
@@ -65,38 +61,25 @@ fn tiles((width, height): (u64, u64)) -> u64 {
     short.div_ceil(TILE) * long.div_ceil(TILE)
 }
 
-/// The tokens of an `input_audio` part: ten for a second.
-pub(super) fn recording(part: &Value) -> u64 {
-    let audio = part.get("input_audio");
-    let text = |key: &str| audio.and_then(|audio| audio.get(key)?.as_str());
-    let bytes = text("data").map_or(0, |data| data.len() as u64 / 4 * 3);
+/// The tokens of a recording: ten for a second.
+pub(super) fn recording(bytes: u64, is_compressed: bool) -> u64 {
     // 16 bits at 24 kHz, and the lowest rate at which speech is usually compressed.
-    let bytes_per_token = if text("format") == Some("wav") {
-        4800
-    } else {
-        400
-    };
+    let bytes_per_token = if is_compressed { 400 } else { 4800 };
     bytes.div_ceil(bytes_per_token)
 }
 
-/// The tokens of a `file` part: four bytes to a token, or a few pages if it is only linked to.
-pub(super) fn file(part: &Value) -> u64 {
+/// The tokens of a file: four bytes to a token, or a few pages if it is only linked to.
+pub(super) fn file(bytes: Option<u64>) -> u64 {
     const LINKED: u64 = 3000;
-    let data = part
-        .get("file")
-        .and_then(|file| file.get("file_data")?.as_str());
-    data.map_or(LINKED, |data| (data.len() as u64 / 4 * 3).div_ceil(4))
+    bytes.map_or(LINKED, |bytes| bytes.div_ceil(4))
 }
 
 /// How much is read of a picture before its size is given up on.
 const BEGINNING: usize = 256 << 10;
 
-fn beginning_of_data(url: &str) -> Option<Vec<u8>> {
-    let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
-    if !kind.ends_with(";base64") {
-        return None;
-    }
-    let data = data.as_bytes();
+/// The first bytes of what is written in Base64.
+fn beginning(base64: &str) -> Vec<u8> {
+    let data = base64.as_bytes();
     let mut bytes = Vec::new();
     let (mut bits, mut held) = (0_u32, 0);
     for &letter in &data[..data.len().min(BEGINNING)] {
@@ -115,7 +98,7 @@ fn beginning_of_data(url: &str) -> Option<Vec<u8>> {
             bytes.push((bits >> held & 0xff) as u8);
         }
     }
-    Some(bytes)
+    bytes
 }
 
 /// Width and height as the first bytes of a picture tell them.
@@ -185,8 +168,6 @@ fn little_endian(bytes: &[u8], place: usize, length: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[track_caller]
@@ -241,20 +222,13 @@ mod tests {
 
     #[test]
     fn a_picture_of_unknown_size_costs_the_most() {
-        let part = |url: &str, detail: &str| json!({"image_url": {"url": url, "detail": detail}});
         let cost = PictureCost::of(Some("gpt-4o"));
-        assert_eq!(cost.picture(&part("https://example.org/a.png", "low")), 85);
-        assert_eq!(
-            cost.picture(&part("https://example.org/a.png", "auto")),
-            1445
-        );
-        let small = "data:image/gif;base64,R0lGODlhEAAQAIAA";
-        assert_eq!(cost.picture(&part(small, "high")), 255);
-        assert_eq!(
-            cost.picture(&part("data:image/gif;base64,R0lGO", "high")),
-            1445
-        );
+        assert_eq!(cost.picture(None, true), 85);
+        assert_eq!(cost.picture(None, false), 1445);
+        let small = Some("R0lGODlhEAAQAIAA");
+        assert_eq!(cost.picture(small, false), 255);
+        assert_eq!(cost.picture(Some("R0lGO"), false), 1445);
         let cost = PictureCost::of(Some("gpt-4o-mini-2024-07-18"));
-        assert_eq!(cost.picture(&part(small, "high")), 8500);
+        assert_eq!(cost.picture(small, false), 8500);
     }
 }

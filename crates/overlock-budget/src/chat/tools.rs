@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::request::ChatRequest;
+use super::request::Function;
 
 /// What stands before the tools.
 pub(super) const OPENING: &str = "namespace functions {\n\n";
@@ -16,18 +16,15 @@ pub(super) const OPENING: &str = "namespace functions {\n\n";
 /// What stands after them.
 pub(super) const CLOSING: &str = "} // namespace functions";
 
-/// A function as it is written between opening and closing, or nothing if it is another tool.
-pub(super) fn function_type(tool: &Value) -> Option<String> {
-    let function = match tool.get("type").and_then(Value::as_str) {
-        Some("function") => tool.get("function")?,
-        Some(_) => return None,
-        // The older form is the function itself.
-        None => tool,
-    };
-    let name = function.get("name")?.as_str()?;
+/// A function as it is written between opening and closing.
+pub(super) fn function_type(function: &Function) -> String {
+    let Function {
+        name,
+        description,
+        parameters,
+    } = *function;
     let mut out = String::new();
-    comment(function, 0, &mut out);
-    let parameters = function.get("parameters").and_then(Value::as_object);
+    comment(description, 0, &mut out);
     let has_some = |parameters: &&Map<String, Value>| {
         let properties = parameters.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| !properties.is_empty())
@@ -45,29 +42,7 @@ pub(super) fn function_type(tool: &Value) -> Option<String> {
     if let Some(parameters) = parameters {
         definitions(parameters, &mut out);
     }
-    Some(out)
-}
-
-/// The name by which a tool is chosen and reported.
-pub(crate) fn tool_name(tool: &Value) -> Option<&str> {
-    let inner = ["function", "custom"].iter().find_map(|key| tool.get(key));
-    let named = inner.unwrap_or(tool).get("name");
-    named.or_else(|| tool.get("type"))?.as_str()
-}
-
-/// The names of the tools that a request insists on.
-pub(crate) fn chosen_names(request: &ChatRequest) -> HashSet<&str> {
-    let member = |key: &str| request.members().get(key).filter(|value| value.is_object());
-    let Some(choice) = member("tool_choice").or_else(|| member("function_call")) else {
-        return HashSet::new();
-    };
-    let allowed = choice
-        .get("allowed_tools")
-        .and_then(|allowed| allowed.get("tools"));
-    match allowed.and_then(Value::as_array) {
-        Some(tools) => tools.iter().filter_map(tool_name).collect(),
-        None => tool_name(choice).into_iter().collect(),
-    }
+    out
 }
 
 fn properties(schema: &Map<String, Value>, indent: usize, out: &mut String) {
@@ -78,7 +53,7 @@ fn properties(schema: &Map<String, Value>, indent: usize, out: &mut String) {
     let required = required.into_iter().flatten().filter_map(Value::as_str);
     let required: HashSet<&str> = required.collect();
     for (name, property) in members {
-        comment(property, indent, out);
+        comment(description(property), indent, out);
         indentation(indent, out);
         out.push_str(name);
         out.push_str(if required.contains(name.as_str()) {
@@ -161,7 +136,7 @@ fn definitions(parameters: &Map<String, Value>, out: &mut String) {
             continue;
         };
         for (name, schema) in schemas {
-            comment(schema, 0, out);
+            comment(description(schema), 0, out);
             out.push_str("type ");
             out.push_str(name);
             out.push_str(" = ");
@@ -171,8 +146,11 @@ fn definitions(parameters: &Map<String, Value>, out: &mut String) {
     }
 }
 
-fn comment(described: &Value, indent: usize, out: &mut String) {
-    let description = described.get("description").and_then(Value::as_str);
+fn description(schema: &Value) -> Option<&str> {
+    schema.get("description")?.as_str()
+}
+
+fn comment(description: Option<&str>, indent: usize, out: &mut String) {
     for line in description.into_iter().flat_map(str::lines) {
         indentation(indent, out);
         out.push_str("// ");

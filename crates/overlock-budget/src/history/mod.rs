@@ -14,7 +14,7 @@ mod units;
 mod tests;
 
 pub use summary::{Summary, summarise};
-pub(crate) use units::Units;
+pub use units::Units;
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use std::ops::Range;
 
 use super::{Message, Role};
 
+/// Which messages of a conversation stay or go together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Units {
+pub struct Units {
     /// Where each unit begins; the last is the open turn, which ends with the conversation.
     starts: Vec<usize>,
     /// For each message whether it always stays.
@@ -20,7 +21,8 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    pub(crate) fn of<M: Message>(messages: &[M]) -> Self {
+    /// The units of a conversation.
+    pub fn of<M: Message>(messages: &[M]) -> Self {
         let reach = reach(messages);
         let mut starts = Vec::new();
         let mut question = None;
@@ -49,7 +51,7 @@ impl Units {
     }
 
     /// Has the open turn begin no later than at a message.
-    pub(crate) fn open_from(&mut self, start: usize) {
+    pub fn open_from(&mut self, start: usize) {
         self.starts.retain(|&unit| unit <= start);
         let open = self.open_start();
         self.required[open..].fill(true);
@@ -63,7 +65,7 @@ impl Units {
     /// Where the open turn begins.
     ///
     /// Without any question that is the first message: all of the conversation is open.
-    pub(crate) fn open_start(&self) -> usize {
+    pub fn open_start(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }
 

@@ -1,7 +1,7 @@
 //! Says how every figure of a plan came about.
 
 use super::{Part, Plan, PlannedPart};
-use crate::chat::{ChatRequest, tool_name};
+use crate::chat::Tool;
 use crate::flex::{Blocker, Change};
 use crate::models::Sharing;
 
@@ -154,11 +154,7 @@ pub(super) fn blocker(blocker: Blocker, parts: &[PlannedPart], window: u64) -> S
 }
 
 /// What tools are called.
-pub(super) fn tool_names(request: &ChatRequest, places: &[usize]) -> Vec<String> {
-    let name = |place: &usize| {
-        tool_name(&request.tools()[*place])
-            .unwrap_or_default()
-            .to_owned()
-    };
-    places.iter().map(name).collect()
+pub(super) fn tool_names(tools: &[Tool], places: &[usize]) -> Vec<String> {
+    let names = places.iter().map(|&place| tools[place].name.to_owned());
+    names.collect()
 }

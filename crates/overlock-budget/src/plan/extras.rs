@@ -4,10 +4,8 @@
 //! often; each block of context is a message of its own just before the question, so that what
 //! precedes it stays the same from turn to turn.
 
-use serde_json::Value;
-
 use super::options::{ContextBlock, Memory, MemoryOptions};
-use crate::chat::{ChatMessage, ChatRole};
+use crate::chat::{Content, Request};
 
 /// The places of the memories that are worth telling, the one that matters most first.
 pub(super) fn choose_memories(memories: &[Memory], options: &MemoryOptions) -> Vec<usize> {
@@ -42,22 +40,22 @@ pub(super) fn write_context(block: &ContextBlock, text: &str) -> String {
 }
 
 /// What a summary says of a message.
-pub(super) fn summary_line(message: ChatMessage<'_>) -> String {
+pub(super) fn summary_line(request: &dyn Request, place: usize) -> String {
     const SHORT: usize = 120;
-    let texts = message.texts().flat_map(str::lines);
-    let text = texts.map(str::trim).find(|line| !line.is_empty());
-    let called = message.called_names().next();
+    let (mut text, mut called) = (None, None);
+    request.contents(place, &mut |content| match content {
+        Content::Text(lines) if text.is_none() => {
+            text = lines.lines().map(str::trim).find(|line| !line.is_empty());
+        }
+        Content::Call { name, .. } if called.is_none() => called = Some(name),
+        _ => {}
+    });
     let text = text.or(called).unwrap_or_default();
     let end = text.char_indices().nth(SHORT).map(|(end, _)| end);
     let (text, dots) = match end {
         Some(end) => (&text[..end], "…"),
         None => (text, ""),
     };
-    format!("{}: {text}{dots}", message.role().name())
-}
-
-pub(super) fn system_message(text: String) -> Value {
-    let role = ChatRole::System.name();
-    let members = [("role", Value::from(role)), ("content", Value::from(text))];
-    members.into_iter().collect()
+    let role = request.outline().messages[place].role;
+    format!("{}: {text}{dots}", role.name())
 }

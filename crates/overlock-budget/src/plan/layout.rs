@@ -1,28 +1,26 @@
 //! Who is in the prompt, and what else is written into it?
 
-use serde_json::Value;
-
 use super::explain;
-use super::extras::{choose_memories, summary_line, system_message, write_context, write_memories};
+use super::extras::{choose_memories, summary_line, write_context, write_memories};
 use super::line::{self, CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Step, TOOLS};
 use super::measure::{Answer, Figures, Measured, correct, part_options};
 use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
-use super::rewrite::{Insertion, Rewrite};
-use super::{Margin, Plan, PlanError, PlannedPart};
-use crate::chat::{ChatCounter, ChatMessage, ChatRequest, ChatRole};
+use super::{Insertion, Margin, Plan, PlanError, PlannedPart};
+use crate::chat::{ChatCounter, ChatRole, MessageKind, Request, SentMessage, Tool};
 use crate::count::{Keep, Provenance};
 use crate::flex::{Change, FlexError, Solution};
-use crate::history::{Role, summarise};
+use crate::history::summarise;
 use crate::models::Sharing;
 
 /// Everything that a plan is made from.
 pub(super) struct Planner<'a> {
-    request: &'a ChatRequest,
+    request: &'a dyn Request,
     extras: &'a Extras<'a>,
     counter: &'a ChatCounter<'a>,
     options: &'a PlanOptions,
     parts: [PartOptions; PARTS],
-    messages: Vec<ChatMessage<'a>>,
+    messages: &'a [MessageKind],
+    tools: Vec<Tool<'a>>,
     /// The places of the memories that are worth telling.
     memories: Vec<usize>,
     /// What is left free as long as everything may be sent.
@@ -65,22 +63,22 @@ struct Inserted {
 
 impl<'a> Planner<'a> {
     pub(super) fn new(
-        request: &'a ChatRequest,
+        request: &'a dyn Request,
         extras: &'a Extras<'a>,
         counter: &'a ChatCounter<'a>,
         options: &'a PlanOptions,
         correction: i64,
     ) -> Self {
         let margin = margin(counter.provenance(request), options);
-        let answer = Answer::of(request, options);
-        let messages: Vec<ChatMessage> = request.messages().collect();
+        let answer = Answer::of(request.outline().requested, options);
+        let tools = request.tools();
         let memories = choose_memories(extras.memories, &options.memory);
         let parts = part_options(options);
         let reserved = answer.reserved(options).saturating_add(margin);
         let room = options.window.saturating_sub(reserved);
         let corrected = room.saturating_add_signed(correction.saturating_neg());
         let mut measured = Measured::of(
-            request, &messages, extras, &memories, counter, parts, corrected,
+            request, &tools, extras, &memories, counter, parts, corrected,
         );
         measured.correct(correction);
         Self {
@@ -89,7 +87,8 @@ impl<'a> Planner<'a> {
             counter,
             options,
             parts,
-            messages,
+            messages: &request.outline().messages,
+            tools,
             memories,
             margin,
             answer,
@@ -124,11 +123,24 @@ impl<'a> Planner<'a> {
         Ok(self.finish(&layout, &solution))
     }
 
-    /// The request with only what must stay, and what that is taken to count.
-    pub(super) fn least_request(&self) -> (Value, u64) {
-        let layout = self.least();
-        let request = self.rewrite(&layout, 0).apply(self.request.clone());
-        (request, self.measured.total(layout.kept, false))
+    /// What only what must stay counts by the template, and what that is taken to count.
+    pub(super) fn least_tokens(&self) -> Option<(u64, u64)> {
+        let kept = self.least().kept;
+        let messages = self.measured.kept_messages(kept[HISTORY]);
+        let tools = self.measured.kept_tools(kept[TOOLS]);
+        let tokens = self.whole(messages.map(SentMessage::Kept), &tools)?;
+        Some((tokens, self.measured.total(kept, false)))
+    }
+
+    /// What is sent counts as a whole, if the template takes it.
+    pub(super) fn whole<'s>(
+        &self,
+        messages: impl Iterator<Item = SentMessage<'s>>,
+        tools: &[usize],
+    ) -> Option<u64> {
+        let tools = tools.iter();
+        let tools = tools.map(|&place| self.tools[place].template.as_ref().clone());
+        self.counter.whole(self.request, messages, tools)
     }
 
     /// Corrects a plan by what its request counts as a whole; tells whether it still fits.
@@ -140,7 +152,6 @@ impl<'a> Planner<'a> {
         plan.available = available;
         plan.adjusted_max_tokens = adjusted;
         plan.adjustment = self.answer.adjustment(adjusted);
-        plan.rewrite.answer = adjusted;
         let (mut input, completion): (Vec<&mut PlannedPart>, Vec<&mut PlannedPart>) = plan
             .parts
             .iter_mut()
@@ -169,7 +180,7 @@ impl<'a> Planner<'a> {
     /// What the count of all that is sent rests on.
     fn provenance_of(&self, kept: Kept) -> Provenance {
         let places = self.measured.kept_messages(kept[HISTORY]);
-        let messages = places.map(|place| self.messages[place].provenance()).max();
+        let messages = places.map(|place| self.messages[place].provenance).max();
         let messages = messages.unwrap_or(Provenance::Exact);
         let has_tools = !self.measured.kept_tools(kept[TOOLS]).is_empty();
         self.counter
@@ -270,7 +281,7 @@ impl<'a> Planner<'a> {
 
     fn summary(&self, walk: &Walk) -> Option<Inserted> {
         let dropped = self.measured.dropped_messages(walk.kept[HISTORY]);
-        let lines = dropped.map(|place| summary_line(self.messages[place]));
+        let lines = dropped.map(|place| summary_line(self.request, place));
         let lines: Vec<String> = lines.collect();
         let around = self.counter.text_message(ChatRole::System, "");
         let left = walk
@@ -341,7 +352,7 @@ impl<'a> Planner<'a> {
         let (available, adjusted) = self.answer.settle(input, margin, self.options);
         let parts = self.parts_of(layout, solution, adjusted);
         let kept_messages: Vec<usize> = self.measured.kept_messages(kept[HISTORY]).collect();
-        let is_system = |place: &usize| is_system(&self.messages[*place]);
+        let is_system = |place: &usize| self.messages[*place].is_system();
         Plan {
             window: self.options.window,
             sharing: self.options.sharing,
@@ -364,22 +375,12 @@ impl<'a> Planner<'a> {
             blocker: solution
                 .blocker
                 .map(|blocker| explain::blocker(blocker, &parts, self.options.window)),
-            rewrite: self.rewrite(layout, adjusted),
             parts,
             kept_messages,
             dropped_messages: self.measured.dropped_messages(kept[HISTORY]).collect(),
-        }
-    }
-
-    fn rewrite(&self, layout: &Layout, answer: u64) -> Rewrite {
-        let history = layout.kept[HISTORY];
-        Rewrite {
-            drops_messages: self.measured.dropped_messages(history).next().is_some(),
-            kept_messages: self.measured.kept_messages(history).collect(),
-            kept_tools: self.measured.kept_tools(layout.kept[TOOLS]),
+            kept_tools: self.measured.kept_tools(kept[TOOLS]),
             insertions: self.insertions(layout),
-            answer,
-            answer_key: self.options.answer_key,
+            maker: self.options.maker,
         }
     }
 
@@ -397,7 +398,7 @@ impl<'a> Planner<'a> {
 
     fn insertions(&self, layout: &Layout) -> Vec<Insertion> {
         let mut messages = self.messages.iter();
-        let behind_system = messages.position(|message| !is_system(message));
+        let behind_system = messages.position(|message| !message.is_system());
         let behind_system = behind_system.unwrap_or(self.messages.len());
         let before_question = self.measured.question_place().unwrap_or(behind_system);
 
@@ -409,7 +410,7 @@ impl<'a> Planner<'a> {
         let blocks = blocks.map(|block| write_context(block, block.text));
         let truncated = layout.truncated.as_ref().map(|block| block.text.clone());
 
-        let insert = |before| move |text| Insertion::new(before, system_message(text));
+        let insert = |before| move |text| Insertion { before, text };
         let first = memories
             .into_iter()
             .chain(summary)
@@ -457,7 +458,7 @@ impl<'a> Planner<'a> {
         match part {
             Part::Tools => {
                 let dropped = self.measured.dropped_tools(kept[TOOLS]);
-                explain::tool_names(self.request, &dropped)
+                explain::tool_names(&self.tools, &dropped)
             }
             Part::Context => {
                 let dropped = self.extras.context[kept[CONTEXT]..].iter();
@@ -472,10 +473,6 @@ impl<'a> Planner<'a> {
             _ => Vec::new(),
         }
     }
-}
-
-fn is_system(message: &ChatMessage) -> bool {
-    message.role().in_history() == Role::System
 }
 
 fn margin(provenance: Provenance, options: &PlanOptions) -> u64 {

@@ -8,11 +8,9 @@ use std::ops::Range;
 use super::extras::{write_context, write_memories};
 use super::line::{CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Pieces, TOOLS};
 use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
-use crate::chat::{
-    ChatCounter, ChatMessage, ChatRequest, ChatRole, chosen_names, has_system, tool_name,
-};
+use crate::chat::{ChatCounter, ChatRole, MessageKind, Request, Tool};
 use crate::flex::{FlexError, FlexOptions, Item, Solution, flex};
-use crate::history::{Role, Units};
+use crate::history::Units;
 use crate::models::Sharing;
 use crate::negotiate::Adjustment;
 
@@ -31,8 +29,8 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn of(request: &ChatRequest, options: &PlanOptions) -> Self {
-        let requested = request.requested().unwrap_or(options.requested);
+    pub(super) fn of(requested: Option<u64>, options: &PlanOptions) -> Self {
+        let requested = requested.unwrap_or(options.requested);
         let cap = options.answer_cap.unwrap_or(match options.sharing {
             Sharing::Shared => u64::MAX,
             Sharing::Separate => options.window,
@@ -126,8 +124,8 @@ pub(super) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     pub(super) fn of(
-        request: &'a ChatRequest,
-        messages: &[ChatMessage],
+        request: &'a dyn Request,
+        offered: &[Tool],
         extras: &Extras,
         memories: &[usize],
         counter: &ChatCounter,
@@ -135,17 +133,18 @@ impl<'a> Measured<'a> {
         room: u64,
     ) -> Self {
         let count = |places: &[usize]| {
-            let tokens = places.iter().map(|&place| counter.message(messages[place]));
+            let tokens = places.iter().map(|&place| counter.message(request, place));
             (places.len(), tokens.fold(0, u64::saturating_add))
         };
-        let conversation = Conversation::of(request.units(), messages);
+        let outline = request.outline();
+        let conversation = Conversation::of(&outline.units, &outline.messages);
         let system = count(&conversation.system);
         let question = count(conversation.question.as_slice());
         let open_turn = count(&conversation.open_turn);
         let frame = counter.frame(request);
-        let has_system = has_system(request);
-        let (named, tools) = order_tools(request, extras);
-        let tool = |place: &usize| counter.tool(&request.tools()[*place]);
+        let has_system = outline.has_system();
+        let (named, tools) = order_tools(offered, extras);
+        let tool = |place: &usize| counter.tool(&offered[*place]);
         let named_tokens = named.iter().map(tool).fold(0, u64::saturating_add);
 
         let required = [system.1, question.1, open_turn.1, frame, named_tokens];
@@ -181,7 +180,7 @@ impl<'a> Measured<'a> {
         let history = Pieces::gather(units.len(), limit(HISTORY), |unit, limit| {
             let mut left = limit;
             for place in conversation.units.free(units[unit].clone()) {
-                left -= counter.message_up_to(messages[place], left)?;
+                left -= counter.message_up_to(request, place, left)?;
             }
             Some(limit - left)
         });
@@ -209,7 +208,7 @@ impl<'a> Measured<'a> {
             options,
             starts: conversation.starts(),
             units: conversation.units,
-            messages: messages.len(),
+            messages: outline.messages.len(),
             blocks: extras.context.len(),
             memories: memories.len(),
         }
@@ -444,8 +443,8 @@ struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    fn of(units: &'a Units, messages: &[ChatMessage]) -> Self {
-        let is_system = |place: &usize| messages[*place].role().in_history() == Role::System;
+    fn of(units: &'a Units, messages: &[MessageKind]) -> Self {
+        let is_system = |place: &usize| messages[*place].is_system();
         let question = units.question();
         let open_turn = units.open_start()..messages.len();
         Self {
@@ -468,12 +467,9 @@ impl<'a> Conversation<'a> {
 }
 
 /// The places of the tools that must stay, and of the others in the order in which they stay.
-fn order_tools(request: &ChatRequest, extras: &Extras) -> (Vec<usize>, Vec<usize>) {
-    let chosen = chosen_names(request);
-    let tools = request.tools();
-    let is_named =
-        |place: &usize| tool_name(&tools[*place]).is_some_and(|name| chosen.contains(name));
-    let (named, mut others): (Vec<usize>, Vec<usize>) = (0..tools.len()).partition(is_named);
+fn order_tools(tools: &[Tool], extras: &Extras) -> (Vec<usize>, Vec<usize>) {
+    let (named, mut others): (Vec<usize>, Vec<usize>) =
+        (0..tools.len()).partition(|&place| tools[place].is_required);
     let importance = |place: usize| extras.tool_importance.get(place).copied().unwrap_or(0.0);
     others.sort_by(|&one, &other| importance(other).total_cmp(&importance(one)));
     (named, others)

@@ -11,22 +11,16 @@ mod line;
 mod measure;
 mod options;
 mod recount;
-mod rewrite;
-mod text;
-
-#[cfg(test)]
-mod tests;
 
 pub use options::{
-    AnswerKey, ContextBlock, Extras, Memory, MemoryOptions, Part, PartOptions, PlanOptions, Trim,
+    ContextBlock, Extras, Maker, Memory, MemoryOptions, Part, PartOptions, PlanOptions, Trim,
 };
 
-use crate::chat::{ChatCounter, ChatRequest};
+use crate::chat::{ChatCounter, Request, SentMessage};
 use crate::count::Provenance;
 use crate::flex::{Change, FlexError, Help};
 use crate::models::Sharing;
 use crate::negotiate::Adjustment;
-use rewrite::Rewrite;
 
 /// A request that fits, and how it came to.
 #[derive(Clone, Debug)]
@@ -57,13 +51,27 @@ pub struct Plan {
     pub kept_messages: Vec<usize>,
     /// The places of the messages that go.
     pub dropped_messages: Vec<usize>,
+    /// The places of the tools that stay.
+    pub kept_tools: Vec<usize>,
+    /// What is added, in the order of its places.
+    pub insertions: Vec<Insertion>,
     /// How many messages stay that are no system prompts.
     pub message_count: usize,
     /// How many memories are told.
     pub memory_count: usize,
     /// What stands in the way of more, in a sentence.
     pub blocker: Option<String>,
-    rewrite: Rewrite,
+    /// Who made the model.
+    pub maker: Maker,
+}
+
+/// A system message that is added to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Insertion {
+    /// The place of the message it is put before.
+    pub before: usize,
+    /// What it says.
+    pub text: String,
 }
 
 /// What is left free of a window, and why so much.
@@ -148,28 +156,39 @@ impl Plan {
         self.window.saturating_sub(taken)
     }
 
-    /// The request as it is to be sent.
-    ///
-    /// It must be the one that was planned. It differs from it only in what was trimmed or added,
-    /// and in the length of the answer.
-    pub fn rewrite(&self, request: ChatRequest) -> serde_json::Value {
-        self.rewrite.apply(request)
+    /// Whether other messages are sent than those of the request.
+    pub fn changes_messages(&self) -> bool {
+        !self.dropped_messages.is_empty() || !self.insertions.is_empty()
     }
 
-    /// The text of the request as it is to be sent, with all that stays as it was written.
-    ///
-    /// It must be the text of the one that was planned. Nothing comes back if a key is in it
-    /// twice, since what was counted is then only one of the two: see [`Plan::rewrite`].
-    pub fn rewrite_text(&self, text: &str) -> Option<String> {
-        self.rewrite.apply_to_text(text)
+    /// The messages as they are to be sent, in order.
+    pub fn messages(&self) -> impl Iterator<Item = SentMessage<'_>> {
+        arranged(&self.kept_messages, &self.insertions)
     }
+}
+
+/// The messages that stay, and between them those that are added.
+fn arranged<'p>(
+    kept: &'p [usize],
+    insertions: &'p [Insertion],
+) -> impl Iterator<Item = SentMessage<'p>> {
+    let mut kept = kept.iter().copied().peekable();
+    let mut insertions = insertions.iter().peekable();
+    std::iter::from_fn(move || {
+        let next = kept.peek();
+        let is_first = |one: &&Insertion| next.is_none_or(|place| one.before <= *place);
+        match insertions.next_if(is_first) {
+            Some(insertion) => Some(SentMessage::Inserted(&insertion.text)),
+            None => kept.next().map(SentMessage::Kept),
+        }
+    })
 }
 
 /// Every part of a request that was refused, at the least it can be brought down to.
 ///
 /// As a template writes them together they may take something else than their sum.
 pub fn least_parts(
-    request: &ChatRequest,
+    request: &dyn Request,
     extras: &Extras,
     counter: &ChatCounter,
     options: &PlanOptions,
@@ -181,7 +200,7 @@ pub fn least_parts(
 ///
 /// Whether that fits can be counted by others, where the figures of the rest say little about it.
 pub fn plan_least(
-    request: &ChatRequest,
+    request: &dyn Request,
     extras: &Extras,
     counter: &ChatCounter,
     options: &PlanOptions,
@@ -196,26 +215,8 @@ pub fn plan_least(
 /// separated from its result; nothing goes while something of lower priority could give way for it;
 /// a larger window keeps all that a smaller one did, unless gaps are filled or a template writes the
 /// chat; and it is refused only if what must stay does not fit at its smallest.
-///
-/// ```
-/// use overlock_budget::{
-///     Approximate, ChatCounter, ChatRequest, Extras, Models, PlanOptions, plan,
-/// };
-///
-/// let request = ChatRequest::from_json(
-///     r#"{"model": "gpt-4", "max_tokens": 9000, "messages": [{"role": "user", "content": "Hi"}]}"#,
-/// )?;
-/// let found = Models::default().find("gpt-4");
-/// let counter = ChatCounter::with_counter(&found, &Approximate);
-/// let options = PlanOptions::for_model(&found.model);
-/// let plan = plan(&request, &Extras::default(), &counter, &options)?;
-/// assert_eq!(plan.input_token_count, 8);
-/// assert_eq!(plan.adjusted_max_tokens, 8192 - 8 - 200);
-/// assert_eq!(plan.rewrite(request)["max_tokens"], 7984);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub fn plan(
-    request: &ChatRequest,
+    request: &dyn Request,
     extras: &Extras,
     counter: &ChatCounter,
     options: &PlanOptions,

@@ -85,24 +85,14 @@ impl Trim {
     }
 }
 
-/// Which parameter limits the answer of a request that does not limit it itself.
+/// Who made a model, as far as a protocol names parameters by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AnswerKey {
-    /// The one that everybody knows.
+pub enum Maker {
+    /// `OpenAI`.
+    OpenAi,
+    /// Another one, or nobody knows.
     #[default]
-    MaxTokens,
-    /// The one that `OpenAI`'s newer models insist on.
-    MaxCompletionTokens,
-}
-
-impl AnswerKey {
-    /// The name in a request.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MaxTokens => "max_tokens",
-            Self::MaxCompletionTokens => "max_completion_tokens",
-        }
-    }
+    Other,
 }
 
 /// When a part gives way, and how far.
@@ -156,8 +146,8 @@ pub struct PlanOptions {
     pub requested: u64,
     /// What an answer needs to be of use; less if less is requested.
     pub answer_floor: u64,
-    /// Which parameter tells the length of the answer if the request has none.
-    pub answer_key: AnswerKey,
+    /// Who made the model.
+    pub maker: Maker,
     /// Let the answer take all the room there is.
     pub grow: bool,
     /// What is left free, unless that follows from what the count rests on.
@@ -196,7 +186,7 @@ impl Default for PlanOptions {
             answer_cap: None,
             requested: NegotiateOptions::default().requested,
             answer_floor: ANSWER_FLOOR,
-            answer_key: AnswerKey::default(),
+            maker: Maker::default(),
             grow: false,
             margin: None,
             trim: Trim::default(),
@@ -230,15 +220,15 @@ impl PlanOptions {
     /// The same options with what a model can take.
     #[must_use]
     pub fn of_model(self, model: &Model) -> Self {
-        let answer_key = match model.tokenizer.as_deref() {
-            Some("cl100k_base" | "o200k_base") => AnswerKey::MaxCompletionTokens,
-            _ => AnswerKey::MaxTokens,
+        let maker = match model.tokenizer.as_deref() {
+            Some("cl100k_base" | "o200k_base") => Maker::OpenAi,
+            _ => Maker::Other,
         };
         Self {
             window: model.window,
             sharing: model.sharing,
             answer_cap: model.answer_cap,
-            answer_key,
+            maker,
             ..self
         }
     }

@@ -4,18 +4,16 @@
 //! chat, parts are estimates: what is sent is counted as a whole, the difference is taken into
 //! account, and it is planned again until nothing more is gained.
 
-use serde_json::Value;
-
 use super::layout::Planner;
 use super::options::{Extras, PlanOptions};
 use super::{Plan, PlanError};
-use crate::chat::{ChatCounter, ChatRequest};
+use crate::chat::{ChatCounter, Request};
 
 /// After so many plans one that fits is good enough.
 const ENOUGH: u32 = 4;
 
 pub(super) fn plan(
-    request: &ChatRequest,
+    request: &dyn Request,
     extras: &Extras,
     counter: &ChatCounter,
     options: &PlanOptions,
@@ -32,7 +30,7 @@ pub(super) fn plan(
         let Ok(mut plan) = planner.plan() else {
             return best.map_or_else(|| least(request, extras, counter, options), Ok);
         };
-        let Some(tokens) = whole(plan.rewrite(request.clone()), counter) else {
+        let Some(tokens) = planner.whole(plan.messages(), &plan.kept_tools) else {
             return without_template(request, extras, counter, options);
         };
 
@@ -62,7 +60,7 @@ pub(super) fn plan(
 /// Only what must stay, counted as it would be sent: corrections that come from more than that say
 /// nothing about whether it fits.
 pub(super) fn least(
-    request: &ChatRequest,
+    request: &dyn Request,
     extras: &Extras,
     counter: &ChatCounter,
     options: &PlanOptions,
@@ -70,8 +68,8 @@ pub(super) fn least(
     if !counter.has_template() {
         return Planner::new(request, extras, counter, options, 0).plan_least();
     }
-    let (sent, foreseen) = Planner::new(request, extras, counter, options, 0).least_request();
-    let Some(tokens) = whole(sent, counter) else {
+    let planner = Planner::new(request, extras, counter, options, 0);
+    let Some((tokens, foreseen)) = planner.least_tokens() else {
         return without_template(request, extras, counter, options);
     };
     let correction = difference(tokens, foreseen);
@@ -79,19 +77,13 @@ pub(super) fn least(
 }
 
 fn without_template(
-    request: &ChatRequest,
+    request: &dyn Request,
     extras: &Extras,
     counter: &ChatCounter,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
     let counter = counter.without_template();
     Planner::new(request, extras, &counter, options, 0).plan()
-}
-
-/// What is sent counts as a whole, if the template takes it.
-fn whole(sent: Value, counter: &ChatCounter) -> Option<u64> {
-    let sent = ChatRequest::from_value(sent).ok()?;
-    counter.whole(&sent)
 }
 
 fn difference(tokens: u64, foreseen: u64) -> i64 {

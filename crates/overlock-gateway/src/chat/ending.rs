@@ -4,12 +4,11 @@
 //! the answer was cut: a tool call beside a cut one must not make both look ready to be made. A part
 //! that violates its schema counts like a cut one: there is no other word that clients know for it.
 
-use overlock_model::Reason;
-
-use super::reading::Found;
+use overlock_llm::Reason;
+use overlock_llm::assembler::PartState;
 
 /// What is known of the end of one answer.
-pub(crate) struct Ending {
+pub(super) struct Ending {
     /// What the upstream says.
     said: Option<String>,
     parts: Parts,
@@ -30,7 +29,7 @@ enum Parts {
 
 impl Ending {
     /// An end of which the upstream says this.
-    pub(crate) fn said(said: Option<String>) -> Self {
+    pub(super) fn said(said: Option<String>) -> Self {
         Self {
             said,
             parts: Parts::Nothing,
@@ -38,35 +37,35 @@ impl Ending {
     }
 
     /// The content turned out to be this.
-    pub(crate) fn content(&mut self, found: Found) {
+    pub(super) fn content(&mut self, found: PartState) {
         self.find(match found {
-            Found::Whole => Parts::WholeContent,
-            Found::Invalid => Parts::InvalidPart,
-            Found::Cut => Parts::CutPart,
-            Found::Unclear => Parts::Nothing,
+            PartState::Complete => Parts::WholeContent,
+            PartState::Invalid => Parts::InvalidPart,
+            PartState::Cut => Parts::CutPart,
+            PartState::Unclear => Parts::Nothing,
         });
     }
 
     /// A tool call turned out to be this.
-    pub(crate) fn call(&mut self, found: Found) {
+    pub(super) fn call(&mut self, found: PartState) {
         self.find(match found {
-            Found::Whole => Parts::WholeCall,
-            Found::Invalid => Parts::InvalidPart,
-            Found::Cut => Parts::CutPart,
-            Found::Unclear => Parts::UnclearCall,
+            PartState::Complete => Parts::WholeCall,
+            PartState::Invalid => Parts::InvalidPart,
+            PartState::Cut => Parts::CutPart,
+            PartState::Unclear => Parts::UnclearCall,
         });
     }
 
     /// A call in the older form turned out to be this. One that is whole ends with the upstream's
     /// own word, and one that is cut is not continued.
-    pub(crate) fn older_call(&mut self, found: Found) {
-        if found != Found::Whole {
+    pub(super) fn older_call(&mut self, found: PartState) {
+        if found != PartState::Complete {
             self.call(found);
         }
     }
 
     /// The provider's filter ended what was asked for later.
-    pub(crate) fn withheld(&mut self) {
+    pub(super) fn withheld(&mut self) {
         (self.said, self.parts) = (Some("content_filter".to_owned()), Parts::Nothing);
     }
 
@@ -75,7 +74,7 @@ impl Ending {
     }
 
     /// The word for it; nothing if nobody knows.
-    pub(crate) fn word(&self) -> Option<&str> {
+    pub(super) fn word(&self) -> Option<&str> {
         match (self.parts, self.said.as_deref()) {
             (Parts::InvalidPart | Parts::CutPart, _) | (Parts::UnclearCall, None) => Some("length"),
             (Parts::WholeCall, None | Some("length")) => Some("tool_calls"),
@@ -85,7 +84,7 @@ impl Ending {
     }
 
     /// Why an answer with this end is not complete, where nothing else tells.
-    pub(crate) fn reason(&self) -> Option<Reason> {
+    pub(super) fn reason(&self) -> Option<Reason> {
         match self.word() {
             None => Some(Reason::NoFinish),
             Some("length") if self.parts == Parts::InvalidPart => Some(Reason::SchemaViolation),
@@ -101,7 +100,12 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check_word(said: Option<&str>, content: &[Found], calls: &[Found], word: Option<&str>) {
+    fn check_word(
+        said: Option<&str>,
+        content: &[PartState],
+        calls: &[PartState],
+        word: Option<&str>,
+    ) {
         let mut ending = Ending::said(said.map(str::to_owned));
         for found in content {
             ending.content(*found);
@@ -112,9 +116,9 @@ mod tests {
         assert_eq!(ending.word(), word, "{said:?}, {content:?}, {calls:?}");
     }
 
-    const WHOLE: Found = Found::Whole;
-    const CUT: Found = Found::Cut;
-    const UNCLEAR: Found = Found::Unclear;
+    const WHOLE: PartState = PartState::Complete;
+    const CUT: PartState = PartState::Cut;
+    const UNCLEAR: PartState = PartState::Unclear;
 
     #[test]
     fn the_upstreams_word_stands_where_nothing_is_known_better() {
@@ -146,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_part_that_violates_its_schema_never_looks_complete() {
-        const INVALID: Found = Found::Invalid;
+        const INVALID: PartState = PartState::Invalid;
         for said in [None, Some("stop"), Some("length"), Some("tool_calls")] {
             check_word(said, &[INVALID], &[], Some("length"));
             check_word(said, &[INVALID], &[WHOLE], Some("length"));

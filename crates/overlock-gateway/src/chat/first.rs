@@ -3,38 +3,77 @@
 //! A document is kept as the first step of its run, a text as the first step of a text. An answer
 //! that is neither what was asked for nor what the provider lets through is kept with the reason.
 
-use overlock_model::{
+use overlock_llm::{
     Answer, Continuation, Failure, Outcome, Progress, Reason, Step, StepEnd, StepResult,
     TextContinuation,
 };
 
-use super::joining::Joiner;
-use super::mended::mended;
-use super::reading::{Found, Kind, Reading};
-use crate::api::{RecordedStep, unfinished};
+use overlock_llm::assembler::{Delivery, PartKind, PartState, PartText};
+
+use super::context::RequestContext;
+use super::repair_report::repair_report;
+use super::resume::unkept;
 use crate::error::ApiError;
-use crate::record::Recording;
+use crate::record::{RecordError, Recording};
+use overlock_runs::{RecordedStep, unfinished};
 
 /// A first answer, or a part of it.
 #[derive(Clone, Copy)]
-pub(crate) struct First<'a> {
+pub(super) struct First<'a> {
     /// All that came.
-    pub(crate) came: &'a str,
+    pub(super) came: &'a str,
     /// What of that is read as the document.
-    pub(crate) document: &'a str,
+    pub(super) document: &'a str,
     /// How it ended.
-    pub(crate) end: &'a StepEnd,
+    pub(super) end: &'a StepEnd,
 }
 
 impl<'a> First<'a> {
+    /// A part of which the document is recorded, with the text around it.
+    pub(super) fn of(part: &'a PartText, end: &'a StepEnd) -> Self {
+        Self {
+            came: part.came(),
+            document: part.document(),
+            end,
+        }
+    }
+
     /// One of which nothing is left out before it is read.
-    pub(crate) fn all(came: &'a str, end: &'a StepEnd) -> Self {
+    pub(super) fn all(came: &'a str, end: &'a StepEnd) -> Self {
         Self {
             came,
             document: came,
             end,
         }
     }
+
+    /// Whether it was cut off at its limit before its document began, if this became of it. The
+    /// whole document is then still to come.
+    pub(super) fn awaits_document(&self, step: Option<&Step>) -> bool {
+        let is_cut = self.end.finish.as_deref() == Some("length");
+        is_cut && self.end.refusal.is_none() && step.is_some_and(Step::has_no_json)
+    }
+}
+
+/// Keeps a step, unless nothing depends on whether it is kept.
+pub(super) async fn keep(
+    recording: &mut Recording,
+    mut step: RecordedStep,
+) -> Result<(), RecordError> {
+    recording.place(&mut step);
+    match recording.step(&step).await {
+        Err(error) if recording.is_keyed() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The same, with the error for the client.
+pub(super) async fn keep_step(
+    recording: &mut Recording,
+    step: RecordedStep,
+) -> Result<(), ApiError> {
+    let kept = keep(recording, step).await;
+    kept.map_err(|error| unkept(&error))
 }
 
 /// Whether this is a word for an answer that ended by itself: those of `OpenAI`, and those that
@@ -54,10 +93,10 @@ fn is_usual(finish: Option<&str>) -> bool {
     )
 }
 
-impl Joiner<'_> {
+impl RequestContext {
     /// Reads a first answer as a document; what became of it then.
-    pub(crate) fn read_first(&self, first: &First<'_>) -> (Continuation, Option<Step>) {
-        let mut run = Continuation::new(self.wish.continuation(self.gateway));
+    pub(super) fn read_first(&self, first: &First<'_>) -> (Continuation, Option<Step>) {
+        let mut run = Continuation::new(self.wish.continuation(&self.gateway));
         let Some(ask) = run.next() else {
             return (run, None);
         };
@@ -68,7 +107,7 @@ impl Joiner<'_> {
     }
 
     /// The step of a run that a first answer was.
-    pub(crate) fn document_step(
+    pub(super) fn document_step(
         &self,
         run: &Continuation,
         step: &Step,
@@ -76,12 +115,14 @@ impl Joiner<'_> {
     ) -> RecordedStep {
         let mut recorded = RecordedStep::new(run, step, Some(self.budget.clone()));
         recorded.step.end = first.end.clone();
-        recorded.mended = run.base().and_then(|base| mended(first, base));
+        recorded.mended = run
+            .base()
+            .and_then(|base| repair_report(first.came, first.document, base));
         self.with_counts(recorded, first)
     }
 
     /// The step that a text is.
-    pub(crate) fn text_step(&self, first: &First<'_>) -> RecordedStep {
+    pub(super) fn text_step(&self, first: &First<'_>) -> RecordedStep {
         let tokens = self.tokens_of(first);
         let step = TextContinuation::first_step(first.came, tokens, first.end.clone());
         self.with_counts(
@@ -92,24 +133,24 @@ impl Joiner<'_> {
 
     /// The tokens of a first answer: what the provider says, or else what is counted here. One
     /// count for all answers, or what they take together would be nobody's.
-    pub(crate) fn tokens_of(&self, first: &First<'_>) -> u64 {
-        let counted = || self.counter.tokens().count(first.came);
-        self.told.map_or_else(counted, |told| told.output)
+    pub(super) fn tokens_of(&self, first: &First<'_>) -> u64 {
+        let counted = || self.wish.counter().tokens().count(first.came);
+        self.first_usage.map_or_else(counted, |told| told.output)
     }
 
     /// A step with the provider's count, if there is one, and the one made here.
     fn with_counts(&self, recorded: RecordedStep, first: &First<'_>) -> RecordedStep {
-        let counted = match self.told {
-            Some(_) => self.counter.tokens().count(first.came),
+        let counted = match self.first_usage {
+            Some(_) => self.wish.counter().tokens().count(first.came),
             None => recorded.step.tokens,
         };
-        recorded.with_counts(self.told, Some(counted))
+        recorded.with_counts(self.first_usage, Some(counted))
     }
 
     /// The step that an answer without anything in it is.
     fn blank_step(&self, end: &StepEnd) -> RecordedStep {
         let refusal = end.refusal.as_deref();
-        let counted = refusal.map_or(0, |text| self.counter.tokens().count(text));
+        let counted = refusal.map_or(0, |text| self.wish.counter().tokens().count(text));
         let failure = match refusal {
             Some(_) => Failure::Declined,
             None => Failure::Empty,
@@ -117,7 +158,7 @@ impl Joiner<'_> {
         let step = Step {
             iteration: 1,
             way: None,
-            tokens: self.told.map_or(counted, |told| told.output),
+            tokens: self.first_usage.map_or(counted, |told| told.output),
             kpi: None,
             kpis: None,
             progress: Progress::Unknown,
@@ -125,18 +166,19 @@ impl Joiner<'_> {
             result: StepResult::Failed { failure, raw: None },
             end: end.clone(),
         };
-        RecordedStep::of_text(step, Some(self.budget.clone())).with_counts(self.told, Some(counted))
+        RecordedStep::of_text(step, Some(self.budget.clone()))
+            .with_counts(self.first_usage, Some(counted))
     }
 
     /// The step that a content is which nobody goes on with: that of a document if it is one.
-    pub(crate) fn step_of(&self, kind: Kind, first: &First<'_>) -> RecordedStep {
+    pub(super) fn step_of(&self, kind: PartKind, first: &First<'_>) -> RecordedStep {
         if first.came.is_empty() {
             return self.blank_step(first.end);
         }
-        let may_be_document = kind != Kind::Looks || {
-            let mut reading = Reading::new(kind);
-            reading.feed(first.document);
-            reading.found() != Found::Unclear
+        let may_be_document = kind != PartKind::Detect || {
+            let mut part = PartText::new(kind, Delivery::AtEnd);
+            part.feed(first.document);
+            part.state() != PartState::Unclear
         };
         if may_be_document
             && let (run, Some(step)) = self.read_first(first)
@@ -148,7 +190,7 @@ impl Joiner<'_> {
     }
 
     /// Keeps a document that nobody has to go on with.
-    pub(crate) async fn keep_document(
+    pub(super) async fn keep_document(
         &self,
         first: &First<'_>,
         recording: Option<&mut Recording>,
@@ -159,16 +201,16 @@ impl Joiner<'_> {
         match self.read_first(first) {
             (run, Some(step)) => {
                 let step = self.document_step(&run, &step, first);
-                self.keep(recording, step).await
+                keep_step(recording, step).await
             }
             (_, None) => Ok(()),
         }
     }
 
     /// Keeps a content that the provider's filter ended; how that ends the answer.
-    pub(crate) async fn keep_withheld(
+    pub(super) async fn keep_withheld(
         &self,
-        kind: Kind,
+        kind: PartKind,
         first: &First<'_>,
         recording: Option<&mut Recording>,
     ) -> Result<Outcome, ApiError> {
@@ -176,14 +218,14 @@ impl Joiner<'_> {
         let has_come = !first.came.is_empty();
         let outcome = unfinished(Reason::ContentFilter, has_come, step.cut.clone());
         if let Some(recording) = recording {
-            self.keep(recording, step).await?;
+            keep_step(recording, step).await?;
         }
         Ok(outcome)
     }
 
     /// Keeps a content that is no document; how that ends the answer, if that is not for the
     /// provider to say. Of a text that ended by itself nothing is kept where no text is.
-    pub(crate) async fn keep_unclear(
+    pub(super) async fn keep_unclear(
         &self,
         first: &First<'_>,
         has_calls: bool,
@@ -216,7 +258,7 @@ impl Joiner<'_> {
                 Some(Reason::NoJson) => self.no_document_step(first),
                 _ => self.text_step(first),
             };
-            self.keep(recording, step).await?;
+            keep_step(recording, step).await?;
         }
         Ok(outcome)
     }

@@ -6,15 +6,14 @@
 //! far a count is off depends on the text.
 
 use overlock_budget::{Provenance, Scale};
-use overlock_model::{LearntWindow, Product, RefusedSize, Server};
+use overlock_llm::{CallFailure, LearntWindow, Product, RefusedSize, Response, Server};
 use serde_json::Value;
 
+use super::run::ChatRun;
 use super::wish::{Fitted, Share};
-use super::{Job, Refusal, headers_of};
-use crate::api::{CallBudget, Unfit};
 use crate::aside;
 use crate::error::ApiError;
-use crate::upstream::Answer;
+use overlock_runs::{CallBudget, Unfit};
 
 /// So often a request is planned with the server's count before only what must stay is sent.
 const ROUNDS: u32 = 3;
@@ -22,9 +21,9 @@ const ROUNDS: u32 = 3;
 /// What became of the first call for a request.
 pub(super) enum Sent {
     /// The upstream answers.
-    Answered(Box<Answer>),
-    /// The upstream refuses, with this status and for this reason.
-    Refused(hyper::StatusCode, Box<Result<Refusal, ApiError>>),
+    Answered(Box<Response>),
+    /// The upstream does not.
+    Failed(CallFailure),
     /// The request does not fit the window of its model.
     TooLarge(Box<Unfit>),
 }
@@ -40,17 +39,17 @@ enum Confirmed {
     TooLarge(Box<Unfit>),
 }
 
-impl Job {
+impl ChatRun {
     /// Whether the server may count so much more than was counted here that it refuses the request,
     /// and can be asked for its count. No tokenizer makes more tokens of a text than it has bytes.
     pub(super) fn may_be_too_large(&self) -> bool {
-        let basis = self.budget.basis.as_ref();
+        let basis = self.context.budget.basis.as_ref();
         let is_estimate = basis.is_some_and(|it| it.provenance == Provenance::Estimate.name());
         let bytes = u64::try_from(self.body.len()).unwrap_or(u64::MAX);
         is_estimate
-            && self.shown.is_some()
+            && self.context.shown.is_some()
             && !self.fits(bytes)
-            && self.gateway.server.info().product == Product::LlamaCpp
+            && self.context.gateway.server.info().product == Product::LlamaCpp
     }
 
     /// Makes sure that the request fits by the server's count; why it cannot, if it cannot.
@@ -66,7 +65,7 @@ impl Job {
             let Some(tokens) = self.counted_by_server().await else {
                 return Ok(Confirmed::NotCounted);
             };
-            self.wish.set_scale(self.scale_for(tokens));
+            self.context.wish.set_scale(self.scale_for(tokens));
             if self.fits(tokens) {
                 return Ok(Confirmed::Fits);
             }
@@ -79,16 +78,16 @@ impl Job {
 
     /// Counts what must stay by itself: the scale of a longer text says little about it.
     async fn confirm_least(&mut self) -> Result<Confirmed, ApiError> {
-        let scale = self.wish.counter().scale();
-        self.wish.set_scale(Scale::default());
+        let scale = self.context.wish.counter().scale();
+        self.context.wish.set_scale(Scale::default());
         if let Some(unfit) = self.fit_again(Share::Least).await? {
-            self.wish.set_scale(scale);
+            self.context.wish.set_scale(scale);
             return Ok(Confirmed::TooLarge(Box::new(unfit)));
         }
         let Some(tokens) = self.counted_by_server().await else {
             return Ok(Confirmed::NotCounted);
         };
-        self.wish.set_scale(self.scale_for(tokens));
+        self.context.wish.set_scale(self.scale_for(tokens));
         if self.fits(tokens) {
             return Ok(Confirmed::Fits);
         }
@@ -98,35 +97,23 @@ impl Job {
         })
     }
 
-    /// The outcome of a first call that was refused: if the refusal names the true size, the
-    /// request is planned again and sent once more.
-    pub(super) async fn after_refusal(&mut self, answer: Box<Answer>) -> Result<Sent, ApiError> {
-        let (status, refusal) = self.read_refusal(answer).await;
-        let size = refusal.as_ref().ok().and_then(|refusal| refusal.size);
-        let Some(size) = size.filter(|_| self.shown.is_some()) else {
-            return Ok(Sent::Refused(status, Box::new(refusal)));
+    /// The outcome of a first call that failed: if the upstream refuses it and names the true size,
+    /// the request is planned again and sent once more.
+    pub(super) async fn after_failure(&mut self, failure: CallFailure) -> Result<Sent, ApiError> {
+        let size = failure.error.refused_size();
+        let Some(size) = size.filter(|_| self.context.shown.is_some()) else {
+            return Ok(Sent::Failed(failure));
         };
         if let Some(unfit) = self.plan_again(size).await? {
             return Ok(Sent::TooLarge(Box::new(unfit)));
         }
-        let answer = self.asked().await?;
-        if answer.status.is_success() {
-            return Ok(Sent::Answered(answer));
-        }
-        let (status, refusal) = self.read_refusal(answer).await;
-        let size = refusal.as_ref().ok().and_then(|refusal| refusal.size);
-        Ok(match size {
-            Some(size) => Sent::TooLarge(Box::new(self.refused_twice(size))),
-            None => Sent::Refused(status, Box::new(refusal)),
+        Ok(match self.asked().await {
+            Ok(answer) => Sent::Answered(answer),
+            Err(failure) => match failure.error.refused_size() {
+                Some(size) => Sent::TooLarge(Box::new(self.refused_twice(size))),
+                None => Sent::Failed(failure),
+            },
         })
-    }
-
-    async fn read_refusal(
-        &self,
-        answer: Box<Answer>,
-    ) -> (hyper::StatusCode, Result<Refusal, ApiError>) {
-        let status = answer.status;
-        (status, Refusal::read(&self.gateway.client, *answer).await)
     }
 
     /// Plans a request that was refused with these sizes; why it cannot fit, if it cannot.
@@ -134,7 +121,7 @@ impl Job {
         // The count here was too low. What is kept of the request may need even more for each
         // token than what was refused.
         let scale = match size.input {
-            Some(input) if input > self.budget.input_token_count => {
+            Some(input) if input > self.context.budget.input_token_count => {
                 self.scale_for(input.saturating_add(input / 16))
             }
             _ => Scale::default(),
@@ -142,7 +129,7 @@ impl Job {
         if let Some(window) = size.window {
             self.learn(window);
         }
-        self.wish.set_scale(Scale::default());
+        self.context.wish.set_scale(Scale::default());
         if self.fit_again(Share::Most).await?.is_none() && self.may_be_too_large() {
             match self.confirm().await? {
                 Confirmed::Fits => return Ok(None),
@@ -151,32 +138,32 @@ impl Job {
             }
         }
         // It holds for this request only: another one may be in another language.
-        self.wish.set_scale(scale);
+        self.context.wish.set_scale(scale);
         let Some(unfit) = self.fit_again(Share::Most).await? else {
             return Ok(None);
         };
         // The scale comes from the whole request, and what must stay may need less of it.
-        self.wish.set_scale(Scale::default());
+        self.context.wish.set_scale(Scale::default());
         let least = self.fit_again(Share::Least).await?;
-        self.wish.set_scale(scale);
+        self.context.wish.set_scale(scale);
         Ok(least.map(|_| unfit))
     }
 
     /// Remembers the window of the model, and goes on with it.
     fn learn(&mut self, window: u64) {
-        self.gateway.learn(LearntWindow {
-            model: self.wish.model.clone(),
+        self.context.gateway.learn(LearntWindow {
+            model: self.context.wish.model.clone(),
             window,
         });
-        let known = &self.gateway.known;
-        let known = known.get(&self.gateway.settings, &self.wish.model);
-        self.wish.set_known(known);
+        let known = &self.context.gateway.known;
+        let known = known.get(&self.context.gateway.settings, &self.context.wish.model);
+        self.context.wish.set_known(known);
     }
 
     /// Why a request is not sent a third time.
     fn refused_twice(&self, size: RefusedSize) -> Unfit {
-        let window = size.window.unwrap_or(self.budget.window);
-        let input = size.input.unwrap_or(self.budget.input_token_count);
+        let window = size.window.unwrap_or(self.context.budget.window);
+        let input = size.input.unwrap_or(self.context.budget.input_token_count);
         let answer = self.answer_room();
         let overflow = input.saturating_add(answer).saturating_sub(window);
         Unfit {
@@ -186,13 +173,13 @@ impl Job {
                  {answer}. Shorten the messages."
             ),
             overflow,
-            budget: self.budget.clone(),
+            budget: self.context.budget.clone(),
         }
     }
 
     /// Plans the request once more; why it does not fit, if it does not.
     async fn fit_again(&mut self, share: Share) -> Result<Option<Unfit>, ApiError> {
-        let wish = self.wish.clone();
+        let wish = self.context.wish.clone();
         let fitted = aside::with_text(wish.text.len(), move || {
             let request = wish.request()?;
             wish.fit(request, share)
@@ -209,25 +196,26 @@ impl Job {
     fn take_fitted(&mut self, fitted: Fitted) {
         let Fitted { plan, limit, body } = fitted;
         self.dropped = plan.dropped_messages.len();
-        self.budget = CallBudget::of(&plan, &self.wish.known.found).with_limit(limit);
+        self.context.budget =
+            CallBudget::of(&plan, &self.context.wish.known.found).with_limit(limit);
         self.body = body;
     }
 
     /// The scale by which the request as it is planned would have been counted as so many tokens.
     fn scale_for(&self, tokens: u64) -> Scale {
-        let scale = self.wish.counter().scale();
-        Scale::of(scale.apply(tokens), self.budget.input_token_count)
+        let scale = self.context.wish.counter().scale();
+        Scale::of(scale.apply(tokens), self.context.budget.input_token_count)
     }
 
     /// Whether a request of so many tokens leaves room for its answer.
     fn fits(&self, tokens: u64) -> bool {
-        tokens.saturating_add(self.answer_room()) <= self.budget.window
+        tokens.saturating_add(self.answer_room()) <= self.context.budget.window
     }
 
     /// The tokens that an answer needs: as many as the request says, or the least useful ones.
     fn answer_room(&self) -> u64 {
-        let sent = self.budget.limit.and_then(|limit| limit.sent);
-        sent.unwrap_or(self.wish.known.plan.answer_floor)
+        let sent = self.context.budget.limit.and_then(|limit| limit.sent);
+        sent.unwrap_or(self.context.wish.known.plan.answer_floor)
     }
 
     /// The tokens of the request as it is planned, by the server's own count.
@@ -235,8 +223,12 @@ impl Job {
         let body = self.body.clone();
         let request = aside::with_text(body.len(), move || serde_json::from_slice::<Value>(&body));
         let request = request.await.ok()?.ok()?;
-        let headers = headers_of(&self.gateway, self.shown.as_ref());
-        let server = Server::new(&self.gateway.http, &self.base, &headers);
+        let headers = self.context.headers();
+        let server = Server::new(
+            &self.context.gateway.client.http,
+            &self.context.base,
+            &headers,
+        );
         server.count_chat(&request).await.ok()
     }
 }

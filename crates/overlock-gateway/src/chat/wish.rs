@@ -6,19 +6,19 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName};
 use overlock_budget::{
-    ChatCounter, ChatRequest, Extras, FlexError, Plan, PlanError, PlanOptions, RequestError, Scale,
-    Trim, plan, plan_least,
+    ChatCounter, Extras, FlexError, Plan, PlanError, PlanOptions, Scale, Trim, plan, plan_least,
 };
-use overlock_model::{ContinuationOptions, Way};
+use overlock_llm::wire::chat::{ChatRequest, RequestError};
+use overlock_llm::{ContinuationOptions, Way};
 use serde_json::{Map, Value, json};
 
-use super::compliance::ToolRules;
-use crate::api::{AnswerLimit, Basis, CallBudget, Least, Unfit};
+use super::tool_rules::ToolRules;
 use crate::body::text_of;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::known::KnownModel;
-use crate::schema::BoundedSchema;
+use overlock_json::BoundedSchema;
+use overlock_runs::{AnswerLimit, Basis, CallBudget, Least, Unfit};
 
 /// A chat request with all that was said around it.
 #[derive(Clone)]
@@ -242,7 +242,7 @@ pub(crate) fn body(text: &Bytes, request: ChatRequest, plan: &Plan) -> Bytes {
     if limit.asked == limit.sent && plan.dropped_messages.is_empty() && !adds_usage {
         return text.clone();
     }
-    let Value::Object(mut members) = plan.rewrite(request) else {
+    let Value::Object(mut members) = request.rewrite(plan) else {
         return text.clone();
     };
     if limit.sent.is_none() {

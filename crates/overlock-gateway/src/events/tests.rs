@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::api::CallBudget;
+use overlock_runs::CallBudget;
 
 const BUDGET: CallBudget = CallBudget {
     adjusted_max_tokens: 1,

@@ -6,20 +6,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::StatusCode;
-use overlock_budget::{ChatRequest, Extras};
+use overlock_budget::Extras;
 use overlock_json::{Base, CloseOptions, Protocol, RenderOptions, RepairOptions};
+use overlock_llm::wire::chat::ChatRequest;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{
-    AnswerLimit, Asked, Object, Refusal, close_object, cut_contexts, cut_object, render_object,
-    repair_object, shortened, stitch_object,
-};
 use crate::aside;
-use crate::body::{Reply, read_text, reply, whole};
+use crate::body::read_text;
 use crate::chat::wish;
 use crate::gateway::Gateway;
-use crate::routes::{Call, Handled};
+use crate::handlers::{Call, Handled};
+use crate::reply::{Reply, reply, whole};
+use overlock_json::{
+    Object, Refusal, close_object, cut_contexts, cut_object, render_object, repair_object,
+    shortened, stitch_object,
+};
+use overlock_runs::{AnswerLimit, Asked};
 
 pub(crate) async fn cut(call: Call) -> Handled {
     of_object(call, cut_object).await

@@ -4,8 +4,8 @@ use tokio::time::timeout_at;
 
 use crate::aside;
 use crate::body::{read_bytes, too_late};
-use crate::chat::{self, Asked};
-use crate::routes::{Call, Handled};
+use crate::chat::{self, IncomingRequest};
+use crate::handlers::{Call, Handled};
 
 pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
     // Taken apart first, so that no more is held while it waits than is needed.
@@ -27,14 +27,14 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
             // Boxed, or every request would carry the space for it.
             Box::pin(gateway.discover(&headers)).await;
         }
-        let asked = Asked {
+        let incoming = IncomingRequest {
             gateway,
             account,
             headers,
             query,
             deadline,
         };
-        let job = aside::with_text(text.len(), move || asked.read(text)).await??;
-        chat::answer(job).await
+        let run = aside::with_text(text.len(), move || incoming.read(text)).await??;
+        chat::answer(run).await
     }
 }

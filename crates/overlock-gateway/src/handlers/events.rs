@@ -19,7 +19,7 @@ use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper::{Response, StatusCode};
-use overlock_pipeline::{Happened, SoFar};
+use overlock_runs::{Happened, SoFar};
 use overlock_store::{RunId, Since, StoreError};
 use serde::Serialize;
 use serde_json::json;
@@ -27,17 +27,18 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::runs::{
-    Here, Missing, Whereabouts, going_on, not_recorded, run_id, so_far, unreadable, untold,
-    worked_on,
+    Here, Missing, going_on, not_recorded, run_id, so_far, unreadable, untold, worked_on,
 };
-use crate::api::{ListedRun, RunCost, RunsError};
-use crate::body::{Body, KEEP_ALIVE, Reply, event_stream, whole};
 use crate::error::ApiError;
 use crate::events::{Event, EventKind, Heard, Reader};
 use crate::gateway::Gateway;
-use crate::record::{Grown, Growth, Recorder, plain};
-use crate::routes::{Call, Handled};
-use crate::settings::Record;
+use crate::handlers::{Call, Handled};
+use crate::record::{Grown, Growth, Recorder};
+use crate::reply::{Body, KEEP_ALIVE, Reply, event_stream, whole};
+use crate::unfinished_runs::Whereabouts;
+use overlock_runs::Record;
+use overlock_runs::to_json;
+use overlock_runs::{ListedRun, RunCost, RunsError};
 
 /// How long a reader waits before it comes again.
 const COME_AGAIN: Duration = Duration::from_secs(3);
@@ -294,14 +295,14 @@ impl Growing {
         let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
         let mut tally = grown.tally;
         tally.call(0, tokens);
-        plain(&Told {
+        to_json(&Told {
             run: id,
             number: grown.number,
             bytes: grown.bytes,
             tokens,
             input_tokens: tally.input_tokens,
             output_tokens: tally.output_tokens,
-            cost: recorder.pricing.of_tally(model, &tally),
+            cost: recorder.pricing.of([(model.as_str(), tally.usage())]),
             text: recorder.events.shows_text().then_some(&*grown.end),
         })
     }
@@ -389,6 +390,7 @@ impl OneRun {
     fn look(&self) -> JoinHandle<Result<Option<Look>, StoreError>> {
         let (store, id) = (Arc::clone(self.recorder.store()), self.id.clone());
         let steps = self.steps;
+        let definitions = Arc::clone(&self.growing.gateway.definitions);
         spawn_blocking(move || {
             let Some(before) = store.since(&id, u32::MAX)? else {
                 return Ok(None);
@@ -402,7 +404,7 @@ impl OneRun {
             let so_far = if worked_on.contains(&id) {
                 None
             } else {
-                so_far(&*store, &since.summary)?
+                so_far(&*store, &since.summary, &*definitions)?
             };
             Ok(Some(Look {
                 worked_on,

@@ -3,10 +3,10 @@
 use hyper::{StatusCode, Uri};
 use serde_json::json;
 
-use crate::body::json_reply;
+use crate::handlers::{Call, Handled};
 use crate::keys::Shown;
-use crate::routes::{Call, Handled};
-use crate::settings::Record;
+use crate::reply::json_reply;
+use overlock_runs::Record;
 
 pub(crate) async fn answer(call: Call) -> Handled {
     let (gateway, settings) = (&call.gateway, &call.gateway.settings);

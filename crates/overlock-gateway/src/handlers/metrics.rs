@@ -2,9 +2,9 @@
 
 use hyper::StatusCode;
 
-use crate::body::{reply, whole};
+use crate::handlers::{Call, Handled};
 use crate::metrics::CONTENT_TYPE;
-use crate::routes::{Call, Handled};
+use crate::reply::{reply, whole};
 
 pub(crate) async fn answer(call: Call) -> Handled {
     let told = call.gateway.metrics.told();

@@ -10,3 +10,29 @@ pub(crate) mod openapi;
 pub(crate) mod page;
 pub(crate) mod pass_through;
 pub(crate) mod runs;
+
+use std::sync::Arc;
+
+use futures_util::future::AbortHandle;
+use hyper::Request;
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use crate::account::Account;
+use crate::error::ApiError;
+use crate::gateway::Gateway;
+use crate::reply::Reply;
+
+/// A request on its way to its handler.
+pub(crate) struct Call {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) request: Request<Incoming>,
+    pub(crate) account: Arc<Account>,
+    /// Ends the connection, whatever it is in the middle of.
+    pub(crate) hang_up: AbortHandle,
+    /// When the request has to be done, if it takes a place.
+    pub(crate) deadline: Instant,
+}
+
+/// What a handler gives back.
+pub(crate) type Handled = Result<Reply, ApiError>;

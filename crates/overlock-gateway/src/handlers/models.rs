@@ -1,28 +1,30 @@
 //! `GET /v1/models`: the upstream's models, and the one that is always there.
 
 use hyper::{HeaderMap, Method, StatusCode};
+use overlock_llm::{CallFailure, Response};
 use serde_json::{Value, json};
 
-use crate::body::{json_reply, whole};
 use crate::chat;
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::routes::{Call, Handled};
-use crate::upstream::Answer;
+use crate::handlers::{Call, Handled};
+use crate::reply::{json_reply, whole};
 
 pub(crate) async fn answer(call: Call) -> Handled {
     let gateway = &call.gateway;
     let query = call.request.uri().query();
-    let Ok(mut answer) = ask(gateway, call.request.headers(), query).await else {
-        // Whoever cannot be reached has no models.
-        let list = json!({ "object": "list", "data": [own()] });
-        return Ok(json_reply(StatusCode::OK, &list));
+    let mut answer = match ask(gateway, call.request.headers(), query).await {
+        Ok(answer) => answer,
+        Err(failure) if failure.refused.is_some() => {
+            return Ok(chat::failure_reply(&gateway.client.peer, failure));
+        }
+        Err(_) => {
+            // Whoever cannot be reached has no models.
+            let list = json!({ "object": "list", "data": [own()] });
+            return Ok(json_reply(StatusCode::OK, &list));
+        }
     };
-    if !answer.status.is_success() {
-        let refusal = chat::Refusal::read(&gateway.client, answer).await?;
-        return Ok(refusal.into_reply());
-    }
     let bytes = answer
         .read_whole(gateway.settings.limits.answer_bytes)
         .await?;
@@ -42,19 +44,13 @@ async fn ask(
     gateway: &Gateway,
     headers: &HeaderMap,
     query: Option<&str>,
-) -> Result<Answer, ApiError> {
-    let upstream = gateway.settings.upstream.address()?;
-    let headers = gateway
-        .client
-        .headers(headers, !gateway.settings.keys.is_empty());
-    let path = match query {
-        None => "/models".to_owned(),
-        Some(query) => format!("/models?{query}"),
-    };
-    gateway
-        .client
-        .send(Method::GET, (upstream, &path), headers, whole(""), None)
-        .await
+) -> Result<Response, CallFailure> {
+    let (client, settings) = (&gateway.client, &gateway.settings);
+    let upstream = settings.upstream.base.as_deref().unwrap_or_default();
+    let headers = client.headers(headers, !settings.keys.is_empty());
+    let path = query.map_or("/models".to_owned(), |query| format!("/models?{query}"));
+    let request = client.request(Method::GET, (upstream, &path), headers, whole(""))?;
+    client.http.call(&client.peer, request, None).await
 }
 
 fn own() -> Value {

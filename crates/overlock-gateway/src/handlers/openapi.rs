@@ -2,8 +2,8 @@
 
 use hyper::StatusCode;
 
-use crate::body::{reply, whole};
-use crate::routes::{Call, Handled};
+use crate::handlers::{Call, Handled};
+use crate::reply::{reply, whole};
 
 /// The description, which a test holds against the routes.
 pub(crate) const DESCRIPTION: &str = include_str!("../../openapi.json");

@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 
-use crate::body::{Reply, reply, whole};
 use crate::error::ApiError;
-use crate::routes::{Call, Handled};
+use crate::handlers::{Call, Handled};
+use crate::reply::{Reply, reply, whole};
 
 /// A file of the page.
 struct File {

@@ -5,27 +5,29 @@
 //! write for every run. So runs are looked through from the last one on, a part at a time, so that
 //! nobody who has something to write waits for long, and so many of them at most.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::slice;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use hyper::StatusCode;
-use overlock_pipeline::{SoFar, Taken};
+use overlock_runs::{PipelineRun, SoFar};
 use overlock_store::{RunId, RunSummary, Store, StoreError};
 use tokio::task::spawn_blocking;
 
 use super::api::told;
-use crate::api::{
-    Adding, Conditions, ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun, ShownStep,
-    Tally, Text, Wanted,
-};
-use crate::body::Reply;
+use crate::clock::now;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
+use crate::handlers::{Call, Handled};
 use crate::path;
-use crate::record::{Recorder, now};
-use crate::routes::{Call, Handled};
-use crate::settings::Record;
+use crate::record::Recorder;
+use crate::reply::Reply;
+use crate::unfinished_runs::{Taking, TakingOfRuns, Whereabouts};
+use overlock_runs::Record;
+use overlock_runs::{
+    Adding, Conditions, Definitions, ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun,
+    ShownStep, Tally, Text, Wanted,
+};
 
 /// How many runs are listed where nobody says how many.
 const LIMIT: u32 = 20;
@@ -38,9 +40,6 @@ const MOST: u32 = 1000;
 
 /// So many runs are looked at together.
 const AT_ONCE: u32 = 1000;
-
-/// Of so many runs that have not ended it is remembered what they took.
-const MOST_KNOWN: usize = 4096;
 
 /// So many are looked through at most.
 const MOST_LOOKED_AT: u32 = 200_000;
@@ -135,7 +134,7 @@ async fn shown(call: Call) -> Handled {
         let worked_on = worked_on(store, slice::from_ref(&run.summary))?;
         let (summary, at) = here.now(run.summary, &worked_on);
         run.summary = summary;
-        if let Some(shown) = ShownPipelineRun::of(&run, text) {
+        if let Some(shown) = ShownPipelineRun::of(&run, text, &*here.definitions) {
             let mut shown = shown?.priced(pricing).resumed_in(named.as_deref());
             shown.listed = at.told(shown.listed);
             return Ok(told(StatusCode::OK, &shown));
@@ -154,11 +153,12 @@ pub(crate) async fn step(call: Call) -> Handled {
     let id = run_id(run, "/steps")?;
     let number: usize = number.parse().map_err(|_| no_step())?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
+    let definitions = Arc::clone(&call.gateway.definitions);
     from_store(call.gateway, move |store, pricing, _| {
         let Some(run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
-        match ShownStep::of(&run, number, text) {
+        match ShownStep::of(&run, number, text, &*definitions) {
             Some(shown) => Ok(told(StatusCode::OK, &shown?.priced(pricing))),
             None => Ok(no_step().into_reply()),
         }
@@ -175,6 +175,8 @@ pub(super) struct Here {
     running: HashSet<RunId>,
     /// Whatever began before this time has been given up by whoever keeps to the limits.
     oldest: u64,
+    /// Reads the pipelines of recorded runs.
+    definitions: Arc<dyn Definitions>,
 }
 
 /// A run, and who works on it.
@@ -184,20 +186,14 @@ struct Seen {
     taking: Taking,
 }
 
-/// What a run took that has not ended, which only its steps tell.
-#[derive(Clone, Debug)]
-enum Taking {
-    /// Nobody has looked: it has ended, or somebody works on it.
-    Nothing,
-    /// One of a pipeline, and how far it has come.
-    Pipeline(Box<SoFar>),
-    /// Another that nobody works on.
-    Left(Tally),
-}
-
 impl Taking {
-    fn read(store: &dyn Store, run: &RunSummary, at: Whereabouts) -> Result<Self, StoreError> {
-        if let Some(so_far) = so_far(store, run)? {
+    fn read(
+        store: &dyn Store,
+        run: &RunSummary,
+        at: Whereabouts,
+        definitions: &dyn Definitions,
+    ) -> Result<Self, StoreError> {
+        if let Some(so_far) = so_far(store, run, definitions)? {
             return Ok(Self::Pipeline(Box::new(so_far)));
         }
         if at != Whereabouts::Left {
@@ -210,57 +206,6 @@ impl Taking {
             _ => Self::Nothing,
         })
     }
-}
-
-/// What runs took that have not ended. It changes with their steps only, and lists are looked at
-/// again and again.
-#[derive(Default)]
-pub(crate) struct TakingOfRuns {
-    known: Mutex<HashMap<RunId, (u64, Whereabouts, Taking)>>,
-}
-
-impl TakingOfRuns {
-    /// What a run took, read if it has more steps than when it was.
-    fn known(
-        &self,
-        run: &RunSummary,
-        at: Whereabouts,
-        read: impl FnOnce() -> Result<Taking, StoreError>,
-    ) -> Result<Taking, StoreError> {
-        let locked = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((steps, was, taking)) = locked().get(&run.id)
-            && (*steps, *was) == (run.steps, at)
-        {
-            return Ok(taking.clone());
-        }
-        let taking = read()?;
-        let mut known = locked();
-        if known.len() < MOST_KNOWN || known.contains_key(&run.id) {
-            known.insert(run.id.clone(), (run.steps, at, taking.clone()));
-        }
-        Ok(taking)
-    }
-
-    /// Nobody asks any more for what those took that have ended.
-    fn forget_ended(&self, runs: &[RunSummary]) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.is_empty() {
-            for run in runs.iter().filter(|run| run.ended_at.is_some()) {
-                known.remove(&run.id);
-            }
-        }
-    }
-}
-
-/// Who works on a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whereabouts {
-    /// Nobody has to, or somebody is known to.
-    Known,
-    /// Another gateway may, which nobody can know.
-    Elsewhere,
-    /// Nobody does.
-    Left,
 }
 
 impl Whereabouts {
@@ -286,6 +231,7 @@ impl Here {
             taking: Arc::clone(&gateway.taking),
             running: running.collect(),
             oldest: now().saturating_sub(u64::try_from(longest).unwrap_or(u64::MAX)),
+            definitions: Arc::clone(&gateway.definitions),
         }
     }
 
@@ -298,7 +244,7 @@ impl Here {
             let taking = if summary.ended_at.is_some() {
                 Taking::Nothing
             } else {
-                let read = || Taking::read(store, &summary, at);
+                let read = || Taking::read(store, &summary, at, &*self.definitions);
                 self.taking.known(&summary, at, read)?
             };
             Ok(Seen {
@@ -333,7 +279,7 @@ impl Here {
             return Whereabouts::Known;
         }
         let conditions = Conditions::of_open(run).unwrap_or_default();
-        let is_of_pipeline = Taken::pipeline_name(&run.options).is_some();
+        let is_of_pipeline = PipelineRun::pipeline_name(&run.options).is_some();
         if conditions.is_held || is_of_pipeline {
             return Whereabouts::Left;
         }
@@ -377,13 +323,17 @@ impl Seen {
 
 /// How far a run of a pipeline has come that has not ended. What it took is in its records only,
 /// and so is nothing of one that cannot be read.
-pub(super) fn so_far(store: &dyn Store, run: &RunSummary) -> Result<Option<SoFar>, StoreError> {
-    if run.ended_at.is_some() || Taken::pipeline_name(&run.options).is_none() {
+pub(super) fn so_far(
+    store: &dyn Store,
+    run: &RunSummary,
+    definitions: &dyn Definitions,
+) -> Result<Option<SoFar>, StoreError> {
+    if run.ended_at.is_some() || PipelineRun::pipeline_name(&run.options).is_none() {
         return Ok(None);
     }
     let run = store.run(&run.id)?;
-    let taken = run.and_then(|run| Taken::read(&run).ok());
-    Ok(taken.map(|taken| taken.so_far()))
+    let taken = run.and_then(|run| PipelineRun::read(&run).ok());
+    Ok(taken.map(|taken| taken.so_far(definitions)))
 }
 
 /// A run that somebody works on, whatever end it had before.
@@ -542,6 +492,8 @@ pub(super) fn untold(error: &RunsError) -> ApiError {
         RunsError::Missing { .. } => no_run(),
         RunsError::Store(_)
         | RunsError::OfPipeline { .. }
+        | RunsError::NotPipeline { .. }
+        | RunsError::Busy { .. }
         | RunsError::Damaged { .. }
         | RunsError::Inconsistent { .. } => unreadable(),
     }
@@ -590,6 +542,7 @@ mod tests {
             taking: Arc::default(),
             running: HashSet::new(),
             oldest: 0,
+            definitions: Arc::new(()),
         };
         let mut asked = Some(Arc::new(()));
         let waiting = Waiting(asked.as_ref().map(Arc::downgrade).unwrap_or_default());

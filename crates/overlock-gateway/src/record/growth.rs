@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use overlock_store::RunId;
 
 use super::About;
-use crate::api::Tally;
+use overlock_runs::Tally;
 
 /// So many bytes of the end of a text are there to be looked at.
 const END: usize = 2000;

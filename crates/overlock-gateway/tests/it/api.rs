@@ -1,7 +1,7 @@
 use hyper::{Method, StatusCode};
 use overlock_budget::{Model, Models, Prices};
 use overlock_gateway::{Gateway, Settings, Upstream};
-use overlock_model::ContinuationOptions;
+use overlock_llm::ContinuationOptions;
 use overlock_store::{NewRun, RunId};
 use serde_json::{Value, json};
 

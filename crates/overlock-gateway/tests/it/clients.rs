@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use overlock_gateway::Settings;
-use overlock_model::Way;
-use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_llm::Way;
+use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -165,7 +165,10 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
         })
         .collect();
     let idle = Door::open(cutting(&document), &[]).await;
-    let busy = Door::open(cutting(&document), &[Some(Fault::Status(429, Some(1)))]).await;
+    let busy = [Some(Fault::Status(429, Some(1)))];
+    // Otherwise the gateway would ask again, and the client would not notice.
+    let without_retries = |settings: &mut Settings| settings.upstream.retries.retries = 0;
+    let busy = Door::open_with(cutting(&document), &busy, without_retries).await;
     let stubborn = script(&document, 1200, &[Behaviour::Apologises]);
     let only_overlap = |settings: &mut Settings| settings.continuation.ways = vec![Way::Overlap];
     let stubborn = Door::open_with(stubborn, &[], only_overlap).await;

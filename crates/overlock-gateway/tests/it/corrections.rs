@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use overlock_gateway::Record;
+use overlock_runs::Record;
 use serde_json::{Value, json};
 
 use crate::door::Door;

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Command;
 
 use hyper::StatusCode;
-use overlock_gateway::{Record, Settings};
-use overlock_model::testing::{Behaviour, ScriptedServer};
+use overlock_gateway::Settings;
+use overlock_llm::testing::{Behaviour, ScriptedServer};
+use overlock_runs::Record;
 
 use crate::door::{Door, ask, report, script, serve_with};
 

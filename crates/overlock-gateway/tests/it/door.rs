@@ -10,9 +10,10 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use overlock_gateway::{Gateway, Settings, Upstream};
-use overlock_model::testing::{
+use overlock_llm::testing::{
     Behaviour, Fault, Script, ScriptedServer, eventually, within_patience,
 };
+use overlock_pipeline::RecordedDefinitions;
 use overlock_store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -123,7 +124,8 @@ pub(crate) async fn serve_with(
     let mut settings = Settings::new(Upstream::new(upstream));
     settings.upstream.retries.first_wait = Duration::from_millis(1);
     set(&mut settings);
-    serve_gateway(Gateway::new(settings, store).expect("a gateway")).await
+    let gateway = Gateway::new(settings, store).expect("a gateway");
+    serve_gateway(gateway.with_definitions(RecordedDefinitions)).await
 }
 
 /// Serves until the test ends; the address of the gateway.

@@ -13,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use overlock_model::testing::within_patience;
+use overlock_llm::testing::within_patience;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};

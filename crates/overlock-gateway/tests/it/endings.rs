@@ -294,7 +294,7 @@ async fn a_tool_call_that_may_be_cut_never_looks_whole() {
         ("{\"city\": \"Ber", json!("tool_calls"), &OFF[..]),
         ("\"cut string", json!("tool_calls"), &[]),
         ("", Value::Null, &[]),
-        ("", json!("length"), &[]),
+        ("", json!("length"), &OFF[..]),
     ] {
         let message = json!({ "role": "assistant", "tool_calls": [call(arguments)] });
         let choice = json!([{ "index": 0, "message": message, "finish_reason": said }]);

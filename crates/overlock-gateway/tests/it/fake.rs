@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
-use overlock_model::testing::eventually;
+use overlock_llm::testing::eventually;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -25,6 +25,8 @@ pub(crate) struct Said {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
+    /// How many bytes a frame of the body has, if it comes in several.
+    pub(crate) frame: Option<usize>,
 }
 
 /// The status of an answer that never comes.
@@ -133,6 +135,10 @@ async fn answer(
         };
         let pieces = stream::iter([Ok(Frame::data(body))]).chain(end);
         StreamBody::new(pieces).boxed_unsync()
+    } else if let Some(size) = said.frame {
+        let frames = (0..body.len()).step_by(size);
+        let frames = frames.map(move |at| body.slice(at..body.len().min(at + size)));
+        StreamBody::new(stream::iter(frames.map(|frame| Ok(Frame::data(frame))))).boxed_unsync()
     } else {
         Full::new(body)
             .map_err(|never| match never {})
@@ -148,6 +154,15 @@ impl Said {
             status: NEVER,
             headers: Vec::new(),
             body: String::new(),
+            frame: None,
+        }
+    }
+
+    /// The same in frames of so many bytes.
+    pub(crate) fn in_frames(self, size: usize) -> Self {
+        Self {
+            frame: Some(size),
+            ..self
         }
     }
 
@@ -194,6 +209,7 @@ impl Said {
             status,
             headers: vec![("content-type", "application/json".to_owned())],
             body: value.to_string(),
+            frame: None,
         }
     }
 
@@ -231,6 +247,7 @@ impl Said {
             status: 200,
             headers: vec![("content-type", "text/event-stream".to_owned())],
             body,
+            frame: None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use overlock_gateway::Settings;
-use overlock_model::testing::{PATIENCE, within_patience};
+use overlock_llm::testing::{PATIENCE, within_patience};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

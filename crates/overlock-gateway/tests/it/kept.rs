@@ -4,8 +4,9 @@ use hyper::Request;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use overlock_budget::{Model, Models, Prices};
-use overlock_gateway::{Record, Settings};
-use overlock_model::testing::{eventually, within_patience};
+use overlock_gateway::Settings;
+use overlock_llm::testing::{eventually, within_patience};
+use overlock_runs::Record;
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, serve_with};

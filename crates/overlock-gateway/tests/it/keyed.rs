@@ -2,8 +2,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::{Method, StatusCode};
-use overlock_gateway::{Gateway, Record, Settings, Upstream};
-use overlock_model::testing::eventually;
+use overlock_gateway::{Gateway, Settings, Upstream};
+use overlock_llm::testing::eventually;
+use overlock_runs::Record;
 use overlock_store::{Access, Store, StoreAddress, open};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -412,6 +413,7 @@ async fn an_answer_that_fails_names_its_run() {
                 status: 200,
                 headers: vec![("content-type", "application/json".to_owned())],
                 body: "no JSON".to_owned(),
+                frame: None,
             }])
             .await;
             let mut settings = Settings::new(Upstream::new(&shared.upstream.base));

@@ -14,6 +14,10 @@ mod whole;
 mod stream;
 // What is no document: tool calls, several answers, plain text, errors.
 mod others;
+// Streaming changes nothing but the time of arrival.
+mod law;
+// How the modules of the gateway depend on one another.
+mod modules;
 // What an answer is called at its end, streamed or not.
 mod endings;
 // Answers that violate a schema of their request.
@@ -30,6 +34,8 @@ mod real_models;
 mod recorded;
 // Strategies are reordered by what has worked.
 mod strategies;
+// First calls that fail for a reason that may pass.
+mod retries;
 // What is kept of a run, however its answer ended.
 mod kept;
 // What is said again to whoever asks the same with the same key.

@@ -1,6 +1,6 @@
 use hyper::{Method, StatusCode};
 use overlock_gateway::Settings;
-use overlock_model::testing::Behaviour;
+use overlock_llm::testing::Behaviour;
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, ask, report, script};
@@ -281,7 +281,8 @@ async fn an_error_of_the_upstream_arrives_with_its_status_and_shape() {
     let error = json!({ "error": { "message": "slow down", "type": "rate_limit", "param": null, "code": "rate" } });
     let mut said = Said::json(429, &error);
     said.headers.push(("retry-after", "7".to_owned()));
-    let door = Door::to_fake(vec![said]).await;
+    let once = |settings: &mut Settings| settings.upstream.retries.retries = 0;
+    let door = Door::to_fake_with(vec![said], once).await;
     let got = door.chat(&ask(true), &[]).await;
     assert_eq!(got.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(got.json(), error);
@@ -291,6 +292,7 @@ async fn an_error_of_the_upstream_arrives_with_its_status_and_shape() {
         status: 500,
         headers: vec![("content-type", "text/html".into())],
         body: "<h1>no</h1>".into(),
+        frame: None,
     };
     let door = Door::to_fake(vec![said]).await;
     let got = door.chat(&ask(false), &[]).await;

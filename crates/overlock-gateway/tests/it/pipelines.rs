@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 use overlock_budget::{Model, Models, Prices};
-use overlock_gateway::{Record, Settings};
+use overlock_gateway::Settings;
+use overlock_runs::Record;
 use overlock_store::RunId;
 use serde_json::{Value, json};
 
@@ -376,16 +377,6 @@ async fn a_pause_begins_with_an_end_and_is_told_as_the_most_it_can_be_without_on
     add(&id, taken_up);
     check(&id, json!(14_000), json!(true)).await;
 
-    // Earlier versions told of no taking up: what they left is a gap.
-    let earlier = answer(&stage);
-    let id = earlier.id.clone();
-    earlier.kill();
-    let last_at = listed(&door, &id).await["last_at"].as_u64();
-    let at = last_at.expect("a time") + 5000;
-    let event = json!({ "step_id": "answer", "at": at, "took_ms": 10, "error": "no" });
-    add(&id, json!({ "kind": "failed", "event": event }));
-    check(&id, json!(5000), Value::Null).await;
-
     // Of a run that was called off it is known when.
     let stopped = answer(&stage);
     let id = stopped.id.clone();
@@ -513,28 +504,6 @@ async fn a_list_says_in_which_step_a_pipeline_failed_and_why() {
     let stopped_at = &listed(&door, &id).await["stopped_at"];
     assert!(stopped_at["step_id"].is_string(), "{stopped_at}");
     assert_eq!(stopped_at["why"], Value::Null);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_end_that_an_earlier_version_recorded_is_listed_with_its_step() {
-    let stage = Stage::new();
-    let door = door(&stage, Record::Metadata).await;
-    let playing = answer(&stage);
-    let id = playing.id.clone();
-    playing.kill();
-    let store = stage.store();
-    let (run, claim) = store.take_up(&id).expect("a store").expect("a run");
-    let ending = json!({
-        "outcome": "failed", "step_id": "answer", "error": "the model could not be asked",
-        "pipeline": "answer_from_code", "input_tokens": 12, "output_tokens": 0, "window": 128_000,
-        "peak_tokens": 12,
-    });
-    let at = run.summary.began_at + 5;
-    store.end(&claim, at, &ending.to_string()).expect("an end");
-    let run = listed(&door, &id).await;
-    let stopped_at = json!({ "step_id": "answer", "why": "the model could not be asked" });
-    assert_eq!(run["stopped_at"], stopped_at, "{run}");
-    assert_eq!(run["outcome"], "failed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

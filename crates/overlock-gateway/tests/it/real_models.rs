@@ -1,17 +1,27 @@
 //! What failed when the gateway was measured with real models: one test for each behaviour that
 //! must not come back, against the scripted server.
 //!
-//! More cases of the same are in `servers.rs` (products, windows, counts: also
-//! `llama_cpp_refuses_no_chat_for_its_size_in_any_language` and
-//! `a_refused_request_teaches_the_window_and_is_sent_with_fewer_messages`), `schemas.rs` and
-//! `corrections.rs` (violated schemas, tool calls), `endings.rs` (fences), and in the unit tests of
-//! `overlock-model` (loops, markers, overlaps).
+//! | what failed | tests, here where no file is named |
+//! |---|---|
+//! | `response_format` was deleted from prefill calls | `the_response_format_is_not_deleted_…` |
+//! | prefill was not used without configuration, or ended in `model-error` | `prefill_is_used_where_nothing_…`, `a_server_that_refuses_prefill_with_a_format_…`; one setting alone: `conflicts.rs` of the program |
+//! | documents that violate a strict schema said `stop` | `a_document_that_violates_…`, `schemas.rs`, `corrections.rs` |
+//! | a strict grammar made the model begin again | `a_model_that_restarts_under_a_strict_grammar_…` |
+//! | an echo of the prefill was joined | `an_echo_of_the_prefill_…`, `echo.rs` |
+//! | markers of the prompt reached documents | `markers_of_a_prompt_never_reach_…` |
+//! | a long prefill was shortened, a failed call repeated | `a_document_beyond_4000_bytes_…`, `a_call_that_failed_…` |
+//! | a model in a loop was continued | `a_model_in_a_loop_…`, `a_table_with_equal_rows_…` |
+//! | fenced JSON was not continued, text not by prefill | `fenced_json_…`; `servers.rs`: `a_cut_text_goes_on_from_a_prefill_…` |
+//! | tool arguments were not compared with their parameters | `tool_arguments_are_continued_…` |
+//! | requests exceeded the window | `the_window_of_the_running_model_…`; `servers.rs`: `llama_cpp_refuses_no_chat_…`, `a_refused_request_teaches_…` |
+//! | the default port was that of llama.cpp | `the_default_port_is_not_that_of_llama_cpp`, a unit test of the program |
+//! | an answer ended before its document began | `a_tool_call_that_ends_before_…`; `servers.rs`: `a_first_answer_that_ends_before_…`, `a_model_that_only_writes_white_space_…`; `law.rs` |
 
-use overlock_model::Discovery;
-use overlock_model::testing::{Behaviour, Manner, ScriptedServer};
+use overlock_llm::Discovery;
+use overlock_llm::testing::{Behaviour, Fault, Manner, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::door::{Door, report, script, serve};
+use crate::door::{Door, Got, report, script, serve};
 use crate::fake::Said;
 use crate::servers::{ask, check_prefills, check_whole, content_of, door, streamed};
 
@@ -197,9 +207,12 @@ async fn markers_of_a_prompt_never_reach_a_text() {
                 format!("{first} fell."),
             ] {
                 let leak = format!("{before}{marker} Then it was dry.");
-                // What was streamed stays, but is not called whole.
-                let kept = if streams { before } else { first.to_owned() };
-                assert_eq!(check(&leak).await.0, (kept, "length".to_owned()), "{leak}");
+                // The text before the marker stays, but is not called complete.
+                assert_eq!(
+                    check(&leak).await.0,
+                    (before, "length".to_owned()),
+                    "{leak}"
+                );
             }
         }
     }
@@ -322,6 +335,45 @@ async fn tool_arguments_are_continued_and_compared_with_the_parameters() {
             for request in &asked[1..] {
                 assert_eq!(request["tool_choice"], "none", "{request}");
             }
+        }
+    }
+}
+
+/// The arguments of the only tool call of an answer.
+fn arguments_of(got: &Got, streams: bool) -> String {
+    let text = |message: &Value| {
+        let arguments = &message["tool_calls"][0]["function"]["arguments"];
+        arguments.as_str().unwrap_or_default().to_owned()
+    };
+    if !streams {
+        return text(&got.json()["choices"][0]["message"]);
+    }
+    let events = got
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "));
+    let events = events.filter_map(|event| serde_json::from_str::<Value>(event).ok());
+    events.map(|it| text(&it["choices"][0]["delta"])).collect()
+}
+
+#[tokio::test]
+async fn a_tool_call_that_ends_before_its_arguments_is_continued() {
+    let document = report(2_000);
+    let parameters = json!({ "type": "object", "required": ["sections"] });
+    for fault in [Fault::WritesWhiteSpace, Fault::OnlyReasons] {
+        for streams in [false, true] {
+            let script = script(&document, 300, &[]);
+            let faults = [Some(fault)];
+            let upstream = ScriptedServer::start_as(Manner::LlamaCpp, script, &faults).await;
+            let upstream = upstream.expect("a server");
+            let address = serve(&upstream.base(), |settings| {
+                settings.upstream.discovery = Discovery::Probe;
+            })
+            .await;
+            let door = Door { address, upstream };
+            let got = door.chat(&with_tool(streams, &parameters), &[]).await;
+            assert_eq!(arguments_of(&got, streams).trim(), document, "{fault:?}");
+            assert_eq!(content_of(&got, streams).1, "tool_calls", "{fault:?}");
         }
     }
 }

@@ -3,8 +3,9 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use overlock_budget::Trim;
-use overlock_gateway::{Record, Settings};
-use overlock_model::testing::{Behaviour, Fault, PATIENCE, ScriptedServer, eventually};
+use overlock_gateway::Settings;
+use overlock_llm::testing::{Behaviour, Fault, PATIENCE, ScriptedServer, eventually};
+use overlock_runs::Record;
 use overlock_store::{Access, StoreAddress, open};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -368,6 +369,7 @@ async fn why_an_upstream_did_not_answer_is_kept_without_any_key() {
         status: 503,
         headers: Vec::new(),
         body: format!("<h1>{SAID_BACK}</h1>\n{}", "x".repeat(9000)),
+        frame: None,
     };
     let cut = Said::content("{\"rows\": [1, 2, ", "length");
     let cases = [
@@ -404,7 +406,8 @@ async fn why_an_upstream_did_not_answer_is_kept_without_any_key() {
 #[tokio::test]
 async fn an_upstream_that_is_not_there_is_told_as_that() {
     let store = overlock_store::in_memory().expect("a store");
-    let address = serve_with("http://127.0.0.1:1/v1", Some(store), |_| {}).await;
+    let once = |settings: &mut Settings| settings.upstream.retries.retries = 0;
+    let address = serve_with("http://127.0.0.1:1/v1", Some(store), once).await;
     let door = Door {
         address,
         upstream: (),
@@ -570,9 +573,8 @@ async fn check_failed_answers(answer: &str, failing: &str, stream: bool) {
             assert_eq!(step["result"]["result"], "failed", "{step}");
             let raw = step["result"]["raw"].as_str();
             assert_eq!(raw.is_some(), is_kept, "{step}");
-            // A stream is not read on once the answer cannot be joined.
-            let least = if stream { failing } else { answer };
-            let is_all = |raw: &str| raw.starts_with(least) && answer.starts_with(raw);
+            // An answer is read no further once it cannot be joined.
+            let is_all = |raw: &str| raw.starts_with(failing) && answer.starts_with(raw);
             assert!(raw.is_none_or(is_all), "{step}");
         }
         let plain = door.get(&format!("/api/runs/{id}")).await;
@@ -645,9 +647,6 @@ async fn a_window_is_kept_with_what_its_figures_rest_on_and_what_was_left_out() 
         let assumed = (window == "assumed").then_some(true);
         assert_eq!(listed[0]["window_assumed"].as_bool(), assumed, "{listed}");
         assert_eq!(listed[0]["dropped_messages"], dropped, "{listed}");
-        let words = format!("{dropped}+older+messages+left+out");
-        let found = door.get(&format!("/api/runs?q={words}")).await.json();
-        assert_eq!(found[0]["id"], run, "{found}");
     }
 }
 

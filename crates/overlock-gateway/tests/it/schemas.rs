@@ -1,6 +1,7 @@
 use hyper::StatusCode;
-use overlock_gateway::{Record, Settings};
-use overlock_model::testing::eventually;
+use overlock_gateway::Settings;
+use overlock_llm::testing::eventually;
+use overlock_runs::Record;
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, serve_with};

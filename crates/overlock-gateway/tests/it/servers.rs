@@ -2,8 +2,8 @@
 
 use hyper::StatusCode;
 use overlock_gateway::Settings;
-use overlock_model::testing::{Behaviour, Fault, Manner, ScriptedServer};
-use overlock_model::{Discovery, PrefillStyle, Way};
+use overlock_llm::testing::{Behaviour, Fault, Manner, ScriptedServer};
+use overlock_llm::{Discovery, PrefillStyle, Way};
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, report, script, serve};
@@ -204,6 +204,67 @@ async fn a_text_is_prefilled_only_where_that_is_the_first_strategy() {
         for request in &asked[1..] {
             let messages = request["messages"].as_array().expect("messages");
             assert_eq!(messages.last().expect("a message")["role"], role);
+        }
+    }
+}
+
+/// A gateway that nobody has configured, before a server whose first calls go wrong like this.
+async fn door_with_faults(manner: Manner, document: &str, faults: &[Option<Fault>]) -> Door {
+    let script = script(document, 300, &[Behaviour::AsAsked]);
+    let upstream = ScriptedServer::start_as(manner, script, faults).await;
+    let upstream = upstream.expect("a server");
+    let address = serve(&upstream.base(), |settings| {
+        settings.upstream.discovery = Discovery::Probe;
+    })
+    .await;
+    Door { address, upstream }
+}
+
+const BEFORE_DOCUMENT: [Fault; 2] = [Fault::WritesWhiteSpace, Fault::OnlyReasons];
+
+#[tokio::test]
+async fn a_first_answer_that_ends_before_its_document_is_asked_for_with_a_higher_limit() {
+    let document = report(2_000);
+    for (fault, manner) in BEFORE_DOCUMENT
+        .into_iter()
+        .flat_map(|fault| [Manner::LlamaCpp, Manner::Vllm, Manner::Unknown].map(|it| (fault, it)))
+    {
+        for streams in [false, true] {
+            let faults = [Some(fault); 2];
+            let door = door_with_faults(manner, &document, &faults).await;
+            let mut request = ask(streams);
+            request["max_tokens"] = json!(16);
+            let got = door.chat(&request, &[]).await;
+            let whole = (document.clone(), "stop".to_owned());
+            assert_eq!(content_of(&got, streams), whole, "{fault:?} {manner:?}");
+            let asked = door.upstream.asked();
+            let limits: Vec<&Value> = asked.iter().map(|it| &it["max_tokens"]).collect();
+            assert_eq!(limits[..4], [16, 64, 256, 16], "{fault:?} {manner:?}");
+            for again in &asked[1..3] {
+                for member in ["messages", "response_format"] {
+                    assert_eq!(again[member], asked[0][member]);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_only_writes_white_space_is_asked_three_times() {
+    for fault in BEFORE_DOCUMENT {
+        for streams in [false, true] {
+            let faults = [Some(fault); 50];
+            let door = door_with_faults(Manner::LlamaCpp, &report(2_000), &faults).await;
+            let got = door.chat(&ask(streams), &[]).await;
+            let (content, finish) = content_of(&got, streams);
+            assert_eq!((content.trim(), finish.as_str()), ("", "length"));
+            assert_eq!(door.upstream.calls(), 3, "{fault:?}");
+            let reason = got.header("x-overlock-reason") == "no-progress";
+            assert!(
+                reason || got.body.contains("reason=no-progress"),
+                "{}",
+                got.body
+            );
         }
     }
 }

@@ -3,8 +3,9 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::{Method, StatusCode};
-use overlock_gateway::{Gateway, Keys, LogEntry, Record, Settings, Upstream};
-use overlock_model::testing::{eventually, within_patience};
+use overlock_gateway::{Gateway, Keys, LogEntry, Settings, Upstream};
+use overlock_llm::testing::{eventually, within_patience};
+use overlock_runs::Record;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;

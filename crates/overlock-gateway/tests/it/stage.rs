@@ -14,10 +14,12 @@ use futures_util::future::{self, BoxFuture, FutureExt};
 use futures_util::{StreamExt, stream};
 use overlock_budget::{ChatCounter, Found, Models as Table, PlanOptions, Provenance};
 use overlock_index::{Ignored, IndexOptions, index};
-use overlock_model::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
+use overlock_llm::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
 use overlock_pipeline::{
-    Begun, Conditions, Ended, Measure, Measures, Models, Pipeline, Prompts, ReadOptions, Recording,
-    Role, Speaker, State, Taken, Turn, Watch, World, read, run,
+    Measure, Measures, Models, Pipeline, Prompts, ReadOptions, Speaker, Watch, World, read, run,
+};
+use overlock_runs::{
+    Begun, EndedPipeline, PipelineConditions, PipelineRun, Recording, Role, State, Turn,
 };
 use overlock_store::{Access, RunId, Store, StoreAddress, open};
 use serde_json::{Map, Value, json};
@@ -68,7 +70,7 @@ pub(crate) struct Playing {
     pub(crate) asked: Arc<Mutex<Vec<Value>>>,
     cue: Arc<Semaphore>,
     stop: oneshot::Sender<Stop>,
-    thread: JoinHandle<Option<Ended>>,
+    thread: JoinHandle<Option<EndedPipeline>>,
 }
 
 /// How a run ends that is not let to its end.
@@ -138,7 +140,7 @@ impl Stage {
                 ..State::default()
             },
         };
-        let taken = Taken::new(begun, Conditions::default(), now());
+        let taken = PipelineRun::new(begun, PipelineConditions::default(), now());
         let id = RunId::new(now(), self.begun.fetch_add(1, Ordering::Relaxed));
         let store = self.store();
         let recording = taken.begin(&store, &id, MODEL).expect("it is recorded");
@@ -149,8 +151,16 @@ impl Stage {
     pub(crate) fn resume(&self, id: &RunId, replies: &[Reply]) -> Playing {
         let store = self.store();
         let recorded = store.run(id).expect("it can be read").expect("it is there");
-        let taken = Taken::read(&recorded).expect("it is a run of a pipeline");
-        let pipeline = taken.pipeline().expect("it was right when it began");
+        let taken = PipelineRun::read(&recorded).expect("it is a run of a pipeline");
+        let begun = &taken.begun;
+        let options = ReadOptions {
+            settings: &begun.settings,
+            model: None,
+            prompt: &|_, key| Ok(begun.prompts[key].clone()),
+            measures: &Unmeasured,
+        };
+        let checked = read(&begun.file, &begun.text, &options);
+        let pipeline = checked.pipeline.expect("it was right when it began");
         let recording = taken.take_up(&store, id).expect("nobody works on it");
         start(store, taken, pipeline, recording, replies)
     }
@@ -163,7 +173,7 @@ impl Playing {
     }
 
     /// Lets it come to its end.
-    pub(crate) fn end(self) -> Ended {
+    pub(crate) fn end(self) -> EndedPipeline {
         self.cue(1000);
         // Whoever holds it may stop it.
         let _stop = self.stop;
@@ -185,7 +195,7 @@ impl Playing {
 
 fn start(
     store: Arc<dyn Store>,
-    taken: Taken,
+    taken: PipelineRun,
     pipeline: Pipeline,
     recording: Recording,
     replies: &[Reply],
@@ -219,12 +229,12 @@ fn start(
 /// Runs a pipeline until it ends or is stopped.
 fn perform<'a>(
     store: &'a dyn Store,
-    taken: Taken,
+    taken: PipelineRun,
     pipeline: &'a Pipeline,
     prompts: &'a Prompts,
     mut recording: Recording,
     scripted: &'a Scripted,
-) -> impl AsyncFnOnce(oneshot::Receiver<Stop>) -> Option<Ended> + 'a {
+) -> impl AsyncFnOnce(oneshot::Receiver<Stop>) -> Option<EndedPipeline> + 'a {
     async move |stopped| {
         let counter = ChatCounter::for_model(&scripted.found);
         let world = World {
@@ -249,7 +259,8 @@ fn perform<'a>(
             Ok(ended) => Some(ended),
             Err(Stop::Killed) => None,
             Err(Stop::CalledOff) => {
-                Some(recording.call_off(now(), pipeline).expect("it is recorded"))
+                let ended = recording.call_off(now(), &pipeline.settings.entry_step_id);
+                Some(ended.expect("it is recorded"))
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use overlock_gateway::{Record, Settings};
-use overlock_model::testing::{Behaviour, Fault, ScriptedServer, eventually};
-use overlock_model::{ServerInfo, Way};
+use overlock_gateway::Settings;
+use overlock_llm::testing::{Behaviour, Fault, ScriptedServer, eventually};
+use overlock_llm::{ServerInfo, Way};
+use overlock_runs::Record;
 use overlock_store::{RunSummary, Store, in_memory};
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 use overlock_json::Base;
-use overlock_model::testing::{Behaviour, Fault, ScriptedServer, eventually, within_patience};
+use overlock_llm::testing::{Behaviour, Fault, ScriptedServer, eventually, within_patience};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -193,6 +193,7 @@ async fn half_a_character_that_finds_no_other_is_told_to_be_one() {
         status: 200,
         headers: vec![("content-type", "text/event-stream".to_owned())],
         body: body.concat(),
+        frame: None,
     };
     let door = Door::to_fake(vec![said]).await;
     let mut request = ask(true);

@@ -95,6 +95,23 @@ async fn an_upstream_that_never_ends_has_no_more_time_than_there_is() {
 }
 
 #[tokio::test]
+async fn a_sign_of_life_is_no_word_of_the_first_answer() {
+    let empty = format!("data: {}\n\n", chunk("a", &json!({}), &Value::Null));
+    for piece in [": still here\n\n".to_owned(), empty] {
+        let base = endless("text/event-stream", piece).await;
+        let set = |settings: &mut Settings| {
+            settings.upstream.timeouts.first_byte = Duration::from_millis(100);
+        };
+        let door = Door {
+            address: serve(&base, set).await,
+            upstream: (),
+        };
+        let got = door.chat(&plain(true), &[]).await;
+        assert!(got.body.contains("did not begin to answer"), "{}", got.body);
+    }
+}
+
+#[tokio::test]
 async fn all_that_an_upstream_says_counts_and_its_wrapping_does_not() {
     let set = |settings: &mut Settings| settings.limits.answer_bytes = 10_000;
     let thought = chunk(

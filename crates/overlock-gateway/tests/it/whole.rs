@@ -1,7 +1,7 @@
 use hyper::StatusCode;
 use overlock_gateway::Settings;
-use overlock_model::Way;
-use overlock_model::testing::Behaviour;
+use overlock_llm::Way;
+use overlock_llm::testing::Behaviour;
 use serde_json::json;
 
 use crate::door::{Door, ask, report, script};

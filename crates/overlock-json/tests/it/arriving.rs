@@ -72,7 +72,7 @@ fn is_doubtful(held: &str, settled: &str) -> bool {
 }
 
 fn check_first(answer: &str, size: usize) -> Result<(), TestCaseError> {
-    let mut arriving = Arriving::wrapped_document(400);
+    let mut arriving = Arriving::wrapped_document();
     let given = given(&mut arriving, answer, size);
     if matches!(arriving.arrival(), Arrival::Awaited | Arrival::Unclear) {
         prop_assert_eq!(given, "");

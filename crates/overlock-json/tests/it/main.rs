@@ -1,6 +1,12 @@
 //! Tests at the crate's door: the tables of what must come out, and the laws that hold for every
 //! input.
 
+/// Fragments written the way models misbehave, over documents that are known.
+mod adversary;
+
+/// What the adversary must never achieve.
+mod adversary_law;
+
 /// The documents that the laws are tried on, and what share of them is of which kind.
 mod documents;
 

@@ -1,8 +1,9 @@
 //! `call_model`: asks a model, with a prompt that fits and for an answer that is whole.
 
 use indexmap::IndexMap;
-use overlock_budget::{ChatRequest, Extras, Memory, Plan, PlanError, plan};
-use overlock_model::{
+use overlock_budget::{Extras, Memory, Plan, PlanError, plan};
+use overlock_llm::wire::chat::ChatRequest;
+use overlock_llm::{
     Continuation, ContinuationOptions, Drive, DriveError, Obstacle, Outcome, TextContinuation,
     TextOptions, age_in_days, complete, complete_text, first_text, persona_options,
 };
@@ -13,9 +14,9 @@ use serde_json::{Value, json};
 use super::{ActionError, Next, Perform, Place, Target, Work, exclusive};
 use crate::engine::Speaker;
 use crate::file::{Findings, Prompts};
-use crate::record::{ASKED, StoredAnswer};
 use crate::source::Source;
-use crate::state::State;
+use overlock_runs::State;
+use overlock_runs::{ASKED, StoredAnswer};
 
 /// Asks a model.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -147,7 +148,7 @@ impl Perform for CallModel {
                 reason,
             })?;
         work.note("model", model);
-        work.answers.model = Some(model.to_owned());
+        model.clone_into(&mut work.answers.model);
         let messages = self.messages(work.world.prompts, work.state)?;
         if !messages.empty.is_empty() {
             work.note("empty_parts", &messages.empty);
@@ -156,8 +157,8 @@ impl Perform for CallModel {
         let planned = self.plan(&request, &speaker, work)?;
         note_plan(&planned, work);
         work.answers.asking = planned.input_token_count;
-        work.answers.window = Some(planned.window);
-        let request = planned.rewrite(request);
+        work.answers.window = planned.window;
+        let request = request.rewrite(&planned);
         if request["messages"] != messages.list {
             work.note(ASKED, &request["messages"]);
         }
@@ -353,8 +354,8 @@ async fn document(
     let obstacle = complete(&mut run, drive, &mut work.answers)
         .await
         .map_err(driven)?;
-    if let (Some(results), Some(model)) = (work.answers.learnt.take(), &work.answers.model) {
-        work.world.models.learnt(model, &results);
+    if let Some(results) = work.answers.learnt.take() {
+        work.world.models.learnt(&work.answers.model, &results);
     }
     work.note("output_tokens", run.output_tokens());
     match (run.outcome(), obstacle) {
@@ -405,7 +406,7 @@ fn window(source: PlanError, request: &ChatRequest) -> ActionError {
 fn stopped(obstacle: Obstacle, drive: &Drive<'_>) -> ActionError {
     match obstacle {
         Obstacle::Backend { error, .. } => ActionError::Model(error),
-        Obstacle::Window(overlock_model::PromptError::Window(source)) => {
+        Obstacle::Window(overlock_llm::PromptError::Window(source)) => {
             window(source, drive.request)
         }
         Obstacle::Window(error) => ActionError::Request(error.to_string()),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{ActionError, Next, Perform, Place, Target, Work, exclusive};
 use crate::file::Findings;
-use crate::state::GraphNode;
+use overlock_runs::GraphNode;
 
 /// Walks over edges from the hits of the last search.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

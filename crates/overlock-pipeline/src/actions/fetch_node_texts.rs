@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{ActionError, Next, Perform, Target, Work, exclusive};
 use crate::file::Findings;
-use crate::state::NodeText;
+use overlock_runs::NodeText;
 
 /// Fetches the texts of the hits and of the nodes around them.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{ActionError, Next, Perform, Target, Work};
-use crate::state::{Role, Turn};
+use overlock_runs::{Role, Turn};
 
 /// Loads the last messages of a room into the history.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -1,13 +1,13 @@
 //! `load_memories`: what a persona remembers.
 
 use overlock_budget::MemoryOptions;
-use overlock_model::remembered_since;
+use overlock_llm::remembered_since;
 use overlock_store::{Importance, Recall};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{ActionError, Next, Perform, Target, Work};
-use crate::state::Remembered;
+use overlock_runs::Remembered;
 
 /// Loads what is important and recent into the memories, which every call is planned with.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

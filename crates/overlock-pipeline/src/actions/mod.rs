@@ -18,7 +18,7 @@ mod set_variables;
 mod tests;
 
 use overlock_budget::{CountTokens, PlanError, Provenance};
-use overlock_model::{BackendError, Usage};
+use overlock_llm::{BackendError, Usage};
 use overlock_store::StoreError;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -30,7 +30,7 @@ use crate::record::Answers;
 use crate::repository::RepositoryError;
 use crate::settings::Settings;
 use crate::source::UnknownSource;
-use crate::state::State;
+use overlock_runs::State;
 
 pub use call_model::{CallModel, ResponseKind, UserPart};
 pub use expand_dependency_tree::{EdgeType, ExpandDependencyTree, WalkDirection};
@@ -174,9 +174,8 @@ impl Work<'_> {
             if let Some(peak) = self.answers.peak_tokens() {
                 told.insert("peak_tokens".to_owned(), peak.into());
             }
-            if let Some(by) = self.answers.counted_by() {
-                told.insert("counted_by".to_owned(), json!(by));
-            }
+            let by = self.answers.counted_by();
+            told.insert("counted_by".to_owned(), json!(by));
         }
         told
     }

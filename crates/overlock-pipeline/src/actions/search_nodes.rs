@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{ActionError, Next, Perform, Place, Target, Work};
 use crate::repository::check_repository;
 use crate::source::Source;
-use crate::state::{SearchHit, State};
+use overlock_runs::{SearchHit, State};
 
 /// Finds nodes by words, by meaning, or by both. What is in the context already stays.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{ActionError, Next, Perform, Target, Work};
 use crate::source::response_field;
-use crate::state::Mail;
+use overlock_runs::Mail;
 
 /// Leaves a message for a step, which takes it when it is entered.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use super::{ActionError, Next, Perform, Place, Target, Work};
 use crate::context::joined;
 use crate::file::Findings;
 use crate::source::{Field, Source};
-use crate::state::State;
+use overlock_runs::State;
 
 /// Sets fields of the state by rules: all of them or, if one fails, none.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

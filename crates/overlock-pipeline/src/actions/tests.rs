@@ -5,12 +5,12 @@ use overlock_store::{
 };
 use serde_json::{Value, json};
 
-use crate::engine::{Ended, Outcome};
-use crate::state::{Mail, Role, State, Turn};
 use crate::testing::{BEGAN_AT, Place, pipeline, with};
+use overlock_runs::{EndedPipeline, PipelineOutcome};
+use overlock_runs::{Mail, Role, State, Turn};
 
 /// Runs one step, with two more that it may lead to.
-fn perform(place: &Place, settings: Value, step: Value, state: State) -> Ended {
+fn perform(place: &Place, settings: Value, step: Value, state: State) -> EndedPipeline {
     let mut step = step;
     step["id"] = "it".into();
     let steps = vec![
@@ -21,20 +21,25 @@ fn perform(place: &Place, settings: Value, step: Value, state: State) -> Ended {
     place.run(&pipeline(settings, steps), state)
 }
 
-fn done(ended: &Ended) -> &State {
-    assert_eq!(ended.outcome, Outcome::Complete, "{:?}", ended.trace);
+fn done(ended: &EndedPipeline) -> &State {
+    assert_eq!(
+        ended.outcome,
+        PipelineOutcome::Complete,
+        "{:?}",
+        ended.trace
+    );
     &ended.state
 }
 
 #[track_caller]
-fn error(ended: &Ended) -> &str {
+fn error(ended: &EndedPipeline) -> &str {
     match &ended.outcome {
-        Outcome::Failed { error, .. } => error,
+        PipelineOutcome::Failed { error, .. } => error,
         other => panic!("{other:?}"),
     }
 }
 
-fn went(ended: &Ended) -> &str {
+fn went(ended: &EndedPipeline) -> &str {
     done(ended).variables["went"].as_str().unwrap_or_default()
 }
 
@@ -298,7 +303,7 @@ fn a_guard_lets_a_run_pass_so_many_times() {
     );
 }
 
-fn setting(rules: &Value, state: State) -> Ended {
+fn setting(rules: &Value, state: State) -> EndedPipeline {
     let step = json!({ "action": "set_variables", "rules": rules });
     perform(&Place::new(&[]), json!({}), step, state)
 }

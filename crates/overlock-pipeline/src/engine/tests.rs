@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::Outcome;
 use crate::file::Pipeline;
-use crate::state::{Mail, State};
 use crate::testing::{Place, pipeline, with};
+use overlock_runs::PipelineOutcome;
+use overlock_runs::{Mail, State};
 
 fn set(id: &str, name: &str, more: Value) -> Value {
     let rules = json!([{ "set": format!("variables.{name}"), "value": 1 }]);
@@ -21,7 +21,7 @@ fn mail(target: &str, topic: &str) -> Mail {
     }
 }
 
-fn ids(pipeline: &Pipeline, state: State) -> (Vec<String>, Outcome) {
+fn ids(pipeline: &Pipeline, state: State) -> (Vec<String>, PipelineOutcome) {
     let ended = Place::new(&[]).run(pipeline, state);
     let ids = ended
         .trace
@@ -39,7 +39,7 @@ fn a_run_goes_where_next_says_and_ends_where_nothing_does() {
     ];
     let (ids, outcome) = ids(&pipeline(json!({}), steps), State::default());
     assert_eq!(ids, ["a", "c"]);
-    assert_eq!(outcome, Outcome::Complete);
+    assert_eq!(outcome, PipelineOutcome::Complete);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn end_ends_a_run() {
     ];
     let (ids, outcome) = ids(&pipeline(json!({}), steps), State::default());
     assert_eq!(ids, ["a"]);
-    assert_eq!(outcome, Outcome::Complete);
+    assert_eq!(outcome, PipelineOutcome::Complete);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_loop_without_a_guard_ends_at_the_limit_of_steps() {
         State::default(),
     );
     assert_eq!(ids.len(), 7);
-    let Outcome::Failed { step_id, error, .. } = outcome else {
+    let PipelineOutcome::Failed { step_id, error, .. } = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(step_id, "a");
@@ -90,7 +90,7 @@ fn a_step_takes_its_mail_once_and_leaves_that_of_others() {
     assert_eq!(consumed(1), json!([told("b", "two")]));
     assert_eq!(ended.state.inbox, [mail("z", "four")]);
     assert_eq!(ended.state.inbox_last_consumed, [mail("b", "two")]);
-    assert_eq!(ended.outcome, Outcome::Complete);
+    assert_eq!(ended.outcome, PipelineOutcome::Complete);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn mail_that_nobody_took_is_an_error_if_the_inbox_is_strict() {
     };
     let steps = vec![set("a", "a", json!({}))];
     let (_, outcome) = ids(&pipeline(json!({ "inbox": "strict" }), steps), state);
-    let Outcome::Failed { error, .. } = outcome else {
+    let PipelineOutcome::Failed { error, .. } = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(error, "mail was never taken: `four` for `z`");
@@ -118,7 +118,7 @@ fn a_step_that_fails_ends_the_run_with_the_state_before_it() {
         ..State::default()
     };
     let ended = Place::new(&[]).run(&pipeline(json!({}), steps), state);
-    let Outcome::Failed { step_id, hint, .. } = &ended.outcome else {
+    let PipelineOutcome::Failed { step_id, hint, .. } = &ended.outcome else {
         panic!("{:?}", ended.outcome);
     };
     assert_eq!(step_id, "b");

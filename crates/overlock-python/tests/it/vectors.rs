@@ -7,15 +7,16 @@ use std::fs;
 use std::path::Path;
 
 use overlock_budget::{
-    ChatCounter, ChatRequest, CountTokens, Encoding, Extras, History, Keep, MessageCountOptions,
-    Models, NegotiateOptions, PlanOptions, Sharing, Trim,
+    ChatCounter, CountTokens, Encoding, Extras, History, Keep, MessageCountOptions, Models,
+    NegotiateOptions, PlanOptions, Sharing, Trim,
 };
 use overlock_code::{CompactOptions, Docs, Language, Level};
 use overlock_json::{
     Base, CloseOptions, ContextOptions, Cut, CutValue, Fix, Outcome, Protocol, RenderOptions,
     RepairOptions, Several, StitchOptions,
 };
-use overlock_model::{Answer, Continuation, ContinuationOptions};
+use overlock_llm::wire::chat::ChatRequest;
+use overlock_llm::{Answer, Continuation, ContinuationOptions};
 use serde_json::{Map, Value, json};
 
 #[test]
@@ -364,7 +365,7 @@ fn plan(given: &Arguments<'_>) -> Value {
             "counter": plan.counter,
             "provenance": plan.provenance.name(),
             "explanation": plan.explanation(),
-            "request": plan.rewrite(request),
+            "request": request.rewrite(&plan),
         }),
         Err(error) => json!({
             "code": "context-length-exceeded",
@@ -411,8 +412,8 @@ fn continuation(given: &Arguments<'_>) -> Value {
     json!({
         "asked": asked,
         "steps": steps,
-        "outcome": outcome.map(overlock_model::Outcome::name),
-        "reason": outcome.and_then(overlock_model::Outcome::reason),
+        "outcome": outcome.map(overlock_llm::Outcome::name),
+        "reason": outcome.and_then(overlock_llm::Outcome::reason),
         "text": run.text(),
         "closed": run.last_valid_complete_part(),
         "output_tokens": run.output_tokens(),

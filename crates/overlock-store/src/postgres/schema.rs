@@ -9,12 +9,10 @@ use crate::error::{Cause, StoreError};
 use crate::store::Access;
 
 /// How the tables look.
-const VERSION: i64 = 3;
+const VERSION: i64 = 1;
 
 const TABLES: &str = include_str!("tables.sql");
 const NODES: &str = include_str!("nodes.sql");
-const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
-const FROM_VERSION_2: &str = include_str!("from-version-2.sql");
 
 /// Whoever makes or changes tables holds this lock, with a number for the schema.
 const MAKING: i32 = 0x4F76_6C6B;
@@ -26,7 +24,7 @@ enum Content {
     SomethingElse,
 }
 
-/// Finds the store of an address, or makes it, or brings it up to date.
+/// Finds the store of an address, or makes it.
 pub(super) fn open(
     pool: &Pool,
     address: &PostgresAddress,
@@ -41,47 +39,29 @@ pub(super) fn open(
         },
         other => other,
     })?;
-    if known == Some(VERSION) {
+    if known.is_some() {
         return Ok(());
     }
-    match known {
-        None if access != Access::Make => {
-            return Err(StoreError::Missing {
-                place: address.to_string(),
-            });
-        }
-        Some(found) if access == Access::Read => {
-            return Err(StoreError::Older {
-                place: address.to_string(),
-                found,
-                known: VERSION,
-            });
-        }
-        _ => {}
+    if access != Access::Make {
+        return Err(StoreError::Missing {
+            place: address.to_string(),
+        });
     }
     pool.write(|connection| {
         let lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
         connection.execute(lock, &[&MAKING, &address.schema])?;
         // Another process may have been faster.
-        let version = found(connection, address)?;
-        if version == Some(VERSION) {
+        if found(connection, address)?.is_some() {
             return Ok(());
         }
-        if version.is_none() {
-            let schema = &address.schema;
-            let is_there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
-            // Whoever may only use one that is there may not even ask for it to be made.
-            if connection.query_opt(is_there, &[schema])?.is_none() {
-                connection.batch(&format!("CREATE SCHEMA {schema}"))?;
-            }
-            connection.batch(TABLES)?;
-            connection.batch(NODES)?;
+        let schema = &address.schema;
+        let is_there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+        // Whoever may only use one that is there may not even ask for it to be made.
+        if connection.query_opt(is_there, &[schema])?.is_none() {
+            connection.batch(&format!("CREATE SCHEMA {schema}"))?;
         }
-        if version.is_none_or(|version| version < 2) {
-            connection.batch(FROM_VERSION_1)?;
-        }
-        connection.batch(FROM_VERSION_2)?;
-        connection.batch("DELETE FROM store")?;
+        connection.batch(TABLES)?;
+        connection.batch(NODES)?;
         connection.execute("INSERT INTO store (version) VALUES ($1)", &[&VERSION])?;
         Ok(())
     })

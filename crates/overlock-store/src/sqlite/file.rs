@@ -11,39 +11,12 @@ use crate::error::StoreError;
 use crate::store::Access;
 
 /// How the tables look.
-const VERSION: i64 = 6;
+const VERSION: i64 = 1;
 
 /// Marks a file as ours, where SQLite has room for it.
 const APPLICATION: i64 = 0x4F76_6C6B;
 
-const TABLES: &str = include_str!("tables.sql");
-const FROM_VERSION_1: &str = include_str!("from-version-1.sql");
-
-/// The names of runs sort by time as they are, and an index costs a write for every run.
-const FROM_VERSION_2: &str = "DROP INDEX IF EXISTS runs_by_time";
-
-/// What has been added to runs since.
-const FROM_VERSION_3: &str = include_str!("nodes.sql");
-
-/// Which folder a repository is made from, and what a file of it imports.
-const FROM_VERSION_4: &str = "ALTER TABLE repositories ADD COLUMN folder TEXT; \
-     ALTER TABLE files ADD COLUMN imports TEXT NOT NULL DEFAULT ''";
-
-/// Which strategies have worked for models.
-const FROM_VERSION_5: &str = include_str!("from-version-5.sql");
-
-/// A file of the first version that may only be read looks as if it had been brought up to date.
-const READ_VERSION_1: &str = "CREATE TEMP VIEW runs AS SELECT *, '{}' AS conditions, 1 AS claim, NULL AS answer FROM main.runs";
-
-/// One of the fourth version knows no folders. What files import nobody asks who only reads.
-const READ_VERSION_4: &str =
-    "CREATE TEMP VIEW repositories AS SELECT *, NULL AS folder FROM main.repositories";
-
-/// How a file of the first version, which bears no mark, is known.
-const COLUMNS_OF_VERSION_1: [&str; 2] = [
-    "id,began_at,ended_at,model,request,options,outcome",
-    "run,number,body",
-];
+const TABLES: [&str; 2] = [include_str!("tables.sql"), include_str!("nodes.sql")];
 
 /// How long another process that is writing is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -74,7 +47,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
     // Even a connection that writes nothing may tidy up behind another; one that cannot write
     // cannot.
     let (reader, content) = patiently(|| look_into(path)).map_err(wrong)?;
-    let version = match content {
+    let is_store = match content {
         Content::SomethingElse => return Err(StoreError::Foreign { place: place(path) }),
         Content::Store { version } if version > VERSION => {
             return Err(StoreError::Newer {
@@ -82,44 +55,24 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
                 known: VERSION,
             });
         }
-        Content::Store { version } => version,
-        Content::Nothing => 0,
+        Content::Store { .. } => true,
+        Content::Nothing => false,
     };
     if access == Access::Read {
-        match version {
-            0 => return Err(StoreError::Missing { place: place(path) }),
-            1 => reader.execute_batch(READ_VERSION_1).map_err(wrong)?,
-            _ => {}
+        if is_store {
+            // Otherwise a transaction that wants to write could begin.
+            let shut = reader.pragma_update(None, "query_only", true);
+            shut.map_err(wrong)?;
+            return Ok(reader);
         }
-        let since = match version {
-            ..4 => temporary(FROM_VERSION_3) + FROM_VERSION_4,
-            4 => READ_VERSION_4.to_owned(),
-            _ => String::new(),
-        };
-        reader.execute_batch(&since).map_err(wrong)?;
-        if version < 6 {
-            let strategies = temporary(FROM_VERSION_5);
-            reader.execute_batch(&strategies).map_err(wrong)?;
-        }
-        // What stands in for missing tables could be written to, and would be gone.
-        let shut = reader.pragma_update(None, "query_only", true);
-        shut.map_err(wrong)?;
-        return Ok(reader);
+        return Err(StoreError::Missing { place: place(path) });
     }
     drop(reader);
     let mut writer = patiently(|| connect_to_write(path)).map_err(wrong)?;
-    if version < VERSION {
-        bring_up_to_date(&mut writer).map_err(wrong)?;
+    if !is_store {
+        make_tables(&mut writer).map_err(wrong)?;
     }
     Ok(writer)
-}
-
-/// A file of an earlier version that may only be read has nothing in tables that were added since.
-fn temporary(tables: &str) -> String {
-    tables
-        .replace("CREATE TABLE ", "CREATE TABLE temp.")
-        .replace("CREATE VIRTUAL TABLE ", "CREATE VIRTUAL TABLE temp.")
-        .replace("CREATE INDEX ", "CREATE INDEX temp.")
 }
 
 /// Why a file cannot be opened. SQLite does not tell what the system says.
@@ -257,53 +210,17 @@ fn content(connection: &Connection) -> rusqlite::Result<Content> {
     if (application, version, things) == (0, 0, 0) {
         return Ok(Content::Nothing);
     }
-    if (application, version) == (0, 1) && has_tables_of_version_1(connection)? {
-        return Ok(Content::Store { version });
-    }
     Ok(Content::SomethingElse)
 }
 
-fn has_tables_of_version_1(connection: &Connection) -> rusqlite::Result<bool> {
-    let columns = |table: &str| {
-        connection.query_row(
-            "SELECT coalesce(group_concat(name), '') FROM \
-             (SELECT name FROM pragma_table_info(?1) ORDER BY cid)",
-            [table],
-            |row| row.get::<_, String>(0),
-        )
-    };
-    Ok([columns("runs")?, columns("steps")?] == COLUMNS_OF_VERSION_1)
-}
-
-fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<()> {
+fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
-    let version = match content(&transaction)? {
-        Content::Store { version } => version,
-        Content::Nothing | Content::SomethingElse => 0,
-    };
-    let steps: &[&str] = match version {
-        0 => &[TABLES, FROM_VERSION_3, FROM_VERSION_4, FROM_VERSION_5],
-        1 => &[
-            FROM_VERSION_1,
-            FROM_VERSION_2,
-            FROM_VERSION_3,
-            FROM_VERSION_4,
-            FROM_VERSION_5,
-        ],
-        2 => &[
-            FROM_VERSION_2,
-            FROM_VERSION_3,
-            FROM_VERSION_4,
-            FROM_VERSION_5,
-        ],
-        3 => &[FROM_VERSION_3, FROM_VERSION_4, FROM_VERSION_5],
-        4 => &[FROM_VERSION_4, FROM_VERSION_5],
-        5 => &[FROM_VERSION_5],
-        _ => return Ok(()),
-    };
-    for step in steps {
-        transaction.execute_batch(step)?;
+    if matches!(content(&transaction)?, Content::Store { .. }) {
+        return Ok(());
+    }
+    for tables in TABLES {
+        transaction.execute_batch(tables)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
@@ -314,6 +231,6 @@ fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<()> {
 /// A store that is gone with the process.
 pub(super) fn in_memory() -> Result<Connection, StoreError> {
     let mut connection = Connection::open_in_memory()?;
-    bring_up_to_date(&mut connection)?;
+    make_tables(&mut connection)?;
     Ok(connection)
 }

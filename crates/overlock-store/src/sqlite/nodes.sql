@@ -1,6 +1,7 @@
 CREATE TABLE repositories (
-    key  INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE
+    key    INTEGER PRIMARY KEY,
+    name   TEXT NOT NULL UNIQUE,
+    folder TEXT
 ) STRICT;
 
 CREATE TABLE files (
@@ -9,6 +10,7 @@ CREATE TABLE files (
     path        TEXT NOT NULL,
     hash        TEXT NOT NULL,
     is_resolved INTEGER NOT NULL,
+    imports     TEXT NOT NULL DEFAULT '',
     UNIQUE (repository, path)
 ) STRICT;
 

@@ -23,3 +23,13 @@ CREATE TABLE keys (
     digest TEXT NOT NULL,
     run    TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE strategy_results (
+    key     INTEGER PRIMARY KEY,
+    server  TEXT NOT NULL,
+    model   TEXT NOT NULL,
+    at      INTEGER NOT NULL,
+    results TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX strategy_results_by_model ON strategy_results (server, model, key);

@@ -3,12 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::Sqlite;
 use crate::*;
-
-const VERSION_1: &str = include_str!("version-1.sql");
 
 fn begin(store: &dyn Store, at: u64) -> Claim {
     let id = RunId::new(at, at);
@@ -35,34 +33,6 @@ fn at(folder: &tempfile::TempDir) -> StoreAddress {
     StoreAddress::Sqlite(path(folder))
 }
 
-/// A file of the first version, in the mode it was written in, with a run of two steps.
-fn write_version_1(path: &Path) -> RunId {
-    let id = RunId::new(1000, 7);
-    let connection = Connection::open(path).expect("a file");
-    connection
-        .pragma_update(None, "journal_mode", "wal")
-        .expect("a mode");
-    connection.execute_batch(VERSION_1).expect("its tables");
-    connection
-        .pragma_update(None, "user_version", 1)
-        .expect("a version");
-    connection
-        .execute(
-            "INSERT INTO runs VALUES (?1, 1000, NULL, 'a-model', 'request', 'options', NULL)",
-            [id.as_str()],
-        )
-        .expect("a run");
-    for number in 1..=2 {
-        connection
-            .execute(
-                "INSERT INTO steps VALUES (?1, ?2, 'step')",
-                params![id.as_str(), number],
-            )
-            .expect("a step");
-    }
-    id
-}
-
 #[cfg(unix)]
 #[test]
 fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
@@ -79,28 +49,6 @@ fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
     assert_eq!(fs::read_dir(&live).expect("a folder").count(), 0);
 }
 
-#[test]
-fn runs_of_the_first_version_go_on() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let id = write_version_1(&folder.path().join("runs.db"));
-    let reader = open(&at(&folder), Access::Read).expect("it can be read");
-    let run = read(&*reader, &id);
-    assert_eq!((run.steps.len(), &*run.conditions), (2, "{}"));
-    assert_eq!(reader.latest(9).expect("a list").len(), 1);
-    drop(reader);
-
-    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
-    assert_eq!(read(&*store, &id), run);
-    let (_, claim) = store.take_up(&id).expect("read").expect("there");
-    store.add_step(&claim, 3, "step").expect("it goes on");
-    begin(&*store, 2000);
-    drop(store);
-    let store = open(&at(&folder), Access::Read).expect("it is there");
-    assert_eq!(read(&*store, &id).steps.len(), 3);
-    assert_eq!(store.latest(9).expect("a list").len(), 2);
-}
-
-/// Tries a file in every way, and says what it holds then: the same bytes, and nothing beside it.
 #[cfg(unix)]
 #[test]
 fn a_store_by_another_name_is_the_same_to_those_who_work_on_its_runs() {
@@ -117,30 +65,7 @@ fn a_store_by_another_name_is_the_same_to_those_who_work_on_its_runs() {
     assert!(other.work_on(&id).expect("it can be marked").is_some());
 }
 
-/// What brings a file of the second version up to date from nothing.
-const VERSION_2: &str = include_str!("from-version-1.sql");
-
-#[test]
-fn runs_of_the_second_version_go_on() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("runs.db");
-    let id = write_version_1(&path);
-    let connection = Connection::open(&path).expect("a file");
-    connection.execute_batch(VERSION_2).expect("its tables");
-    for (name, value) in [("application_id", 0x4F76_6C6B), ("user_version", 2)] {
-        connection.pragma_update(None, name, value).expect("a mark");
-    }
-    drop(connection);
-    for access in [Access::Read, Access::Write] {
-        let store = open(&at(&folder), access).expect("a store");
-        assert_eq!(store.latest(9).expect("a list")[0].id, id);
-        assert_eq!(read(&*store, &id).steps.len(), 2);
-    }
-    let store = open(&at(&folder), Access::Make).expect("a store");
-    let later = begin(&*store, 5000);
-    assert_eq!(store.latest(1).expect("a list")[0].id, *later.id());
-}
-
+/// Tries a file in every way: it holds the same bytes then, and nothing is beside it.
 #[track_caller]
 fn check_untouched(folder: &tempfile::TempDir, is_right: fn(&StoreError) -> bool) {
     let listed = || -> Vec<(String, Vec<u8>)> {
@@ -266,89 +191,6 @@ mod on_unix {
     }
 }
 
-/// The tables of a file of the third version, which knew runs alone.
-const VERSION_3: &str = include_str!("tables.sql");
-
-#[test]
-fn a_store_of_the_third_version_has_no_nodes_until_it_is_brought_up_to_date() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("runs.db");
-    let connection = Connection::open(&path).expect("a file");
-    connection.execute_batch(VERSION_3).expect("its tables");
-    for (name, value) in [("application_id", 0x4F76_6C6B), ("user_version", 3)] {
-        connection.pragma_update(None, name, value).expect("a mark");
-    }
-    drop(connection);
-    let reader = open(&at(&folder), Access::Read).expect("it can be read");
-    assert!(reader.files("shop").expect("files").is_empty());
-    assert!(reader.repositories().expect("a list").is_empty());
-    assert!(found(&*reader, "order").is_empty());
-    assert!(reader.rooms().expect("rooms").is_empty());
-    let refused = put_order(&*reader).expect_err("it can only be read");
-    assert!(
-        matches!(refused, StoreError::ReadOnly { .. }),
-        "{refused:?}"
-    );
-    drop(reader);
-
-    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
-    let claim = begin(&*store, 1);
-    put_order(&*store).expect("it is kept");
-    drop(store);
-    let reader = open(&at(&folder), Access::Read).expect("it can be read");
-    assert_eq!(found(&*reader, "order"), ["Order"]);
-    read(&*reader, claim.id());
-}
-
-#[test]
-fn files_of_the_fourth_version_import_nothing_until_they_are_put_again() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("runs.db");
-    let connection = Connection::open(&path).expect("a file");
-    for tables in [VERSION_3, include_str!("nodes.sql")] {
-        connection.execute_batch(tables).expect("its tables");
-    }
-    let file = "INSERT INTO repositories VALUES (1, 'shop'); \
-         INSERT INTO files VALUES (1, 1, 'a.cs', '1', 0)";
-    connection.execute_batch(file).expect("a file");
-    for (name, value) in [("application_id", 0x4F76_6C6B), ("user_version", 4)] {
-        connection.pragma_update(None, name, value).expect("a mark");
-    }
-    drop(connection);
-    let reader = open(&at(&folder), Access::Read).expect("it can be read");
-    assert_eq!(reader.files("shop").expect("files").len(), 1);
-    drop(reader);
-    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
-    put_order(&*store).expect("it is kept");
-    store.resolve("shop").expect("edges");
-    assert_eq!(store.files("shop").expect("files").len(), 2);
-}
-
-#[test]
-fn a_store_of_the_fourth_version_keeps_its_nodes_and_learns_its_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
-    put_order(&*open(&at(&folder), Access::Make).expect("a store")).expect("it is kept");
-    let connection = Connection::open(path(&folder)).expect("a file");
-    connection
-        .execute_batch(
-            "ALTER TABLE repositories DROP COLUMN folder; \
-             ALTER TABLE files DROP COLUMN imports; \
-             DROP TABLE strategy_results; PRAGMA user_version = 4",
-        )
-        .expect("as it was");
-    drop(connection);
-    let reader = open(&at(&folder), Access::Read).expect("it can be read");
-    assert_eq!(found(&*reader, "order"), ["Order"]);
-    let listed = reader.repositories().expect("a list");
-    assert_eq!((listed.len(), &listed[0].folder), (1, &None));
-    drop(reader);
-    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
-    assert_eq!(found(&*store, "order"), ["Order"]);
-    let settled = store.settle("shop", "/a", None).expect("an answer");
-    assert_eq!(settled, "/a");
-    assert_eq!(store.settle("shop", "/b", None).expect("an answer"), "/a");
-}
-
 fn put_order(store: &dyn Store) -> Result<(), StoreError> {
     let node = NewNode {
         kind: NodeKind::Type,
@@ -445,29 +287,4 @@ fn a_damaged_store_says_which_one_it_is() {
     let error = store.files("shop").expect_err("it is damaged");
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
     assert!(error.to_string().contains("runs.db"), "{error}");
-}
-
-#[test]
-fn a_store_of_the_fifth_version_has_no_strategies_until_it_is_brought_up_to_date() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let claim = begin(&*open(&at(&folder), Access::Make).expect("a store"), 1);
-    let connection = Connection::open(path(&folder)).expect("a file");
-    connection
-        .execute_batch("DROP TABLE strategy_results; PRAGMA user_version = 5")
-        .expect("as it was");
-    drop(connection);
-    let reader = open(&at(&folder), Access::Read).expect("it can be read");
-    assert_eq!(reader.strategy_results("server").expect("results"), []);
-    read(&*reader, claim.id());
-    drop(reader);
-    let store = open(&at(&folder), Access::Write).expect("it can be brought up to date");
-    let result = StrategyResult {
-        model: "model".to_owned(),
-        at: 1,
-        results: "{}".to_owned(),
-    };
-    let added = store.together(|writes| writes.add_strategy_result("server", &result));
-    added.expect("a transaction").expect("it is kept");
-    assert_eq!(store.strategy_results("server").expect("results"), [result]);
-    read(&*store, claim.id());
 }

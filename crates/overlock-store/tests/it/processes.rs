@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use overlock_model::testing::{PATIENCE, eventually_blocking};
+use overlock_llm::testing::{PATIENCE, eventually_blocking};
 use overlock_store::{
     Access, EdgeKind, Filter, NewFile, NodeId, NodeKind, Query, Search, Store, StoreAddress, open,
 };

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::net::TcpListener;
 use std::thread;
 
-use overlock_model::testing::eventually_blocking;
+use overlock_llm::testing::eventually_blocking;
 use overlock_store::{
-    Access, Encryption, Filter, Importance, NewMessage, NewRun, NodeKind, Password, Query, Recall,
-    RunId, Search, Store, StoreAddress, StoreError, Vector, open,
+    Access, Encryption, Filter, NewRun, NodeKind, Password, Query, RunId, Search, Store,
+    StoreAddress, StoreError, Vector, open,
 };
 
 use crate::engines::Schema;
@@ -369,81 +369,6 @@ fn a_user_without_rights_is_told_so_and_no_password_is() {
     admin.run(&format!("DROP OWNED BY {name}; DROP ROLE {name}"));
 }
 
-/// What the first version made, with one of everything that has a name.
-const VERSION_1: [&str; 3] = [
-    include_str!("../../src/postgres/tables.sql"),
-    include_str!("../../src/postgres/nodes.sql"),
-    "INSERT INTO store VALUES (1); \
-     INSERT INTO repositories (name) VALUES ('shop'); \
-     INSERT INTO models (name, numbers) VALUES ('small', 1); \
-     INSERT INTO messages VALUES ('hall', 1, 1, 'ann', 'user', 'one'); \
-     INSERT INTO memories (at, importance, persona, text) VALUES (1, 0.5, 'ann', 'this'); \
-     INSERT INTO runs (id, began_at, model, request, options, conditions) \
-     VALUES ('00000001-00000000000001', 1, 'a-model', '{}', '{}', '{}'); \
-     INSERT INTO keys VALUES ('key', 'this', '00000001-00000000000001'); \
-     INSERT INTO files (repository, path, digest, hash, is_resolved) \
-     VALUES (1, 'a.cs', sha256('a.cs'), 'abc', true)",
-];
-
-#[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn tables_of_the_first_version_are_brought_up_to_date() {
-    let schema = Schema::new();
-    let admin = schema.admin();
-    admin.run(&format!("CREATE SCHEMA {}", schema.address.schema));
-    for statements in VERSION_1 {
-        admin.run(statements);
-    }
-    let error = open(&at(&schema), Access::Read).expect_err("it cannot be changed");
-    assert!(
-        matches!(
-            error,
-            StoreError::Older {
-                found: 1,
-                known: 3,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    let store = open(&at(&schema), Access::Write).expect("it is brought up to date");
-    assert_eq!(admin.run("SELECT version FROM store"), ["3"]);
-    assert_eq!(store.files("shop").expect("files")[0].hash, "abc");
-    let sketch = Sketch::new("a.cs").node(NodeKind::Type, "Order", "class Order");
-    put(&*store, std::slice::from_ref(&sketch));
-    assert_eq!(store.files("shop").expect("files").len(), 1);
-    let vector = store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]);
-    vector.expect("it is kept");
-    let refused = store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0, 2.0])]);
-    refused.expect_err("the model is the one that was there");
-    let said = NewMessage {
-        sender: "ann",
-        role: "user",
-        text: "two",
-        at: 2,
-    };
-    store.post("hall", &[said]).expect("said");
-    let said = store.messages("hall", 9).expect("messages");
-    assert_eq!(
-        said.iter()
-            .map(|message| message.number)
-            .collect::<Vec<_>>(),
-        [1, 2]
-    );
-    let recall = Recall {
-        persona: "ann",
-        importance: Importance::default(),
-        since: 0,
-        limit: 9,
-    };
-    assert_eq!(store.memories(&recall).expect("memories").len(), 1);
-    assert_eq!(
-        admin.run("SELECT count(*) FROM keys WHERE key = sha256('key')"),
-        ["1"]
-    );
-    open(&at(&schema), Access::Read).expect("it can be read");
-}
-
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn tables_of_another_program_are_left_alone() {
@@ -544,16 +469,4 @@ fn a_certificate_that_cannot_be_read_is_told_with_its_file() {
     let error = open(&address.parse().expect("an address"), Access::Make);
     let error = told(&error.expect_err("there is no such file"));
     assert!(error.contains("no-such-file.pem"), "{error}");
-}
-
-#[test]
-#[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn tables_of_the_second_version_are_brought_up_to_date() {
-    let schema = Schema::new();
-    drop(open(&at(&schema), Access::Make).expect("a store"));
-    let admin = schema.admin();
-    admin.run("DROP TABLE strategy_results; UPDATE store SET version = 2");
-    let store = open(&at(&schema), Access::Write).expect("it is brought up to date");
-    assert_eq!(admin.run("SELECT version FROM store"), ["3"]);
-    assert_eq!(store.strategy_results("server").expect("results"), []);
 }

@@ -15,8 +15,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use overlock_gateway::api::{Object, Refusal};
 use overlock_json::clean_encoding;
+use overlock_json::{Object, Refusal};
 use serde::Serialize;
 
 use crate::ending::{Ending, Failure};

@@ -1,8 +1,8 @@
 //! `overlock close`: cut JSON becomes valid JSON, with nothing invented.
 
 use clap::Args;
-use overlock_gateway::api::{close_object, close_text};
 use overlock_json::{Base, CloseOptions, NoJson};
+use overlock_json::{close_object, close_text};
 
 use super::{Form, no_json};
 use crate::batch;

@@ -1,8 +1,8 @@
 //! `overlock cut`: where and how a text stops.
 
 use clap::Args;
-use overlock_gateway::api::{cut_contexts, cut_object};
 use overlock_json::Base;
+use overlock_json::{cut_contexts, cut_object};
 
 use super::{Form, no_json};
 use crate::batch;

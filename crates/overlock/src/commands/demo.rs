@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use overlock_json::Cut;
-use overlock_model::Outcome;
+use overlock_llm::Outcome;
 use overlock_store::Access;
 use serde::Serialize;
 

@@ -1,10 +1,11 @@
 //! `overlock inspect`: recorded runs, and what happened in one of them.
 
 use clap::Args;
-use overlock_gateway::api::{
+use overlock_json::Cut;
+use overlock_pipeline::RecordedDefinitions;
+use overlock_runs::{
     AnswerLimit, CallBudget, ListedRun, Pricing, RecordedRun, RecordedStep, ShownPipelineRun, Text,
 };
-use overlock_json::Cut;
 use overlock_store::{RunId, RunSummary};
 
 use super::pipeline::Story;
@@ -57,7 +58,7 @@ impl Inspect {
                 let run = store.run(id).map_err(|source| Failure::Store { source })?;
                 match run
                     .as_ref()
-                    .and_then(|run| ShownPipelineRun::of(run, Text::Shown))
+                    .and_then(|run| ShownPipelineRun::of(run, Text::Shown, &RecordedDefinitions))
                 {
                     Some(shown) => {
                         let shown = shown.map_err(runs::unreadable)?;

@@ -21,8 +21,8 @@ mod stitch;
 mod tokens;
 
 use clap::{Args, Parser, Subcommand};
-use overlock_gateway::api::Refusal;
 use overlock_json::NoJson;
+use overlock_json::Refusal;
 
 use crate::ending::{Ending, Failure};
 use crate::output::Results;

@@ -1,7 +1,7 @@
 //! `overlock render`: the structure from the root to the cut, under a budget.
 
 use clap::{Args, ValueEnum};
-use overlock_gateway::api::{LEAST_LIMIT, RenderedText, render_object};
+use overlock_json::{LEAST_LIMIT, RenderedText, render_object};
 use overlock_json::{RenderOptions, render};
 
 use super::{Form, no_json};

@@ -1,8 +1,8 @@
 //! `overlock repair`: malformed JSON as models write it becomes valid JSON.
 
 use clap::{Args, ValueEnum};
-use overlock_gateway::api::{repair_object, repair_text};
 use overlock_json::RepairOptions;
+use overlock_json::{repair_object, repair_text};
 
 use super::{Form, no_json};
 use crate::batch;

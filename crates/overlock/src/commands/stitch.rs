@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use overlock_gateway::api::{stitch_object, stitched};
 use overlock_json::{Base, Outcome, Seam, StitchOptions, stitch};
+use overlock_json::{stitch_object, stitched};
 
 use super::{Form, no_json};
 use crate::batch;

@@ -9,7 +9,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::keys::{KEYS, Value};
+use super::keys::Value;
+use super::settings::{KEYS, Key};
 use super::{Config, ConfigError};
 use crate::suggest::nearest;
 
@@ -73,7 +74,7 @@ pub(super) fn apply(
 }
 
 fn near_miss(name: &str) -> Option<String> {
-    let variables: Vec<String> = KEYS.iter().map(super::keys::Key::variable).collect();
+    let variables: Vec<String> = KEYS.iter().map(Key::variable).collect();
     // Without what all of them share, or everything would be alike.
     let ends = variables.iter().map(|variable| &variable[PREFIX.len()..]);
     let meant = nearest(&name[PREFIX.len()..], ends.chain(["CONFIG"]))?;
@@ -128,8 +129,10 @@ mod tests {
                 "99999999999999999999999999999999999999999999",
             ),
             ("OVERLOCK_BUDGET_GROW", "yes"),
-            ("OVERLOCK_COMPLETE_DEADLINE_SECONDS", "18446744073709551615"),
-            ("OVERLOCK_UPSTREAM_FIRST_BYTE_SECONDS", "31536001"),
+            ("OVERLOCK_COMPLETE_DEADLINE", "18446744073709551615h"),
+            ("OVERLOCK_COMPLETE_DEADLINE", "900"),
+            ("OVERLOCK_UPSTREAM_RESPONSE_TIMEOUT", "366d"),
+            ("OVERLOCK_UPSTREAM_IDLE_TIMEOUT", "0s"),
             ("OVERLOCK_BUDGET_TRIM", "newest"),
             ("OVERLOCK_BUDGET_MEMORY_DAYS", "NaN"),
             ("OVERLOCK_BUDGET_HISTORY_SHRINK", "4294967296"),

@@ -1,50 +1,99 @@
-//! Keeps `overlock.example.toml` complete and true.
+//! `overlock.example.toml` follows from the declarations of all settings.
 
-use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write;
+use std::fs;
 use std::path::Path;
 
 use overlock_budget::{Model, Sharing};
 
 use super::file::parse;
-use super::keys::{KEYS, MODEL_KEYS};
+use super::settings::{KEYS, Key, MODEL_KEYS, TABLES};
 use super::{Config, OwnModel};
 
-const EXAMPLE: &str = include_str!("../../../../overlock.example.toml");
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../overlock.example.toml");
 
-/// A setting of the example.
-struct Shown {
-    value: String,
-    /// The comment above it.
-    comment: String,
-}
+const HEAD: &[&str] = &[
+    "Every setting of Overlock, with its default.",
+    "",
+    "Copy this file to `overlock.toml` in the current folder, or to `overlock/overlock.toml` in your \
+     configuration folder (such as ~/.config), or name it with `--config FILE` or OVERLOCK_CONFIG. \
+     Remove the `#` before a table and before a setting that you want to change.",
+    "",
+    "Flags override environment variables, which override this file. The variable of a setting is \
+     named above it. Relative paths start from the folder of this file. Durations have a unit: s, m, \
+     h or d.",
+];
 
-/// The settings of the example by their full names, without looking at them as a parser does.
-fn shown() -> BTreeMap<String, Shown> {
-    let mut shown = BTreeMap::new();
-    let mut table = String::new();
-    let mut comment = String::new();
-    for line in EXAMPLE.lines() {
-        if line.is_empty() {
-            comment.clear();
-        } else if let Some(text) = line.strip_prefix("# ") {
-            comment.push_str(text);
-            comment.push(' ');
-        } else if let Some(name) = line.strip_prefix("#[") {
-            name.trim_end_matches(']').clone_into(&mut table);
-        } else if let Some((key, value)) = line.trim_start_matches('#').split_once(" = ") {
-            let setting = Shown {
-                value: value.to_owned(),
-                comment: comment.clone(),
-            };
-            let earlier = shown.insert(format!("{table}.{key}"), setting);
-            assert!(earlier.is_none(), "`{key}` is shown twice");
+const TOKENIZERS: &str = "The `tokenizer.json` of each family of models, by the name that `overlock \
+                          models` shows. Without it counts are estimates.";
+
+const MODELS: &str = "A model of yours, or changes to one in the table. Settings that are left out \
+                      keep the value of the table; a model that is not in the table needs a `window`.";
+
+/// A line that is no longer than people like to read.
+const WIDTH: usize = 98;
+
+/// The example file.
+fn example() -> String {
+    let mut text = String::new();
+    for paragraph in HEAD {
+        comment(&mut text, paragraph);
+    }
+    for (table, doc) in TABLES {
+        text.push_str("\n\n");
+        comment(&mut text, doc);
+        let _ = writeln!(text, "#[{table}]"); // a string takes everything
+        let of_table = |key: &&Key<Config>| key.name.rsplit_once('.').map(|it| it.0) == Some(table);
+        for key in KEYS.iter().filter(of_table) {
+            setting(&mut text, key, &mut Config::default(), Some(key.variable()));
         }
     }
-    shown
+    text.push_str("\n\n");
+    comment(&mut text, TOKENIZERS);
+    text.push_str("#[tokenizers]\n#llama3 = \"tokenizers/llama3/tokenizer.json\"\n\n\n");
+    comment(&mut text, MODELS);
+    text.push_str("#[models.\"my-model\"]\n");
+    for key in MODEL_KEYS {
+        setting(&mut text, key, &mut unknown_model(), None);
+    }
+    text
 }
 
-fn uncommented() -> String {
-    let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
+fn setting<T>(text: &mut String, key: &Key<T>, target: &mut T, variable: Option<String>) {
+    text.push('\n');
+    let default = (key.field)(target).written();
+    let none = default.is_none().then(|| " No default.".to_owned());
+    let doc: Vec<&str> = key.doc.iter().map(|line| line.trim()).collect();
+    comment(text, &(doc.join(" ") + &none.unwrap_or_default()));
+    if let Some(variable) = variable {
+        comment(text, &variable);
+    }
+    let example = key.example.first().map(|example| (*example).to_owned());
+    let value = default.or(example);
+    let value = value.unwrap_or_else(|| panic!("`{}` has no default and no example", key.name));
+    let name = key.name.rsplit('.').next().unwrap_or(key.name);
+    let _ = writeln!(text, "#{name} = {value}"); // a string takes everything
+}
+
+/// A comment of lines that are not too long.
+fn comment(text: &mut String, words: &str) {
+    let mut line = String::from("#");
+    for word in words.split_whitespace() {
+        if line.len() + word.len() >= WIDTH {
+            text.push_str(&line);
+            text.push('\n');
+            line = String::from("#");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    text.push_str(&line);
+    text.push('\n');
+}
+
+fn uncommented(example: &str) -> String {
+    let lines = example.lines().map(|line| match line.strip_prefix('#') {
         Some(setting) if !setting.is_empty() && !setting.starts_with(' ') => setting,
         _ => line,
     });
@@ -52,64 +101,40 @@ fn uncommented() -> String {
 }
 
 #[test]
-fn as_it_is_it_changes_nothing() {
-    let config = parse(Path::new("overlock.toml"), EXAMPLE).expect("comments are TOML");
+fn the_example_file_is_the_one_that_the_declarations_give() {
+    let example = example();
+    if env::var_os("OVERLOCK_WRITE_EXAMPLE").is_some() {
+        fs::write(PATH, &example).expect("the example can be written");
+    }
+    let file = fs::read_to_string(PATH).expect("the example is there");
+    assert!(
+        file == example,
+        "set OVERLOCK_WRITE_EXAMPLE=1 and run this test to write overlock.example.toml"
+    );
+}
+
+#[test]
+fn every_setting_is_in_a_table_of_the_example() {
+    let example = example();
+    for key in KEYS {
+        assert!(example.contains(&key.variable()), "`{}`", key.name);
+    }
+}
+
+#[test]
+fn the_example_changes_nothing() {
+    let config = parse(Path::new("overlock.toml"), &example()).expect("comments are TOML");
     assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()));
 }
 
 #[test]
-fn uncommented_it_is_a_configuration() {
-    let config = parse(Path::new("/here/overlock.toml"), &uncommented());
+fn the_example_without_comment_signs_is_a_configuration() {
+    let config = parse(Path::new("/here/overlock.toml"), &uncommented(&example()));
     let config = config.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(config.budget.model.as_deref(), Some("gpt-4o"));
     assert_eq!(config.models["my-model"].window, Some(32_768));
     let file = Path::new("/here/tokenizers/llama3/tokenizer.json");
     assert_eq!(config.tokenizers["llama3"], file);
-}
-
-#[test]
-fn every_key_is_shown_with_its_default_and_its_variable() {
-    let shown = shown();
-    for key in KEYS {
-        let Some(setting) = shown.get(key.name) else {
-            panic!("`{}` is not in the example", key.name);
-        };
-        check(
-            key.name,
-            setting,
-            (key.field)(&mut Config::default()).written(),
-        );
-        let variable = key.variable();
-        let words: Vec<_> = setting.comment.split([' ', ';']).collect();
-        assert!(
-            words.contains(&variable.as_str()),
-            "`{}` hides {variable}",
-            key.name
-        );
-    }
-    for key in MODEL_KEYS {
-        let name = format!("models.\"my-model\".{}", key.name);
-        let Some(setting) = shown.get(&name) else {
-            panic!("`{name}` is not in the example");
-        };
-        check(&name, setting, (key.field)(&mut unknown_model()).written());
-    }
-    // What is shown and not known does not parse; only the tokenizer is left.
-    assert_eq!(shown.len(), KEYS.len() + MODEL_KEYS.len() + 1);
-}
-
-#[track_caller]
-fn check(name: &str, setting: &Shown, default: Option<String>) {
-    let says_none = setting.comment.contains("no default");
-    assert_eq!(
-        says_none,
-        default.is_none(),
-        "`{name}`: {}",
-        setting.comment
-    );
-    if let Some(default) = default {
-        assert_eq!(setting.value, default, "the default of `{name}`");
-    }
 }
 
 /// What holds for a model that is not in the table.

@@ -14,7 +14,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Place;
-use super::keys::{KEYS, Key, MODEL_KEYS, Setting, Value};
+use super::keys::{Setting, Value};
+use super::settings::{KEYS, Key, MODEL_KEYS};
 use super::{Config, ConfigError, OwnModel};
 use crate::counter;
 use crate::suggest::nearest;

@@ -1,368 +1,14 @@
-//! Every key there is, and what may be set to it.
-//!
-//! A new setting is a field of [`Config`] and a line here.
+//! The types that settings have, and how they are read and written.
 
 use std::path::{Path, PathBuf};
 
 use overlock_budget::{Price, Trim};
-use overlock_gateway::Record;
-use overlock_model::Discovery;
+use overlock_llm::Discovery;
+use overlock_runs::Record;
 
-use super::run::{Asking, Prefill, Progress, Seconds, Speech};
+use super::TRIMS;
+use super::run::{Api, Prefill, Progress, Span, StrategySetting};
 use super::serve::Log;
-use super::{Config, OwnModel, TRIMS};
-
-/// One key: its name below that of its table, with dots, and the field it sets.
-pub(super) struct Key<T> {
-    pub(super) name: &'static str,
-    pub(super) field: fn(&mut T) -> &mut dyn Setting,
-}
-
-/// The keys that stand alone, each of which has a variable in the environment as well.
-pub(super) const KEYS: &[Key<Config>] = &[
-    Key {
-        name: "budget.model",
-        field: |config| &mut config.budget.model,
-    },
-    Key {
-        name: "budget.max_tokens",
-        field: |config| &mut config.budget.plan.requested,
-    },
-    Key {
-        name: "budget.answer_floor",
-        field: |config| &mut config.budget.plan.answer_floor,
-    },
-    Key {
-        name: "budget.grow",
-        field: |config| &mut config.budget.plan.grow,
-    },
-    Key {
-        name: "budget.margin",
-        field: |config| &mut config.budget.plan.margin,
-    },
-    Key {
-        name: "budget.trim",
-        field: |config| &mut config.budget.plan.trim,
-    },
-    Key {
-        name: "budget.summary_tokens",
-        field: |config| &mut config.budget.plan.summary_tokens,
-    },
-    Key {
-        name: "budget.drop_step",
-        field: |config| &mut config.budget.plan.drop_step,
-    },
-    Key {
-        name: "budget.truncate_context",
-        field: |config| &mut config.budget.plan.truncate_context,
-    },
-    Key {
-        name: "budget.fill_gaps",
-        field: |config| &mut config.budget.plan.fill_gaps,
-    },
-    Key {
-        name: "budget.tools.priority",
-        field: |config| &mut config.budget.plan.tools.priority,
-    },
-    Key {
-        name: "budget.tools.shrink",
-        field: |config| &mut config.budget.plan.tools.shrink,
-    },
-    Key {
-        name: "budget.tools.min",
-        field: |config| &mut config.budget.plan.tools.min,
-    },
-    Key {
-        name: "budget.tools.max",
-        field: |config| &mut config.budget.plan.tools.max,
-    },
-    Key {
-        name: "budget.history.priority",
-        field: |config| &mut config.budget.plan.history.priority,
-    },
-    Key {
-        name: "budget.history.shrink",
-        field: |config| &mut config.budget.plan.history.shrink,
-    },
-    Key {
-        name: "budget.history.min",
-        field: |config| &mut config.budget.plan.history.min,
-    },
-    Key {
-        name: "budget.history.max",
-        field: |config| &mut config.budget.plan.history.max,
-    },
-    Key {
-        name: "budget.context.priority",
-        field: |config| &mut config.budget.plan.context.priority,
-    },
-    Key {
-        name: "budget.context.shrink",
-        field: |config| &mut config.budget.plan.context.shrink,
-    },
-    Key {
-        name: "budget.context.min",
-        field: |config| &mut config.budget.plan.context.min,
-    },
-    Key {
-        name: "budget.context.max",
-        field: |config| &mut config.budget.plan.context.max,
-    },
-    Key {
-        name: "budget.memories.priority",
-        field: |config| &mut config.budget.plan.memories.priority,
-    },
-    Key {
-        name: "budget.memories.shrink",
-        field: |config| &mut config.budget.plan.memories.shrink,
-    },
-    Key {
-        name: "budget.memories.min",
-        field: |config| &mut config.budget.plan.memories.min,
-    },
-    Key {
-        name: "budget.memories.max",
-        field: |config| &mut config.budget.plan.memories.max,
-    },
-    Key {
-        name: "budget.completion.priority",
-        field: |config| &mut config.budget.plan.completion.priority,
-    },
-    Key {
-        name: "budget.memory.importance",
-        field: |config| &mut config.budget.plan.memory.importance,
-    },
-    Key {
-        name: "budget.memory.days",
-        field: |config| &mut config.budget.plan.memory.days,
-    },
-    Key {
-        name: "budget.memory.count",
-        field: |config| &mut config.budget.plan.memory.count,
-    },
-    Key {
-        name: "upstream.url",
-        field: |config| &mut config.upstream.url,
-    },
-    Key {
-        name: "upstream.speech",
-        field: |config| &mut config.upstream.speech,
-    },
-    Key {
-        name: "upstream.key_variable",
-        field: |config| &mut config.upstream.key_variable,
-    },
-    Key {
-        name: "upstream.prefill",
-        field: |config| &mut config.upstream.prefill,
-    },
-    Key {
-        name: "upstream.discovery",
-        field: |config| &mut config.upstream.discovery,
-    },
-    Key {
-        name: "upstream.connect_seconds",
-        field: |config| &mut config.upstream.connect_seconds,
-    },
-    Key {
-        name: "upstream.first_byte_seconds",
-        field: |config| &mut config.upstream.first_byte_seconds,
-    },
-    Key {
-        name: "upstream.silence_seconds",
-        field: |config| &mut config.upstream.silence_seconds,
-    },
-    Key {
-        name: "upstream.retries",
-        field: |config| &mut config.upstream.retries,
-    },
-    Key {
-        name: "complete.asking",
-        field: |config| &mut config.complete.asking,
-    },
-    Key {
-        name: "complete.max_iterations",
-        field: |config| &mut config.complete.max_iterations,
-    },
-    Key {
-        name: "complete.max_failures",
-        field: |config| &mut config.complete.max_failures,
-    },
-    Key {
-        name: "complete.max_output_tokens",
-        field: |config| &mut config.complete.max_output_tokens,
-    },
-    Key {
-        name: "complete.deadline_seconds",
-        field: |config| &mut config.complete.deadline_seconds,
-    },
-    Key {
-        name: "complete.progress",
-        field: |config| &mut config.complete.progress,
-    },
-    Key {
-        name: "complete.patience",
-        field: |config| &mut config.complete.patience,
-    },
-    Key {
-        name: "store.url",
-        field: |config| &mut config.store.url,
-    },
-    Key {
-        name: "serve.listen",
-        field: |config| &mut config.serve.listen,
-    },
-    Key {
-        name: "serve.keys_variable",
-        field: |config| &mut config.serve.keys_variable,
-    },
-    Key {
-        name: "serve.keys_file",
-        field: |config| &mut config.serve.keys_file,
-    },
-    Key {
-        name: "serve.log",
-        field: |config| &mut config.serve.log,
-    },
-    Key {
-        name: "serve.record",
-        field: |config| &mut config.serve.record,
-    },
-    Key {
-        name: "serve.currency",
-        field: |config| &mut config.serve.currency,
-    },
-    Key {
-        name: "serve.traces_url",
-        field: |config| &mut config.serve.traces_url,
-    },
-    Key {
-        name: "serve.max_total_tokens",
-        field: |config| &mut config.serve.max_total_tokens,
-    },
-    Key {
-        name: "serve.close_partial",
-        field: |config| &mut config.serve.close_partial,
-    },
-    Key {
-        name: "serve.strict_schema",
-        field: |config| &mut config.serve.strict_schema,
-    },
-    Key {
-        name: "serve.body_bytes",
-        field: |config| &mut config.serve.body_bytes,
-    },
-    Key {
-        name: "serve.head_seconds",
-        field: |config| &mut config.serve.head_seconds,
-    },
-    Key {
-        name: "serve.body_seconds",
-        field: |config| &mut config.serve.body_seconds,
-    },
-    Key {
-        name: "serve.write_seconds",
-        field: |config| &mut config.serve.write_seconds,
-    },
-    Key {
-        name: "serve.concurrent",
-        field: |config| &mut config.serve.concurrent,
-    },
-    Key {
-        name: "serve.queue",
-        field: |config| &mut config.serve.queue,
-    },
-    Key {
-        name: "serve.queue_seconds",
-        field: |config| &mut config.serve.queue_seconds,
-    },
-    Key {
-        name: "serve.connections",
-        field: |config| &mut config.serve.connections,
-    },
-    Key {
-        name: "serve.readers",
-        field: |config| &mut config.serve.readers,
-    },
-    Key {
-        name: "serve.shutdown_seconds",
-        field: |config| &mut config.serve.shutdown_seconds,
-    },
-    Key {
-        name: "serve.keep_alive_seconds",
-        field: |config| &mut config.serve.keep_alive_seconds,
-    },
-    Key {
-        name: "serve.run_seconds",
-        field: |config| &mut config.serve.run_seconds,
-    },
-    Key {
-        name: "serve.answer_bytes",
-        field: |config| &mut config.serve.answer_bytes,
-    },
-];
-
-/// The keys of one model.
-pub(super) const MODEL_KEYS: &[Key<OwnModel>] = &[
-    Key {
-        name: "window",
-        field: |model| &mut model.window,
-    },
-    Key {
-        name: "shared",
-        field: |model| &mut model.shared,
-    },
-    Key {
-        name: "answer_cap",
-        field: |model| &mut model.answer_cap,
-    },
-    Key {
-        name: "tokenizer",
-        field: |model| &mut model.tokenizer,
-    },
-    Key {
-        name: "tokenizer_config",
-        field: |model| &mut model.tokenizer_config,
-    },
-    Key {
-        name: "chat_template",
-        field: |model| &mut model.chat_template,
-    },
-    Key {
-        name: "prefill",
-        field: |model| &mut model.prefill,
-    },
-    Key {
-        name: "json",
-        field: |model| &mut model.json,
-    },
-    Key {
-        name: "tools",
-        field: |model| &mut model.tools,
-    },
-    Key {
-        name: "input_price",
-        field: |model| &mut model.input_price,
-    },
-    Key {
-        name: "output_price",
-        field: |model| &mut model.output_price,
-    },
-    Key {
-        name: "cached_input_price",
-        field: |model| &mut model.cached_input_price,
-    },
-];
-
-impl<T> Key<T> {
-    /// The variable that sets it.
-    pub(super) fn variable(&self) -> String {
-        format!(
-            "OVERLOCK_{}",
-            self.name.replace('.', "_").to_ascii_uppercase()
-        )
-    }
-}
 
 /// A value as it was written.
 #[derive(Clone, Debug)]
@@ -531,7 +177,7 @@ whole_numbers! {
     i32: "a whole number from -2147483648 to 2147483647"
 }
 
-/// A number of something of which none at all would answer nobody.
+/// A number that must not be 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AtLeastOne<N>(pub(super) N);
 
@@ -554,22 +200,22 @@ impl<N: Setting + Default + PartialEq> Setting for AtLeastOne<N> {
     }
 }
 
-impl Setting for Seconds {
+impl<const LEAST: u64> Setting for Span<LEAST> {
     fn expected(&self) -> String {
-        format!("a whole number of seconds from 0 to {}", Self::MOST)
+        format!("a duration from {LEAST}s to 365d, such as \"30s\", \"5m\" or \"2h\"")
     }
 
-    fn take(&mut self, value: &Value, folder: &Path) -> bool {
-        let mut seconds = self.0;
-        let taken = seconds.take(value, folder) && seconds <= Self::MOST;
-        if taken {
-            self.0 = seconds;
-        }
-        taken
+    fn take(&mut self, value: &Value, _: &Path) -> bool {
+        let span = match value {
+            Value::Text(text) | Value::Bare(text) => Self::parse(text.trim()),
+            _ => None,
+        };
+        *self = span.unwrap_or(*self);
+        span.is_some()
     }
 
     fn written(&self) -> Option<String> {
-        self.0.written()
+        Some(format!("\"{}s\"", self.duration().as_secs()))
     }
 }
 
@@ -650,10 +296,10 @@ macro_rules! choices {
 
 choices! {
     Trim: TRIMS,
-    Speech: Speech::ALL,
+    Api: Api::ALL,
     Prefill: Prefill::ALL,
     Discovery: Discovery::ALL,
-    Asking: Asking::ALL,
+    StrategySetting: StrategySetting::ALL,
     Progress: Progress::ALL,
     Record: Record::ALL,
     Log: Log::ALL

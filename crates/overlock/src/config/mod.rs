@@ -2,8 +2,8 @@
 //!
 //! Flags stand over the environment, the environment over `overlock.toml`, and that over the
 //! defaults. The commands see only the result; where a value came from is told when it is wrong.
-//! Every key is listed once, in [`keys`]: the file, the environment and the commented example all
-//! follow that list.
+//! Every setting is declared once, in [`settings`]: the file, the environment and the commented
+//! example all follow from that list.
 
 mod environment;
 mod error;
@@ -11,6 +11,7 @@ mod file;
 mod keys;
 mod run;
 mod serve;
+mod settings;
 
 #[cfg(test)]
 mod example;
@@ -21,10 +22,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use overlock_budget::{Model, Models, PlanOptions, Price, Prices, Sharing, Trim, WindowSource};
-use overlock_gateway::api::Pricing;
+use overlock_runs::Pricing;
 
 pub(crate) use error::ConfigError;
-pub(crate) use run::{Asking, Complete, Progress, Speech, StoreSettings, Upstream};
+pub(crate) use run::{Api, Complete, Progress, StoreSettings, StrategySetting, Upstream};
 pub(crate) use serve::{Log, Serve};
 
 use crate::counter::TemplateFiles;

@@ -2,20 +2,45 @@
 
 use std::time::Duration;
 
-use overlock_model::{
+use overlock_llm::{
     ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
 };
 
-/// A time in whole seconds, up to a year: whoever waits longer has mistyped it, and beyond some
-/// thousand million years it cannot be added to the time of day.
+/// A duration of whole seconds, from `LEAST` to a year.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seconds(pub(super) u64);
+pub(super) struct Span<const LEAST: u64>(Duration);
 
-impl Seconds {
-    pub(super) const MOST: u64 = 365 * 24 * 60 * 60;
+/// A time limit, which cannot be 0.
+pub(super) type TimeLimit = Span<1>;
+
+/// A time to wait, which may be 0.
+pub(super) type Wait = Span<0>;
+
+impl<const LEAST: u64> Span<LEAST> {
+    const MOST: u64 = 365 * 24 * 60 * 60;
+
+    pub(super) fn of(duration: Duration) -> Self {
+        Self(duration)
+    }
 
     pub(super) fn duration(self) -> Duration {
-        Duration::from_secs(self.0)
+        self.0
+    }
+
+    /// Reads a number with its unit, such as `30s`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let unit = text.find(|character: char| !character.is_ascii_digit())?;
+        let (number, unit) = text.split_at(unit);
+        let factor = match unit.trim_start() {
+            "s" => 1,
+            "m" => 60,
+            "h" => 60 * 60,
+            "d" => 24 * 60 * 60,
+            _ => return None,
+        };
+        let seconds = number.parse::<u64>().ok()?.checked_mul(factor)?;
+        let is_allowed = (LEAST..=Self::MOST).contains(&seconds);
+        is_allowed.then(|| Self(Duration::from_secs(seconds)))
     }
 }
 
@@ -23,13 +48,13 @@ impl Seconds {
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream {
     pub(crate) url: Option<String>,
-    pub(crate) speech: Speech,
+    pub(crate) api: Api,
     pub(crate) key_variable: Option<String>,
     pub(crate) prefill: Prefill,
     pub(crate) discovery: Discovery,
-    pub(super) connect_seconds: Seconds,
-    pub(super) first_byte_seconds: Seconds,
-    pub(super) silence_seconds: Seconds,
+    pub(super) connect_timeout: TimeLimit,
+    pub(super) response_timeout: TimeLimit,
+    pub(super) idle_timeout: TimeLimit,
     pub(super) retries: u32,
 }
 
@@ -38,13 +63,13 @@ impl Default for Upstream {
         let timeouts = Timeouts::default();
         Self {
             url: None,
-            speech: Speech::OpenAi,
+            api: Api::ChatCompletions,
             key_variable: None,
             prefill: Prefill::Auto,
             discovery: Discovery::Probe,
-            connect_seconds: Seconds(timeouts.connect.as_secs()),
-            first_byte_seconds: Seconds(timeouts.first_byte.as_secs()),
-            silence_seconds: Seconds(timeouts.silence.as_secs()),
+            connect_timeout: Span::of(timeouts.connect),
+            response_timeout: Span::of(timeouts.first_byte),
+            idle_timeout: Span::of(timeouts.silence),
             retries: RetryPolicy::default().retries,
         }
     }
@@ -53,9 +78,9 @@ impl Default for Upstream {
 impl Upstream {
     pub(crate) fn timeouts(&self) -> Timeouts {
         Timeouts {
-            connect: self.connect_seconds.duration(),
-            first_byte: self.first_byte_seconds.duration(),
-            silence: self.silence_seconds.duration(),
+            connect: self.connect_timeout.duration(),
+            first_byte: self.response_timeout.duration(),
+            silence: self.idle_timeout.duration(),
         }
     }
 
@@ -67,20 +92,20 @@ impl Upstream {
     }
 }
 
-/// What a server speaks.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speech {
-    OpenAi,
-    Anthropic,
+pub(crate) enum Api {
+    ChatCompletions,
+    Messages,
 }
 
-impl Speech {
-    pub(super) const ALL: [Self; 2] = [Self::OpenAi, Self::Anthropic];
+impl Api {
+    pub(super) const ALL: [Self; 2] = [Self::ChatCompletions, Self::Messages];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
+            Self::ChatCompletions => "chat-completions",
+            Self::Messages => "messages",
         }
     }
 }
@@ -119,13 +144,13 @@ impl Prefill {
 /// How a run goes on after a cut.
 #[derive(Clone, Debug)]
 pub(crate) struct Complete {
-    pub(crate) asking: Asking,
+    pub(crate) strategy: StrategySetting,
     pub(super) max_iterations: u32,
     pub(super) max_failures: u32,
     pub(crate) max_output_tokens: Option<u64>,
-    pub(super) deadline_seconds: Option<Seconds>,
+    pub(super) deadline: Option<TimeLimit>,
     pub(crate) progress: Progress,
-    pub(super) patience: u32,
+    pub(super) kpi_patience: u32,
 }
 
 impl Default for Complete {
@@ -138,13 +163,13 @@ impl Default for Complete {
             ..
         } = ContinuationOptions::default();
         Self {
-            asking: Asking::Auto,
+            strategy: StrategySetting::Auto,
             max_iterations,
             max_failures,
             max_output_tokens,
-            deadline_seconds: None,
+            deadline: None,
             progress: Progress::Ask,
-            patience: kpi_patience,
+            kpi_patience,
         }
     }
 }
@@ -168,7 +193,7 @@ impl Complete {
 
     /// How long a run may take.
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.deadline_seconds.map(Seconds::duration)
+        self.deadline.map(Span::duration)
     }
 
     /// What a run with a model may do, given whether its answer can be begun for it.
@@ -183,32 +208,32 @@ impl Complete {
     /// What a run may do, whatever the model: without any way if that follows from the model.
     pub(crate) fn options_for_any(&self) -> ContinuationOptions {
         ContinuationOptions {
-            ways: match self.asking {
-                Asking::Auto => Vec::new(),
-                Asking::Prefill => vec![Way::Prefill],
-                Asking::Overlap => vec![Way::Overlap],
-                Asking::Remainder => vec![Way::Remainder],
+            ways: match self.strategy {
+                StrategySetting::Auto => Vec::new(),
+                StrategySetting::Prefill => vec![Way::Prefill],
+                StrategySetting::Overlap => vec![Way::Overlap],
+                StrategySetting::Remainder => vec![Way::Remainder],
             },
             max_failures: self.max_failures,
             max_iterations: self.max_iterations,
             max_output_tokens: self.max_output_tokens,
             kpi: self.progress.kpi(),
-            kpi_patience: self.patience,
+            kpi_patience: self.kpi_patience,
             ..ContinuationOptions::default()
         }
     }
 }
 
-/// How a model is asked for the rest.
+/// The continuation strategy that is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asking {
+pub(crate) enum StrategySetting {
     Auto,
     Prefill,
     Overlap,
     Remainder,
 }
 
-impl Asking {
+impl StrategySetting {
     pub(crate) const ALL: [Self; 4] = [Self::Auto, Self::Prefill, Self::Overlap, Self::Remainder];
 
     pub(crate) fn name(self) -> &'static str {

@@ -1,12 +1,12 @@
 //! Where the gateway listens, who may use it, and what it bears.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use overlock_gateway::{Limits, Record, Settings, Upstream};
+use overlock_gateway::{Limits, Settings, Upstream};
+use overlock_runs::Record;
 
 use super::keys::AtLeastOne;
-use super::run::Seconds;
+use super::run::{Span, TimeLimit, Wait};
 
 /// The gateway.
 #[derive(Clone, Debug)]
@@ -21,19 +21,19 @@ pub(crate) struct Serve {
     pub(super) max_total_tokens: AtLeastOne<u64>,
     pub(super) close_partial: bool,
     pub(super) strict_schema: bool,
-    pub(super) body_bytes: AtLeastOne<usize>,
-    pub(super) head_seconds: Seconds,
-    pub(super) body_seconds: Seconds,
-    pub(super) write_seconds: Seconds,
-    pub(super) concurrent: AtLeastOne<usize>,
-    pub(super) queue: usize,
-    pub(super) queue_seconds: Seconds,
-    pub(super) connections: AtLeastOne<usize>,
-    pub(super) readers: usize,
-    pub(super) shutdown_seconds: Seconds,
-    pub(super) keep_alive_seconds: Seconds,
-    pub(super) run_seconds: Seconds,
-    pub(super) answer_bytes: AtLeastOne<usize>,
+    pub(super) max_body_bytes: AtLeastOne<usize>,
+    pub(super) head_timeout: TimeLimit,
+    pub(super) body_timeout: TimeLimit,
+    pub(super) write_timeout: TimeLimit,
+    pub(super) max_concurrent_requests: AtLeastOne<usize>,
+    pub(super) max_queued_requests: usize,
+    pub(super) queue_timeout: Wait,
+    pub(super) max_connections: AtLeastOne<usize>,
+    pub(super) max_event_subscribers: usize,
+    pub(super) shutdown_timeout: Wait,
+    pub(super) keep_alive: TimeLimit,
+    pub(super) run_timeout: TimeLimit,
+    pub(super) max_answer_bytes: AtLeastOne<usize>,
 }
 
 impl Default for Serve {
@@ -51,19 +51,19 @@ impl Default for Serve {
             max_total_tokens: AtLeastOne(settings.max_total_tokens),
             close_partial: settings.close_partial,
             strict_schema: settings.strict_schema,
-            body_bytes: AtLeastOne(limits.body_bytes),
-            head_seconds: Seconds(limits.head_time.as_secs()),
-            body_seconds: Seconds(limits.body_time.as_secs()),
-            write_seconds: Seconds(limits.write_time.as_secs()),
-            concurrent: AtLeastOne(limits.concurrent),
-            queue: limits.queue,
-            queue_seconds: Seconds(limits.queue_time.as_secs()),
-            connections: AtLeastOne(limits.connections),
-            readers: limits.readers,
-            shutdown_seconds: Seconds(limits.shutdown_time.as_secs()),
-            keep_alive_seconds: Seconds(limits.keep_alive.as_secs()),
-            run_seconds: Seconds(limits.run_time.as_secs()),
-            answer_bytes: AtLeastOne(limits.answer_bytes),
+            max_body_bytes: AtLeastOne(limits.body_bytes),
+            head_timeout: Span::of(limits.head_time),
+            body_timeout: Span::of(limits.body_time),
+            write_timeout: Span::of(limits.write_time),
+            max_concurrent_requests: AtLeastOne(limits.concurrent),
+            max_queued_requests: limits.queue,
+            queue_timeout: Span::of(limits.queue_time),
+            max_connections: AtLeastOne(limits.connections),
+            max_event_subscribers: limits.readers,
+            shutdown_timeout: Span::of(limits.shutdown_time),
+            keep_alive: Span::of(limits.keep_alive),
+            run_timeout: Span::of(limits.run_time),
+            max_answer_bytes: AtLeastOne(limits.answer_bytes),
         }
     }
 }
@@ -84,22 +84,19 @@ impl Serve {
 
     fn limits(&self) -> Limits {
         Limits {
-            body_bytes: self.body_bytes.0,
-            head_time: self.head_seconds.duration(),
-            body_time: self.body_seconds.duration(),
-            write_time: self.write_seconds.duration().max(Duration::from_secs(1)),
-            concurrent: self.concurrent.0,
-            queue: self.queue,
-            queue_time: self.queue_seconds.duration(),
-            connections: self.connections.0,
-            readers: self.readers,
-            shutdown_time: self.shutdown_seconds.duration(),
-            keep_alive: self
-                .keep_alive_seconds
-                .duration()
-                .max(Duration::from_secs(1)),
-            run_time: self.run_seconds.duration().max(Duration::from_secs(1)),
-            answer_bytes: self.answer_bytes.0,
+            body_bytes: self.max_body_bytes.0,
+            head_time: self.head_timeout.duration(),
+            body_time: self.body_timeout.duration(),
+            write_time: self.write_timeout.duration(),
+            concurrent: self.max_concurrent_requests.0,
+            queue: self.max_queued_requests,
+            queue_time: self.queue_timeout.duration(),
+            connections: self.max_connections.0,
+            readers: self.max_event_subscribers,
+            shutdown_time: self.shutdown_timeout.duration(),
+            keep_alive: self.keep_alive.duration(),
+            run_time: self.run_timeout.duration(),
+            answer_bytes: self.max_answer_bytes.0,
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
-use overlock_budget::{ChatRequest, Found, Plan};
-use overlock_gateway::api::{CallBudget, Conditions, RecordedStep};
+use overlock_budget::{Found, Plan};
 use overlock_json::Base;
-use overlock_model::testing::Behaviour;
-use overlock_model::{Ask, CallEnd, Continuation, ContinuationOptions, Observe, Outcome, Step};
+use overlock_llm::testing::Behaviour;
+use overlock_llm::wire::chat::ChatRequest;
+use overlock_llm::{Ask, CallEnd, Continuation, ContinuationOptions, Observe, Outcome, Run, Step};
+use overlock_runs::{CallBudget, Conditions, RecordedStep};
 use overlock_store::{Claim, Store};
 
 use super::{Call, MODEL, Stop};
@@ -80,16 +81,18 @@ impl Observe for Listener<'_> {
 
     fn stepped<'b>(
         &'b mut self,
-        run: &'b Continuation,
+        run: Run<'b>,
         step: &'b Step,
         end: &'b CallEnd,
     ) -> BoxFuture<'b, Result<(), Box<dyn Error + Send + Sync>>> {
+        let run = run.document().expect("the demo asks for a document");
         let (ask, plan) = self.asked.take().expect("an answer follows a question");
         let kept = match (self.store, &self.claim) {
             (Some(store), Some(claim)) => {
                 let budget = CallBudget::of(&plan, self.model);
-                let step =
-                    RecordedStep::new(run, step, Some(budget)).with_counts(end.usage, end.counted);
+                let step = RecordedStep::new(run, step, Some(budget))
+                    .done_at(runs::now())
+                    .with_counts(end.usage, end.counted);
                 runs::add_step(store, claim, &step)
             }
             _ => Ok(()),

@@ -9,10 +9,11 @@ mod check;
 mod listen;
 mod tell;
 
-use overlock_budget::{ChatRequest, How, Plan, WindowSource};
+use overlock_budget::{How, Plan, WindowSource};
 use overlock_json::Cut;
-use overlock_model::testing::{Behaviour, Script, ScriptedServer};
-use overlock_model::{
+use overlock_llm::testing::{Behaviour, Script, ScriptedServer};
+use overlock_llm::wire::chat::ChatRequest;
+use overlock_llm::{
     Ask, Continuation, ContinuationOptions, Drive, Http, Kpi, OpenAi, Outcome, Prefill, Retrying,
     Way, complete,
 };

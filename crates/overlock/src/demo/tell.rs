@@ -6,8 +6,8 @@
 use std::thread;
 use std::time::Duration;
 
-use overlock_model::Outcome;
-use overlock_model::testing::Behaviour;
+use overlock_llm::Outcome;
+use overlock_llm::testing::Behaviour;
 
 use super::{Call, MODEL, Measures, Stop, Story};
 use crate::draw::{

@@ -1,7 +1,7 @@
 //! Shows a seam: the two edges one above the other, with what came twice marked.
 
 use overlock_json::{Outcome, Seam};
-use overlock_model::StepResult;
+use overlock_llm::StepResult;
 
 use super::cells::{Drawn, head, tail};
 use super::words::grouped;

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use overlock_model::testing::{Behaviour, Fault, Script, ScriptedServer, eventually_blocking};
+use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer, eventually_blocking};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -218,7 +218,7 @@ fn prompts_come_from_files_and_standard_input_too() {
 fn what_cannot_work_is_told_before_anything_is_asked() {
     let model = Model::new("complete-usage", &Behaviour::AS_ASKED, &[]);
     for (option, value, told) in [
-        ("--protocol", "prefill", "upstream.prefill"),
+        ("--strategy", "prefill", "upstream.prefill"),
         ("--max-output", "0", "--max-output"),
     ] {
         let run = model.complete(&["Rivers.", option, value]);
@@ -232,7 +232,7 @@ fn what_cannot_work_is_told_before_anything_is_asked() {
 fn what_cannot_be_made_whole_is_partial_and_valid() {
     let useless = [Behaviour::Apologises, Behaviour::SaysNothing];
     let model = Model::new("complete-partial", &useless, &[]);
-    let run = model.complete(&["Write about rivers.", "--protocol", "overlap"]);
+    let run = model.complete(&["Write about rivers.", "--strategy", "overlap"]);
     assert_eq!(run.code, 1);
     let part: Value = serde_json::from_str(&run.stdout).expect("the part is valid");
     assert_eq!(part["title"], "Rivers");
@@ -385,7 +385,7 @@ fn a_share_that_cannot_rise_says_how_to_go_on_without_it() {
     let claims = [Behaviour::TellsProgress];
     let model = Model::with_rows("complete-stalled", 500, (150, 200), &claims, &[]);
     let variables = [
-        ("OVERLOCK_COMPLETE_PATIENCE", "1"),
+        ("OVERLOCK_COMPLETE_KPI_PATIENCE", "1"),
         ("OVERLOCK_COMPLETE_MAX_ITERATIONS", "1000"),
     ];
     let run = model.complete_with(&["Write about rivers."], &variables);
@@ -496,7 +496,7 @@ fn who_counts_can_be_named() {
 fn a_deadline_ends_a_run_with_what_there_is() {
     let faults = [None, Some(Fault::Silence(0)), None];
     let model = Model::new("complete-deadline", &Behaviour::AS_ASKED, &faults);
-    let deadline = [("OVERLOCK_COMPLETE_DEADLINE_SECONDS", "1")];
+    let deadline = [("OVERLOCK_COMPLETE_DEADLINE", "1s")];
     let run = model.complete_with(&["Write about rivers.", "--json"], &deadline);
     assert_eq!(run.code, 1, "{}", run.stderr);
     let answer = run.json();
@@ -517,7 +517,7 @@ fn a_deadline_ends_a_run_with_what_there_is() {
 #[test]
 fn a_model_behind_anthropics_protocol_is_asked_in_the_way_it_takes() {
     let variables = [
-        ("OVERLOCK_UPSTREAM_SPEECH", "anthropic"),
+        ("OVERLOCK_UPSTREAM_API", "messages"),
         ("MY_SECRET", "hunter2"),
     ];
     let arguments = [
@@ -736,5 +736,5 @@ fn commands_share_which_strategies_have_worked() {
     assert!(learnt.iter().all(|way| way == "remainder"), "{learnt:?}");
     let (overlaps, remainders) = run_pipeline();
     assert!(overlaps == 0 && remainders > 0, "{overlaps} {remainders}");
-    assert_eq!(complete(&["--protocol", "overlap"])[0], "overlap");
+    assert_eq!(complete(&["--strategy", "overlap"])[0], "overlap");
 }

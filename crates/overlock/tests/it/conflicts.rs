@@ -1,6 +1,6 @@
 //! Settings that contradict each other or the upstream, or have no effect.
 
-use overlock_model::testing::{Manner, Script, ScriptedServer};
+use overlock_llm::testing::{Manner, Script, ScriptedServer};
 use tokio::runtime::Runtime;
 
 use crate::program::TemporaryFolder;
@@ -22,10 +22,10 @@ const OPENAI: [&str; 2] = ["--upstream", "https://api.openai.com/v1"];
 #[test]
 fn prefill_alone_where_there_is_to_be_none_is_refused() {
     let folder = TemporaryFolder::new("serve-contradiction");
-    let settings = "[upstream]\nprefill = \"none\"\n[complete]\nasking = \"prefill\"\n";
+    let settings = "[upstream]\nprefill = \"none\"\n[complete]\nstrategy = \"prefill\"\n";
     folder.write("overlock.toml", settings);
     let config = folder.path().join("overlock.toml").display().to_string();
-    let told = "error: `complete.asking` is `prefill`, but `upstream.prefill` is `none`";
+    let told = "error: `complete.strategy` is `prefill`, but `upstream.prefill` is `none`";
     check_refused(&["--config", &config], told);
 }
 
@@ -40,10 +40,10 @@ fn an_upstream_that_is_the_gateway_itself_is_refused() {
 #[test]
 fn settings_that_have_no_effect_are_named_at_the_start() {
     let unreachable = ["--upstream", "http://127.0.0.1:1/v1"];
-    let settings = "[upstream]\nprefill = \"last-message\"\n[complete]\nasking = \"overlap\"\n";
+    let settings = "[upstream]\nprefill = \"last-message\"\n[complete]\nstrategy = \"overlap\"\n";
     let said = said_with("no-effect", settings, &unreachable);
     let told = "warning: `upstream.prefill` is `last-message` and has no effect, because \
-                `complete.asking` is `overlap`\nhint: ";
+                `complete.strategy` is `overlap`\nhint: ";
     assert!(said.contains(told), "{said}");
     let said = said_with("no-effect", "[upstream]\ndiscovery = \"off\"\n", &[]);
     let told = "warning: `upstream.discovery` is `off` and has no effect";
@@ -58,8 +58,12 @@ fn settings_that_have_no_effect_are_named_at_the_start() {
 
 #[test]
 fn a_prefill_that_the_upstream_does_not_take_is_named_at_the_start() {
-    let said = said_with("no-prefill", "[complete]\nasking = \"prefill\"\n", &OPENAI);
-    let told = "warning: `complete.asking` is `prefill`, but the upstream takes no prefill \
+    let said = said_with(
+        "no-prefill",
+        "[complete]\nstrategy = \"prefill\"\n",
+        &OPENAI,
+    );
+    let told = "warning: `complete.strategy` is `prefill`, but the upstream takes no prefill \
                 (OpenAI)\nhint: ";
     assert!(said.contains(told), "{said}");
     let said = said_with(

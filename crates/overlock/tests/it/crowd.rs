@@ -10,8 +10,8 @@ use hyper::Request;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use overlock_model::SseReader;
-use overlock_model::testing::{Behaviour, Script};
+use overlock_llm::SseReader;
+use overlock_llm::testing::{Behaviour, Script};
 use serde_json::{Value, json};
 
 /// The clients of one gateway.

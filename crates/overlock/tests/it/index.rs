@@ -495,7 +495,7 @@ fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
             .expect("the binary was built with the tests");
         // Once a batch is in the store, there is something to keep and much left to do.
         let look = || shop.search(&["Many1"]);
-        overlock_model::testing::eventually_blocking("the first batch", look, |found| {
+        overlock_llm::testing::eventually_blocking("the first batch", look, |found| {
             found.code == 0
         });
         crate::program::signal(&child, signal);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use overlock_model::testing::{Behaviour, Fault};
+use overlock_llm::testing::{Behaviour, Fault};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -288,7 +288,7 @@ fn what_a_model_says_cannot_steer_the_terminal() {
         + "1]}";
     let useless = [Behaviour::Apologises, Behaviour::SaysNothing];
     let model = Model::with_document("keeping-hostile", &document, (600, 900), &useless, &[]);
-    let run = model.complete(&["Rivers.", "--protocol", "overlap"]);
+    let run = model.complete(&["Rivers.", "--strategy", "overlap"]);
     assert_eq!(run.code, 1);
     let told = model.inspect(&[&model.latest()]);
     for text in [&run.stderr, &told.stdout] {
@@ -466,10 +466,10 @@ fn an_address_that_is_almost_right_says_what_is_wrong() {
 fn a_time_beyond_all_time_is_refused() {
     let model = Model::new("keeping-time", &[], &[]);
     for name in [
-        "OVERLOCK_COMPLETE_DEADLINE_SECONDS",
-        "OVERLOCK_UPSTREAM_FIRST_BYTE_SECONDS",
+        "OVERLOCK_COMPLETE_DEADLINE",
+        "OVERLOCK_UPSTREAM_RESPONSE_TIMEOUT",
     ] {
-        let run = model.complete_with(&["Hi"], &[(name, "18446744073709551615")]);
+        let run = model.complete_with(&["Hi"], &[(name, "18446744073709551615s")]);
         assert_eq!(run.code, 2);
         assert!(run.stderr.contains(name), "{}", run.stderr);
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use overlock_model::testing::{ScriptedServer, eventually, eventually_blocking};
+use overlock_llm::testing::{ScriptedServer, eventually, eventually_blocking};
 use rusqlite::Connection;
 use serde_json::Value;
 use tokio::runtime::Runtime;

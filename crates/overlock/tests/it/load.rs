@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use overlock_model::testing::ScriptedServer;
+use overlock_llm::testing::ScriptedServer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::{fs, thread};
 
-use overlock_model::testing::eventually_blocking;
+use overlock_llm::testing::eventually_blocking;
 use serde_json::{Value, json};
 
 use crate::program::{Run, TemporaryFolder, Watchdog, command, overlock, run};

@@ -88,7 +88,7 @@ pub(crate) fn output_of(child: Child) -> Output {
 #[track_caller]
 pub(crate) fn joined<T>(thread: thread::JoinHandle<T>) -> T {
     let look = || thread.is_finished();
-    overlock_model::testing::eventually_blocking("a thread to end", look, |has_ended| *has_ended);
+    overlock_llm::testing::eventually_blocking("a thread to end", look, |has_ended| *has_ended);
     thread.join().expect("no panic")
 }
 

@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use overlock_model::testing::eventually_blocking;
+use overlock_llm::testing::eventually_blocking;
 use serde_json::{Value, json};
 
 use crate::program::TemporaryFile;
@@ -199,7 +199,8 @@ struct Arm {
     unfinished: Vec<String>,
     /// Those that are whole and not the text of the uncut answer.
     other_texts: usize,
-    /// Those of them in which the server does not write again what the gateway joined.
+    /// Those of them in which the server does not write again what the gateway joined, even if all
+    /// calls are made again in their order.
     wrong_seams: Vec<String>,
     /// How many answers were joined, by kind of seam, and how many were not.
     seams: BTreeMap<String, usize>,
@@ -352,12 +353,14 @@ impl LlamaServer {
         log.matches("exceeds the available context size").count()
     }
 
-    /// Whether the server, asked once more at the seam before the first difference from the uncut
-    /// answer, writes what was joined there. A prefill can be divided into other tokens than the
-    /// model wrote, so that the server itself goes on with other text.
+    /// Whether the server writes again what was joined at the seam before the first difference from
+    /// the uncut answer: asked there once more, or when all calls up to there are made again.
+    ///
+    /// A prefill can be divided into other tokens than the model wrote, so that the server itself
+    /// goes on with other text. What it writes also depends on how much of the prompt is in its
+    /// cache, and so on the calls before; only the same calls in the same order show that.
     fn writes_again(&self, prompt: &Prompt, reply: &Reply, uncut: &Reply) -> bool {
         let same = common_len(&reply.content, &uncut.content);
-        let offset = |step: &Value| usize::try_from(step["result"]["offset"].as_u64()?).ok();
         let offsets = reply.steps().iter().filter_map(offset);
         let Some(seam) = offsets.filter(|offset| *offset <= same).max() else {
             // Without a gateway there is no seam that could be wrong.
@@ -365,22 +368,44 @@ impl LlamaServer {
         };
         // A prefill may have lost the white space at its end, which the model then writes anew.
         let whole = &reply.content[..seam];
-        [whole, whole.trim_end()].into_iter().any(|before| {
-            let Some(said) = self.after_prefill(prompt, before) else {
-                return false;
-            };
-            let said = text(&said["choices"][0]["message"]["content"]);
-            let said = said.strip_prefix(before).unwrap_or(&said).trim_start();
-            let joined = reply.content[before.len()..].trim_start();
-            let again = reply.content.len() - joined.len() + common_len(joined, said);
-            again > same
-        })
+        let asked_there = [whole, whole.trim_end()].into_iter();
+        let mut asked_there =
+            asked_there.map(|before| self.written_len(prompt, prompt.max_tokens, before, reply));
+        asked_there.any(|written| written > same) || self.replayed_len(prompt, reply, seam) > same
     }
 
-    /// The answer that goes on from a document; nothing if the server refuses that. Some documents
-    /// cannot be divided into tokens that its grammar takes.
-    fn after_prefill(&self, prompt: &Prompt, document: &str) -> Option<Value> {
-        let mut request = prompt.request(prompt.max_tokens);
+    /// How much of a document the server writes again if all calls up to a seam are made once more.
+    fn replayed_len(&self, prompt: &Prompt, reply: &Reply, seam: usize) -> usize {
+        let mut most = prompt.max_tokens;
+        for step in reply.steps() {
+            let offset = offset(step);
+            let before = reply.content[..offset.unwrap_or(0)].trim_end();
+            let written = self.written_len(prompt, most, before, reply);
+            match offset {
+                Some(offset) if offset == seam => return written,
+                Some(_) => most = prompt.max_tokens,
+                // The document had not begun, and the next answer may be longer.
+                None => most *= 4,
+            }
+        }
+        0
+    }
+
+    /// How much of a document is the same as what the server writes after this beginning of it.
+    fn written_len(&self, prompt: &Prompt, most: u64, before: &str, reply: &Reply) -> usize {
+        let Some(said) = self.after_prefill(prompt, most, before) else {
+            return 0;
+        };
+        let said = text(&said["choices"][0]["message"]["content"]);
+        let said = said.strip_prefix(before).unwrap_or(&said).trim_start();
+        let joined = reply.content[before.len()..].trim_start();
+        reply.content.len() - joined.len() + common_len(joined, said)
+    }
+
+    /// The answer of so many tokens that goes on from a document; nothing if the server refuses
+    /// that. Some documents cannot be divided into tokens that its grammar takes.
+    fn after_prefill(&self, prompt: &Prompt, most: u64, document: &str) -> Option<Value> {
+        let mut request = prompt.request(most);
         if !document.is_empty() {
             let messages = request["messages"].as_array_mut().expect("messages");
             messages.push(json!({ "role": "assistant", "content": document }));
@@ -407,7 +432,8 @@ impl LlamaServer {
     fn in_a_loop(&self, prompt: &Prompt) -> Reply {
         let mut reply = Reply::default();
         for _ in 0..50 {
-            let Some(value) = self.after_prefill(prompt, &reply.content) else {
+            let after = self.after_prefill(prompt, prompt.max_tokens, &reply.content);
+            let Some(value) = after else {
                 "refused".clone_into(&mut reply.finish);
                 break;
             };
@@ -433,6 +459,11 @@ impl Drop for LlamaServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Where a step joined its answer; nothing if it did not.
+fn offset(step: &Value) -> Option<usize> {
+    usize::try_from(step["result"]["offset"].as_u64()?).ok()
 }
 
 /// How many bytes at the beginning of two texts are the same.
@@ -650,13 +681,13 @@ fn what_a_chat_in_any_language_is_trimmed_to_fits_the_real_window() {
 fn bench_of_real_models() {
     let server = LlamaServer::start(4096);
     let (default, _none) = gateway(&server, "real-default", "");
-    let asking = |way: &str| format!("[complete]\nasking = \"{way}\"\n");
-    let (overlap, _overlap) = gateway(&server, "real-overlap", &asking("overlap"));
-    let (remainder, _remainder) = gateway(&server, "real-remainder", &asking("remainder"));
+    let strategy = |name: &str| format!("[complete]\nstrategy = \"{name}\"\n");
+    let (overlap, _overlap) = gateway(&server, "real-overlap", &strategy("overlap"));
+    let (remainder, _remainder) = gateway(&server, "real-remainder", &strategy("remainder"));
     let gateways = [
         ("Overlock, no configuration", &default),
-        ("Overlock, `asking = \"overlap\"`", &overlap),
-        ("Overlock, `asking = \"remainder\"`", &remainder),
+        ("Overlock, `strategy = \"overlap\"`", &overlap),
+        ("Overlock, `strategy = \"remainder\"`", &remainder),
     ];
     let mut uncut_arm = Arm::new("the model uncut");
     let mut cut_arm = Arm::new("the model cut, no gateway");

@@ -4,9 +4,11 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use overlock_model::testing::PATIENCE;
+use overlock_llm::testing::{Behaviour, Fault, PATIENCE, Script, ScriptedServer};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use crate::fit::{LETTERS, TEMPLATE};
 use crate::program::{TemporaryFile, TemporaryFolder, command, interrupt, joined, overlock, run};
@@ -56,6 +58,43 @@ fn a_newcomer_sees_a_cut_answer_made_whole() {
     assert!(line.contains("complete"), "{line}");
     let ended = serving.stop();
     assert_eq!(ended.code(), Some(0), "{}", serving.said);
+}
+
+#[test]
+fn a_first_call_that_is_refused_for_a_moment_is_made_again() {
+    let script = Script {
+        document: r#"{"rivers": ["Rhine", "Elbe"]}"#.to_owned(),
+        breath: (1000, 1000),
+        behaviours: Behaviour::AS_ASKED.to_vec(),
+        seed: 1,
+    };
+    let unwell = Some(Fault::Status(503, Some(1)));
+    let runtime = Runtime::new().expect("a runtime");
+    let faults = [unwell, None, unwell, None];
+    let upstream = ScriptedServer::start(script.clone(), &faults);
+    let upstream = runtime.block_on(upstream).expect("a server");
+    let arguments = ["--upstream", &upstream.base()];
+    let full = [("OVERLOCK_SERVE_RECORD", "full")];
+    let serving = Serving::start("first-retry", &arguments, &full);
+    for stream in [false, true] {
+        let mut request: Value = serde_json::from_str(&chat("gpt-4o")).expect("JSON");
+        request["stream"] = json!(stream);
+        let asked = Instant::now();
+        let (status, body) = serving.ask("POST /v1/chat/completions", &request.to_string());
+        assert_eq!(status, 200, "{body}");
+        assert!(asked.elapsed() >= Duration::from_secs(1));
+        let whole = stream || body.contains(&json!(script.document).to_string());
+        assert!(whole && body.contains("Elbe"), "{body}");
+        let (_, runs) = serving.ask("GET /api/runs", "");
+        let runs: Value = serde_json::from_str(&runs).expect("JSON");
+        let id = runs[0]["id"].as_str().expect("a run");
+        let (_, run) = serving.ask(&format!("GET /api/runs/{id}"), "");
+        let run: Value = serde_json::from_str(&run).expect("JSON");
+        let retried = &run["steps"][0]["retried"];
+        assert_eq!(retried["times"], 1, "{run}");
+        assert!(retried["waited_ms"].as_u64() >= Some(1000), "{run}");
+    }
+    assert_eq!(upstream.calls(), 4);
 }
 
 #[test]
@@ -130,10 +169,10 @@ fn an_open_model_is_counted_with_its_own_tokenizer_and_template() {
 fn none_at_all_where_nobody_would_be_answered_is_told_at_the_start() {
     for key in [
         "max_total_tokens",
-        "body_bytes",
-        "concurrent",
-        "connections",
-        "answer_bytes",
+        "max_body_bytes",
+        "max_concurrent_requests",
+        "max_connections",
+        "max_answer_bytes",
     ] {
         let folder = TemporaryFolder::new(&format!("serve-no-{key}"));
         folder.write("overlock.toml", format!("[serve]\n{key} = 0\n"));
@@ -380,7 +419,7 @@ fn a_crowd_does_not_take_the_files_that_those_inside_need() {
                 .write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}");
         }
     });
-    let config = TemporaryFile::new("crowd.toml", "[serve]\nhead_seconds = 1\n");
+    let config = TemporaryFile::new("crowd.toml", "[serve]\nhead_timeout = \"1s\"\n");
     let limited = "ulimit -n 100 && exec \"$0\" \"$@\"";
     let mut shell = Command::new("/bin/sh");
     shell

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
-use overlock_model::testing::PATIENCE;
+use overlock_llm::testing::PATIENCE;
 
 use crate::program::{TemporaryFolder, Watchdog, command, interrupt, without_settings};
 

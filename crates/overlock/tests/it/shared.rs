@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 
-use overlock_model::testing::{ScriptedServer, eventually, eventually_blocking};
+use overlock_llm::testing::{ScriptedServer, eventually, eventually_blocking};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-use overlock_model::testing::{Behaviour, Fault};
+use overlock_llm::testing::{Behaviour, Fault};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
@@ -162,7 +162,7 @@ fn a_run_is_told_without_breaking_a_line_or_leaving_one_over() {
     for width in [60, 80, 140] {
         let faults = vec![Some(Fault::Drip(20)); 40];
         let model = Model::new(&format!("terminal-{width}"), &Behaviour::ALL, &faults);
-        let command = model.command(&["Write about rivers.", "--protocol", "overlap"]);
+        let command = model.command(&["Write about rivers.", "--strategy", "overlap"]);
         let terminal = Terminal::new(width);
         let child = start(command, Stdio::piped(), &terminal);
         // The document is short enough to wait in the pipe.

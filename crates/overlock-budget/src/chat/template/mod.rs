@@ -15,6 +15,8 @@ mod tests;
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
@@ -29,6 +31,10 @@ const DEPTH: usize = 128;
 /// How deep a template may recurse, in minijinja's units. A call of a macro takes several of them,
 /// and in a build without optimisation far more of the stack.
 const RECURSION: usize = 150;
+
+/// The stack on which a template runs. Dropping a value that a template has nested once in every
+/// step takes some hundred bytes of it for each level, and far more without optimisation.
+const STACK: usize = 64 << 20;
 
 /// What a template may do before it is stopped, in steps: so many at all, and more for every value
 /// in the messages and tools. The templates in use take a tenth of it.
@@ -270,13 +276,30 @@ impl ChatTemplate {
             limit: OUTPUT.saturating_add(given.bytes.saturating_mul(OUTPUT_PER_BYTE)),
             is_full: false,
         };
-        let result =
-            template.render_captured_to(minijinja::Value::from_pairs(context), &mut output);
+        let run = || {
+            let context = minijinja::Value::from_pairs(context);
+            template.render_captured_to(context, &mut output).map(drop)
+        };
+        let result = thread::scope(|scope| {
+            let thread = thread::Builder::new()
+                .stack_size(STACK)
+                .spawn_scoped(scope, run);
+            thread.map(ScopedJoinHandle::join)
+        });
+        let result = match result {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(error) => {
+                return Err(RenderError::Failed {
+                    reason: format!("no thread to run it on: {error}"),
+                });
+            }
+        };
         match result {
             _ if output.is_full => Err(RenderError::TooLong {
                 bytes: output.limit,
             }),
-            Ok(_) => Ok(String::from_utf8_lossy(&output.bytes).into_owned()),
+            Ok(()) => Ok(String::from_utf8_lossy(&output.bytes).into_owned()),
             Err(error) => Err(failed(&error, steps)),
         }
     }

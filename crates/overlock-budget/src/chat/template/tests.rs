@@ -166,6 +166,10 @@ fn a_template_ends() {
         "the chat template was stopped after ",
     );
     check_failure(
+        "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [[[[[[[[ns.x]]]]]]]] %}{% endfor %}",
+        "the chat template was stopped after ",
+    );
+    check_failure(
         "{% set ns = namespace(x=[]) %}{% for i in range(999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
         "the chat template failed: ",
     );

@@ -912,7 +912,7 @@ for (const [name, why, done, help] of [
     'late',
     'The upstream was not done in time.',
     /^The upstream at .* was not done in time:$/,
-    'upstream.first_byte_seconds',
+    'upstream.response_timeout',
   ],
 ]) {
   const run = await ask(gateways[name]);

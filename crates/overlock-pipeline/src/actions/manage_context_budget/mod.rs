@@ -19,7 +19,7 @@ pub use rules::{CompactCode, CompactLevel, Matching, Policy, Rule, RuleLanguage}
 use super::{ActionError, Next, Perform, Place, Target, Work};
 use crate::context::{Block, can_divide, joined, shown_node, without_divider};
 use crate::file::Findings;
-use crate::state::{Mail, NodeText};
+use overlock_runs::{Mail, NodeText};
 use rules::{Occasion, share_of};
 
 /// Guards the budget of the context: what is there already, and what is to come in.

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::rules::share_of;
 use crate::context::joined;
-use crate::engine::{Ended, Outcome};
-use crate::state::{Mail, NodeText, State};
 use crate::testing::{Place, Words, pipeline, with};
+use overlock_runs::{EndedPipeline, PipelineOutcome};
+use overlock_runs::{Mail, NodeText, State};
 
 const SQL: &str = "SELECT a, b -- the first two of them are of use\nFROM t\nWHERE c = 1";
 const CSHARP: &str = "public class Cart\n{\n    // It is the sum of all that is in there.\n    public int Total() { return 1; }\n}";
@@ -38,7 +38,7 @@ fn step(more: Value) -> Value {
     with(step, more)
 }
 
-fn manage(max: u64, more: Value, state: State) -> Ended {
+fn manage(max: u64, more: Value, state: State) -> EndedPipeline {
     let steps = vec![
         step(more),
         json!({"id": "ok", "action": "set_variables", "rules": [{"set": "variables.way", "value": "ok"}]}),
@@ -48,7 +48,7 @@ fn manage(max: u64, more: Value, state: State) -> Ended {
     Place::new(&[]).run(&pipeline, state)
 }
 
-fn way(ended: &Ended) -> &str {
+fn way(ended: &EndedPipeline) -> &str {
     ended.state.variables["way"].as_str().expect("it is a text")
 }
 
@@ -57,7 +57,7 @@ fn context_tokens(state: &State) -> u64 {
 }
 
 /// What the trace tells of the only text.
-fn node(ended: &Ended) -> &Value {
+fn node(ended: &EndedPipeline) -> &Value {
     &ended.trace[0]["nodes"][0]
 }
 
@@ -166,7 +166,7 @@ fn exactly_the_budget_fits() {
 #[test]
 fn texts_that_fit_nowhere_are_a_misconfiguration() {
     let ended = manage(20, json!({}), state(&[], &[text("a", &"word ".repeat(30))]));
-    let Outcome::Failed {
+    let PipelineOutcome::Failed {
         step_id,
         error,
         hint,
@@ -439,7 +439,7 @@ fn without_texts_it_goes_on_and_says_if_the_context_is_over() {
 fn a_missing_budget_is_an_error() {
     let steps = vec![step(json!({}))];
     let ended = Place::new(&[]).run(&pipeline(json!({}), steps), state(&[], &[]));
-    let Outcome::Failed { error, .. } = &ended.outcome else {
+    let PipelineOutcome::Failed { error, .. } = &ended.outcome else {
         panic!("{:?}", ended.outcome);
     };
     assert_eq!(error, "`settings.max_context_tokens` is missing");
@@ -544,7 +544,7 @@ proptest! {
                 Some("over") => unchanged.inbox.retain(|_| after.inbox.len() == 1),
                 Some(_) => unchanged.inbox.clear(),
                 None => {
-                    let is_failed = matches!(ended.outcome, Outcome::Failed { .. });
+                    let is_failed = matches!(ended.outcome, PipelineOutcome::Failed { .. });
                     prop_assert!(is_failed);
                 }
             }

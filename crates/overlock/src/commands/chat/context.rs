@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use overlock_budget::{
-    ChatRequest, Extras, Memory, MessageCountOptions, PlanOptions, safe_message_count,
-};
-use overlock_gateway::api::{Asked, Fitted, FittedText};
-use overlock_model::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
+use overlock_budget::{Extras, Memory, MessageCountOptions, PlanOptions, safe_message_count};
+use overlock_llm::wire::chat::ChatRequest;
+use overlock_llm::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
+use overlock_runs::{Asked, Fitted, FittedText};
 use overlock_store::{Importance, Message, Recall, Store};
 use serde::Serialize;
 use serde_json::json;

@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use futures_util::future::{BoxFuture, Either, Shared, select};
 use futures_util::{FutureExt, StreamExt, stream};
-use overlock_model::{Ask, Backend, BackendError, Call, Event, Events, Wants};
+use overlock_llm::{Ask, Backend, BackendError, Call, Event, Events, Wants};
 
 use crate::signals::called_off;
 

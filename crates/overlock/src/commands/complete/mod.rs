@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use overlock_budget::ChatRequest;
-use overlock_gateway::api::{Conditions, quoted};
-use overlock_model::{Continuation, Drive, DriveError, Reason, complete};
+use overlock_llm::wire::chat::ChatRequest;
+use overlock_llm::{Continuation, Deadline, Drive, DriveError, Reason, complete};
+use overlock_runs::{Conditions, quoted};
 use overlock_store::{Access, Claim, RunId, Store, Work};
 use tokio::time::Instant;
 
 use super::models::note_unknown;
 use super::parse_tokens;
-use crate::config::{Asking, Config, ConfigSource, Progress};
+use crate::config::{Config, ConfigSource, Progress, StrategySetting};
 use crate::counter::Named;
 use crate::ending::{Ending, Failure, chain};
 use crate::output::Notes;
@@ -71,9 +71,9 @@ pub(crate) struct Complete {
     /// The tokens of all answers together [default: `complete.max_output_tokens`]
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
     max_output: Option<u64>,
-    /// How to ask for the rest [default: `complete.asking`, else auto]
-    #[arg(long, value_name = "HOW", value_parser = asking_parser(), conflicts_with = "resume")]
-    protocol: Option<Asking>,
+    /// Continuation strategy [default: `complete.strategy`, else auto]
+    #[arg(long, value_name = "NAME", value_parser = strategy_parser(), conflicts_with = "resume")]
+    strategy: Option<StrategySetting>,
     /// Who tells how far it has come: ask the model each time; count in the document what the model
     /// once named; or off [default: `complete.progress`, else ask]
     #[arg(long, value_name = "WHO", value_parser = progress_parser())]
@@ -161,9 +161,9 @@ impl Complete {
         finished.tell(&self, schema.as_ref(), target.as_ref(), &mut notes)
     }
 
-    /// How the rest is asked for.
-    fn asking(&self, config: &Config) -> Asking {
-        self.protocol.unwrap_or(config.complete.asking)
+    /// The continuation strategy.
+    fn strategy(&self, config: &Config) -> StrategySetting {
+        self.strategy.unwrap_or(config.complete.strategy)
     }
 
     /// A run that begins.
@@ -177,13 +177,13 @@ impl Complete {
         let (model, request) = prompt::read(self, config, schema, notes)?;
         let Connection { can_prefill, .. } = Connection::open(&address, config, &model)?;
         let mut complete = config.complete.clone();
-        complete.asking = self.asking(config);
+        complete.strategy = self.strategy(config);
         complete.progress = self.kpi.unwrap_or(complete.progress);
         complete.max_output_tokens = self.max_output.or(complete.max_output_tokens);
-        if complete.asking == Asking::Prefill && !can_prefill {
+        if complete.strategy == StrategySetting::Prefill && !can_prefill {
             return Err(Failure::Usage {
                 message: "this upstream cannot be given the beginning of an answer".into(),
-                hint: "leave out --protocol prefill, or say with `upstream.prefill` in \
+                hint: "leave out --strategy prefill, or say with `upstream.prefill` in \
                        overlock.toml how it is given"
                     .into(),
             });
@@ -250,7 +250,7 @@ impl Complete {
         let store = runs::open(self.store.as_deref(), config, Access::Make)?;
         let work = work_on(&*store);
         let (model, request) = (&task.model, &task.request);
-        if self.asking(config) == Asking::Auto {
+        if self.strategy(config) == StrategySetting::Auto {
             let mut options = task.run.options().clone();
             options.ways = strategies::order(&*store, ServerModel { server, model }, &options.ways);
             task.run = Continuation::new(options);
@@ -306,12 +306,13 @@ impl Complete {
             .build()?;
         let driven = runtime.block_on(async {
             let deadline = config.complete.deadline();
+            let deadline = deadline.and_then(|after| Instant::now().checked_add(after));
             let drive = Drive {
                 backend: &backend,
                 request: &request,
                 counter: &chat,
                 plan: &plan,
-                deadline: deadline.and_then(|after| Instant::now().checked_add(after)),
+                deadline: deadline.as_ref().map(|it| it as &dyn Deadline),
                 most_answer_bytes: runs::MOST_ANSWER_BYTES,
                 live: false,
             };
@@ -360,9 +361,11 @@ fn progress_parser() -> impl TypedValueParser<Value = Progress> {
     })
 }
 
-fn asking_parser() -> impl TypedValueParser<Value = Asking> {
-    PossibleValuesParser::new(Asking::ALL.map(Asking::name)).map(|name| {
-        let found = Asking::ALL.into_iter().find(|asking| asking.name() == name);
+fn strategy_parser() -> impl TypedValueParser<Value = StrategySetting> {
+    PossibleValuesParser::new(StrategySetting::ALL.map(StrategySetting::name)).map(|name| {
+        let found = StrategySetting::ALL
+            .into_iter()
+            .find(|strategy| strategy.name() == name);
         found.expect("only these names are possible")
     })
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use overlock_budget::ChatRequest;
 use overlock_json::clean_encoding;
+use overlock_llm::wire::chat::ChatRequest;
 use serde_json::{Value, json};
 
 use super::Complete;
 use super::schema::Schema;
-use crate::config::{Config, Speech};
+use crate::config::{Api, Config};
 use crate::ending::Failure;
 use crate::input;
 use crate::output::Notes;
@@ -58,7 +58,7 @@ pub(super) fn read(
     }
     // Anthropic takes few schemas and has no other way to hold a model to JSON: what is not
     // asked for by name is not risked.
-    let is_anthropic = config.upstream.speech == Speech::Anthropic;
+    let is_anthropic = config.upstream.api == Api::Messages;
     let can_be_held = config.models().find(&model).model.json && !is_anthropic;
     if is_anthropic && schema.is_some() {
         notes.note("the model is not held to the schema, but its document is checked against it");

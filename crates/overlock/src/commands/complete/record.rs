@@ -4,8 +4,8 @@ use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::{Found, Plan};
-use overlock_gateway::api::{CallBudget, RecordedStep};
-use overlock_model::{Ask, CallEnd, Continuation, Observe, Retry, Step, StrategyResults};
+use overlock_llm::{Ask, CallEnd, Observe, Retry, Run, Step, StrategyResults};
+use overlock_runs::{CallBudget, RecordedStep};
 use overlock_store::{Claim, Store};
 
 use super::interrupt::Interrupt;
@@ -68,12 +68,14 @@ impl Observe for Recorder<'_> {
 
     fn stepped<'b>(
         &'b mut self,
-        run: &'b Continuation,
+        run: Run<'b>,
         step: &'b Step,
         end: &'b CallEnd,
     ) -> BoxFuture<'b, Result<(), Box<dyn Error + Send + Sync>>> {
-        let recorded =
-            RecordedStep::new(run, step, self.budget.take()).with_counts(end.usage, end.counted);
+        let run = run.document().expect("`complete` asks for documents");
+        let recorded = RecordedStep::new(run, step, self.budget.take())
+            .done_at(runs::now())
+            .with_counts(end.usage, end.counted);
         let kept = runs::add_step(self.store, self.claim, &recorded);
         // It was paid for, kept or not.
         self.show.stepped(run, step);

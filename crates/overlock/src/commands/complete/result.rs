@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use overlock_gateway::api::RecordedStep;
-use overlock_model::{
+use overlock_llm::{
     BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason, Retried,
 };
+use overlock_runs::RecordedStep;
 use overlock_store::RunId;
 use serde::Serialize;
 use serde_json::value::RawValue;

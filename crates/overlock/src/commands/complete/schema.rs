@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jsonschema::{ValidationError, Validator};
-use overlock_gateway::BoundedSchema;
+use overlock_json::BoundedSchema;
 use overlock_store::RunId;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use overlock_budget::Plan;
 use overlock_json::Delivered;
-use overlock_model::{Ask, Continuation, Retry, Step};
+use overlock_llm::{Ask, Continuation, Retry, Step};
 use overlock_store::RunId;
 
 use crate::draw::{self, CUT, Join, NEW, grouped, grouped_tokens};
@@ -59,7 +59,7 @@ impl Show {
     pub(super) fn asking(&mut self, ask: &Ask, plan: &Plan) {
         self.received = 0;
         self.updated = None;
-        let way = ask.way.map_or("asked", overlock_model::Way::name);
+        let way = ask.way.map_or("asked", overlock_llm::Way::name);
         self.asked = format!(
             "{:>3}  {way}, {} tokens in",
             ask.iteration,

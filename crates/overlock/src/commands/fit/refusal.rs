@@ -1,7 +1,7 @@
 //! A request that cannot be made to fit: what is too large, by how much, and what would help.
 
 use overlock_budget::Sharing;
-use overlock_gateway::api::Refused;
+use overlock_runs::Refused;
 
 use crate::draw::{self, PartDrawing, Verdict, WindowDrawing, counted};
 use crate::ending::{Ending, Failure};

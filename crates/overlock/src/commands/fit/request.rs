@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use overlock_budget::{ChatRequest, Extras, RequestError};
-use overlock_gateway::api::{Asked, Fitted, Refusal};
-use overlock_json::clean_encoding;
+use overlock_budget::Extras;
+use overlock_json::{Refusal, clean_encoding};
+use overlock_llm::wire::chat::{ChatRequest, RequestError};
+use overlock_runs::{Asked, Fitted};
 
 use super::extras::Owned;
 use super::{Fit, no_model, refusal};

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use hyper::Uri;
-use overlock_model::{Prefill, PrefillStyle, ServerInfo};
+use overlock_llm::{Prefill, PrefillStyle, ServerInfo};
 
-use crate::config::{Asking, Config, Upstream};
+use crate::config::{Config, StrategySetting, Upstream};
 use crate::ending::Failure;
 use crate::output::Notes;
 
@@ -26,10 +26,10 @@ impl Warning {
 /// Refuses settings that cannot both hold.
 pub(super) fn check(config: &Config) -> Result<(), Failure> {
     let never_prefills = config.upstream.prefill.style() == Some(PrefillStyle::None);
-    if config.complete.asking == Asking::Prefill && never_prefills {
+    if config.complete.strategy == StrategySetting::Prefill && never_prefills {
         return Err(Failure::Usage {
-            message: "`complete.asking` is `prefill`, but `upstream.prefill` is `none`".into(),
-            hint: "set `complete.asking` to `auto`, or `upstream.prefill` to how the upstream \
+            message: "`complete.strategy` is `prefill`, but `upstream.prefill` is `none`".into(),
+            hint: "set `complete.strategy` to `auto`, or `upstream.prefill` to how the upstream \
                    takes a prefill"
                 .into(),
         });
@@ -82,14 +82,18 @@ pub(super) fn warnings(
 
 fn unused_prefill(config: &Config) -> Option<Warning> {
     let style = prefill_style(config)?;
-    let asking = config.complete.asking;
-    matches!(asking, Asking::Overlap | Asking::Remainder).then(|| Warning {
+    let strategy = config.complete.strategy;
+    matches!(
+        strategy,
+        StrategySetting::Overlap | StrategySetting::Remainder
+    )
+    .then(|| Warning {
         message: format!(
-            "`upstream.prefill` is `{}` and has no effect, because `complete.asking` is `{}`",
+            "`upstream.prefill` is `{}` and has no effect, because `complete.strategy` is `{}`",
             style.name(),
-            asking.name(),
+            strategy.name(),
         ),
-        hint: "set `complete.asking` to `auto`, or remove `upstream.prefill`".into(),
+        hint: "set `complete.strategy` to `auto`, or remove `upstream.prefill`".into(),
     })
 }
 
@@ -119,13 +123,13 @@ fn refused_prefill(config: &Config, server: &ServerInfo) -> Option<Warning> {
         });
     }
     let finding = server.prefill_finding()?;
-    let is_wanted = config.complete.asking == Asking::Prefill;
+    let is_wanted = config.complete.strategy == StrategySetting::Prefill;
     (is_wanted && takes_none(server.prefill)).then(|| Warning {
         message: format!(
-            "`complete.asking` is `prefill`, but the upstream takes no prefill ({})",
+            "`complete.strategy` is `prefill`, but the upstream takes no prefill ({})",
             finding.source,
         ),
-        hint: "set `complete.asking` to `auto`".into(),
+        hint: "set `complete.strategy` to `auto`".into(),
     })
 }
 

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use overlock_gateway::Record;
-use overlock_model::{BackendError, ServerInfo};
+use overlock_llm::{BackendError, ServerInfo};
+use overlock_runs::Record;
 
 use super::conflicts::Warning;
 use super::found::Found;

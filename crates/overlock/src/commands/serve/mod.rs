@@ -13,13 +13,15 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use overlock_gateway::{Gateway, Record, Settings, Upstream};
-use overlock_model::{ContinuationOptions, Kpi};
+use overlock_gateway::{Gateway, GatewayError, Settings, Upstream};
+use overlock_llm::{ContinuationOptions, Kpi};
+use overlock_pipeline::RecordedDefinitions;
+use overlock_runs::Record;
 use overlock_store::{Access, Store};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
-use crate::config::{Config, ConfigSource, Log, Speech};
+use crate::config::{Api, Config, ConfigSource, Log};
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
 use crate::runs;
@@ -105,7 +107,11 @@ impl Serve {
         settings.limits = files.map_or(wanted, |files| wanted.within(files));
         let connections = settings.limits.connections;
         let gateway = Gateway::new(settings, store);
-        let gateway = gateway.map_err(|source| Failure::Gateway { source })?;
+        let gateway = gateway.map_err(|error| match error {
+            GatewayError::Upstream(source) => Failure::Upstream { source },
+            GatewayError::Traces(source) => Failure::Traces { source },
+        })?;
+        let gateway = gateway.with_definitions(RecordedDefinitions);
         let gateway = match self.log.unwrap_or(config.serve.log) {
             Log::Off => gateway,
             Log::Text => gateway.with_log(|entry| Notes::new().line(entry)),
@@ -172,13 +178,13 @@ impl Serve {
         let Some(url) = self.upstream.as_deref().or(settings.url.as_deref()) else {
             return Ok(Found::look(own));
         };
-        if settings.speech == Speech::Anthropic {
+        if settings.api == Api::Messages {
             return Err(Failure::Usage {
                 message: "the gateway speaks to its upstream as OpenAI's clients do, and \
-                          `upstream.speech` is `anthropic`"
+                          `upstream.api` is `messages`"
                     .into(),
-                hint: "name an upstream with chat completions, and set `upstream.speech` to \
-                       `openai`"
+                hint: "name an upstream with chat completions, and set `upstream.api` to \
+                       `chat-completions`"
                     .into(),
             });
         }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use overlock_budget::Provenance;
-use overlock_gateway::{GatewayError, TracedRun, send_run};
-use overlock_pipeline::{
-    Action, Begun, Conditions, Ended, Outcome, Pipeline, ReadError, State, Taken, TraceEvent, World,
+use overlock_pipeline::{Action, Pipeline, World};
+use overlock_runs::{
+    Begun, EndedPipeline, PipelineConditions, PipelineOutcome, PipelineRun, State, TraceEvent,
+    TracedRun, send_run,
 };
 use overlock_store::{Access, RunId, Store};
 use serde::Serialize;
@@ -91,7 +92,7 @@ pub(crate) struct Run {
 struct Answer<'a> {
     run: &'a str,
     #[serde(flatten)]
-    outcome: &'a Outcome,
+    outcome: &'a PipelineOutcome,
     state: &'a State,
     trace: &'a [TraceEvent],
 }
@@ -100,7 +101,7 @@ struct Answer<'a> {
 struct Task {
     id: RunId,
     file: PipelineFile,
-    taken: Taken,
+    taken: PipelineRun,
     store: Arc<dyn Store>,
 }
 
@@ -109,7 +110,7 @@ enum Resumed {
     /// It has not come to its end.
     Open(Box<Task>),
     /// It has, so that there is nothing to do.
-    Over(Box<Ended>),
+    Over(Box<EndedPipeline>),
 }
 
 impl Run {
@@ -171,7 +172,7 @@ impl Run {
         pipeline.check_repositories(&state, &*store)?;
         let name = &pipeline.name;
         let address = crate::upstream::address(&self.upstream, config, None).ok();
-        let taken = Taken::new(
+        let taken = PipelineRun::new(
             Begun {
                 name: name.clone(),
                 file: file.name.clone(),
@@ -180,7 +181,7 @@ impl Run {
                 settings,
                 state,
             },
-            Conditions {
+            PipelineConditions {
                 upstream: address.and_then(|address| address.recordable()),
                 embed: self.embed.clone(),
             },
@@ -201,11 +202,11 @@ impl Run {
         let Some(recorded) = recorded else {
             return Err(Failure::NoRun { id: id.to_string() });
         };
-        let taken = Taken::read(&recorded).map_err(|error| unreadable(id, error))?;
+        let taken = PipelineRun::read(&recorded).map_err(runs::unreadable)?;
         let outcome = recorded.summary.outcome.as_deref();
         let outcome = outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
-        if let Some(outcome @ Outcome::Complete) = outcome {
-            return Ok(Resumed::Over(Box::new(Ended {
+        if let Some(outcome @ PipelineOutcome::Complete) = outcome {
+            return Ok(Resumed::Over(Box::new(EndedPipeline {
                 outcome,
                 state: taken.state,
                 trace: taken.trace,
@@ -288,9 +289,7 @@ impl Run {
         let collector = url.map(traces::traces).transpose()?;
         let failed = |source| Failure::Store { source };
         let mut recording = match self.resume {
-            Some(_) => taken
-                .take_up(store, id)
-                .map_err(|error| unreadable(id, error)),
+            Some(_) => taken.take_up(store, id).map_err(runs::unreadable),
             None => taken
                 .begin(store, id, model.unwrap_or_default())
                 .map_err(failed),
@@ -312,8 +311,8 @@ impl Run {
         let ended = match ended {
             Ok(ended) => ended.map_err(failed)?,
             Err(signal) => {
-                let ended = recording.call_off(runs::now(), pipeline);
-                let ended = ended.map_err(|error| unreadable(id, error))?;
+                let ended = recording.call_off(runs::now(), &pipeline.settings.entry_step_id);
+                let ended = ended.map_err(runs::unreadable)?;
                 self.tell(id, &ended, notes)?;
                 return Ok(Ending::Stopped(signal));
             }
@@ -326,15 +325,18 @@ impl Run {
                 events: &ended.trace,
             };
             let sent = runtime.block_on(send_run(&collector, &traced));
-            sent.map_err(|source| Failure::Gateway {
-                source: GatewayError::Traces(source),
-            })?;
+            sent.map_err(|source| Failure::Traces { source })?;
         }
         self.tell(id, &ended, notes)
     }
 
-    fn tell(&self, id: &RunId, ended: &Ended, notes: &mut Notes) -> Result<Ending, Failure> {
-        let Ended {
+    fn tell(
+        &self,
+        id: &RunId,
+        ended: &EndedPipeline,
+        notes: &mut Notes,
+    ) -> Result<Ending, Failure> {
+        let EndedPipeline {
             outcome,
             state,
             trace,
@@ -347,24 +349,24 @@ impl Run {
                 state,
                 trace,
             })?;
-        } else if let (Outcome::Complete, Some(answer)) = (outcome, &state.answer) {
+        } else if let (PipelineOutcome::Complete, Some(answer)) = (outcome, &state.answer) {
             results.document(&[answer.as_bytes()])?;
         }
         let left = state.inbox.iter();
-        for mail in left.filter(|_| *outcome == Outcome::Complete) {
+        for mail in left.filter(|_| *outcome == PipelineOutcome::Complete) {
             notes.note(format_args!(
                 "mail was never taken: `{}` for `{}`",
                 mail.topic, mail.target_step_id
             ));
         }
         match outcome {
-            Outcome::Complete => {
+            PipelineOutcome::Complete => {
                 if state.answer.is_none() && !self.json {
                     notes.note("the run came to its end without an answer");
                     notes.hint("the action `finalize` makes the answer; --json shows the state");
                 }
             }
-            Outcome::Failed {
+            PipelineOutcome::Failed {
                 step_id,
                 error,
                 hint,
@@ -378,12 +380,12 @@ impl Run {
                     "once that is mended, go on with {command}; a mended PIPELINE and --set are taken then"
                 ));
             }
-            Outcome::Cancelled { step_id } => {
+            PipelineOutcome::Cancelled { step_id } => {
                 notes.note(format_args!("called off in step `{step_id}`"));
                 notes.hint(format_args!("go on with {}", self.resuming(id)));
             }
         }
-        Ok(Ending::whole_if(*outcome == Outcome::Complete))
+        Ok(Ending::whole_if(*outcome == PipelineOutcome::Complete))
     }
 
     /// The command that goes on with a run.
@@ -445,21 +447,6 @@ fn read_state(path: &Path, notes: &mut Notes) -> Result<State, Failure> {
     // What a run has told is not what the next one tells.
     state.remove("trace");
     serde_json::from_value(Value::Object(state)).map_err(wrong)
-}
-
-fn unreadable(id: &RunId, error: ReadError) -> Failure {
-    match error {
-        ReadError::Store(source) => Failure::Store { source },
-        ReadError::Busy { .. } => Failure::Usage {
-            message: error.to_string(),
-            hint: "wait until it has ended; `overlock inspect` shows how far it has come".into(),
-        },
-        ReadError::Other { .. } => Failure::Usage {
-            message: error.to_string(),
-            hint: format!("`overlock complete --resume {id}` goes on with it"),
-        },
-        ReadError::Damaged { id, source } => Failure::damaged_run(&id, &source),
-    }
 }
 
 fn parse_set(argument: &str) -> Result<(String, Value), String> {

@@ -6,8 +6,9 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use overlock_model::Retry;
-use overlock_pipeline::{Pipeline, State, Step, Taken, TraceEvent, Watch};
+use overlock_llm::Retry;
+use overlock_pipeline::{Pipeline, Step, Watch};
+use overlock_runs::{PipelineRun, State, TraceEvent};
 use overlock_store::RunId;
 
 use super::story::Story;
@@ -38,7 +39,7 @@ impl Show {
         }
     }
 
-    pub(super) fn begin(&mut self, id: &RunId, pipeline: &Pipeline, taken: &Taken) {
+    pub(super) fn begin(&mut self, id: &RunId, pipeline: &Pipeline, taken: &PipelineRun) {
         let name = draw::plain(&pipeline.name);
         let done = taken.trace.len();
         if done == 0 {

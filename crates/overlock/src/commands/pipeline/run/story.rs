@@ -1,6 +1,6 @@
 //! What a step did, in words.
 
-use overlock_pipeline::TraceEvent;
+use overlock_runs::TraceEvent;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use overlock_budget::Found;
-use overlock_model::{Backend, BackendError, Embeddings, Http, StrategyResults};
+use overlock_llm::{Backend, BackendError, Embeddings, Http, StrategyResults};
 use overlock_pipeline::{Action, Embed, Models, Pipeline, Speaker};
 use overlock_store::Store;
 
-use crate::config::{Asking, Config};
+use crate::config::{Config, StrategySetting};
 use crate::counter::{Counter, Templated};
 use crate::ending::Failure;
 use crate::strategies::{self, ServerModel};
@@ -96,7 +96,7 @@ impl Models for Voices<'_> {
         let found = &voice.found;
         let complete = &self.config.complete;
         let mut continuation = complete.options(voice.can_prefill);
-        if complete.asking == Asking::Auto {
+        if complete.strategy == StrategySetting::Auto {
             let of = voice.on_server(model);
             continuation.ways = strategies::order(self.store, of, &continuation.ways);
         }

@@ -1,0 +1,65 @@
+//! Builds HTTP replies and their bodies.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+pub(crate) use overlock_llm::{Body, BodyError, full_body as whole};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// What a client gets.
+pub(crate) type Reply = Response<Body>;
+
+/// A body that somebody works on while it is read.
+///
+/// Who goes away stops the work, and who reads slowly slows it down: there is no task of its own.
+/// After some silence a comment shows that there is life.
+pub(crate) fn worked_on(
+    pieces: mpsc::Receiver<Bytes>,
+    work: impl Future<Output = ()> + Send + 'static,
+    keep_alive: Duration,
+) -> Body {
+    let pieces = stream::unfold(pieces, move |mut pieces| async move {
+        match timeout(keep_alive, pieces.recv()).await {
+            Ok(piece) => Some((piece?, pieces)),
+            Err(_) => Some((Bytes::from_static(KEEP_ALIVE), pieces)),
+        }
+    });
+    // Work gives nothing itself: it is over when the sender is gone.
+    let work = stream::once(work).filter_map(async |()| None);
+    let both = stream::select(pieces, work).map(|piece| Ok(Frame::data(piece)));
+    BodyExt::boxed_unsync(StreamBody::new(both))
+}
+
+/// A comment in a stream of events, which no client takes for one.
+pub(crate) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+
+/// A reply of one kind of content.
+pub(crate) fn reply(status: StatusCode, kind: &'static str, body: Body) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    reply
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    reply
+}
+
+/// A reply with events.
+pub(crate) fn event_stream(body: Body) -> Reply {
+    let mut reply = reply(StatusCode::OK, "text/event-stream", body);
+    reply
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    reply
+}
+
+/// A reply with a JSON value.
+pub(crate) fn json_reply(status: StatusCode, value: &Value) -> Reply {
+    reply(status, "application/json", whole(value.to_string()))
+}

@@ -1,0 +1,486 @@
+use overlock_llm::assembler::UnsentOnly;
+use overlock_llm::testing::Behaviour;
+use overlock_runs::Record;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value, json};
+use tokio::runtime::Runtime;
+
+use crate::door::{Door, Got, report, script, serve_with};
+use crate::fake::{Fake, Said};
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Json,
+    StrictSchema,
+    Anything,
+    Text,
+    ToolCall,
+}
+
+/// What an upstream answers to one call.
+#[derive(Clone, Debug)]
+struct Reply {
+    text: String,
+    finish: &'static str,
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    wanted: Wanted,
+    replies: Vec<Reply>,
+    /// How many characters an event of the first answer holds.
+    piece: usize,
+    /// How many bytes a frame of every answer holds.
+    frame: usize,
+}
+
+/// What a client gets, and what is recorded.
+#[derive(Debug, Default, PartialEq)]
+struct Delivered {
+    content: String,
+    arguments: String,
+    finish: Vec<Value>,
+    error: Option<Value>,
+    outcome: String,
+    reason: String,
+    continuations: String,
+    usage: Value,
+    report: Value,
+    calls: usize,
+    record: Value,
+}
+
+impl Wanted {
+    fn request(self, stream: bool) -> Value {
+        let mut request = json!({
+            "model": "gpt-4o", "stream": stream, "max_tokens": 1000,
+            "messages": [{ "role": "user", "content": "Write the report." }],
+        });
+        if stream {
+            request["stream_options"] = json!({ "include_usage": true });
+        }
+        match self {
+            Self::Anything | Self::Text => {}
+            Self::Json => request["response_format"] = json!({ "type": "json_object" }),
+            Self::StrictSchema => {
+                let schema = json!({ "type": "object", "required": ["title"] });
+                let schema = json!({ "name": "report", "strict": true, "schema": schema });
+                request["response_format"] =
+                    json!({ "type": "json_schema", "json_schema": schema });
+            }
+            Self::ToolCall => {
+                let parameters = json!({ "type": "object", "properties": {} });
+                let function = json!({ "name": "write", "parameters": parameters });
+                request["tools"] = json!([{ "type": "function", "function": function }]);
+            }
+        }
+        request
+    }
+
+    fn headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Text => &[("x-overlock-continue", "text")],
+            _ => &[],
+        }
+    }
+
+    /// The message of an answer, or a piece of it.
+    fn message(self, text: &str, is_first: bool) -> Value {
+        if self != Self::ToolCall {
+            return json!({ "role": "assistant", "content": text });
+        }
+        let mut call = json!({ "index": 0, "function": { "arguments": text } });
+        if is_first {
+            call["id"] = json!("call-1");
+            call["type"] = json!("function");
+            call["function"]["name"] = json!("write");
+        }
+        json!({ "role": "assistant", "content": null, "tool_calls": [call] })
+    }
+}
+
+const USAGE: [(&str, u64); 3] = [
+    ("prompt_tokens", 10),
+    ("completion_tokens", 5),
+    ("total_tokens", 15),
+];
+
+fn usage() -> Value {
+    let members = USAGE.map(|(name, tokens)| (name.to_owned(), json!(tokens)));
+    Value::Object(Map::from_iter(members))
+}
+
+impl Case {
+    /// The replies, the first of which comes as events or as one object.
+    fn replies(&self, is_streamed: bool) -> Vec<Said> {
+        let mut later: Vec<Said> = self.replies[1..]
+            .iter()
+            .map(|reply| streamed(Wanted::Text, reply, 7).in_frames(self.frame))
+            .collect();
+        let first = &self.replies[0];
+        let first = if is_streamed {
+            streamed(self.wanted, first, self.piece)
+        } else {
+            let mut message = self.wanted.message(&first.text, true);
+            if let Some(call) = message.pointer_mut("/tool_calls/0") {
+                call.as_object_mut().expect("an object").remove("index");
+            }
+            Said::choices(&json!([
+                { "index": 0, "message": message, "finish_reason": first.finish }
+            ]))
+        };
+        later.insert(0, first.in_frames(self.frame));
+        // The last reply is given for ever, so it must be one that ends the run.
+        later.push(Said::json(
+            400,
+            &json!({ "error": { "message": "no more" } }),
+        ));
+        later
+    }
+
+    async fn delivered(&self, is_streamed: bool) -> Delivered {
+        let upstream = Fake::start(self.replies(is_streamed)).await;
+        let store = overlock_store::in_memory().expect("a store");
+        let address = serve_with(&upstream.base, Some(store), |settings| {
+            settings.record = Record::Full;
+            // A stream cannot be closed: `UnsentOnly::ClosePartial`.
+            settings.close_partial = false;
+        });
+        let door = Door {
+            address: address.await,
+            upstream,
+        };
+        let request = self.wanted.request(is_streamed);
+        let got = door.chat(&request, self.wanted.headers()).await;
+        let mut delivered = Delivered::read(&got, door.upstream.heard().len());
+        let run = got.header("x-overlock-run").to_owned();
+        let record = door.get(&format!("/api/runs/{run}?text=true")).await.json();
+        delivered.record = recorded(&record);
+        delivered
+    }
+}
+
+/// An answer as events, each with a few characters.
+fn streamed(wanted: Wanted, reply: &Reply, piece: usize) -> Said {
+    let characters: Vec<char> = reply.text.chars().collect();
+    let pieces = characters.chunks(piece).enumerate();
+    let mut choices: Vec<Value> = pieces
+        .map(|(place, piece)| {
+            let text = String::from_iter(piece);
+            json!({ "index": 0, "delta": wanted.message(&text, place == 0) })
+        })
+        .collect();
+    if choices.is_empty() {
+        choices.push(json!({ "index": 0, "delta": wanted.message("", true) }));
+    }
+    choices.push(json!({ "index": 0, "delta": {}, "finish_reason": reply.finish }));
+    let mut said = Said::stream(&choices);
+    let usage = json!({
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o",
+        "choices": [], "usage": usage(),
+    });
+    let end = format!("data: {usage}\n\ndata: [DONE]\n\n");
+    said.body = said.body.replace("data: [DONE]\n\n", &end);
+    said
+}
+
+impl Delivered {
+    fn read(got: &Got, calls: usize) -> Self {
+        let mut delivered = Self {
+            calls,
+            outcome: got.header("x-overlock-outcome").to_owned(),
+            reason: got.header("x-overlock-reason").to_owned(),
+            continuations: got.header("x-overlock-continuations").to_owned(),
+            ..Self::default()
+        };
+        if got.header("content-type").starts_with("application/json") {
+            delivered.take(&got.json(), "message");
+            return delivered;
+        }
+        for event in got.body.split_terminator("\n\n") {
+            if let Some(comment) = event.strip_prefix(": overlock ") {
+                for (name, value) in comment.split(' ').filter_map(|it| it.split_once('=')) {
+                    match name {
+                        "outcome" => value.clone_into(&mut delivered.outcome),
+                        "reason" => value.clone_into(&mut delivered.reason),
+                        "continuations" => value.clone_into(&mut delivered.continuations),
+                        _ => {}
+                    }
+                }
+            }
+            match event.strip_prefix("data: ") {
+                None | Some("[DONE]") => {}
+                Some(data) => delivered.take(&serde_json::from_str(data).expect("JSON"), "delta"),
+            }
+        }
+        delivered
+    }
+
+    /// Whether the client got a prefix of the text that was accepted by the record.
+    fn is_prefix_of_accepted(&self) -> bool {
+        let steps = self.record["steps"].as_array();
+        let added = steps.into_iter().flatten();
+        let added = added.filter_map(|step| step["result"]["added"].as_str());
+        let accepted: String = added.collect();
+        accepted.starts_with(&self.content) && accepted.starts_with(&self.arguments)
+    }
+
+    fn take(&mut self, said: &Value, at: &str) {
+        for (member, place) in [("usage", &mut self.usage), ("overlock", &mut self.report)] {
+            if let Some(value) = said.get(member) {
+                place.clone_from(value);
+            }
+        }
+        if let Some(error) = said.get("error") {
+            self.error = Some(error.clone());
+        }
+        for choice in said["choices"].as_array().into_iter().flatten() {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let message = &choice[at];
+            self.content.push_str(&text(&message["content"]));
+            let arguments = &message["tool_calls"][0]["function"]["arguments"];
+            self.arguments.push_str(&text(arguments));
+            if at == "message" || !choice["finish_reason"].is_null() {
+                self.finish.push(choice["finish_reason"].clone());
+            }
+        }
+    }
+}
+
+/// A record without what differs from run to run: ids, times and addresses.
+fn recorded(record: &Value) -> Value {
+    match record {
+        Value::Object(members) => {
+            let members = members.iter().filter(|(name, _)| {
+                !matches!(
+                    name.as_str(),
+                    "id" | "at" | "upstream" | "request" | "stream" | "worker"
+                ) && !name.ends_with("_at")
+                    && !name.ends_with("_ms")
+            });
+            Value::Object(
+                members
+                    .map(|(name, it)| (name.clone(), recorded(it)))
+                    .collect(),
+            )
+        }
+        Value::Array(values) => values.iter().map(recorded).collect(),
+        Value::String(text) if text.starts_with("127.0.0.1:") => {
+            json!(text.trim_start_matches(|character: char| !character.is_whitespace()))
+        }
+        value => value.clone(),
+    }
+}
+
+fn documents() -> impl Strategy<Value = String> {
+    let rows = "{\"title\": \"t\", \"rows\": [{\"a\": 1, \"b\": \"x\"}, {\"a\": 1, \"b\": \"x\"}, \
+                {\"a\": 2, \"b\": \"x\"}, {\"a\": 1, \"b\": \"xy\"}]}";
+    let fixed = select(vec![
+        rows.to_owned(),
+        "{\"title\": \"t\"}".to_owned(),
+        "[1, 2, 3, 4, 55, 666, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]".to_owned(),
+        "{\"rows\": [\"without a title\", \"é 🚀\"]}".to_owned(),
+        "{'title': 'single', rows: [1, 2,], }".to_owned(),
+        "Some prose without any document, which goes on for a while and ends.".to_owned(),
+    ]);
+    prop_oneof![2 => (100..900_usize).prop_map(report), 3 => fixed]
+}
+
+/// The last characters of a text.
+fn tail(text: &str, count: usize) -> &str {
+    let start = text.char_indices().rev().nth(count.saturating_sub(1));
+    &text[start.map_or(0, |(at, _)| at)..]
+}
+
+/// How the model goes on with a document that stops somewhere.
+fn rests(document: &str, at: usize) -> impl Strategy<Value = Reply> + use<> {
+    let (kept, rest) = document.split_at(at);
+    let (kept, rest) = (kept.to_owned(), rest.to_owned());
+    let overlap = select(vec![10_usize, 40, 80, 200]);
+    (0..11_u8, overlap, select(vec!["stop", "length"])).prop_map(move |(way, overlap, finish)| {
+        let tail = tail(&kept, overlap);
+        let half = rest.floor_char_boundary(rest.len() / 2);
+        let text = match way {
+            0 | 1 => format!("{tail}{rest}"),
+            2 => rest.clone(),
+            3 => format!("{tail}{tail}{rest}"),
+            4 => format!("{kept}{rest}"),
+            5 => format!("{kept}{rest}").replacen("title", "heading", 1),
+            6 => format!("```json\n{tail}{rest}\n```"),
+            7 => "I am sorry, I cannot go on.".to_owned(),
+            8 => String::new(),
+            9 => "{\"other\": [1]}".to_owned(),
+            _ => format!("{tail}{}", &rest[..half]),
+        };
+        Reply { text, finish }
+    })
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let wanted = select(vec![
+        Wanted::Json,
+        Wanted::StrictSchema,
+        Wanted::Anything,
+        Wanted::Text,
+        Wanted::ToolCall,
+    ]);
+    let before = select(vec![
+        String::new(),
+        "\n  ".to_owned(),
+        "Sure, here [it] is:\n".to_owned(),
+        "```json\n".to_owned(),
+        format!("{}\n", "This is a long introduction. ".repeat(20)),
+    ]);
+    let after = select(vec![
+        "",
+        "",
+        "\n```",
+        "\n\nThat is all.",
+        "\n{\"b\": 2}",
+        " ",
+    ]);
+    let cut = prop_oneof![3 => any::<prop::sample::Index>().prop_map(Some), 1 => Just(None)];
+    let sizes = (1..40_usize, select(vec![1_usize, 2, 3, 10, 100, 10_000]));
+    let first = (wanted, before, documents(), after, cut, sizes);
+    first.prop_flat_map(|(wanted, before, document, after, cut, (piece, frame))| {
+        let (end, finish) = match cut {
+            Some(cut) => {
+                let at = cut.index(document.len().max(1));
+                (document.floor_char_boundary(at), "length")
+            }
+            None => (document.len(), "stop"),
+        };
+        let after = if cut.is_some() { "" } else { after };
+        let text = [&before, &document[..end], after].concat();
+        let first = Reply { text, finish };
+        let later = prop::collection::vec(rests(&document, end), 0..4);
+        later.prop_map(move |later| Case {
+            wanted,
+            replies: [vec![first.clone()], later].concat(),
+            piece,
+            frame,
+        })
+    })
+}
+
+/// What the answer that is not streamed could do and the stream could not, if they differ.
+fn exception(whole: &Delivered, streamed: &Delivered) -> Option<UnsentOnly> {
+    let is_reason = |reason| streamed.reason == reason;
+    if is_reason("schema-violation") && whole.calls == streamed.calls + 1 {
+        return Some(UnsentOnly::CorrectSchema);
+    }
+    if is_reason("repeating") || whole.reason == "repeating" {
+        return Some(UnsentOnly::RemoveLoop);
+    }
+    // The stream had sent bytes that the repaired document does not begin with.
+    let is_stopped = is_reason("not-continued") && streamed.calls == 1;
+    let is_other = !whole.content.starts_with(&streamed.content);
+    (is_stopped && is_other).then_some(UnsentOnly::Replace)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn streaming_changes_nothing_but_the_time_of_arrival(case in cases()) {
+        let runtime = Runtime::new().expect("a runtime");
+        let (whole, streamed) = runtime.block_on(async {
+            let whole = case.delivered(false).await;
+            (whole, case.delivered(true).await)
+        });
+        match exception(&whole, &streamed).filter(|_| whole != streamed) {
+            None => prop_assert_eq!(&whole, &streamed),
+            Some(exception) => {
+                let is_complete = streamed.finish.contains(&json!("stop"));
+                prop_assert!(!is_complete && streamed.outcome != "complete", "{:?}", exception);
+                prop_assert!(streamed.is_prefix_of_accepted(), "{:?}: {:?}", exception, streamed);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_behaviour_of_a_model_gives_the_same_answer_streamed_and_not() {
+    let document = report(2500);
+    for behaviour in Behaviour::ALL {
+        for breath in [180, 700] {
+            let mut answers = Vec::new();
+            for stream in [false, true] {
+                let door = Door::open(script(&document, breath, &[behaviour]), &[]).await;
+                let request = Wanted::Json.request(stream);
+                let got = door.chat(&request, &[]).await;
+                answers.push(Delivered::read(&got, door.upstream.calls()));
+            }
+            let name = behaviour.name();
+            assert_eq!(answers[0], answers[1], "{name}, {breath} bytes at a time");
+        }
+    }
+}
+
+/// What clients get of a first answer that is cut and these answers for the rest, which must be the
+/// same streamed and not.
+async fn delivered_alike(first: &str, rests: &[&str]) -> Delivered {
+    let reply = |text: &str, finish| Reply {
+        text: text.to_owned(),
+        finish,
+    };
+    let mut replies = vec![reply(first, "length")];
+    replies.extend(rests.iter().map(|rest| reply(rest, "stop")));
+    let case = Case {
+        wanted: Wanted::Json,
+        replies,
+        piece: 3,
+        frame: 1,
+    };
+    let whole = case.delivered(false).await;
+    assert_eq!(whole, case.delivered(true).await);
+    whole
+}
+
+#[tokio::test]
+async fn a_document_that_begins_only_in_a_later_answer_is_the_same_streamed_and_not() {
+    let document = "{\"title\": \"Changes\", \"text\": \"In March\"}";
+    for first in [
+        "",
+        "\n    \t \t",
+        "Sure, here it is:\n",
+        "<think>Let me see",
+    ] {
+        for rests in [vec![document], vec!["\n ", document]] {
+            let got = delivered_alike(first, &rests).await;
+            assert_eq!(got.content, document, "{first:?}");
+            assert_eq!(got.outcome, "complete");
+        }
+        let got = delivered_alike(first, &["\n", ""]).await;
+        assert_eq!(
+            (got.content.as_str(), got.outcome.as_str()),
+            (first, "failed")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_doubled_overlap_is_never_joined_twice() {
+    let rest = "livery query and cut the time of the nightly export in half\"}";
+    let first = "{\"title\": \"Changes\", \"text\": \"In March the team has improved de";
+    for length in [30, 50] {
+        let overlap = tail(first, length);
+        let doubled = format!("{overlap}{overlap}{rest}");
+        let got = delivered_alike(first, &[&doubled]).await;
+        assert!(!got.content.contains("improved deIn March"), "{got:?}");
+        assert!(got.outcome != "complete", "{got:?}");
+        let got = delivered_alike(first, &[&doubled, &format!("{overlap}{rest}")]).await;
+        assert_eq!(got.content, format!("{first}{rest}"));
+        assert_eq!(got.outcome, "complete");
+    }
+}
+
+#[tokio::test]
+async fn a_reworded_restart_has_the_same_result_streamed_and_not() {
+    let first = "{\"items\":[{\"t\":\"red fox\"},{\"t\":\"jay\"},{\"";
+    let reworded = "{\"items\":[{\"t\":\"a red fox\"},{\"t\":\"jay\"},{\"t\":\"owl\"}]}";
+    delivered_alike(first, &[reworded]).await;
+    delivered_alike(first, &[reworded, reworded, reworded]).await;
+}

@@ -1,0 +1,167 @@
+use std::time::Duration;
+
+use hyper::StatusCode;
+use overlock_gateway::Settings;
+use overlock_runs::Record;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::door::{Door, Got, ask, serve_with};
+use crate::fake::{Fake, Said};
+
+const DOCUMENT: &str = r#"{"rows": [1, 2, 3]}"#;
+
+/// A gateway that records everything, before an upstream with these replies.
+async fn door(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Door<Fake> {
+    let upstream = Fake::start(replies).await;
+    let store = overlock_store::in_memory().expect("a store");
+    let set = |settings: &mut Settings| {
+        settings.record = Record::Full;
+        set(settings);
+    };
+    let address = serve_with(&upstream.base, Some(store), set).await;
+    Door { address, upstream }
+}
+
+fn answer(stream: bool) -> Said {
+    if stream {
+        Said::streamed_content(DOCUMENT, "stop")
+    } else {
+        Said::content(DOCUMENT, "stop")
+    }
+}
+
+fn unwell(status: u16) -> Said {
+    Said::json(status, &json!({ "error": { "message": "unwell" } }))
+}
+
+/// The text that a client got.
+fn text(got: &Got, stream: bool) -> String {
+    if !stream {
+        let content = got.json()["choices"][0]["message"]["content"].clone();
+        return content.as_str().unwrap_or_default().to_owned();
+    }
+    let events = got
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "));
+    let events = events.filter_map(|data| serde_json::from_str::<Value>(data).ok());
+    events
+        .filter_map(|event| {
+            let content = &event["choices"][0]["delta"]["content"];
+            content.as_str().map(str::to_owned)
+        })
+        .collect()
+}
+
+/// What the record of the only run says.
+async fn recorded(door: &Door<Fake>, got: &Got) -> Value {
+    let id = got.header("x-overlock-run");
+    door.get(&format!("/api/runs/{id}")).await.json()
+}
+
+/// Law: a first call that fails for a reason that may pass changes nothing but the time of arrival
+/// and the record, as long as it fails no more often than it is retried.
+async fn check_retried(statuses: &[u16], stream: bool, has_key: bool) {
+    let mut replies: Vec<Said> = statuses.iter().map(|status| unwell(*status)).collect();
+    replies.push(answer(stream));
+    let door = door(replies, |_| {}).await;
+    let key = [("idempotency-key", "one")];
+    let headers = if has_key { &key[..] } else { &[] };
+    let got = door.chat(&ask(stream), headers).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    assert_eq!(text(&got, stream), DOCUMENT);
+    let heard = door.upstream.heard();
+    assert_eq!(heard.len(), statuses.len() + 1);
+    assert!(heard.iter().all(|call| call.text == heard[0].text));
+    let run = recorded(&door, &got).await;
+    let retried = &run["steps"][0]["retried"];
+    if statuses.is_empty() {
+        assert_eq!(*retried, Value::Null, "{run}");
+    } else {
+        assert_eq!(retried["times"], statuses.len(), "{run}");
+        let metrics = door.get("/metrics").await.body;
+        let counted = metrics
+            .lines()
+            .filter_map(|line| line.strip_prefix("overlock_upstream_errors_total{"))
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+        assert_eq!(counted.sum::<usize>(), statuses.len(), "{metrics}");
+    }
+    // What was answered is not paid for again.
+    if has_key {
+        let again = door.chat(&ask(stream), headers).await;
+        assert_eq!(text(&again, stream), DOCUMENT);
+        assert_eq!(door.upstream.heard().len(), heard.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_first_call_is_retried_like_any_other(
+        statuses in prop::collection::vec(
+            prop::sample::select(vec![408_u16, 409, 425, 429, 500, 502, 503, 504, 529]),
+            0..=4,
+        ),
+        stream: bool,
+        has_key: bool,
+    ) {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(check_retried(&statuses, stream, has_key));
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_stays_unwell_is_told_as_it_is() {
+    for stream in [false, true] {
+        let door = door(vec![unwell(503)], |settings| {
+            settings.upstream.retries.retries = 2;
+        });
+        let door = door.await;
+        let got = door.chat(&ask(stream), &[]).await;
+        assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(got.json()["error"]["message"], "unwell");
+        assert_eq!(door.upstream.heard().len(), 3);
+        let fault = &door.get("/api/runs").await.json()[0]["upstream_fault"];
+        assert_eq!(
+            (&fault["status"], &fault["retried"]["times"]),
+            (&json!(503), &json!(2))
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_pass_and_what_has_begun_is_not_asked_for_again() {
+    let once = [
+        (unwell(400), false),
+        (unwell(401), true),
+        (Said::broken(DOCUMENT), false),
+        (Said::breaking(r#"{"rows": [1, "#), true),
+    ];
+    for (reply, stream) in once {
+        for key in [&[][..], &[("idempotency-key", "one")]] {
+            let replies = vec![reply.clone(), unwell(401)];
+            let door = door(replies, |_| {}).await;
+            door.chat(&ask(stream), key).await;
+            let first = &door.upstream.heard()[0];
+            let same = door.upstream.heard();
+            let same = same.iter().filter(|call| call.text == first.text);
+            assert_eq!(same.count(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_the_deadline_does_not_allow_is_not_begun() {
+    let mut later = unwell(503);
+    later.headers.push(("retry-after", "30".to_owned()));
+    let set = |settings: &mut Settings| settings.limits.run_time = Duration::from_secs(20);
+    let door = door(vec![later], set).await;
+    let asked = tokio::time::Instant::now();
+    let got = door.chat(&ask(false), &[]).await;
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(got.header("retry-after"), "30");
+    assert_eq!(door.upstream.heard().len(), 1);
+    assert!(asked.elapsed() < Duration::from_secs(20));
+}

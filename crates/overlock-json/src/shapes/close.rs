@@ -1,0 +1,42 @@
+//! Cut JSON becomes valid JSON, with nothing invented.
+
+use crate::{CloseOptions, Fix, NoJson, close};
+use serde::Serialize;
+
+use super::{Object, Refusal};
+
+/// A text that was closed.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClosedText {
+    /// Valid JSON.
+    pub json: String,
+    /// Whether nothing had to be done.
+    pub complete: bool,
+    /// The path of the string that was cut short.
+    pub truncated: Option<String>,
+    /// The path of what was left out.
+    pub dropped: Option<String>,
+    /// What was repaired first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<Fix>,
+}
+
+/// Closes a text.
+pub fn close_text(text: &[u8], options: CloseOptions) -> Result<ClosedText, NoJson> {
+    let closed = close(text, &options)?;
+    Ok(ClosedText {
+        json: closed.json,
+        complete: closed.complete,
+        truncated: closed.truncated,
+        dropped: closed.dropped,
+        fixes: closed.fixes,
+    })
+}
+
+/// Closes the `text` of an object, which may say whether it wants that `strict`.
+pub fn close_object(mut object: Object, options: CloseOptions) -> Result<ClosedText, Refusal> {
+    let options = CloseOptions {
+        strict: object.flag("strict")?.unwrap_or(options.strict),
+    };
+    Ok(close_text(object.text("text")?.as_bytes(), options)?)
+}

@@ -1,0 +1,68 @@
+//! Where and how a text stops.
+
+use crate::{Base, ContextOptions, Cut};
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{Object, Refusal};
+
+/// Everything a prompt for the rest may want.
+///
+/// The text of the document is in it several times, so that it is borrowed and not copied.
+#[derive(Debug, Serialize)]
+pub struct CutContexts<'a> {
+    overlap_context: &'a str,
+    hierarchy_context: &'a str,
+    hierarchy_context_for_prompt: String,
+    complete_part: Closed<'a>,
+    parsing_success: bool,
+    cut: Option<Cut>,
+    cut_off_element: &'a str,
+    element_before_cutoff: &'a str,
+    section_count: usize,
+    delivered: String,
+}
+
+/// A document in two parts: what is kept of the text, and what closes it.
+#[derive(Debug, Default)]
+struct Closed<'a> {
+    kept: &'a str,
+    closers: String,
+}
+
+impl Serialize for Closed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}{}", self.kept, self.closers))
+    }
+}
+
+/// The contexts of a text that was read.
+pub fn cut_contexts<'a>(base: &'a Base<'_>) -> CutContexts<'a> {
+    let options = ContextOptions::default();
+    let delivered = base.delivered();
+    let closing = base.scanner().closing(false);
+    let elements = base.cut_elements();
+    CutContexts {
+        overlap_context: base.overlap_context(options.answer_chars),
+        hierarchy_context: base.text(),
+        hierarchy_context_for_prompt: base.render(&options.render),
+        parsing_success: closing.is_some(),
+        complete_part: closing.map_or(Closed::default(), |closing| Closed {
+            kept: &base.text()[..closing.kept_len],
+            closers: closing.closers,
+        }),
+        cut: base.cut(),
+        cut_off_element: elements.cut_off,
+        element_before_cutoff: elements.before,
+        section_count: delivered.section_count(),
+        delivered: delivered.lines().join("\n"),
+    }
+}
+
+/// The contexts of the `text` of an object.
+pub fn cut_object(mut object: Object) -> Result<Box<RawValue>, Refusal> {
+    let text = object.text("text")?;
+    let base = Base::read(&text)?;
+    // Every key of the answer is a string, so that this never fails.
+    to_raw_value(&cut_contexts(&base)).map_err(|error| Refusal::unusable(error.to_string()))
+}

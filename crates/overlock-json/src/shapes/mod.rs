@@ -1,0 +1,20 @@
+//! One object in, one object out: what the command line and the JSON API answer about JSON.
+
+// What is asked.
+mod object;
+
+// What is answered.
+mod close;
+mod cut;
+mod render;
+mod repair;
+mod shortened;
+mod stitch;
+
+pub use close::{ClosedText, close_object, close_text};
+pub use cut::{CutContexts, cut_contexts, cut_object};
+pub use object::{Object, Refusal};
+pub use render::{LEAST_LIMIT, RenderedText, render_object};
+pub use repair::{RepairedText, repair_object, repair_text};
+pub use shortened::shortened;
+pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};

@@ -1,0 +1,90 @@
+//! The pieces of a long answer become one document.
+
+use crate::{Base, Outcome, Protocol, Seam, StitchOptions, stitch};
+use serde::Serialize;
+
+use super::{Object, Refusal};
+
+/// Pieces that were joined.
+#[derive(Clone, Debug, Serialize)]
+pub struct StitchedText {
+    /// The text so far.
+    pub json: String,
+    /// Whether the document is whole.
+    pub complete: bool,
+    /// What became of each piece after the first.
+    pub seams: Vec<StitchedSeam>,
+}
+
+/// What became of a piece.
+#[derive(Clone, Debug, Serialize)]
+pub struct StitchedSeam {
+    /// The name of what came of it.
+    pub outcome: &'static str,
+    /// How many characters it repeated.
+    pub overlap: usize,
+    /// The two overlaps that are equally likely.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<[usize; 2]>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Joins the `parts` of an object, which may say what each was asked to repeat
+/// (`expected_overlap`) and how it was asked (`protocol`).
+pub fn stitch_object(mut object: Object, protocol: Protocol) -> Result<StitchedText, Refusal> {
+    let parts = object.texts("parts")?;
+    let expected = object.one_or_more_texts("expected_overlap")?;
+    let names = [
+        ("overlap", Protocol::Overlap),
+        ("prefill", Protocol::Prefill),
+        ("auto", Protocol::Auto),
+    ];
+    let protocol = object.choice("protocol", &names)?.unwrap_or(protocol);
+    let [first, rest @ ..] = parts.as_slice() else {
+        return Err(Refusal::unusable("`parts` is empty"));
+    };
+    if expected.len() > rest.len() {
+        return Err(Refusal::unusable(format!(
+            "`expected_overlap` has {} texts for {} seams",
+            expected.len(),
+            rest.len()
+        )));
+    }
+    let mut base = Base::read(first)?;
+    let mut seams = Vec::new();
+    for (index, part) in rest.iter().enumerate() {
+        let options = StitchOptions {
+            protocol,
+            expected_overlap: expected.get(index).and_then(Option::as_deref),
+        };
+        seams.push(stitch(&mut base, part, &options));
+    }
+    Ok(stitched(&base, &seams))
+}
+
+/// What came of joining.
+pub fn stitched(base: &Base<'_>, seams: &[Seam]) -> StitchedText {
+    StitchedText {
+        json: base.text().to_owned(),
+        complete: base.is_complete(),
+        seams: seams.iter().map(StitchedSeam::from).collect(),
+    }
+}
+
+impl From<&Seam> for StitchedSeam {
+    fn from(seam: &Seam) -> Self {
+        let (lengths, reason) = match &seam.outcome {
+            Outcome::Ambiguous { shorter, longer } => (Some([*shorter, *longer]), None),
+            Outcome::NoMatch(reason) => (None, Some(reason.to_string())),
+            _ => (None, None),
+        };
+        Self {
+            outcome: seam.outcome.name(),
+            overlap: seam.overlap,
+            lengths,
+            reason,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Where does a JSON document begin in a text that arrives in pieces?
+
+/// Finds the first JSON document in a fenced block of a text that is still arriving.
+#[derive(Default)]
+pub(super) struct FenceFinder {
+    /// Where the line begins that has not ended yet.
+    line: usize,
+    /// Up to where that line has been searched for its end.
+    searched: usize,
+    block: Block,
+}
+
+/// What the lines of a text belong to.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Block {
+    /// No fenced block.
+    #[default]
+    None,
+    /// A block that is marked as JSON, or not marked, and has no content yet.
+    Json,
+    /// A block of anything else.
+    Other,
+}
+
+impl FenceFinder {
+    /// Where the document begins. `text` must be what it was before, and more.
+    pub(super) fn find(&mut self, text: &str) -> Option<usize> {
+        loop {
+            if self.block == Block::Json {
+                let content = text[self.line..].trim_start();
+                match content.chars().next() {
+                    None => return None,
+                    Some('{' | '[') => return Some(text.len() - content.len()),
+                    Some(_) => self.block = Block::Other,
+                }
+            }
+            let from = self.searched.max(self.line);
+            self.searched = text.len();
+            let end = from + text[from..].find('\n')?;
+            let line = text[self.line..end].trim();
+            self.line = end + 1;
+            self.searched = self.line;
+            let Some(info) = line.strip_prefix("```").map(str::trim) else {
+                continue;
+            };
+            self.block = match self.block {
+                Block::None if info.is_empty() || info.eq_ignore_ascii_case("json") => Block::Json,
+                Block::None => Block::Other,
+                Block::Json | Block::Other if info.is_empty() => Block::None,
+                block => block,
+            };
+        }
+    }
+}

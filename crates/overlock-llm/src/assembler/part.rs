@@ -1,0 +1,359 @@
+//! What is one part of an answer while it arrives, which of its bytes are stable, and is it cut?
+
+use overlock_json::{Arrival, Arriving, Base, Scanner};
+
+use super::fence::FenceFinder;
+
+/// A part of an answer: its content, or the arguments of a tool call.
+pub struct PartText {
+    kind: PartKind,
+    delivery: Delivery,
+    arriving: Arriving,
+    text: String,
+    /// Where the text begins that `arriving` reads: behind the opening line of a fence, or at 0.
+    start: usize,
+    fences: FenceFinder,
+    /// How many bytes of the text were released, or never will be.
+    passed: usize,
+    /// How many bytes of the document were released.
+    released: usize,
+}
+
+/// When the client gets the bytes of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// As soon as they are stable.
+    Streamed,
+    /// As they come: the client wants no continuation, so nothing changes.
+    Verbatim,
+    /// Once the answer has ended: until then everything can change.
+    AtEnd,
+}
+
+/// What a part should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    /// Any text. It is a document if it looks like JSON, or holds JSON in a fence.
+    Detect,
+    /// The document that was requested. The text around it is left out.
+    Document,
+    /// The arguments of a tool call.
+    Arguments,
+}
+
+/// What a part is when its answer has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartState {
+    /// A complete document, with nothing after it but white space or the end of a fence.
+    Complete,
+    /// A complete document that violates its schema.
+    Invalid,
+    /// A document that stops early.
+    Cut,
+    /// Text that does not tell whether it is complete, such as prose.
+    Unclear,
+}
+
+impl PartText {
+    /// A part of which nothing has arrived.
+    pub fn new(kind: PartKind, delivery: Delivery) -> Self {
+        let arriving = match kind {
+            PartKind::Detect | PartKind::Arguments => Arriving::document(),
+            PartKind::Document => Arriving::wrapped_document(),
+        };
+        Self {
+            kind,
+            delivery,
+            arriving,
+            text: String::new(),
+            start: 0,
+            fences: FenceFinder::default(),
+            passed: 0,
+            released: 0,
+        }
+    }
+
+    /// Takes the next piece and returns the bytes that can go to the client now.
+    pub fn feed(&mut self, piece: &str) -> String {
+        self.text.push_str(piece);
+        let mut stable = self.arriving.feed(piece);
+        if self.delivery == Delivery::Verbatim {
+            self.passed = self.text.len();
+            return piece.to_owned();
+        }
+        if self.may_be_fenced()
+            && let Some(start) = self.fences.find(&self.text)
+        {
+            self.start = start;
+            self.arriving = Arriving::document();
+            stable = self.arriving.feed(&self.text[start..]);
+        }
+        if self.delivery == Delivery::AtEnd {
+            return String::new();
+        }
+        self.released += stable.len();
+        let released_to = match (self.kind, self.arriving.arrival()) {
+            (_, Arrival::Awaited) => return String::new(),
+            (PartKind::Document, Arrival::Growing | Arrival::Whole | Arrival::Spoilt) => {
+                self.passed = self.text.len();
+                return stable;
+            }
+            (_, Arrival::Growing) => self.text.len() - self.arriving.held_len(),
+            // It is no document, or not one any more.
+            (_, Arrival::Unclear | Arrival::Whole | Arrival::Spoilt) => self.text.len(),
+        };
+        let released = self.text[self.passed..released_to].to_owned();
+        self.passed = released_to;
+        released
+    }
+
+    /// The bytes that were held back, for a part that is not continued.
+    pub fn rest(&mut self) -> String {
+        if self.is_document_alone() {
+            return String::new();
+        }
+        let rest = self.text[self.passed..].to_owned();
+        self.passed = self.text.len();
+        rest
+    }
+
+    /// Whether the client gets the document without the text around it.
+    fn is_document_alone(&self) -> bool {
+        let has_begun = matches!(
+            self.arriving.arrival(),
+            Arrival::Growing | Arrival::Whole | Arrival::Spoilt
+        );
+        self.kind == PartKind::Document && self.is_continued() && has_begun
+    }
+
+    /// Whether the client wants it to be continued.
+    pub fn is_continued(&self) -> bool {
+        self.delivery != Delivery::Verbatim
+    }
+
+    /// Whether the client has received anything of it.
+    pub fn is_sent(&self) -> bool {
+        self.passed > 0
+    }
+
+    /// Whether there is an open document that has to be continued.
+    pub fn is_open(&self) -> bool {
+        self.is_continued() && self.arriving.arrival() == Arrival::Growing
+    }
+
+    /// Whether a document was requested and only all of the text shows what it is: it holds more
+    /// than a document, or something that has to be repaired, or no document has begun.
+    pub fn needs_reread(&self) -> bool {
+        let is_plain = match self.arriving.arrival() {
+            Arrival::Growing | Arrival::Unclear => true,
+            Arrival::Whole => self.is_bare(),
+            Arrival::Awaited | Arrival::Spoilt => false,
+        };
+        self.kind == PartKind::Document && self.is_continued() && !is_plain
+    }
+
+    /// Whether a document in a fence may still begin in a text that is not one itself.
+    fn may_be_fenced(&self) -> bool {
+        let is_text = self.arriving.arrival() == Arrival::Unclear;
+        self.kind == PartKind::Detect && is_text && !self.is_fenced()
+    }
+
+    fn is_fenced(&self) -> bool {
+        self.start > 0
+    }
+
+    /// The text before the document that is kept, such as the opening line of its fence.
+    pub fn before_document(&self) -> &str {
+        if self.kind == PartKind::Document {
+            return "";
+        }
+        let after = self.arriving.after_document(&self.text[self.start..]);
+        let end = self.text.len() - after.len() - self.document().len();
+        &self.text[..end]
+    }
+
+    /// The text that follows the complete document: the closing line of its fence.
+    pub fn closing(&self) -> &'static str {
+        if self.is_fenced() { "\n```" } else { "" }
+    }
+
+    /// What it is, judged by the text alone.
+    pub fn state(&self) -> PartState {
+        match (self.arriving.arrival(), self.kind) {
+            (Arrival::Growing, _) => PartState::Cut,
+            // More text may follow a fence.
+            _ if self.is_fenced() => PartState::Unclear,
+            (Arrival::Whole, _) if self.is_bare() => PartState::Complete,
+            (Arrival::Spoilt, PartKind::Document | PartKind::Arguments) => {
+                match Base::read(&self.text) {
+                    Ok(base) if !base.is_complete() => PartState::Cut,
+                    _ => PartState::Unclear,
+                }
+            }
+            (Arrival::Unclear, PartKind::Arguments) => scalar_state(&self.text),
+            _ => PartState::Unclear,
+        }
+    }
+
+    /// What of the document was released.
+    pub fn released(&self) -> &str {
+        self.document().get(..self.released).unwrap_or_default()
+    }
+
+    /// Whether nothing follows the document but white space or the end of a fence.
+    fn is_bare(&self) -> bool {
+        let after = self.arriving.after_document(&self.text[self.start..]);
+        after.trim().trim_matches('`').is_empty()
+    }
+
+    /// The text after what was released of the document.
+    pub fn unreleased(&self) -> String {
+        let document = self.document().get(self.released..).unwrap_or_default();
+        let after = self.arriving.after_document(&self.text[self.start..]);
+        [document, after].concat()
+    }
+
+    /// Whether a document was complete, whatever follows it.
+    pub fn has_complete_document(&self) -> bool {
+        self.arriving.arrival() == Arrival::Whole
+    }
+
+    /// Whether the whole text, read as one document, is not the first document in it. Then there
+    /// are several, and nothing says which one was meant.
+    pub fn is_one_of_several(&self, read: Option<&Base<'_>>) -> bool {
+        let is_first = |base: &Base<'_>| base.text().trim() == self.document().trim();
+        self.has_complete_document() && !read.is_some_and(is_first)
+    }
+
+    /// All that came.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text for the client, if nothing continues it: the document alone, if one was requested.
+    pub fn delivered(&self) -> &str {
+        if self.is_document_alone() {
+            self.document()
+        } else {
+            &self.text
+        }
+    }
+
+    /// The text that the record of the document starts from: where a document was requested, also
+    /// what is left out around it.
+    pub fn came(&self) -> &str {
+        match self.kind {
+            PartKind::Document => &self.text,
+            PartKind::Detect | PartKind::Arguments => self.document(),
+        }
+    }
+
+    /// The document alone, if there is one.
+    pub fn document(&self) -> &str {
+        self.arriving.of_document(&self.text[self.start..])
+    }
+}
+
+/// The state of a text that may be a string, a number or a literal.
+fn scalar_state(text: &str) -> PartState {
+    let text = text.trim();
+    let mut scanner = Scanner::new();
+    scanner.feed(text.as_bytes());
+    match scanner.cut() {
+        _ if scanner.offence().is_some() || text.is_empty() => PartState::Unclear,
+        None => PartState::Complete,
+        Some(_) => PartState::Cut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: PartKind, text: &str, state: PartState) {
+        for delivery in [Delivery::Streamed, Delivery::Verbatim, Delivery::AtEnd] {
+            let mut part = PartText::new(kind, delivery);
+            part.feed(text);
+            assert_eq!(part.state(), state, "{kind:?}: {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bare_document_tells_by_itself_whether_it_is_whole() {
+        for kind in [PartKind::Detect, PartKind::Document, PartKind::Arguments] {
+            check(kind, "{\"a\": 1}", PartState::Complete);
+            check(kind, "[1]\n```\n", PartState::Complete);
+            check(kind, "{\"a\": ", PartState::Cut);
+        }
+        check(
+            PartKind::Document,
+            "Sure:\n```json\n[1]\n```",
+            PartState::Complete,
+        );
+    }
+
+    #[test]
+    fn text_after_a_whole_document_is_text() {
+        for kind in [PartKind::Detect, PartKind::Document, PartKind::Arguments] {
+            check(
+                kind,
+                "{\"a\": 1}\n\nNow let me explain that",
+                PartState::Unclear,
+            );
+            check(kind, "[1] Smith says that and", PartState::Unclear);
+            check(kind, "{\"a\": 1}\n{\"a\": 2}\n{\"a\"", PartState::Unclear);
+        }
+    }
+
+    #[test]
+    fn json_in_a_fence_is_found_wherever_the_text_is_divided() {
+        let before = "Sure, an [example]:\n\n```python\nrows = [\n```\n\n```json\n";
+        let document = "{\"rows\": [\"a ``` b\", 12";
+        let text = [before, document].concat();
+        for size in 1..text.len() {
+            let mut part = PartText::new(PartKind::Detect, Delivery::Streamed);
+            let mut released = String::new();
+            let mut rest = text.as_str();
+            while !rest.is_empty() {
+                let (piece, after) = rest.split_at(size.min(rest.len()));
+                released += &part.feed(piece);
+                rest = after;
+            }
+            assert_eq!(part.state(), PartState::Cut, "pieces of {size}");
+            assert!(part.is_open());
+            assert_eq!(part.before_document(), before);
+            assert_eq!(part.document(), document);
+            assert_eq!(released, [before, part.released()].concat());
+            assert_eq!(released + &part.rest(), text);
+        }
+    }
+
+    #[test]
+    fn a_fence_around_something_else_is_text() {
+        for text in [
+            "```python\n[1, 2",
+            "```\nrows\n[1, 2",
+            "```json\n{\"a\": 1}\n```\n",
+            "```json\n{\"a\": 1}\n```\nThis",
+            "```json\n{\"a\": 1}\n```\n```json\n{\"b\"",
+            "see ```json {\"a\": ",
+        ] {
+            check(PartKind::Detect, text, PartState::Unclear);
+        }
+    }
+
+    #[test]
+    fn arguments_that_were_cut_are_known_by_what_they_are() {
+        check(PartKind::Arguments, "\"cut string", PartState::Cut);
+        check(PartKind::Arguments, "{'city': 'Ber", PartState::Cut);
+        check(
+            PartKind::Arguments,
+            "{'city': 'Berlin'}",
+            PartState::Unclear,
+        );
+        check(PartKind::Arguments, "null", PartState::Complete);
+        check(PartKind::Arguments, "", PartState::Unclear);
+        check(PartKind::Arguments, "city=Berlin", PartState::Unclear);
+    }
+}

@@ -1,0 +1,1279 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const DOCUMENT: &str = r#"{"title": "Rivers", "sections": [{"content_type": "table", "elements": [{"rows": [["Nile", 6650], ["Amazon", 6400], ["Yangtze", 6300]]}]}, {"content_type": "code", "elements": [{"code": "fn main() {\n    println!(\"hi\");\n}"}]}]}"#;
+
+fn run() -> Continuation {
+    Continuation::new(ContinuationOptions::default())
+}
+
+/// Asks, answers, and says what was asked and what became of it.
+fn answer(run: &mut Continuation, text: &str) -> (Ask, Step) {
+    let ask = run.next().expect("it has not ended");
+    let answer = Answer::new(text.as_bytes(), 10);
+    let step = run.answered(&ask, &answer).expect("it was asked");
+    (ask, step)
+}
+
+fn failure(step: &Step) -> Option<&Failure> {
+    match &step.result {
+        StepResult::Failed { failure, .. } => Some(failure),
+        StepResult::Grown { .. } => None,
+    }
+}
+
+/// A run whose first answer was cut after so many bytes.
+fn cut_at(at: usize) -> Continuation {
+    let mut run = run();
+    answer(&mut run, &DOCUMENT[..at]);
+    assert_eq!(run.outcome(), None);
+    run
+}
+
+// The flow of one step, row by row.
+
+#[test]
+fn a_first_answer_that_parses_is_the_result() {
+    let mut run = run();
+    let (ask, step) = answer(&mut run, DOCUMENT);
+    assert_eq!((ask.iteration, ask.way), (1, None));
+    assert_eq!(failure(&step), None);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.text(), DOCUMENT);
+    assert_eq!(run.next(), None);
+}
+
+#[test]
+fn a_result_that_closes_and_has_no_cut_is_finished() {
+    let mut run = run();
+    answer(&mut run, r#"{"title": "Rivers", "open": True,}"#);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.text(), r#"{"title": "Rivers", "open": true}"#);
+}
+
+#[test]
+fn a_result_with_a_cut_is_committed_and_asked_for_more() {
+    let mut run = cut_at(120);
+    assert_eq!(run.text(), &DOCUMENT[..120]);
+    let part = run.last_valid_complete_part().expect("there is a part");
+    serde_json::from_str::<serde_json::Value>(&part).expect("the fallback is valid");
+    let ask = run.next().expect("there is more");
+    assert_eq!((ask.iteration, ask.way), (2, Some(Way::Overlap)));
+    assert!(DOCUMENT[..120].ends_with(&ask.overlap) && !ask.overlap.is_empty());
+
+    // The base stays in its cut form, so that the next answer is joined to it and not to the fallback.
+    let rest = format!("{}{}", ask.overlap, &DOCUMENT[120..]);
+    answer(&mut run, &rest);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.text(), DOCUMENT);
+}
+
+#[test]
+fn a_failed_merge_changes_nothing_and_is_asked_again() {
+    let mut run = cut_at(120);
+    let (_, step) = answer(&mut run, "I am sorry, I cannot go on.");
+    assert!(failure(&step).is_some());
+    assert_eq!(run.merge_fail_count(), 1);
+    assert_eq!((run.text(), run.outcome()), (&DOCUMENT[..120], None));
+}
+
+#[test]
+fn a_merge_that_succeeds_resets_the_count() {
+    let mut run = cut_at(120);
+    answer(&mut run, "Sorry.");
+    answer(&mut run, "Sorry.");
+    let overlap = run.next().expect("two are not three").overlap;
+    assert!(
+        !overlap.is_empty(),
+        "overlap is asked for again after the other way failed"
+    );
+    answer(&mut run, &format!("{overlap}{}", &DOCUMENT[120..150]));
+    assert_eq!(run.merge_fail_count(), 0);
+    assert_eq!(run.text(), &DOCUMENT[..150]);
+}
+
+#[test]
+fn a_third_failure_ends_with_the_last_valid_part() {
+    let mut run = cut_at(120);
+    for _ in 0..3 {
+        answer(&mut run, "Sorry.");
+    }
+    let Some(Outcome::Partial { reason, cut }) = run.outcome() else {
+        panic!("{:?}", run.outcome());
+    };
+    assert_eq!(*reason, Reason::MergeFailures);
+    assert!(cut.path.starts_with("/sections/0"), "{cut:?}");
+    let part = run.last_valid_complete_part().expect("nothing is lost");
+    assert!(part.contains("Rivers"));
+}
+
+#[test]
+fn a_run_that_failed_can_be_given_another_chance() {
+    let mut run = cut_at(120);
+    for _ in 0..3 {
+        answer(&mut run, "Sorry.");
+    }
+    assert_eq!(run.next(), None);
+    run.try_again();
+    let overlap = run.next().expect("it goes on").overlap;
+    answer(&mut run, &format!("{overlap}{}", &DOCUMENT[120..]));
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    run.try_again();
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+}
+
+#[test]
+fn an_answer_without_json_fails_on_the_first_iteration_and_is_asked_again() {
+    let mut run = run();
+    let (_, step) = answer(&mut run, "Let me think about that.");
+    assert_eq!(failure(&step), Some(&Failure::NoJson));
+    let (ask, _) = answer(&mut run, DOCUMENT);
+    assert_eq!(
+        (ask.iteration, ask.way),
+        (2, None),
+        "the caller's own prompt again"
+    );
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+}
+
+#[test]
+fn three_answers_without_json_fail_with_what_was_said() {
+    let mut run = run();
+    for text in ["", "No.", "I cannot help with that."] {
+        answer(&mut run, text);
+    }
+    let failed = Outcome::Failed {
+        reason: Reason::MergeFailures,
+    };
+    assert_eq!(run.outcome(), Some(&failed));
+    assert_eq!(run.raw(), "I cannot help with that.");
+    assert_eq!(run.last_valid_complete_part(), None);
+}
+
+#[test]
+fn a_model_that_writes_only_white_space_makes_no_progress() {
+    let mut run = run();
+    for text in ["", "\n    \t \t", "\n"] {
+        let (ask, step) = answer(&mut run, text);
+        assert_eq!((ask.way, failure(&step)), (None, Some(&Failure::Empty)));
+    }
+    let failed = Outcome::Failed {
+        reason: Reason::NoProgress,
+    };
+    assert_eq!(run.outcome(), Some(&failed));
+}
+
+#[test]
+fn what_could_not_be_joined_can_be_read_and_changes_nothing() {
+    let long = "é".repeat(READABLE);
+    let odd = format!("x{long}");
+    for (text, kept) in [
+        ("Shall I go on?", "Shall I go on?"),
+        (long.as_str(), &long[..READABLE]),
+        // Half a character is none.
+        (odd.as_str(), &odd[..READABLE - 1]),
+    ] {
+        let mut run = cut_at(120);
+        let (_, step) = answer(&mut run, text);
+        let StepResult::Failed { raw, .. } = &step.result else {
+            panic!("{step:?}");
+        };
+        assert_eq!(raw.as_deref(), Some(kept));
+        assert_eq!((run.text(), run.raw()), (&DOCUMENT[..120], ""));
+    }
+    let mut run = cut_at(120);
+    let steps = ["Shall I go on?", " \n"].map(|text| answer(&mut run, text).1);
+    let nothing = StepResult::Failed {
+        failure: Failure::Empty,
+        raw: None,
+    };
+    assert_eq!(steps[1].result, nothing);
+}
+
+#[test]
+fn only_what_an_answer_adds_would_be_paid_for_in_one_uncut_answer() {
+    let mut run = run();
+    let (_, first) = answer(&mut run, &DOCUMENT[..40]);
+    assert_eq!(first.overhead_tokens(100), 0);
+    let (_, failed) = answer(&mut run, "Sorry.");
+    assert_eq!(failed.overhead_tokens(100), 100 + failed.tokens);
+    let (_, mut rest) = answer(&mut run, &DOCUMENT[20..]);
+    let bytes = (DOCUMENT.len() - 20) as u64;
+    rest.end.answer_bytes = Some(bytes);
+    rest.tokens = bytes;
+    assert_eq!(rest.overhead_tokens(100), 100 + 20);
+}
+
+#[test]
+fn an_answer_that_only_repeats_is_no_progress() {
+    let mut run = cut_at(120);
+    for _ in 0..3 {
+        let overlap = run.next().expect("it goes on").overlap;
+        let text = if overlap.is_empty() {
+            &DOCUMENT[..120]
+        } else {
+            &overlap
+        };
+        let (_, step) = answer(&mut run, text);
+        assert_eq!(failure(&step), Some(&Failure::Repeat));
+    }
+    assert_eq!(
+        run.outcome().and_then(Outcome::reason),
+        Some(Reason::NoProgress)
+    );
+}
+
+#[test]
+fn a_later_answer_that_turns_into_talk_changes_nothing() {
+    let mut run = run();
+    answer(&mut run, r#"{"rows": [["Nile", 6650], ["Amazon", 6400], "#);
+    let before = (run.text().to_owned(), run.last_valid_complete_part());
+    let overlap = run.next().expect("it is cut").overlap;
+    let (_, step) = answer(&mut run, &format!("{overlap}and so on, as you know."));
+    assert!(
+        matches!(failure(&step), Some(Failure::NoMatch { .. })),
+        "{step:?}"
+    );
+    let after = (run.text().to_owned(), run.last_valid_complete_part());
+    assert_eq!(after, before);
+    assert_eq!((run.merge_fail_count(), run.outcome()), (1, None));
+}
+
+#[test]
+fn brackets_in_talk_are_no_document() {
+    for text in [
+        "Sure! As described in [1], I will now write the report",
+        "{\"a\": 1}\n{\"a\": 2",
+        r#"{"error": "x"} no wait: {"rows": [1"#,
+    ] {
+        let mut run = run();
+        let (_, step) = answer(&mut run, text);
+        assert_eq!(failure(&step), Some(&Failure::Unclear), "{text}");
+        assert_eq!((run.outcome(), run.raw()), (None, text));
+        answer(&mut run, DOCUMENT);
+        assert_eq!(run.outcome(), Some(&Outcome::Complete));
+        assert!(!run.is_accumulation_mode(), "nothing was put together");
+    }
+}
+
+#[test]
+fn an_answer_is_taken_once_and_only_while_it_is_awaited() {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, "[1");
+    let (ask, _) = answer(&mut run, ", 2");
+    let again = Answer::new(b", 2", 1);
+    let not_awaited = AnswerError::NotAwaited {
+        answered: 2,
+        awaited: 3,
+    };
+    assert_eq!(run.answered(&ask, &again), Err(not_awaited));
+    assert_eq!(run.refused(&ask, "no".to_owned()), None);
+    assert_eq!((run.text(), run.iterations()), ("[1, 2", 2));
+
+    let ask = run.next().expect("it is cut");
+    run.stop(Reason::Cancelled);
+    assert_eq!(run.answered(&ask, &again), Err(AnswerError::Ended));
+    assert_eq!(run.text(), "[1, 2");
+}
+
+// What was recorded.
+
+/// A run in three answers, and its steps.
+fn recorded() -> (Continuation, Vec<Step>) {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    let texts = [&DOCUMENT[..100], &DOCUMENT[100..140], &DOCUMENT[140..]];
+    let steps = texts.map(|text| answer(&mut run, text).1).to_vec();
+    assert_eq!(run.text(), DOCUMENT);
+    (run, steps)
+}
+
+#[test]
+fn a_correction_replaces_the_document_once_and_is_taken_up_again() {
+    let other = r#"{"title": "Lakes"}"#;
+    let unchanged = Err("it is no better".to_owned());
+    for (correction, text) in [(Ok(other.to_owned()), other), (unchanged, DOCUMENT)] {
+        let (mut run, mut steps) = recorded();
+        assert!(run.can_be_corrected());
+        steps.push(run.corrected(correction, other, 4));
+        let resumed = Continuation::resume(run.options().clone(), &steps).expect("its steps");
+        for run in [run, resumed] {
+            assert_eq!(
+                (run.text(), run.outcome()),
+                (text, Some(&Outcome::Complete))
+            );
+            assert_eq!(run.iterations(), 4);
+            assert!(!run.can_be_corrected());
+        }
+    }
+}
+
+#[test]
+fn only_a_whole_document_within_the_limits_can_be_corrected() {
+    assert!(!cut_at(100).can_be_corrected());
+    let limited = |options| {
+        let mut run = Continuation::new(options);
+        answer(&mut run, DOCUMENT);
+        run.can_be_corrected()
+    };
+    let options = ContinuationOptions::default();
+    assert!(limited(options.clone()));
+    assert!(!limited(ContinuationOptions {
+        max_iterations: 1,
+        ..options.clone()
+    }));
+    assert!(!limited(ContinuationOptions {
+        max_output_tokens: Some(1),
+        ..options
+    }));
+}
+
+#[track_caller]
+fn check_damaged(steps: &[Step], error: ResumeError) {
+    let resumed = Continuation::resume(ContinuationOptions::default(), steps);
+    assert_eq!(resumed.map(|run| run.text().to_owned()), Err(error));
+}
+
+#[test]
+fn a_run_with_a_step_missing_is_not_taken_up() {
+    let (_, steps) = recorded();
+    let gap = |expected, found| ResumeError::Gap { expected, found };
+    check_damaged(&steps[1..], gap(1, 2));
+    check_damaged(&[steps[0].clone(), steps[2].clone()], gap(2, 3));
+    check_damaged(&[steps[0].clone(), steps[0].clone()], gap(2, 1));
+}
+
+#[test]
+fn steps_that_do_not_fit_together_are_not_taken_up() {
+    let (_, mut steps) = recorded();
+    let told: Vec<Step> = steps.iter().map(Step::without_text).collect();
+    check_damaged(&told, ResumeError::Unjoined { iteration: 1 });
+    steps.remove(1);
+    steps[1].iteration = 2;
+    check_damaged(&steps, ResumeError::Unjoined { iteration: 2 });
+    if let StepResult::Grown { offset, .. } = &mut steps[1].result {
+        *offset = 100;
+    }
+    check_damaged(&steps, ResumeError::NotADocument);
+}
+
+#[test]
+fn half_a_character_is_kept_from_step_to_step() {
+    let document = "{\"river\": \"Düna\", \"rows\": [1]}".as_bytes();
+    let at = document.iter().position(|byte| *byte > 127).expect("an ü") + 1;
+    let options = ContinuationOptions {
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    };
+    let mut run = Continuation::new(options.clone());
+    let take = |run: &mut Continuation, text: &[u8]| {
+        let ask = run.next().expect("it has not ended");
+        run.answered(&ask, &Answer::new(text, 1))
+            .expect("it was asked")
+    };
+    let first = take(&mut run, &document[..at]);
+    assert_eq!(run.text(), "{\"river\": \"D");
+    let resumed = Continuation::resume(options, [&first]).expect("all steps are there");
+    let stored = serde_json::to_string(&run).expect("a run can be written");
+    let stored = serde_json::from_str(&stored).expect("and read");
+    for mut run in [run, resumed, stored] {
+        take(&mut run, &document[at..]);
+        assert_eq!(run.text().as_bytes(), document);
+        assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    }
+}
+
+#[test]
+fn what_is_stored_of_an_outcome_is_not_believed() {
+    let run = cut_at(120);
+    let mut stored = serde_json::to_value(&run).expect("a run can be written");
+    let read = |stored: &serde_json::Value| serde_json::from_value::<Continuation>(stored.clone());
+    stored["outcome"] = serde_json::json!({ "outcome": "complete" });
+    let believed = read(&stored).expect("it can be read");
+    assert_eq!(believed.outcome(), None, "it is cut");
+
+    stored["outcome"] = serde_json::json!({ "outcome": "failed", "reason": "deadline" });
+    let stopped = read(&stored).expect("it can be read");
+    assert!(matches!(
+        stopped.outcome(),
+        Some(Outcome::Partial {
+            reason: Reason::Deadline,
+            ..
+        })
+    ));
+
+    stored["text"] = DOCUMENT.into();
+    let whole = read(&stored).expect("it can be read");
+    assert_eq!(whole.outcome(), Some(&Outcome::Complete));
+    for text in ["Here: {\"a\": 1}", "{'a': 1}", "", "no"] {
+        stored["text"] = text.into();
+        assert!(read(&stored).is_err(), "{text:?}");
+    }
+}
+
+// Accumulating, case by case.
+
+#[test]
+fn complete_json_on_the_first_iteration_does_not_accumulate() {
+    let mut run = run();
+    answer(&mut run, DOCUMENT);
+    assert!(!run.is_accumulation_mode());
+    assert_eq!(run.delivered().map(Delivered::section_count), Some(2));
+}
+
+#[test]
+fn incomplete_json_on_the_first_iteration_accumulates() {
+    let run = cut_at(100);
+    assert!(run.is_accumulation_mode());
+    assert_eq!(run.text(), &DOCUMENT[..100]);
+}
+
+#[test]
+fn an_exact_continuation_is_joined_without_doubling() {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, &DOCUMENT[..100]);
+    answer(&mut run, &DOCUMENT[100..]);
+    assert_eq!(
+        (run.outcome(), run.text()),
+        (Some(&Outcome::Complete), DOCUMENT)
+    );
+}
+
+#[test]
+fn an_overlap_is_found_and_left_out() {
+    let mut run = cut_at(100);
+    answer(&mut run, &DOCUMENT[60..]);
+    assert_eq!(
+        (run.outcome(), run.text()),
+        (Some(&Outcome::Complete), DOCUMENT)
+    );
+}
+
+#[test]
+fn a_full_overlap_adds_nothing() {
+    let mut run = cut_at(150);
+    let (_, step) = answer(&mut run, &DOCUMENT[60..140]);
+    assert!(failure(&step).is_some());
+    assert_eq!(run.text(), &DOCUMENT[..150]);
+}
+
+#[test]
+fn several_iterations_accumulate() {
+    let mut run = cut_at(80);
+    let mut at = 80;
+    while run.outcome().is_none() {
+        let overlap = run.next().expect("it goes on").overlap;
+        let end = (at + 30).min(DOCUMENT.len());
+        answer(&mut run, &format!("{overlap}{}", &DOCUMENT[at..end]));
+        assert_eq!(run.text(), &DOCUMENT[..end]);
+        at = end;
+    }
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.delivered().map(Delivered::section_count), Some(2));
+}
+
+// Ways to ask.
+
+#[test]
+fn another_way_is_tried_after_a_failure_and_kept_when_it_works() {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways: vec![Way::Prefill, Way::Overlap, Way::Remainder],
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, r#"{"rows": [{"id": 1}, {"id": 2}, "#);
+    let (ask, _) = answer(&mut run, "I cannot do that.");
+    assert_eq!(ask.way, Some(Way::Prefill));
+    let (ask, _) = answer(&mut run, "I cannot do that either.");
+    assert_eq!(ask.way, Some(Way::Overlap));
+    let (ask, step) = answer(&mut run, r#"{"rows": [{"id": 3}, {"id": 4"#);
+    assert_eq!(ask.way, Some(Way::Remainder));
+    assert_eq!(failure(&step), None, "{step:?}");
+    assert_eq!(run.next().and_then(|ask| ask.way), Some(Way::Remainder));
+}
+
+#[test]
+fn a_doubtful_join_is_asked_again_with_a_longer_overlap() {
+    let text = format!("[{}", "[0, 0], ".repeat(600));
+    let mut run = run();
+    answer(&mut run, &text);
+    let (first, step) = answer(&mut run, "[0, 0], [0, 0], [1]]");
+    assert_eq!(failure(&step), Some(&Failure::Ambiguous), "{step:?}");
+    let second = run.next().expect("it is asked again");
+    assert_eq!(second.way, Some(Way::Overlap));
+    assert!(second.overlap.len() > first.overlap.len());
+
+    let added = format!("{}[1], [2, 3], [4", second.overlap);
+    let (_, step) = answer(&mut run, &added);
+    assert_eq!(failure(&step), None, "{step:?}");
+    let third = run.next().expect("it is cut").overlap;
+    let usual = run.base().map(|base| base.overlap_context(None).to_owned());
+    assert_eq!(Some(third), usual, "the doubt is over");
+}
+
+fn refuse(run: &mut Continuation) -> Ask {
+    let ask = run.next().expect("it has not ended");
+    let step = run.refused(&ask, "no such thing".to_owned());
+    let step = step.expect("there may be another way");
+    let refused = Failure::Refused {
+        message: "no such thing".to_owned(),
+    };
+    assert_eq!(failure(&step), Some(&refused));
+    ask
+}
+
+#[test]
+fn a_way_that_is_refused_is_not_tried_again() {
+    let options = ContinuationOptions {
+        ways: vec![Way::Prefill, Way::Overlap, Way::Remainder],
+        ..ContinuationOptions::default()
+    };
+    let mut run = Continuation::new(options.clone());
+    let (_, first) = answer(&mut run, &DOCUMENT[..120]);
+    let ask = run.next().expect("it is cut");
+    let refused = run.refused(&ask, "no prefill".to_owned()).expect("a step");
+    assert_eq!((refused.way, refused.tokens), (Some(Way::Prefill), 0));
+    assert_eq!((run.iterations(), run.merge_fail_count()), (2, 1));
+
+    let resumed = Continuation::resume(options, [&first, &refused]);
+    let mut resumed = resumed.expect("all steps are there");
+    assert_eq!(resumed.next(), run.next());
+    resumed.try_again();
+    for way in [Way::Overlap, Way::Remainder, Way::Overlap] {
+        let ask = resumed.next().expect("it goes on");
+        assert_eq!(ask.way, Some(way), "what was refused is remembered");
+        resumed.try_again();
+        answer(&mut resumed, "Sorry.");
+    }
+}
+
+#[test]
+fn a_run_that_is_refused_in_every_way_is_the_models_error() {
+    let mut run = Continuation::new(ContinuationOptions {
+        max_failures: 10,
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, &DOCUMENT[..120]);
+    assert_eq!(refuse(&mut run).way, Some(Way::Overlap));
+    assert_eq!(refuse(&mut run).way, Some(Way::Remainder));
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::ModelError));
+    assert!(run.last_valid_complete_part().is_some());
+    run.try_again();
+    assert_eq!(run.next().and_then(|ask| ask.way), Some(Way::Overlap));
+}
+
+#[test]
+fn the_callers_own_prompt_has_no_other_way() {
+    let mut run = run();
+    let ask = run.next().expect("nothing was asked");
+    assert_eq!(run.refused(&ask, "no".to_owned()), None);
+    assert_eq!((run.iterations(), run.outcome()), (0, None));
+}
+
+#[test]
+fn what_is_put_in_its_mouth_does_not_end_with_a_blank() {
+    for repeats in [true, false] {
+        let mut run = measured("$.rows[*]");
+        answer(&mut run, "{\"rows\": [\"two ");
+        let ask = run.next().expect("it is cut");
+        assert_eq!(ask.overlap, "{\"rows\": [\"two");
+        let blank = if repeats { " " } else { "" };
+        answer(&mut run, &format!("{blank}words\"]}}"));
+        assert_eq!(run.text(), "{\"rows\": [\"two words\"]}");
+    }
+}
+
+// Progress.
+
+#[track_caller]
+fn check_claims(patience: u32, claims: &[&str], ended_after: Option<usize>) {
+    let mut run = Continuation::new(ContinuationOptions {
+        kpi_patience: patience,
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, "[0");
+    for (index, claim) in claims.iter().enumerate() {
+        let ask = run.next().expect("it goes on");
+        assert!(ask.wants == Wants::ProgressAndDocument);
+        let (_, step) = answer(&mut run, &format!("{claim}{}, {index}", ask.overlap));
+        assert_eq!(failure(&step), None, "{step:?}");
+        let ended = run.outcome().and_then(Outcome::reason) == Some(Reason::KpiStalled);
+        assert_eq!(ended, ended_after == Some(index + 1), "after {claim:?}");
+        if ended {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_share_that_does_not_rise_ends_the_run() {
+    let claims = [
+        "PROGRESS: 10\n",
+        "PROGRESS: 10\n",
+        "PROGRESS: 9\n",
+        "PROGRESS: 10%\n",
+    ];
+    check_claims(3, &claims, Some(4));
+    check_claims(1, &claims, Some(2));
+}
+
+#[test]
+fn a_share_that_falls_is_worth_a_warning() {
+    let mut run = run();
+    answer(&mut run, "[0");
+    for (share, warnings) in [(40, 0), (30, 1), (30, 1), (41, 0)] {
+        let overlap = run.next().expect("it goes on").overlap;
+        let (_, step) = answer(&mut run, &format!("PROGRESS: {share}\n{overlap}, 1"));
+        assert_eq!(step.warnings().len(), warnings, "{share}: {step:?}");
+    }
+    assert_eq!(run.outcome(), None);
+}
+
+#[test]
+fn a_longer_overlap_leaves_room_for_the_answer_too() {
+    let text = format!("[{}", "[0, 0], ".repeat(600));
+    let mut run = run();
+    answer(&mut run, &text);
+    run.expect_answer_chars(400);
+    let usual = run.next().expect("it is cut").overlap;
+    assert!(usual.len() <= 100, "{}", usual.len());
+    let (_, step) = answer(&mut run, "[0, 0], [0, 0], [1]]");
+    assert_eq!(failure(&step), Some(&Failure::Ambiguous), "{step:?}");
+    let longer = run.next().expect("it is asked again").overlap;
+    assert!(longer.len() <= 100, "{}", longer.len());
+}
+
+#[test]
+fn progress_forgives_what_was_before() {
+    check_claims(
+        2,
+        &[
+            "PROGRESS: 10\n",
+            "PROGRESS: 10\n",
+            "PROGRESS: 12\n",
+            "PROGRESS: 12\n",
+            "PROGRESS: 11\n",
+        ],
+        Some(5),
+    );
+}
+
+#[test]
+fn an_answer_that_tells_nothing_is_no_fault() {
+    check_claims(1, &["PROGRESS: 10\n", "", "", "", "PROGRESS: 11\n"], None);
+}
+
+#[test]
+fn a_share_may_be_told_in_other_words_before_the_overlap() {
+    check_claims(
+        1,
+        &[
+            "That is about 10 % so far.\n",
+            "We are at 10 percent now.\n",
+        ],
+        Some(2),
+    );
+}
+
+#[test]
+fn numbers_of_the_document_are_no_shares() {
+    let row = |number: usize| format!(r#"{{"name": "row {number}", "score": 7}}"#);
+    let rows: Vec<_> = (0..200).map(row).collect();
+    let document = format!("[{}]", rows.join(", "));
+    let mut run = run();
+    let mut end = 0;
+    while run.outcome().is_none() {
+        end = (end + 700).min(document.len());
+        let (_, step) = answer(&mut run, &document[..end]);
+        assert_eq!((failure(&step), step.kpi), (None, None), "{step:?}");
+    }
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+    assert_eq!(run.text(), document);
+}
+
+#[test]
+fn a_count_that_falls_ends_the_run() {
+    let mut run = measured("$.rows[*]");
+    let (_, first) = answer(&mut run, r#"{"rows": [1, 2, "#);
+    let (_, mut second) = answer(&mut run, "3, ");
+    second.progress = Progress::Fell;
+    let resumed = Continuation::resume(run.options().clone(), [&first, &second]);
+    let resumed = resumed.expect("all steps are there");
+    let reason = resumed.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::KpiStalled));
+}
+
+#[test]
+fn a_hundred_per_cent_is_no_stall_while_the_text_grows() {
+    check_claims(
+        1,
+        &["PROGRESS: 100\n", "PROGRESS: 100\n", "PROGRESS: 100\n"],
+        None,
+    );
+}
+
+fn measured(path: &str) -> Continuation {
+    let kpi = MeasuredKpi::new("rows", "rows written", path, 10).expect("a path");
+    Continuation::new(ContinuationOptions {
+        kpi: Kpi::Measured(vec![kpi]),
+        kpi_patience: 2,
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    })
+}
+
+#[test]
+fn what_can_be_counted_is_counted() {
+    let mut run = measured("$.rows[*]");
+    answer(&mut run, r#"{"rows": [1, 2, "#);
+    assert_eq!(run.kpis()[0].current_value, 2);
+    let (ask, step) = answer(&mut run, "3, 4, ");
+    assert_eq!(ask.wants, Wants::Document);
+    assert_eq!(step.progress, Progress::Rose);
+    assert_eq!(run.kpis()[0].current_value, 4);
+    answer(&mut run, "5");
+    assert_eq!(run.outcome(), None);
+    answer(&mut run, "6");
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(
+        reason,
+        Some(Reason::KpiStalled),
+        "56 is one row, and not whole"
+    );
+}
+
+/// A run that is to measure itself, after its first answer.
+fn asked_to_measure() -> (Continuation, Step) {
+    let mut run = Continuation::new(ContinuationOptions {
+        kpi: Kpi::Measured(Vec::new()),
+        kpi_patience: 2,
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    let (_, first) = answer(&mut run, r#"{"title": "T", "rows": [1, 2, "#);
+    (run, first)
+}
+
+const ROWS: &str = r#"{"kpis": [{"id": "rows", "json_path": "$.rows[*]", "target_value": 9}, {"id": "title", "json_path": "$.title", "target_value": 5}]}"#;
+
+#[test]
+fn the_model_is_asked_once_what_can_be_counted() {
+    let (mut run, _) = asked_to_measure();
+    let (ask, step) = answer(&mut run, ROWS);
+    assert_eq!((ask.wants, ask.way, ask.iteration), (Wants::Kpis, None, 2));
+    assert_eq!(failure(&step), None);
+    let ids: Vec<_> = run.kpis().iter().map(|kpi| kpi.id.clone()).collect();
+    assert_eq!(
+        ids,
+        ["rows"],
+        "there is one title and there will be no other"
+    );
+    assert_eq!(run.kpis()[0].current_value, 2);
+    assert_eq!(run.text(), r#"{"title": "T", "rows": [1, 2, "#);
+    assert_eq!((run.output_tokens(), run.iterations()), (20, 2));
+
+    let (ask, step) = answer(&mut run, "3, ");
+    assert_eq!((ask.wants, ask.way), (Wants::Document, Some(Way::Prefill)));
+    assert_eq!(step.progress, Progress::Rose);
+    answer(&mut run, "4");
+    answer(&mut run, "5");
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::KpiStalled));
+}
+
+#[test]
+fn what_can_be_counted_is_not_asked_again_after_a_resume() {
+    for reply in [ROWS, "I cannot say."] {
+        let (mut run, first) = asked_to_measure();
+        let mut steps = vec![first, answer(&mut run, reply).1];
+        steps.push(answer(&mut run, "3, ").1);
+        let resumed = Continuation::resume(run.options().clone(), &steps);
+        let resumed = resumed.expect("all steps are there");
+        assert_eq!((resumed.next(), resumed.kpis()), (run.next(), run.kpis()));
+        assert_eq!(resumed.output_tokens(), 30);
+        let stored = serde_json::to_string(&run).expect("a run can be written");
+        let read: Continuation = serde_json::from_str(&stored).expect("and read");
+        assert_eq!((read.next(), read.kpis()), (run.next(), run.kpis()));
+    }
+}
+
+#[test]
+fn nothing_to_count_is_told_and_is_no_failure_of_the_run() {
+    for reply in [
+        "",
+        "I cannot say.",
+        r#"[{"json_path": "$.title", "target_value": 3}]"#,
+        r#"[{"json_path": "$.rows", "target_value": 2}]"#,
+    ] {
+        let (mut run, _) = asked_to_measure();
+        let (_, step) = answer(&mut run, reply);
+        assert!(
+            matches!(failure(&step), Some(Failure::NoKpis { .. })),
+            "{reply}: {step:?}"
+        );
+        assert_eq!((run.merge_fail_count(), run.outcome()), (0, None));
+        for text in ["3", "3", "3", "3"] {
+            let (ask, step) = answer(&mut run, text);
+            assert_eq!(ask.way, Some(Way::Prefill));
+            assert_eq!(step.progress, Progress::Unknown);
+        }
+        assert_eq!(run.outcome(), None);
+    }
+    let (mut run, _) = asked_to_measure();
+    let ask = run.next().expect("it is cut");
+    let step = run.refused(&ask, "too busy".to_owned()).expect("a step");
+    assert!(matches!(failure(&step), Some(Failure::NoKpis { .. })));
+    assert_eq!(run.next().map(|ask| ask.wants), Some(Wants::Document));
+}
+
+#[test]
+fn a_document_that_is_whole_at_once_is_not_measured() {
+    let mut run = Continuation::new(ContinuationOptions {
+        kpi: Kpi::Measured(Vec::new()),
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, DOCUMENT);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+}
+
+// Limits.
+
+#[test]
+fn who_allows_nothing_is_told_so() {
+    for (options, reason) in [
+        (
+            ContinuationOptions {
+                max_output_tokens: Some(0),
+                ..ContinuationOptions::default()
+            },
+            Reason::TokenLimit,
+        ),
+        (
+            ContinuationOptions {
+                max_iterations: 0,
+                ..ContinuationOptions::default()
+            },
+            Reason::IterationLimit,
+        ),
+    ] {
+        let run = Continuation::new(options);
+        assert_eq!(run.next(), None);
+        assert_eq!(run.outcome(), Some(&Outcome::Failed { reason }));
+    }
+}
+
+#[test]
+fn ends_after_as_many_iterations_as_are_allowed() {
+    let mut run = Continuation::new(ContinuationOptions {
+        max_iterations: 3,
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    for text in ["[1", ", 2", ", 3"] {
+        answer(&mut run, text);
+    }
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::IterationLimit));
+    assert_eq!(run.last_valid_complete_part().as_deref(), Some("[1, 2]"));
+}
+
+#[test]
+fn ends_when_the_tokens_are_spent() {
+    let mut run = Continuation::new(ContinuationOptions {
+        max_output_tokens: Some(20),
+        ways: vec![Way::Prefill],
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, "[1");
+    assert_eq!(run.outcome(), None);
+    answer(&mut run, ", 2");
+    assert_eq!(
+        run.outcome().and_then(Outcome::reason),
+        Some(Reason::TokenLimit)
+    );
+}
+
+#[test]
+fn a_last_answer_that_completes_the_document_beats_every_limit() {
+    let mut run = Continuation::new(ContinuationOptions {
+        max_iterations: 1,
+        max_output_tokens: Some(1),
+        ..ContinuationOptions::default()
+    });
+    answer(&mut run, DOCUMENT);
+    assert_eq!(run.outcome(), Some(&Outcome::Complete));
+}
+
+#[test]
+fn can_be_stopped_from_outside_and_keeps_what_there_is() {
+    let mut run = cut_at(120);
+    run.stop(Reason::Deadline);
+    assert_eq!(
+        run.outcome().and_then(Outcome::reason),
+        Some(Reason::Deadline)
+    );
+    assert!(run.last_valid_complete_part().is_some());
+    run.stop(Reason::Cancelled);
+    assert_eq!(
+        run.outcome().and_then(Outcome::reason),
+        Some(Reason::Deadline)
+    );
+
+    let mut nothing = self::run();
+    nothing.stop(Reason::ModelError);
+    assert_eq!(nothing.outcome().map(Outcome::name), Some("failed"));
+}
+
+#[test]
+fn a_step_costs_what_it_brings_however_long_the_document_is() {
+    const FRAGMENTS: usize = 1000;
+    let row = r#"{"id": 12345, "name": "Ada", "notes": ["first", "second", "ünïcödé"]}, "#;
+    let rows = 100_000_000 / FRAGMENTS / row.len();
+    let mut run = Continuation::new(ContinuationOptions {
+        max_iterations: u32::MAX,
+        kpi: Kpi::Off,
+        ..ContinuationOptions::default()
+    });
+    let mut text = "{\"rows\": [".to_owned();
+    for fragment in 0..FRAGMENTS {
+        let ask = run.next().expect("it goes on");
+
+        let new = row
+            .repeat(rows)
+            .replace("12345", &(10_000 + fragment).to_string());
+        text = if fragment == 0 {
+            text + &new
+        } else {
+            ask.overlap.clone() + &new
+        };
+        let step = run.answered(&ask, &Answer::new(text.as_bytes(), 1));
+        let step = step.expect("it was asked");
+        let StepResult::Grown { scanned, .. } = step.result else {
+            panic!("{:?}", step.result);
+        };
+        assert!(
+            scanned <= 4 * text.len() + 20_000,
+            "step {fragment} looked at {scanned} bytes of {}",
+            text.len()
+        );
+    }
+    assert!(run.text().len() > 99_000_000);
+}
+
+/// What a model may answer, good or bad.
+#[derive(Clone, Debug)]
+enum Reply {
+    /// What was asked for, and so many bytes more.
+    Good(usize),
+    /// From the start of the document, up to so many bytes beyond the cut.
+    Restart(usize),
+    Repeat,
+    Empty,
+    Apology,
+    Garbage(String),
+    Foreign,
+    /// None: the upstream refuses to be asked like this.
+    Refused,
+}
+
+fn replies() -> impl Strategy<Value = Reply> {
+    prop_oneof![
+        4 => (1..60_usize).prop_map(Reply::Good),
+        1 => (1..60_usize).prop_map(Reply::Restart),
+        1 => Just(Reply::Repeat),
+        1 => Just(Reply::Empty),
+        1 => Just(Reply::Apology),
+        // A single `n` would be the beginning of a lawful `null`, and an `e` goes on with a number.
+        1 => "[a-dg-mo-su-z<>|;=+][a-z<>|;=+ ]{0,40}".prop_map(Reply::Garbage),
+        1 => Just(Reply::Foreign),
+        1 => Just(Reply::Refused),
+    ]
+}
+
+impl Reply {
+    fn text(&self, ask: &Ask, at: usize) -> Vec<u8> {
+        let document = DOCUMENT.as_bytes();
+        let upto = |more: usize| (at + more).min(document.len());
+        match self {
+            Self::Good(more) => match ask.way {
+                None => document[..upto(*more + 2)].to_vec(),
+                // It goes on from what it is shown, which has no white space at its end.
+                Some(Way::Prefill) => {
+                    document[DOCUMENT[..at].trim_end().len()..upto(*more)].to_vec()
+                }
+                Some(Way::Overlap) => [ask.overlap.as_bytes(), &document[at..upto(*more)]].concat(),
+                Some(Way::Remainder) => document[..upto(*more + 40)].to_vec(),
+            },
+            Self::Restart(more) => document[..upto(*more + 40)].to_vec(),
+            Self::Repeat => document[..at].to_vec(),
+            Self::Empty | Self::Refused => Vec::new(),
+            Self::Apology => b"I'm sorry, I cannot continue.".to_vec(),
+            Self::Garbage(text) => text.clone().into_bytes(),
+            Self::Foreign => br#"{"unrelated": {"entirely": ["different"]}}"#.to_vec(),
+        }
+    }
+}
+
+const KPIS: &str = r#"{"kpis": [{"json_path": "$.sections[*]", "target_value": 2}, {"json_path": "$.sections[*].elements[*].rows[*]", "target_value": 3}]}"#;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever comes back, a run ends, keeps its limits, and never loses or bends what it had.
+    #[test]
+    fn any_answers_end_in_an_honest_outcome(
+        replies in prop::collection::vec(replies(), 60),
+        prefill: bool,
+        is_measured: bool,
+        max_iterations in 1..40_u32,
+        max_failures in 1..5_u32,
+    ) {
+        let mut ways = vec![Way::Overlap, Way::Remainder];
+        if prefill {
+            ways.insert(0, Way::Prefill);
+        }
+        let kpi = if is_measured { Kpi::Measured(Vec::new()) } else { Kpi::Ask };
+        let options = ContinuationOptions { ways, max_failures, max_iterations, kpi, ..ContinuationOptions::default() };
+        let mut run = Continuation::new(options.clone());
+        let mut steps = Vec::new();
+        for reply in &replies {
+            let Some(ask) = run.next() else { break };
+            let before = run.text().to_owned();
+            // A first answer is whatever it is, and so is what goes on in the model's own mouth,
+            // unless that begins again what is long enough to be known.
+            let is_believed = match ask.way {
+                None => matches!(reply, Reply::Foreign | Reply::Garbage(_)),
+                Some(Way::Prefill) => match reply {
+                    Reply::Good(_) => false,
+                    Reply::Restart(_) => before.len() < 40,
+                    _ => true,
+                },
+                Some(_) => false,
+            };
+            let reply = if is_believed { &Reply::Empty } else { reply };
+            let text = match (ask.wants, reply) {
+                (Wants::Kpis, Reply::Good(_)) => KPIS.as_bytes().to_vec(),
+                _ => reply.text(&ask, before.len()),
+            };
+            let refused = match reply {
+                Reply::Refused => run.refused(&ask, "no".to_owned()),
+                _ => None,
+            };
+            let answer = Answer::new(&text, 5);
+            let step = refused.unwrap_or_else(|| run.answered(&ask, &answer).expect("it was asked"));
+            prop_assert!(run.answered(&ask, &answer).is_err(), "an answer counts once");
+            if ask.wants == Wants::Kpis {
+                prop_assert_eq!(run.text(), before.as_str());
+            }
+            prop_assert!(DOCUMENT.starts_with(run.text()), "{reply:?} made {}", run.text());
+            prop_assert!(run.text().len() >= before.trim_end_matches('\\').len());
+            if let StepResult::Failed { .. } = step.result {
+                prop_assert_eq!(run.text(), before);
+            }
+            steps.push(step);
+
+            let resumed = Continuation::resume(options.clone(), &steps).expect("all steps are there");
+            prop_assert_eq!(resumed.text(), run.text());
+            prop_assert_eq!(resumed.next(), run.next());
+            prop_assert_eq!(resumed.outcome(), run.outcome());
+            prop_assert_eq!(resumed.delivered(), run.delivered());
+            prop_assert_eq!(resumed.kpis(), run.kpis());
+            let stored = serde_json::to_string(&run).expect("a run can be written");
+            let read: Continuation = serde_json::from_str(&stored).expect("and read");
+            prop_assert_eq!((read.text(), read.next()), (run.text(), run.next()));
+            prop_assert_eq!(read.outcome(), run.outcome());
+            prop_assert_eq!(read.kpis(), run.kpis());
+        }
+        prop_assert!(run.iterations() <= max_iterations);
+        prop_assert!(run.merge_fail_count() <= max_failures);
+        let outcome = run.outcome().expect("sixty answers are more than any limit");
+        prop_assert_eq!(matches!(outcome, Outcome::Complete), run.text() == DOCUMENT);
+        prop_assert_eq!(matches!(outcome, Outcome::Failed { .. }), run.text().is_empty());
+        if let Some(part) = run.last_valid_complete_part() {
+            prop_assert!(serde_json::from_str::<serde_json::Value>(&part).is_ok());
+        }
+    }
+}
+
+// Markers of the prompt.
+
+fn marked(ways: Vec<Way>) -> Continuation {
+    let mut run = Continuation::new(ContinuationOptions {
+        ways,
+        kpi: Kpi::Off,
+        ..ContinuationOptions::default()
+    });
+    run.marker = Marker::from_seed(b"a request");
+    run
+}
+
+#[test]
+fn a_marker_at_the_head_of_an_answer_is_removed() {
+    let mut run = marked(vec![Way::Overlap]);
+    answer(&mut run, &DOCUMENT[..120]);
+    let ask = run.next().expect("it is cut");
+    let (open, rest) = (ask.marker.open("overlap"), &DOCUMENT[120..]);
+    answer(&mut run, &format!("{open}\n{}{rest}", ask.overlap));
+    assert_eq!(
+        (run.text(), run.outcome()),
+        (DOCUMENT, Some(&Outcome::Complete))
+    );
+}
+
+// Calls after a failure.
+
+#[test]
+fn a_prefill_that_failed_is_not_sent_again_unchanged() {
+    let mut run = marked(vec![Way::Prefill]);
+    answer(&mut run, &DOCUMENT[..120]);
+    let asked: Vec<_> = (0..3)
+        .map(|_| answer(&mut run, "").0)
+        .map(|ask| (ask.way, ask.overlap))
+        .collect();
+    assert!(
+        asked[0] != asked[1] && asked[1] != asked[2] && asked[0] != asked[2],
+        "{asked:?}"
+    );
+}
+
+// Loops.
+
+const RIVER: &str =
+    r#" {"name": "Nile", "sentence": "It is the longest of them all.", "rank": 1},"#;
+
+/// A run by prefill whose answers are the pieces of a text, until it ends.
+fn run_in_pieces(text: &str, piece: usize, is_streamed: bool) -> (Continuation, Vec<Step>) {
+    let mut run = marked(vec![Way::Prefill]);
+    run.set_streamed(is_streamed);
+    let mut steps = Vec::new();
+    for piece in text.as_bytes().chunks(piece) {
+        if run.outcome().is_some() {
+            break;
+        }
+        let piece = str::from_utf8(piece).expect("ASCII");
+        steps.push(answer(&mut run, piece).1);
+    }
+    (run, steps)
+}
+
+#[test]
+fn a_model_in_a_loop_ends_the_run_and_the_loop_is_dropped() {
+    let head = r#"{"rivers": [ {"name": "Rhine"},"#;
+    let text = format!("{head}{}", RIVER.repeat(60));
+    for piece in [50, 200, 333] {
+        let (run, steps) = run_in_pieces(&text, piece, false);
+        let reason = run.outcome().and_then(Outcome::reason);
+        assert_eq!(reason, Some(Reason::Repeating), "{piece}");
+        assert_eq!(run.text(), format!("{head}{}", RIVER.trim_end_matches(',')));
+        let resumed = Continuation::resume(run.options().clone(), &steps).expect("its steps");
+        assert_eq!(
+            (resumed.text(), resumed.outcome()),
+            (run.text(), run.outcome())
+        );
+    }
+}
+
+#[test]
+fn equal_items_that_a_schema_requires_are_no_loop() {
+    let schema = serde_json::json!({ "properties": { "rows": { "minItems": 60 } } });
+    let format = serde_json::json!({ "type": "json_schema", "json_schema": { "schema": schema } });
+    let message = serde_json::json!({ "role": "user", "content": "List the rivers." });
+    let request = serde_json::json!({ "messages": [message], "response_format": format });
+    let request = ChatRequest::from_value(request).expect("a request");
+    let text = format!("[{}", RIVER.repeat(59));
+    let mut run = marked(vec![Way::Prefill]);
+    run.set_request(&request);
+    for piece in text.as_bytes().chunks(200) {
+        answer(&mut run, str::from_utf8(piece).expect("ASCII"));
+    }
+    assert_eq!(run.outcome(), None);
+    assert_eq!(run.text(), text);
+}
+
+#[test]
+fn a_loop_that_was_streamed_stays_as_it_is() {
+    let text = format!("[{}", RIVER.repeat(60));
+    let (run, steps) = run_in_pieces(&text, 200, true);
+    let reason = run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::Repeating));
+    assert_eq!(run.text(), &text[..200 * steps.len()]);
+}
+
+#[test]
+fn tables_with_equal_rows_are_no_loop() {
+    let row = |id| format!(r#"{{"id": {id}, "name": "same", "value": 0}},"#);
+    let counted: String = (0..90).map(row).collect();
+    let equal = "0, 0, 0, 0, ".repeat(200);
+    let few = RIVER.repeat(23);
+    for text in [counted, equal, few] {
+        let (run, _) = run_in_pieces(&format!("[{text}"), 100, false);
+        let reason = run.outcome().and_then(Outcome::reason);
+        assert_ne!(reason, Some(Reason::Repeating), "{}", run.text());
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_answer_with_a_marker_inside_never_yields_a_document_with_it(
+        cut in 30..DOCUMENT.len() - 1,
+        at in 0_usize..300,
+        name in prop::sample::select(crate::marker::BLOCK_NAMES.to_vec()),
+        closes in any::<bool>(),
+        way in prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]),
+    ) {
+        let mut run = marked(vec![way]);
+        answer(&mut run, &DOCUMENT[..cut]);
+        let before = run.text().to_owned();
+        let ask = run.next().expect("it is cut");
+        let leak = if closes { ask.marker.close(name) } else { ask.marker.open(name) };
+        let repeated = if way == Way::Overlap { ask.overlap.as_str() } else { "" };
+        let mut text = format!("{repeated}{}", &DOCUMENT[cut..]);
+        let at = at.min(text.len());
+        // White space before a marker belongs to the head, where markers are stripped.
+        let is_head = text[..at].trim_ascii().is_empty();
+        text.insert_str(at, &leak);
+        let (_, step) = answer(&mut run, &text);
+        prop_assert!(!run.text().contains(&leak));
+        if !is_head {
+            prop_assert_eq!(failure(&step), Some(&Failure::MarkerInAnswer));
+            prop_assert_eq!(run.text(), before);
+        }
+    }
+
+    #[test]
+    fn a_call_after_a_failure_is_never_the_call_that_failed(
+        cut in 1..DOCUMENT.len() - 1,
+        ways in prop::collection::vec(
+            prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]), 0..4),
+        answer_chars in prop::option::of(40_usize..4000),
+        answers in prop::collection::vec(prop::sample::select(vec!["", "Sorry.", "{\"a\": 1}"]), 1..12),
+    ) {
+        let mut run = Continuation::new(ContinuationOptions {
+            ways,
+            answer_chars,
+            max_failures: 20,
+            kpi: Kpi::Off,
+            ..ContinuationOptions::default()
+        });
+        answer(&mut run, &DOCUMENT[..cut]);
+        let mut failed: Option<(Option<Way>, String)> = None;
+        for text in answers {
+            if run.outcome().is_some() {
+                break;
+            }
+            let (ask, step) = answer(&mut run, text);
+            let asked = (ask.way, ask.overlap);
+            prop_assert_ne!(Some(&asked), failed.as_ref());
+            failed = failure(&step).map(|_| asked);
+        }
+    }
+}

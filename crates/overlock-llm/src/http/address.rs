@@ -1,0 +1,146 @@
+//! Where a request goes.
+
+use std::sync::Arc;
+
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Uri};
+
+use super::{Body, Peer, full_body};
+use crate::backend::BackendError;
+
+/// An address with the headers of every request to it.
+#[derive(Clone, Debug)]
+pub(super) struct Endpoint {
+    uri: Uri,
+    headers: HeaderMap,
+    pub(super) peer: Arc<Peer>,
+}
+
+impl Endpoint {
+    /// The endpoint at a path under a base address, asked with these headers, in which a key may
+    /// stand.
+    pub(super) fn new(
+        base: &str,
+        path: &str,
+        headers: &[(&'static str, String)],
+        key: Option<&str>,
+    ) -> Result<Self, BackendError> {
+        let wrong = |reason: &str| BackendError::Address {
+            address: without_secrets(base),
+            reason: reason.to_owned(),
+        };
+        let uri: Uri = below(base, path)
+            .parse()
+            .map_err(|_| wrong("it should look like `http://127.0.0.1:11434/v1`"))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(wrong("it must begin with `http://` or `https://`"));
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong(
+                "a name or password in it would end up in logs; give the key apart",
+            ));
+        }
+        let mut all = HeaderMap::new();
+        all.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
+        for (name, value) in headers {
+            let mut value = HeaderValue::from_str(value)
+                .map_err(|_| wrong("the key for it holds characters that no header can carry"))?;
+            value.set_sensitive(true);
+            all.insert(HeaderName::from_static(name), value);
+        }
+        let peer = Peer::new(authority.as_str()).hiding(key.unwrap_or_default());
+        Ok(Self {
+            uri,
+            headers: all,
+            peer: Arc::new(peer),
+        })
+    }
+
+    /// The same, asked with a key as a bearer token.
+    pub(super) fn with_bearer(
+        base: &str,
+        path: &str,
+        key: Option<&str>,
+    ) -> Result<Self, BackendError> {
+        let key = key.map(str::trim).filter(|key| !key.is_empty());
+        let header = key.map(|key| ("authorization", format!("Bearer {key}")));
+        Self::new(base, path, header.as_slice(), key)
+    }
+
+    /// A request that posts JSON if there is any.
+    pub(super) fn request(&self, json: Vec<u8>) -> Request<Body> {
+        let is_get = json.is_empty();
+        let mut request = Request::new(full_body(json));
+        *request.method_mut() = if is_get { Method::GET } else { Method::POST };
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+
+    /// Asks with these headers too; the content is JSON whatever they say.
+    pub(super) fn add_headers(&mut self, headers: &HeaderMap) {
+        for (name, value) in headers {
+            if name != header::CONTENT_TYPE {
+                self.headers.append(name, value.clone());
+            }
+        }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        self.peer.name()
+    }
+}
+
+/// The address of a path below another address. Either may end in a query.
+///
+/// ```
+/// use overlock_llm::below;
+///
+/// let address = below("https://host/v1?api-version=1", "/chat/completions?user=2");
+/// assert_eq!(address, "https://host/v1/chat/completions?api-version=1&user=2");
+/// ```
+pub fn below(base: &str, path: &str) -> String {
+    let (base, query) = base.trim().split_once('?').unwrap_or((base.trim(), ""));
+    let (path, own) = path.split_once('?').unwrap_or((path, ""));
+    let base = base.trim_end_matches('/');
+    match (query, own) {
+        ("", "") => format!("{base}{path}"),
+        ("", query) | (query, "") => format!("{base}{path}?{query}"),
+        (query, own) => format!("{base}{path}?{query}&{own}"),
+    }
+}
+
+/// An address for a message: without what may stand before its host and after its path.
+pub(super) fn without_secrets(address: &str) -> String {
+    let end = address.find(['?', '#']).unwrap_or(address.len());
+    let address = &address[..end];
+    match (address.find("//"), address.rfind('@')) {
+        (Some(slashes), Some(at)) if at > slashes => {
+            format!("{}…{}", &address[..slashes + 2], &address[at..])
+        }
+        _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_comes_before_the_query_of_an_address() {
+        let at = |base| Endpoint::new(base, "/chat/completions", &[], None).map(|at| at.uri);
+        for (base, expected) in [
+            ("http://h/v1/", "http://h/v1/chat/completions"),
+            (
+                "http://h/v1?api-version=3",
+                "http://h/v1/chat/completions?api-version=3",
+            ),
+        ] {
+            assert_eq!(at(base).map(|uri| uri.to_string()), Ok(expected.to_owned()));
+        }
+    }
+}

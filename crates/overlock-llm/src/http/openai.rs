@@ -1,0 +1,326 @@
+//! Speaks with servers of OpenAI's chat completions, which most others imitate.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use hyper::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::address::Endpoint;
+use super::events::{Heard, Said, streamed};
+use super::response::{LONGEST_ANSWER, Shape, error_in};
+use super::{Http, Peer, Response};
+use crate::backend::{
+    Backend, BackendError, Call, Event, Events, Halves, Prefill, PrefillStyle, Usage,
+};
+use crate::wire::chat::has_word;
+
+/// A server at an address such as `http://127.0.0.1:11434/v1`.
+pub struct OpenAi {
+    http: Http,
+    chat: Endpoint,
+    raw: Endpoint,
+    prefill: Prefill,
+    streams: bool,
+}
+
+impl OpenAi {
+    /// The server at a base address, asked with a key if it wants one.
+    pub fn new(
+        http: Http,
+        base: &str,
+        key: Option<&str>,
+        prefill: Prefill,
+    ) -> Result<Self, BackendError> {
+        Ok(Self {
+            http,
+            chat: Endpoint::with_bearer(base, "/chat/completions", key)?,
+            raw: Endpoint::with_bearer(base, "/completions", key)?,
+            prefill,
+            streams: true,
+        })
+    }
+
+    /// Asks for whole answers instead of streams, for servers that have none.
+    #[must_use]
+    pub fn without_streaming(self) -> Self {
+        Self {
+            streams: false,
+            ..self
+        }
+    }
+
+    /// Sends these headers along with every call, such as those of whoever it is made for, and treats
+    /// every error as one of this peer.
+    #[must_use]
+    pub fn on_behalf_of(mut self, headers: &HeaderMap, peer: &Arc<Peer>) -> Self {
+        for endpoint in [&mut self.chat, &mut self.raw] {
+            endpoint.add_headers(headers);
+            endpoint.peer = Arc::clone(peer);
+        }
+        self
+    }
+
+    /// Makes a call, whose answer can be read when this is gone.
+    pub async fn ask(&self, call: Call) -> Result<Events<'static>, BackendError> {
+        let endpoint = match (&call.prefill, self.prefill.style) {
+            // A server that does not know what it is told here would answer the message.
+            (Some(_), PrefillStyle::None) => {
+                return Err(BackendError::Unsupported {
+                    host: self.chat.host().to_owned(),
+                    what: "an answer that goes on from a given beginning".to_owned(),
+                });
+            }
+            (Some(_), PrefillStyle::RawCompletion) => &self.raw,
+            _ => &self.chat,
+        };
+        let request = self.request(call);
+        let body = Value::Object(request).to_string().into_bytes();
+        let mut answer = self.http.ask(endpoint, body).await?;
+        // What was asked for is not always what is given, nor called by its name.
+        match answer.shape().await? {
+            Shape::Stream => Ok(streamed(answer, understand)),
+            Shape::Whole => whole(answer).await,
+        }
+    }
+
+    fn request(&self, call: Call) -> Map<String, Value> {
+        let mut request = call.request;
+        if self.streams {
+            request.insert("stream".to_owned(), json!(true));
+            request.insert(
+                "stream_options".to_owned(),
+                json!({ "include_usage": true }),
+            );
+        } else {
+            request.remove("stream");
+            request.remove("stream_options");
+        }
+        // Several answers at once could not be told apart from one.
+        if let Some(count) = request.get_mut("n") {
+            *count = json!(1);
+        }
+        let Some(prefill) = call.prefill else {
+            return request;
+        };
+        if !self.prefill.keeps_format {
+            request.remove("response_format");
+        }
+        if self.prefill.style == PrefillStyle::RawCompletion {
+            let messages = request.remove("messages");
+            let prompt = raw_prompt(messages.as_ref(), &prefill);
+            request.insert("prompt".to_owned(), json!(prompt));
+            // The older protocol has the older name only.
+            if let Some(most) = request.remove("max_completion_tokens") {
+                request.entry("max_tokens").or_insert(most);
+            }
+            return request;
+        }
+        let mut message = json!({ "role": "assistant", "content": prefill });
+        match self.prefill.style {
+            PrefillStyle::PrefixMessage => message["prefix"] = json!(true),
+            PrefillStyle::ContinueFinalMessage => {
+                request.insert("continue_final_message".to_owned(), json!(true));
+                request.insert("add_generation_prompt".to_owned(), json!(false));
+            }
+            PrefillStyle::None | PrefillStyle::LastMessage | PrefillStyle::RawCompletion => {}
+        }
+        if let Some(Value::Array(messages)) = request.get_mut("messages") {
+            messages.push(message);
+        }
+        request
+    }
+}
+
+impl Backend for OpenAi {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
+        async { self.ask(call).await }.boxed()
+    }
+
+    fn starts_at_cut(&self, call: &Call) -> bool {
+        self.prefill.carries_grammar(call)
+    }
+}
+
+/// A plain prompt of a conversation, for models that only complete text.
+fn raw_prompt(messages: Option<&Value>, prefill: &str) -> String {
+    let mut prompt = String::new();
+    for message in messages.and_then(Value::as_array).into_iter().flatten() {
+        let texts = match &message["content"] {
+            Value::String(text) => vec![text.as_str()],
+            Value::Array(parts) => parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect(),
+            _ => Vec::new(),
+        };
+        for text in texts {
+            prompt.push_str(text);
+            prompt.push_str("\n\n");
+        }
+    }
+    prompt + prefill
+}
+
+/// An answer that came in one piece.
+async fn whole(mut answer: Response) -> Result<Events<'static>, BackendError> {
+    let body = answer.read_whole(LONGEST_ANSWER).await?;
+    let read = Halves::default().read(&body);
+    let value = read
+        .map_err(|error| answer.malformed(&error.to_string()))?
+        .value;
+    if let Some(error) = answer.error_in(&value) {
+        return Err(error);
+    }
+    if !value["choices"].is_array() {
+        return Err(answer.malformed("it has no `choices`"));
+    }
+    let events = events_of(&value);
+    Ok(stream::iter(events.into_iter().map(Ok)).boxed())
+}
+
+/// What an event of a stream says. One of another kind, such as a ping, says nothing.
+fn understand(said: &Said<'_>, host: &str) -> Result<Heard, BackendError> {
+    if let Some(error) = error_in(said.value, host) {
+        return Err(error);
+    }
+    let events = events_of(said.value);
+    if events.is_empty() && has_word(said.value) {
+        return Ok(Heard::Thought);
+    }
+    Ok(Heard::Events(events))
+}
+
+/// The first of several answers, in a chunk of a stream or in a whole answer.
+fn first_choice(value: &Value) -> Option<&Value> {
+    let is_first = |choice: &&Value| {
+        let index = choice.get("index").and_then(Value::as_u64);
+        index.is_none_or(|index| index == 0)
+    };
+    value.get("choices")?.as_array()?.iter().find(is_first)
+}
+
+/// What a choice says: a piece of it, all of it, or what a raw completion has.
+fn said_in(choice: &Value) -> &Value {
+    let said = choice.get("delta").or(choice.get("message"));
+    said.unwrap_or(choice)
+}
+
+/// What a chunk of a stream, or a whole answer, says.
+fn events_of(value: &Value) -> Vec<Event> {
+    let mut events = Vec::new();
+    if let Some(choice) = first_choice(value) {
+        let said = said_in(choice);
+        let text_of = |value: Option<&Value>| {
+            let text = value.and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        events.extend(text_of(said.get("content").or(choice.get("text"))).map(Event::Text));
+        events.extend(text_of(said.get("refusal")).map(Event::Refusal));
+        events.extend(text_of(choice.get("finish_reason")).map(Event::Finish));
+    }
+    events.extend(Usage::of_completion(value).map(Event::Usage));
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(value: &Value, expected: &[Event]) {
+        assert_eq!(events_of(value), expected, "{value}");
+    }
+
+    fn text(text: &str) -> Event {
+        Event::Text(text.to_owned())
+    }
+
+    #[test]
+    fn only_the_first_of_several_answers_is_heard() {
+        let choice =
+            |index: u64, text: &str| json!({ "index": index, "delta": { "content": text } });
+        check(&json!({ "choices": [choice(1, "b")] }), &[]);
+        check(
+            &json!({ "choices": [choice(1, "b"), choice(0, "a")] }),
+            &[text("a")],
+        );
+        check(
+            &json!({ "choices": [{ "message": { "content": "a" } }] }),
+            &[text("a")],
+        );
+    }
+
+    #[test]
+    fn cached_tokens_are_read_from_usage_or_timings_and_never_guessed() {
+        let usage = json!({ "prompt_tokens": 50, "completion_tokens": 7 });
+        let check_cached = |value: Value, cached| {
+            let usage = Usage {
+                input: 50,
+                output: 7,
+                cached,
+            };
+            check(&value, &[Event::Usage(usage)]);
+        };
+        check_cached(json!({ "usage": usage }), None);
+        check_cached(
+            json!({ "usage": usage, "timings": { "cache_n": 40 } }),
+            Some(40),
+        );
+        let mut usage = usage;
+        usage["prompt_tokens_details"] = json!({ "cached_tokens": 0 });
+        check_cached(json!({ "usage": usage }), Some(0));
+    }
+
+    #[test]
+    fn what_is_said_instead_of_an_answer_is_heard() {
+        let refusal = Event::Refusal("No.".to_owned());
+        let finish = Event::Finish("content_filter".to_owned());
+        let said = json!({ "content": null, "refusal": "No." });
+        check(
+            &json!({ "choices": [{ "delta": said, "finish_reason": "content_filter" }] }),
+            &[refusal.clone(), finish],
+        );
+        check(&json!({ "choices": [{ "message": said }] }), &[refusal]);
+    }
+
+    #[test]
+    fn thoughts_are_a_sign_of_life_and_empty_pieces_are_none() {
+        let chunk = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
+        assert!(has_word(&chunk(json!({ "reasoning_content": "Hm." }))));
+        assert!(has_word(&chunk(json!({ "tool_calls": [{}] }))));
+        assert!(!has_word(&chunk(json!({ "content": "", "reasoning": "" }))));
+        assert!(!has_word(&json!({ "type": "ping" })));
+    }
+
+    #[test]
+    fn a_raw_prompt_has_the_text_of_all_messages() {
+        let messages = json!([
+            { "role": "system", "content": "Be brief." },
+            { "role": "user", "content": [{ "type": "text", "text": "Rivers." }, { "type": "image_url" }] },
+        ]);
+        let http = Http::new(crate::Timeouts::default()).expect("a client");
+        let server = OpenAi::new(
+            http,
+            "http://h/v1",
+            None,
+            Prefill::of_style(PrefillStyle::RawCompletion),
+        );
+        let Value::Object(request) =
+            json!({ "messages": messages, "max_completion_tokens": 9, "n": 3 })
+        else {
+            panic!("it is an object");
+        };
+        let prefill = Some("[1".to_owned());
+        let request = server
+            .expect("an address")
+            .request(Call { request, prefill });
+        assert_eq!(request["prompt"], "Be brief.\n\nRivers.\n\n[1");
+        assert_eq!(
+            (&request["max_tokens"], &request["n"]),
+            (&json!(9), &json!(1))
+        );
+        assert_eq!(request.get("max_completion_tokens"), None);
+    }
+}

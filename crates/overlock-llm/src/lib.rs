@@ -1,0 +1,85 @@
+//! Whole answers from language models.
+//!
+//! A model's long answer arrives in pieces. A [`Continuation`] says what to ask next, joins what
+//! comes back, and knows when to stop; what the caller gets is one whole document, or the best
+//! valid part of it with an honest word why.
+//!
+//! ```
+//! use overlock_llm::{Answer, Continuation, ContinuationOptions, Outcome};
+//!
+//! let mut run = Continuation::new(ContinuationOptions::default());
+//! let ask = run.next().expect("nothing has been asked yet");
+//! let answer = Answer::new(br#"{"title": "Bees", "rows": [1, 2"#, 12);
+//! run.answered(&ask, &answer)?;
+//! assert_eq!(run.outcome(), None);
+//!
+//! let ask = run.next().expect("the answer was cut");
+//! let rest = format!("{}, 3]}}", ask.overlap);
+//! run.answered(&ask, &Answer::new(rest.as_bytes(), 12))?;
+//! assert_eq!(run.outcome(), Some(&Outcome::Complete));
+//! assert_eq!(run.text(), r#"{"title": "Bees", "rows": [1, 2, 3]}"#);
+//! # Ok::<(), overlock_llm::AnswerError>(())
+//! ```
+//!
+//! By default this crate is pure: it reads and writes what a [`Backend`] carries, and needs no
+//! network, no runtime and no clock. The feature `http` adds the client for the servers of
+//! providers and finds out what they are; `testing` adds a scripted model and a server for it.
+
+// From a request to a document.
+mod arriving;
+mod complete;
+mod correct;
+mod run;
+
+// What arrives, in which protocol.
+pub mod assembler;
+pub mod wire;
+
+// What to ask, and when to stop.
+mod continuation;
+mod marker;
+mod progress;
+mod prompt;
+mod sizing;
+mod strategy_history;
+mod text;
+mod way;
+
+// What one of many is asked.
+mod room;
+
+// Who is asked.
+mod backend;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use arriving::ArrivingAnswer;
+pub use backend::{
+    Backend, BackendError, Call, Event, Events, Finding, Half, Halves, Phase, Prefill,
+    PrefillStyle, ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, SseEvent, SseReader,
+    TooLongEvent, Usage,
+};
+pub use complete::{
+    CallEnd, Deadline, Drive, DriveError, Observe, Obstacle, after_echo, complete, complete_text,
+};
+pub use continuation::{
+    Answer, AnswerError, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress,
+    Reason, ResumeError, Step, StepEnd, StepResult, Wants,
+};
+pub use correct::correct;
+#[cfg(feature = "http")]
+pub use http::{
+    Anthropic, Body, BodyError, CallFailure, Discover, Discovery, Embeddings, Http, LearntWindow,
+    OpenAi, Peer, Product, Refused, Response, Retrying, ServedModel, Server, ServerInfo, Timeouts,
+    bearer_headers, below, full_body, retried,
+};
+pub use marker::Marker;
+pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
+pub use prompt::{FittedCall, PromptError, first_call, next_call};
+pub use room::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
+pub use run::Run;
+pub use strategy_history::{StrategyHistory, StrategyResults};
+pub use text::{TextContinuation, TextOptions, first_text};
+pub use way::{Way, ways_for};

@@ -1,0 +1,332 @@
+//! How much of the document can a prompt show so that the answer has room?
+
+use std::iter;
+
+use crate::wire::chat::{ChatRequest, RequestError};
+use overlock_budget::{ChatCounter, Extras, Plan, PlanError, PlanOptions, plan};
+use overlock_json::{CutValue, RenderOptions};
+use serde_json::{Map, Value, json};
+
+use super::{correction_words, kpi_words, text_words, words};
+use crate::backend::Call;
+use crate::continuation::{Ask, Continuation, Wants};
+use crate::text::TextContinuation;
+use crate::way::Way;
+
+/// The tokens that the way to the cut may take, tried from the first to the last.
+const OUTLINE_TOKENS: [usize; 4] = [2000, 1000, 500, 200];
+
+/// The tokens of the least that is put in the model's mouth.
+const LEAST_RENDERED: usize = 200;
+
+/// How far before the cut the document is read for it.
+const LOOK_BACK: usize = 64 << 10;
+
+/// Of a text that is no document so many bytes are shown at most.
+const SHOWN_TEXT: usize = 8000;
+
+/// A call that fits its window.
+#[derive(Debug)]
+pub struct FittedCall {
+    /// What is to be sent.
+    pub call: Call,
+    /// How its window is divided.
+    pub plan: Plan,
+}
+
+impl FittedCall {
+    /// Whether nothing had to give way for what is shown.
+    fn has_room(&self) -> bool {
+        let plan = &self.plan;
+        plan.dropped_messages.is_empty() && plan.adjusted_max_tokens >= plan.requested
+    }
+
+    /// Whether hardly anything has to give way for what is shown that has not to anyway: no
+    /// message, and an eighth of the answer at most.
+    fn has_room_beside(&self, bare: &Self) -> bool {
+        let (plan, bare) = (&self.plan, &bare.plan);
+        let least = bare.adjusted_max_tokens.min(bare.requested);
+        plan.dropped_messages.len() <= bare.dropped_messages.len()
+            && plan.adjusted_max_tokens >= least - least / 8
+    }
+}
+
+/// Why there is no call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    /// It does not fit, however little is shown.
+    #[error(transparent)]
+    Window(#[from] PlanError),
+    /// What the caller sent is no request.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+/// The caller's own request, with as much of it as fits.
+pub fn first_call(
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let plan = plan(request, &Extras::default(), counter, options)?;
+    Ok(fitted(plan, request.clone(), None))
+}
+
+/// How many times longer an answer may be than the one before, in which no document began.
+const LONGER_ANSWER: u64 = 4;
+
+/// The request with a higher answer limit, after this many answers in which no document began.
+///
+/// White space, thoughts or reasoning that is not part of the text took all tokens of those. At
+/// temperature 0 the unchanged request would get the same answer. Nothing if there is no limit to
+/// raise.
+fn with_longer_answer(
+    request: &ChatRequest,
+    answers: u32,
+) -> Result<Option<ChatRequest>, RequestError> {
+    let Some(limit) = request.requested().filter(|_| answers > 0) else {
+        return Ok(None);
+    };
+    let longer = limit.saturating_mul(LONGER_ANSWER.saturating_pow(answers));
+    with_least_limit(request, longer).map(Some)
+}
+
+/// The request with an answer limit of at least this many tokens, if it has one.
+fn with_least_limit(request: &ChatRequest, least: u64) -> Result<ChatRequest, RequestError> {
+    let open_turn = request.open_turn();
+    let mut request = request.clone().into_value();
+    for name in ["max_tokens", "max_completion_tokens"] {
+        if let Some(limit) = request.get_mut(name)
+            && limit.as_u64().is_some_and(|limit| limit < least)
+        {
+            *limit = json!(least);
+        }
+    }
+    Ok(ChatRequest::from_value(request)?.with_open_turn(open_turn))
+}
+
+/// The call for what is still missing: for the rest of a document, or for all of it if none has
+/// begun.
+pub fn next_call(
+    run: &Continuation,
+    ask: &Ask,
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let wants_kpis = ask.wants == Wants::Kpis;
+    let Some(base) = run.base().filter(|_| ask.way.is_some() || wants_kpis) else {
+        let longer = with_longer_answer(request, run.merge_fail_count())?;
+        return first_call(longer.as_ref().unwrap_or(request), counter, options);
+    };
+    let tokens = counter.tokens();
+    let measure = |value: &str| usize::try_from(tokens.count(value)).unwrap_or(usize::MAX);
+    let rendered = |budget: usize| {
+        let options = RenderOptions {
+            budget,
+            cut_value: CutValue::Tail,
+            // Brackets and keys are free of the budget, but not of the window.
+            limit: Some(budget * 4),
+            look_back: Some(LOOK_BACK),
+        };
+        base.render_with(&options, &measure)
+    };
+    if ask.way == Some(Way::Prefill) {
+        let window = usize::try_from(options.window).unwrap_or(usize::MAX);
+        let budgets = [2, 4, 8, 16].map(|part| window / part);
+        let budgets = budgets.into_iter().filter(|it| *it > LEAST_RENDERED);
+        let prefills = iter::once(ask.overlap.clone()).chain(budgets.map(&rendered));
+        return prefill_call(
+            prefills,
+            &rendered(LEAST_RENDERED),
+            request,
+            counter,
+            options,
+        );
+    }
+    let showing = |outline: &str| {
+        let words = match ask.wants {
+            Wants::Kpis => kpi_words(run, ask, outline),
+            Wants::Document | Wants::ProgressAndDocument | Wants::Text => {
+                words(run, base, ask, outline)
+            }
+        };
+        let asked = with_words(request, ask, &words)?;
+        let plan = plan(&asked, &Extras::default(), counter, options)?;
+        Ok::<_, PromptError>(fitted(plan, asked, None))
+    };
+    // What it is like to show nothing, once that matters.
+    let mut without = None;
+    for budget in OUTLINE_TOKENS {
+        let Ok(fitted) = showing(&rendered(budget)) else {
+            continue;
+        };
+        if fitted.has_room() {
+            return Ok(fitted);
+        }
+        let without = match &mut without {
+            Some(without) => without,
+            none => none.insert(showing("")?),
+        };
+        if fitted.has_room_beside(without) {
+            return Ok(fitted);
+        }
+    }
+    without.map_or_else(|| showing(""), Ok)
+}
+
+/// The call for the rest of an answer that is put in the model's mouth. Nothing else is said, so
+/// that the model goes on as if it had never stopped and the server has read all but the end
+/// before. The first of these beginnings goes in that fits, else the least.
+fn prefill_call(
+    mut prefills: impl Iterator<Item = String>,
+    least: &str,
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let beginning = |prefill: &str| {
+        // Some upstreams refuse white space at the end.
+        let prefill = prefill.trim_end().to_owned();
+        let begun = begun_tokens(&prefill, counter);
+        let options = PlanOptions {
+            window: options.window.saturating_sub(begun),
+            ..options.clone()
+        };
+        let plan = plan(request, &Extras::default(), counter, &options)?;
+        Ok::<_, PromptError>(fitted(plan, request.clone(), Some(prefill)))
+    };
+    let least = beginning(least);
+    let fits = |fitted: &FittedCall| {
+        let Ok(least) = &least else {
+            return true;
+        };
+        let (plan, least) = (&fitted.plan, &least.plan);
+        // The rest of the answer has some room, however much of it is there already.
+        let room = least.adjusted_max_tokens.min(options.window / 8);
+        plan.dropped_messages.len() <= least.dropped_messages.len()
+            && plan.adjusted_max_tokens >= room
+    };
+    let fitted = prefills.find_map(|prefill| beginning(&prefill).ok().filter(fits));
+    fitted.map_or(least, Ok)
+}
+
+/// The call for the rest of a text that is put in the model's mouth: all of it if it fits, else the
+/// longest end that does, in steps of a sixteenth of the window.
+pub(crate) fn text_prefill_call(
+    text: &str,
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let tokens = counter.text(text).max(1);
+    let end = |budget: u64| {
+        // As many tokens to the byte as in all of it.
+        let bytes = text.len() as u128 * u128::from(budget.min(tokens)) / u128::from(tokens);
+        let start = text.len() - usize::try_from(bytes).unwrap_or(text.len());
+        text[text.ceil_char_boundary(start)..].to_owned()
+    };
+    let parts = (1..16).rev().map(|part| options.window / 16 * part);
+    let parts = parts.filter(|budget| *budget < tokens);
+    let prefills = iter::once(text.to_owned()).chain(parts.map(end));
+    prefill_call(
+        prefills,
+        &end(LEAST_RENDERED as u64),
+        request,
+        counter,
+        options,
+    )
+}
+
+/// The call for the rest of a text that is no document: what there is of it is shown as the model's
+/// own words.
+pub(crate) fn text_call(
+    run: &TextContinuation,
+    request: &ChatRequest,
+    plan: impl FnOnce(&ChatRequest) -> Result<Plan, PlanError>,
+) -> Result<FittedCall, PromptError> {
+    let open_turn = request.open_turn();
+    let mut request = request.clone().into_value();
+    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
+        let text = run.text();
+        let shown = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_TEXT));
+        messages.push(json!({ "role": "assistant", "content": &text[shown..] }));
+        messages
+            .push(json!({ "role": "user", "content": text_words(run.overlap(), run.marker()) }));
+    }
+    let request = ChatRequest::from_value(request)?.with_open_turn(open_turn);
+    let plan = plan(&request)?;
+    Ok(fitted(plan, request, None))
+}
+
+/// The call for a correction of a whole document that violates its schema.
+pub(crate) fn correction_call(
+    run: &Continuation,
+    violation: &str,
+    request: &ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    // The document may come from several answers, but its correction has to come in one.
+    let needed = counter.text(run.text()).saturating_mul(2);
+    let request = with_least_limit(request, needed)?;
+    let open_turn = request.open_turn();
+    let mut request = request.into_value();
+    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
+        messages.push(json!({ "role": "assistant", "content": run.text() }));
+        messages.push(json!({ "role": "user", "content": correction_words(violation) }));
+    }
+    let request = ChatRequest::from_value(request)?.with_open_turn(open_turn);
+    let plan = plan(&request, &Extras::default(), counter, options)?;
+    Ok(fitted(plan, request, None))
+}
+
+/// What the begin of an answer takes besides its text, at most.
+const PER_MESSAGE: u64 = 8;
+
+/// The tokens that the begin of an answer takes in a request.
+pub(crate) fn begun_tokens(prefill: &str, counter: &ChatCounter<'_>) -> u64 {
+    counter.text(prefill).saturating_add(PER_MESSAGE)
+}
+
+fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCall {
+    let request = match request.rewrite(&plan) {
+        Value::Object(request) => request,
+        _ => Map::new(),
+    };
+    FittedCall {
+        call: Call { request, prefill },
+        plan,
+    }
+}
+
+/// The request with words at the end of its last message. The caller's open turn stays open, or a
+/// plan could drop what the words are about.
+pub(super) fn with_words(
+    request: &ChatRequest,
+    ask: &Ask,
+    words: &str,
+) -> Result<ChatRequest, RequestError> {
+    let open_turn = request.open_turn();
+    let mut request = request.clone().into_value();
+    // Only the rest as a document of its own is what the caller's format describes.
+    if !ask.way.is_some_and(Way::keeps_response_format)
+        && let Some(members) = request.as_object_mut()
+    {
+        members.remove("response_format");
+    }
+    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
+        let last = messages
+            .last_mut()
+            .filter(|message| message["role"] == "user");
+        match last.and_then(|message| message.get_mut("content")) {
+            Some(Value::String(content)) => {
+                content.push_str("\n\n");
+                content.push_str(words);
+            }
+            Some(Value::Array(parts)) => parts.push(json!({ "type": "text", "text": words })),
+            _ => messages.push(json!({ "role": "user", "content": words })),
+        }
+    }
+    Ok(ChatRequest::from_value(request)?.with_open_turn(open_turn))
+}

@@ -1,0 +1,146 @@
+//! What is driven: a document or a text.
+//!
+//! Both take the same loop. They differ in how they ask for the rest and in what an answer does to
+//! them, which is decided here and in their own modules.
+
+use overlock_json::Base;
+
+use crate::arriving::ArrivingAnswer;
+use crate::complete::{Collected, Drive};
+use crate::continuation::{AnswerError, Ask, Continuation, Outcome, Reason, Step};
+use crate::prompt::{FittedCall, PromptError};
+use crate::text::TextContinuation;
+
+/// A run as observers see it.
+#[derive(Clone, Copy, Debug)]
+pub enum Run<'a> {
+    /// One whose answers make a document.
+    Document(&'a Continuation),
+    /// One whose answers make a text.
+    Text(&'a TextContinuation),
+}
+
+impl<'a> Run<'a> {
+    /// The run, if it makes a document.
+    pub fn document(self) -> Option<&'a Continuation> {
+        match self {
+            Self::Document(run) => Some(run),
+            Self::Text(_) => None,
+        }
+    }
+}
+
+/// A run that is driven.
+pub(crate) enum DrivenRun<'a> {
+    Document(&'a mut Continuation),
+    Text(&'a mut TextContinuation),
+}
+
+impl DrivenRun<'_> {
+    pub(crate) fn as_run(&self) -> Run<'_> {
+        match self {
+            Self::Document(run) => Run::Document(run),
+            Self::Text(run) => Run::Text(run),
+        }
+    }
+
+    /// Takes what follows from the request.
+    pub(crate) fn begin(&mut self, drive: &Drive<'_>) {
+        match self {
+            Self::Document(run) => {
+                run.set_request(drive.request);
+                run.set_streamed(drive.live);
+            }
+            Self::Text(run) => run.set_request(drive.request),
+        }
+    }
+
+    pub(crate) fn next(&self) -> Option<Ask> {
+        match self {
+            Self::Document(run) => run.next(),
+            Self::Text(run) => run.next(),
+        }
+    }
+
+    /// The call for what is asked.
+    pub(crate) fn fit(
+        &mut self,
+        drive: &Drive<'_>,
+        ask: Ask,
+    ) -> Result<(Ask, FittedCall), PromptError> {
+        match self {
+            Self::Document(run) => drive.fit(run, ask),
+            Self::Text(run) => Ok((ask, run.next_call(drive)?)),
+        }
+    }
+
+    /// Listens to the answer to a call with this prefill.
+    pub(crate) fn arriving(&self, ask: &Ask, prefill: Option<&str>) -> ArrivingAnswer {
+        match self {
+            Self::Document(run) => ArrivingAnswer::new(run.base(), ask),
+            Self::Text(run) => run.arriving(prefill),
+        }
+    }
+
+    /// Takes an answer as far as it arrived.
+    pub(crate) fn take(
+        &mut self,
+        drive: &Drive<'_>,
+        ask: &Ask,
+        prefill: Option<&str>,
+        collected: &mut Collected,
+        is_at_cut: bool,
+    ) -> Result<Step, AnswerError> {
+        match self {
+            Self::Document(run) => drive.take_answer(run, ask, collected, is_at_cut),
+            Self::Text(run) => Ok(run.take_answer(drive, prefill, collected)),
+        }
+    }
+
+    /// Takes note that the upstream refuses the call. Nothing comes back if there is no other way
+    /// to ask.
+    pub(crate) fn refused(&mut self, ask: &Ask, message: String) -> Option<Step> {
+        match self {
+            Self::Document(run) => run.refused(ask, message),
+            Self::Text(run) => run.refused(ask, message),
+        }
+    }
+
+    pub(crate) fn stop(&mut self, reason: Reason) {
+        match self {
+            Self::Document(run) => run.stop(reason),
+            Self::Text(run) => run.stop(reason),
+        }
+    }
+
+    /// Whether something was there before the call.
+    pub(crate) fn has_begun(&self) -> bool {
+        match self {
+            Self::Document(run) => run.base().is_some(),
+            Self::Text(_) => true,
+        }
+    }
+
+    /// Why the run ended without all that was asked for, if it did.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Document(run) => run.outcome().and_then(Outcome::reason),
+            Self::Text(run) => run.reason(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Document(run) => run.text(),
+            Self::Text(run) => run.text(),
+        }
+    }
+
+    /// How many bytes of the text no later answer will change.
+    pub(crate) fn settled_len(&self) -> usize {
+        match self {
+            Self::Document(run) => run.base().map_or(0, Base::settled_len),
+            Self::Text(run) => run.text().len(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Edits the object that a response becomes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// A choice as it ends.
+#[derive(Clone, Debug, Default)]
+pub struct FinalChoice {
+    /// The reason for its end, if anything says it.
+    pub finish: Option<String>,
+    /// The content.
+    pub content: String,
+    /// The arguments of its tool calls.
+    pub calls: Vec<String>,
+}
+
+/// The choices of a completion with their index, or their place where it is missing or taken.
+pub(super) fn indexed(completion: &mut Value) -> Vec<(u64, &mut Value)> {
+    let choices = completion.get_mut("choices").and_then(Value::as_array_mut);
+    let mut taken = BTreeSet::new();
+    let choices = (0..).zip(choices.into_iter().flatten());
+    let choices = choices.map(|(place, choice)| {
+        let index = choice.get("index").and_then(Value::as_u64);
+        let index = index
+            .filter(|index| !taken.contains(index))
+            .unwrap_or(place);
+        taken.insert(index);
+        (index, choice)
+    });
+    choices.collect()
+}
+
+/// Writes these texts into a choice where they differ. Returns whether any does.
+pub(super) fn edit(choice: &mut Value, end: &FinalChoice) -> bool {
+    let mut is_changed = false;
+    let mut set = |place: Option<&mut Value>, text: &str| {
+        if let Some(place) = place
+            && place.as_str().unwrap_or_default() != text
+        {
+            *place = json!(text);
+            is_changed = true;
+        }
+    };
+    set(choice.pointer_mut("/message/content"), &end.content);
+    let members = choice.pointer_mut("/message/tool_calls");
+    let members = members.and_then(Value::as_array_mut);
+    for (call, text) in members.into_iter().flatten().zip(&end.calls) {
+        if let Some(Value::Object(function)) = call.get_mut("function") {
+            let is_text = matches!(
+                function.get("arguments"),
+                None | Some(Value::Null | Value::String(_))
+            );
+            if is_text && !text.is_empty() {
+                set(
+                    Some(function.entry("arguments").or_insert(Value::Null)),
+                    text,
+                );
+            }
+        }
+    }
+    if let (Some(finish), Some(members)) = (&end.finish, choice.as_object_mut()) {
+        set(
+            Some(members.entry("finish_reason").or_insert(Value::Null)),
+            finish,
+        );
+    }
+    is_changed
+}
+
+/// Replaces a text; whether that changes it.
+pub(super) fn replace(text: &mut String, stable: String) -> bool {
+    let is_changed = *text != stable;
+    *text = stable;
+    is_changed
+}

@@ -1,0 +1,389 @@
+//! Reads an answer, streamed or not, and writes it with the texts that the assembler accepted.
+//!
+//! What does not have to change stays as the upstream wrote it: an event is forwarded byte for byte
+//! unless one of its texts is held back, and an object is edited only where its texts differ.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::event::{ChatEncoder, REPORT, end, first_text, overhead_len, with_choice, with_usage};
+use super::members::ChoiceMembers;
+use super::object::{FinalChoice, edit, indexed, replace};
+use super::usage::place_cached;
+use crate::assembler::{Assembler, Delta, PartText};
+use crate::backend::Halves;
+
+/// An answer as it is read.
+pub struct ChatResponse {
+    /// The members that every event of the answer has.
+    head: Map<String, Value>,
+    /// The same for an answer that the upstream does not name.
+    unnamed: Map<String, Value>,
+    surrogates: Halves,
+    choices: BTreeMap<u64, ChoiceMembers>,
+    /// Members of events that were not forwarded. They go with the last event.
+    late: Map<String, Value>,
+    usage: Option<Value>,
+    /// The answer as one object, if it came as one.
+    object: Option<Value>,
+}
+
+/// An event of a streamed answer.
+pub struct ChatEvent {
+    /// What it holds.
+    pub value: Value,
+    data: Vec<u8>,
+    is_changed: bool,
+}
+
+/// What becomes of an event.
+pub struct Forwarded {
+    /// The event for the client, if it has one.
+    pub data: Option<Vec<u8>>,
+    /// How many of its bytes are not content.
+    pub overhead: usize,
+}
+
+impl ChatResponse {
+    /// A stream that has not begun; `unnamed` are the members of its events if the upstream does
+    /// not name it.
+    pub fn streamed(unnamed: Map<String, Value>) -> Self {
+        Self {
+            head: Map::new(),
+            unnamed,
+            surrogates: Halves::default(),
+            choices: BTreeMap::new(),
+            late: Map::new(),
+            usage: None,
+            object: None,
+        }
+    }
+
+    /// An answer that came as one object.
+    pub fn whole(mut completion: Value, assembler: &mut Assembler) -> Self {
+        place_cached(&mut completion);
+        let mut response = Self::streamed(Map::new());
+        for (index, choice) in indexed(&mut completion) {
+            response.read_choice(index, choice, assembler);
+        }
+        response.usage = completion.get("usage").filter(|it| it.is_object()).cloned();
+        response.object = Some(completion);
+        response
+    }
+
+    fn read_choice(&mut self, index: u64, choice: &Value, assembler: &mut Assembler) {
+        let members = self.choices.entry(index).or_default();
+        let text = |pointer| choice.pointer(pointer).and_then(Value::as_str);
+        assembler.feed(
+            index,
+            Delta::Text(text("/message/content").unwrap_or_default()),
+        );
+        if let Some(refusal) = text("/message/refusal") {
+            assembler.feed(index, Delta::Refusal(refusal));
+        }
+        let calls = choice
+            .pointer("/message/tool_calls")
+            .and_then(Value::as_array);
+        for (call, piece) in calls.into_iter().flatten().enumerate() {
+            let mut piece = piece.as_object().cloned().unwrap_or_default();
+            piece.insert("index".to_owned(), json!(call));
+            members.add_call(&mut piece);
+            // Some servers leave out the arguments of a call that has none.
+            let text = arguments_of(&piece).unwrap_or_default();
+            assembler.feed(index, Delta::ToolArguments { call, text });
+        }
+        if let Some(Value::Object(function)) = choice.pointer("/message/function_call") {
+            let delta = Map::from_iter([("function_call".to_owned(), json!(function))]);
+            members.add_message(&mut delta.clone());
+            if let Some(text) = function.get("arguments").and_then(Value::as_str) {
+                assembler.feed(index, Delta::FunctionArguments(text));
+            }
+        }
+        if let Some(reason) = text("/finish_reason") {
+            assembler.feed(index, Delta::Finish(reason));
+        }
+    }
+
+    /// Reads the data of an event.
+    pub fn read_event(&mut self, data: Vec<u8>) -> Result<ChatEvent, serde_json::Error> {
+        let read = self.surrogates.read(&data)?;
+        let mut value = read.value;
+        if let Some(half) = read.alone {
+            match first_text(&mut value) {
+                Some(text) => text.insert(0, char::REPLACEMENT_CHARACTER),
+                None => self.surrogates.hold(half),
+            }
+        }
+        place_cached(&mut value);
+        Ok(ChatEvent {
+            value,
+            data,
+            is_changed: read.is_mended,
+        })
+    }
+
+    /// Takes an event and gives back what the client gets of it now.
+    pub fn forward(&mut self, event: ChatEvent, assembler: &mut Assembler) -> Forwarded {
+        let ChatEvent {
+            mut value,
+            data,
+            mut is_changed,
+        } = event;
+        let overhead = 0;
+        let Some(event) = value.as_object_mut() else {
+            let data = None;
+            return Forwarded { data, overhead };
+        };
+        let has_usage = event.get("usage").is_some_and(Value::is_object);
+        if has_usage {
+            // The last event reports the usage of all calls.
+            self.usage = event.remove("usage");
+            is_changed = true;
+        }
+        let choices = event.get("choices").and_then(Value::as_array);
+        let has_choices = choices.is_some_and(|choices| !choices.is_empty());
+        let overhead = overhead_len(data.len(), choices);
+        is_changed |= self.set_head(event, has_choices);
+        let mut choices = event.get_mut("choices").and_then(Value::as_array_mut);
+        if let Some(choices) = &mut choices {
+            choices.retain_mut(|choice| self.forward_choice(choice, assembler, &mut is_changed));
+        }
+        if choices.is_none_or(|choices| choices.is_empty()) && (has_choices || has_usage) {
+            let others = event.iter().filter(|(name, value)| {
+                !is_event_member(name) && !value.is_null() && self.head.get(*name) != Some(*value)
+            });
+            let others = others.map(|(name, value)| (name.clone(), value.clone()));
+            self.late.extend(others);
+            let data = None;
+            return Forwarded { data, overhead };
+        }
+        let data = if is_changed {
+            value.to_string().into_bytes()
+        } else {
+            data
+        };
+        Forwarded {
+            data: Some(data),
+            overhead,
+        }
+    }
+
+    /// Gives an event the id of the answer: that of its first event with a choice or an id.
+    /// Returns whether the event changed.
+    fn set_head(&mut self, event: &mut Map<String, Value>, has_choices: bool) -> bool {
+        let id = event.get("id").and_then(Value::as_str).unwrap_or_default();
+        if self.head.is_empty() {
+            if id.is_empty() && !has_choices {
+                return false;
+            }
+            let is_set = |value: &Value| !value.is_null() && value != "";
+            self.head = self.unnamed.clone();
+            let members = event.iter().filter(|(_, value)| is_set(value));
+            let members = members.map(|(name, value)| (name.clone(), value.clone()));
+            self.head.extend(members);
+            self.head.remove("choices");
+        }
+        let is_same = self.head.get("id").and_then(Value::as_str) == Some(id)
+            || !has_choices && id.is_empty();
+        if !is_same && let Some(id) = self.head.get("id") {
+            event.insert("id".to_owned(), id.clone());
+        }
+        !is_same
+    }
+
+    /// Feeds a choice of an event to the assembler and leaves in it what the client gets now.
+    /// Returns whether that is anything.
+    fn forward_choice(
+        &mut self,
+        choice: &mut Value,
+        assembler: &mut Assembler,
+        is_changed: &mut bool,
+    ) -> bool {
+        let index = choice.get("index").and_then(Value::as_u64).unwrap_or(0);
+        let members = self.choices.entry(index).or_default();
+        assembler.feed(index, Delta::Text(""));
+        let Some(choice) = choice.as_object_mut() else {
+            return false;
+        };
+        let finish = choice.get_mut("finish_reason").filter(|it| !it.is_null());
+        let is_end = finish.is_some();
+        if let Some(finish) = finish {
+            if let Some(reason) = finish.as_str() {
+                assembler.feed(index, Delta::Finish(reason));
+            }
+            *finish = Value::Null;
+            *is_changed = true;
+        }
+        let has_more = members.add(choice, is_end);
+        let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) else {
+            return has_more;
+        };
+        *is_changed |= members.add_message(delta);
+        if let Some(Value::String(refusal)) = delta.get("refusal") {
+            assembler.feed(index, Delta::Refusal(refusal));
+        }
+        if let Some(Value::String(content)) = delta.get_mut("content") {
+            let stable = assembler.feed(index, Delta::Text(content));
+            *is_changed |= replace(content, stable);
+        }
+        let function = delta.get("function_call");
+        if let Some(text) = function.and_then(|function| function.get("arguments")?.as_str()) {
+            assembler.feed(index, Delta::FunctionArguments(text));
+        }
+        let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for piece in calls.into_iter().flatten() {
+            let Some(piece) = piece.as_object_mut() else {
+                continue;
+            };
+            let (call, is_moved) = members.add_call(piece);
+            *is_changed |= is_moved;
+            let function = piece.get_mut("function");
+            match function.and_then(|function| function.get_mut("arguments")) {
+                Some(Value::String(text)) => {
+                    let stable = assembler.feed(index, Delta::ToolArguments { call, text });
+                    *is_changed |= replace(text, stable);
+                }
+                _ => {
+                    assembler.feed(index, Delta::ToolArguments { call, text: "" });
+                }
+            }
+        }
+        // An event that held only an end, or a text that is held back, is empty now.
+        let has_content = |(name, value): (&String, &Value)| match value {
+            Value::Null => false,
+            Value::String(text) if name == "content" => !text.is_empty(),
+            _ => true,
+        };
+        has_more || delta.iter().any(has_content)
+    }
+
+    /// Writes events of this answer.
+    pub fn encoder(&self) -> ChatEncoder {
+        ChatEncoder(self.head.clone())
+    }
+
+    /// The events that end the choices. The last one has `report` as its `overlock` member.
+    pub fn encode_ends(
+        &self,
+        choices: &BTreeMap<u64, FinalChoice>,
+        report: Option<&Value>,
+    ) -> Vec<Value> {
+        let ends = choices.iter().map(|(index, choice)| {
+            let members = self.choices.get(index);
+            let others = members.map(|members| members.at_end.clone());
+            let others = others.unwrap_or_default().into_iter();
+            let choice = end(&json!(index), &json!(choice.finish), others);
+            with_choice(&self.head, &choice)
+        });
+        let mut ends: Vec<Value> = ends.collect();
+        if let Some(Value::Object(last)) = ends.last_mut() {
+            last.extend(self.late.clone());
+            last.extend(report.map(|report| (REPORT.to_owned(), report.clone())));
+        }
+        ends
+    }
+
+    /// The event that reports the usage.
+    pub fn encode_usage(&self, usage: Value) -> Value {
+        with_usage(&self.head, usage)
+    }
+
+    /// The usage that the upstream reports.
+    pub fn usage(&self) -> Option<&Value> {
+        self.usage.as_ref()
+    }
+
+    /// The model that the upstream reports.
+    pub fn model(&self) -> Option<&str> {
+        let head = self.object.as_ref().and_then(Value::as_object);
+        head.unwrap_or(&self.head).get("model")?.as_str()
+    }
+
+    /// The name of the tool that a call of a choice names; that of a call in the older form
+    /// without a place.
+    pub fn tool(&self, index: u64, call: Option<usize>) -> &str {
+        let members = self.choices.get(&index);
+        members.map_or("", |members| members.tool(call))
+    }
+
+    /// The answer as it came, as one object.
+    pub fn first(&self, assembler: &Assembler) -> Value {
+        if let Some(object) = &self.object {
+            return object.clone();
+        }
+        let choices = assembler.choices().map(|(index, parts)| {
+            let finish = parts.finish.as_deref();
+            let calls = parts.calls.iter().map(PartText::text);
+            self.choice(index, finish, parts.content.text(), calls)
+        });
+        let usage = self.usage.clone().unwrap_or_default();
+        self.completion(choices.collect(), usage)
+    }
+
+    /// The answer as one object, and whether it differs from what came.
+    pub fn finished(
+        &mut self,
+        choices: &BTreeMap<u64, FinalChoice>,
+        usage: Option<&Value>,
+        report: Option<&Value>,
+    ) -> (Value, bool) {
+        let came = self.object.take();
+        let mut is_changed = came.is_none();
+        let mut object = came.unwrap_or_else(|| {
+            let choices = choices.iter().map(|(index, end)| {
+                let calls = end.calls.iter().map(String::as_str);
+                self.choice(*index, end.finish.as_deref(), &end.content, calls)
+            });
+            self.completion(choices.collect(), Value::Null)
+        });
+        for (index, choice) in indexed(&mut object) {
+            if let Some(end) = choices.get(&index) {
+                is_changed |= edit(choice, end);
+            }
+        }
+        for (name, value) in [("usage", usage), (REPORT, report)] {
+            if let Some(value) = value
+                && object.get(name) != Some(value)
+            {
+                object[name] = value.clone();
+                is_changed = true;
+            }
+        }
+        (object, is_changed)
+    }
+
+    fn choice<'a>(
+        &self,
+        index: u64,
+        finish: Option<&str>,
+        content: &str,
+        calls: impl Iterator<Item = &'a str>,
+    ) -> Value {
+        let none = ChoiceMembers::default();
+        let members = self.choices.get(&index).unwrap_or(&none);
+        members.choice(index, finish, content, calls)
+    }
+
+    fn completion(&self, choices: Value, usage: Value) -> Value {
+        let mut completion = self.head.clone();
+        completion.extend(self.late.clone());
+        completion.insert("object".to_owned(), json!("chat.completion"));
+        completion.insert("choices".to_owned(), choices);
+        completion.insert("usage".to_owned(), usage);
+        Value::Object(completion)
+    }
+}
+
+/// The arguments in a piece of a tool call.
+fn arguments_of(piece: &Map<String, Value>) -> Option<&str> {
+    piece.get("function")?.get("arguments")?.as_str()
+}
+
+/// Whether this is a member that every event has.
+fn is_event_member(name: &str) -> bool {
+    matches!(
+        name,
+        "id" | "object" | "created" | "model" | "choices" | "usage"
+    )
+}

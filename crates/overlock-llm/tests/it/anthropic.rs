@@ -1,0 +1,182 @@
+//! Anthropic's messages over a real connection: a server that is as strict as theirs.
+
+use futures_util::StreamExt;
+use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_llm::{
+    Anthropic, Backend, BackendError, Call, ContinuationOptions, Event, Http, Kpi, Obstacle,
+    Outcome, Reason, Timeouts, Usage, Way,
+};
+use serde_json::{Value, json};
+
+use crate::http::{Speech, Trial, check_whole, refused_ways};
+
+fn trial(ways: &[Way], faults: Vec<Option<Fault>>) -> Trial {
+    Trial {
+        speech: Speech::Anthropic,
+        options: ContinuationOptions {
+            ways: ways.to_vec(),
+            kpi: Kpi::Off,
+            ..ContinuationOptions::default()
+        },
+        faults,
+        ..Trial::default()
+    }
+}
+
+/// What one call brings, and what the server was asked.
+fn call(
+    key: &str,
+    request: Value,
+    fault: Option<Fault>,
+) -> (Result<Vec<Event>, BackendError>, Vec<Value>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let Value::Object(request) = request else {
+        panic!("a request is an object");
+    };
+    runtime.block_on(async {
+        let script = Script {
+            document: r#"{"rows": [1, 2, 3]}"#.to_owned(),
+            breath: (100, 100),
+            behaviours: vec![Behaviour::AsAsked],
+            seed: 1,
+        };
+        let server = ScriptedServer::start(script, &[fault])
+            .await
+            .expect("a server");
+        let http = Http::new(Timeouts::default()).expect("a client");
+        let backend = Anthropic::new(http, &server.base(), key, true).expect("an address");
+        let call = Call {
+            request,
+            prefill: None,
+        };
+        let events = match backend.call(call).await {
+            Ok(events) => events.collect::<Vec<_>>().await.into_iter().collect(),
+            Err(error) => Err(error),
+        };
+        (events, server.asked())
+    })
+}
+
+fn rivers() -> Value {
+    json!({ "model": "claude", "messages": [{ "role": "user", "content": "The rivers of Europe, the longest first." }] })
+}
+
+#[test]
+fn every_way_brings_the_document_home() {
+    for ways in [
+        &[Way::Prefill][..],
+        &[Way::Overlap],
+        &[Way::Prefill, Way::Overlap, Way::Remainder],
+    ] {
+        check_whole(&trial(ways, Vec::new()).run());
+    }
+}
+
+#[test]
+fn an_answer_is_its_text_its_end_and_what_it_took() {
+    for fault in [None, Some(Fault::NotStreamed)] {
+        let (events, _) = call("key", rivers(), fault);
+        let events = events.expect("an answer");
+        let [
+            Event::Text(text),
+            Event::Finish(finish),
+            Event::Usage(usage),
+        ] = events.as_slice()
+        else {
+            panic!("{events:?}");
+        };
+        assert_eq!(
+            (text.as_str(), finish.as_str()),
+            (r#"{"rows": [1, 2, 3]}"#, "stop")
+        );
+        let Usage { input, output, .. } = *usage;
+        assert!(input > 10 && output > 1, "{usage:?} with {fault:?}");
+    }
+}
+
+#[test]
+fn the_key_is_sent_and_a_server_that_misses_it_is_believed() {
+    let (refused, asked) = call("", rivers(), None);
+    let error = refused.expect_err("there is no key");
+    assert!(
+        matches!(error, BackendError::Status { status: 401, .. }),
+        "{error:?}"
+    );
+    assert!(asked.is_empty());
+    let (events, _) = call("secret-key", rivers(), None);
+    assert!(events.is_ok());
+}
+
+#[test]
+fn what_cannot_be_said_is_never_sent() {
+    let request = json!({ "model": "claude", "tools": [{ "type": "function" }], "messages": [] });
+    let (refused, asked) = call("key", request, None);
+    let error = refused.expect_err("there are no tools");
+    assert!(
+        matches!(error, BackendError::Unsupported { .. }),
+        "{error:?}"
+    );
+    assert!(
+        error.to_string().starts_with("a tool cannot be asked for"),
+        "{error}"
+    );
+    assert!(asked.is_empty());
+}
+
+#[test]
+fn a_model_that_takes_no_prefill_is_asked_in_another_way() {
+    let ways = [Way::Prefill, Way::Overlap, Way::Remainder];
+    let ended = trial(&ways, vec![Some(Fault::RefusesPrefill); 50]).run();
+    check_whole(&ended);
+    assert_eq!(refused_ways(&ended), [Way::Prefill]);
+}
+
+#[test]
+fn a_model_that_is_overloaded_is_asked_again() {
+    let ended = trial(
+        &[Way::Overlap],
+        vec![None, Some(Fault::Status(529, Some(0)))],
+    )
+    .run();
+    check_whole(&ended);
+    assert_eq!(ended.calls, ended.run.iterations() as usize + 1);
+}
+
+#[test]
+fn a_stream_that_turns_into_an_error_is_an_answer_that_was_cut() {
+    for fault in [Fault::ErrorEvent, Fault::Reset(900), Fault::MalformedEvent] {
+        let ended = trial(&[Way::Overlap], vec![None, Some(fault)]).run();
+        check_whole(&ended);
+    }
+    let (events, _) = call("key", rivers(), Some(Fault::ErrorEvent));
+    let error = events.expect_err("it ends in an error");
+    assert!(
+        matches!(error, BackendError::Status { status: 529, .. }),
+        "{error:?}"
+    );
+    assert!(error.is_passing() && error.to_string().contains("overloaded"));
+}
+
+#[test]
+fn an_error_that_calls_itself_a_success_is_an_error() {
+    let ended = trial(&[Way::Overlap], vec![Some(Fault::ErrorBody); 9]).run();
+    let reason = ended.run.outcome().and_then(Outcome::reason);
+    assert_eq!(reason, Some(Reason::ModelError));
+    let Some(Obstacle::Backend {
+        error: BackendError::Status { status, .. },
+        ..
+    }) = ended.obstacle
+    else {
+        panic!("{:?}", ended.obstacle);
+    };
+    assert_eq!((status, ended.calls), (529, 4));
+}
+
+#[test]
+fn characters_that_are_torn_between_events_are_whole_again() {
+    let ended = trial(&[Way::Overlap], vec![Some(Fault::TornCharacters); 50]).run();
+    check_whole(&ended);
+}

@@ -1,0 +1,529 @@
+//! The laws of plans, over requests of every shape and a million of them.
+
+use std::collections::HashSet;
+
+use overlock_budget::{
+    ChatCounter, ChatRole, CountMessages, CountTokens, Encoding, Extras, Found, How, Message,
+    Model, Part, Plan, PlanError, PlanOptions, Role, Trim, plan, trim,
+};
+use overlock_llm::wire::chat::{ChatMessage, ChatRequest, rewrite_text};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::sketch::{LETTERS, Sketch, Words};
+
+pub(crate) fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
+    let found = Found {
+        entry: None,
+        model: Model {
+            tokenizer: Some(tokens.name().to_owned().into()),
+            ..Model::default()
+        },
+        how: How::Exact,
+    };
+    ChatCounter::with_counter(&found, tokens)
+}
+
+/// A sketch that is ready to be planned again and again.
+pub(crate) struct Case<'a> {
+    pub(crate) request: ChatRequest,
+    pub(crate) extras: Extras<'a>,
+    pub(crate) counter: &'a ChatCounter<'a>,
+}
+
+impl Case<'_> {
+    pub(crate) fn plan(&self, options: &PlanOptions) -> Result<Plan, PlanError> {
+        plan(&self.request, &self.extras, self.counter, options)
+    }
+
+    /// What the request takes with these messages and tools only, and the margin it needs.
+    fn tokens_of(&self, messages: &[usize], tools: &[usize]) -> u64 {
+        let mut whole = self.request.members().clone();
+        select(&mut whole["messages"], messages);
+        if tools.is_empty() {
+            whole.shift_remove("tools");
+        } else {
+            select(&mut whole["tools"], tools);
+        }
+        let request = ChatRequest::from_value(Value::Object(whole)).expect("some messages stay");
+        let count = self.counter.count(&request);
+        count.tokens + count.provenance.margin()
+    }
+
+    /// The places of all that a plan must keep.
+    pub(crate) fn required(&self) -> (Vec<usize>, Vec<usize>) {
+        let roles: Vec<ChatRole> = self.request.messages().map(|one| one.role()).collect();
+        let open = open_start(&self.request);
+        let messages =
+            (0..roles.len()).filter(|&place| place >= open || roles[place] == ChatRole::System);
+        let choice = self.request.members().get("tool_choice");
+        let named = choice.map(|choice| &choice["function"]["name"]);
+        let tools = self.request.tools().iter().enumerate();
+        let tools = tools.filter(|(_, tool)| Some(&tool["function"]["name"]) == named);
+        (messages.collect(), tools.map(|(place, _)| place).collect())
+    }
+}
+
+/// Where the open turn begins: at the last user message, or at an earlier one if a tool call before
+/// it has its result behind it.
+fn open_start(request: &ChatRequest) -> usize {
+    let roles: Vec<ChatRole> = request.messages().map(|one| one.role()).collect();
+    let question_before = |end: usize| {
+        let question = roles[..end]
+            .iter()
+            .rposition(|role| *role == ChatRole::User);
+        question.unwrap_or(0)
+    };
+    let pairs = pairs(request);
+    let crosses =
+        |start: usize| move |(call, result): &&(usize, usize)| *call < start && start <= *result;
+    let mut start = question_before(roles.len());
+    while let Some(&(call, _)) = pairs.iter().find(crosses(start)) {
+        start = question_before(call);
+    }
+    start
+}
+
+/// The places of each tool call and of its result.
+fn pairs(request: &ChatRequest) -> Vec<(usize, usize)> {
+    let mut callers: Vec<(&str, usize)> = Vec::new();
+    let mut pairs = Vec::new();
+    for (place, message) in request.messages().enumerate() {
+        let members = message.members();
+        if let Some(call) = members.get("tool_call_id").and_then(Value::as_str) {
+            let caller = callers.iter().rev().find(|(id, _)| *id == call);
+            pairs.extend(caller.map(|(_, caller)| (*caller, place)));
+        }
+        let calls = members.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            callers.push((call["id"].as_str().expect("a call has an id"), place));
+        }
+    }
+    pairs
+}
+
+pub(crate) fn select(list: &mut Value, places: &[usize]) {
+    let list = list.as_array_mut().expect("it is a list");
+    *list = places.iter().map(|&place| list[place].clone()).collect();
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Whole,
+    Trimmed,
+    Refused,
+}
+
+/// Plans a sketch and checks every law.
+fn check(sketch: &Sketch, counter: &ChatCounter) -> Outcome {
+    let texts = sketch.texts();
+    let (memories, context) = sketch.extras(&texts);
+    let case = Case {
+        request: ChatRequest::from_value(sketch.request()).expect("a sketch is a request"),
+        extras: Extras {
+            memories: &memories,
+            context: &context,
+            tool_importance: &[],
+        },
+        counter,
+    };
+    let options = sketch.options();
+    let Ok(plan) = case.plan(&options) else {
+        check_refused(&case, &options);
+        return Outcome::Refused;
+    };
+    check_figures(&plan, &options);
+    check_messages(&case, &plan);
+    check_rewritten(&case, &plan, &options);
+    check_larger(&case, &plan, &options);
+    check_against_trim(&case, &plan, &options);
+    let dropped = plan.parts.iter().any(|part| part.dropped > 0);
+    if dropped {
+        Outcome::Trimmed
+    } else {
+        Outcome::Whole
+    }
+}
+
+/// It is refused only if what must stay is too large.
+fn check_refused(case: &Case, options: &PlanOptions) {
+    let (mut messages, mut tools) = case.required();
+    if options.trim == Trim::Off {
+        messages = (0..case.request.messages().len()).collect();
+        tools = (0..case.request.tools().len()).collect();
+    }
+    let requested = case.request.requested().unwrap_or(options.requested);
+    let floor = requested
+        .min(options.answer_floor)
+        .min(options.answer_cap.unwrap_or(u64::MAX));
+    let floor = if options.sharing == overlock_budget::Sharing::Shared {
+        floor
+    } else {
+        0
+    };
+    let needed = case.tokens_of(&messages, &tools) + floor;
+    assert!(
+        needed > options.window,
+        "{needed} fit into {}",
+        options.window
+    );
+}
+
+/// Everything is within the window and its bounds, and adds up.
+fn check_figures(plan: &Plan, options: &PlanOptions) {
+    assert!(plan.fits());
+    assert!(plan.adjusted_max_tokens <= options.answer_cap.unwrap_or(u64::MAX));
+    assert!(options.grow || plan.adjusted_max_tokens <= plan.requested);
+    let floor = plan.requested.min(options.answer_floor);
+    let floor = floor.min(options.answer_cap.unwrap_or(u64::MAX));
+    assert!(plan.adjusted_max_tokens >= floor);
+    let input = plan
+        .parts
+        .iter()
+        .filter(|part| part.part != Part::Completion);
+    let input: u64 = input.map(|part| part.given).sum();
+    assert_eq!(input, plan.input_token_count);
+    for part in &plan.parts {
+        if !matches!(part.part, Part::Completion | Part::History | Part::Tools) {
+            assert!(part.given <= part.asked, "{part:?}");
+        }
+        let told = part.part == Part::Completion || options.trim == Trim::Summary;
+        assert!(
+            told || part.dropped == 0 || part.given < part.asked,
+            "{part:?}"
+        );
+    }
+    assert!(plan.part(Part::Memories).given <= 3000);
+    assert!(plan.memory_count <= 10);
+    // Nothing goes while something of lower priority stays.
+    let kept = |part: Part| plan.part(part).kept > 0;
+    let dropped = |part: Part| plan.part(part).dropped > 0;
+    let order = [Part::Tools, Part::History, Part::Context, Part::Memories];
+    for (place, &higher) in order.iter().enumerate() {
+        let lower = order[place + 1..].iter();
+        let outlived = lower.filter(|lower| kept(**lower)).count();
+        let off = options.trim == Trim::Off;
+        assert!(
+            !dropped(higher) || off || outlived == 0,
+            "{:#?}",
+            plan.parts
+        );
+    }
+}
+
+/// System messages and the whole open turn are there, and no call is without its result.
+pub(crate) fn check_messages(case: &Case, plan: &Plan) {
+    let kept: HashSet<usize> = plan.kept_messages.iter().copied().collect();
+    assert!(plan.kept_messages.is_sorted() && plan.dropped_messages.is_sorted());
+    let all = plan.kept_messages.len() + plan.dropped_messages.len();
+    assert_eq!(all, case.request.messages().len());
+    assert!(!kept.is_empty());
+    assert!(case.required().0.iter().all(|place| kept.contains(place)));
+    for (call, result) in pairs(&case.request) {
+        assert_eq!(kept.contains(&call), kept.contains(&result));
+    }
+}
+
+/// What is sent counts what was planned, and planning it again changes nothing.
+fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
+    let rewritten = case.request.clone().rewrite(plan);
+    check_text(case, plan, &rewritten);
+    let request = ChatRequest::from_value(rewritten.clone()).expect("a plan is a request");
+    assert_eq!(case.counter.count(&request).tokens, plan.input_token_count);
+    assert_eq!(request.requested(), Some(plan.adjusted_max_tokens));
+    assert_eq!(request.tools().is_empty(), plan.part(Part::Tools).kept == 0);
+    let again = overlock_budget::plan(&request, &Extras::default(), case.counter, options);
+    let again = again.expect("a plan fits");
+    assert!(again.dropped_messages.is_empty());
+    assert_eq!(request.rewrite(&again), rewritten);
+}
+
+/// Rewritten as a text it is the same request, however it was written.
+fn check_text(case: &Case, plan: &Plan, rewritten: &Value) {
+    let request = Value::Object(case.request.members().clone());
+    let text = rewrite_text(&request.to_string(), plan);
+    assert_eq!(text, Some(rewritten.to_string()));
+    let spaced = format!(" {request:#}\n");
+    let text = rewrite_text(&spaced, plan).expect("no key is there twice");
+    let read: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(read, *rewritten);
+    if request == *rewritten {
+        assert_eq!(text, spaced);
+    }
+}
+
+/// A larger window keeps all that a smaller one did.
+fn check_larger(case: &Case, plan: &Plan, options: &PlanOptions) {
+    let more = 1 + options.window % 61;
+    let larger = PlanOptions {
+        window: options.window + more,
+        ..options.clone()
+    };
+    let larger = case
+        .plan(&larger)
+        .expect("what fits a window fits a larger one");
+    let kept: HashSet<usize> = larger.kept_messages.iter().copied().collect();
+    assert!(plan.kept_messages.iter().all(|place| kept.contains(place)));
+    for part in [Part::Tools, Part::Context, Part::Memories] {
+        assert!(plan.part(part).kept <= larger.part(part).kept, "{part:?}");
+    }
+}
+
+/// Messages are trimmed as a conversation is that has the room to itself, and the answer takes
+/// what is left.
+fn check_against_trim(case: &Case, plan: &Plan, options: &PlanOptions) {
+    let requested = plan.requested.min(options.answer_cap.unwrap_or(u64::MAX));
+    let shared = options.sharing == overlock_budget::Sharing::Shared;
+    if shared && !options.grow {
+        assert_eq!(plan.adjusted_max_tokens, requested.min(plan.available));
+    }
+    if options.trim != Trim::Oldest || plan.part(Part::Tools).dropped > 0 {
+        return;
+    }
+    let floor = if shared {
+        requested.min(options.answer_floor)
+    } else {
+        0
+    };
+    let taken = [Part::Frame, Part::Tools].map(|part| plan.part(part).asked);
+    let margin = case.counter.provenance(&case.request).margin();
+    let taken = taken.iter().sum::<u64>() + margin + floor;
+    let counted = case.counter.count(&case.request).messages;
+    let messages = case.request.messages().zip(counted);
+    let messages: Vec<Counted> = messages.map(|(message, it)| Counted(message, it)).collect();
+    let limit = options.window.saturating_sub(taken);
+    if let Ok(trimmed) = trim(&messages, limit, &Sum) {
+        assert_eq!(plan.kept_messages, trimmed.kept);
+    } else {
+        assert!(
+            plan.margin.tokens < margin,
+            "it fits only without what may go"
+        );
+    }
+}
+
+/// A message and its tokens.
+struct Counted<'a>(ChatMessage<'a>, u64);
+
+impl Message for Counted<'_> {
+    fn role(&self) -> Role {
+        Message::role(&self.0)
+    }
+
+    fn calls(&self) -> Vec<&str> {
+        self.0.calls()
+    }
+
+    fn answers(&self) -> Vec<&str> {
+        self.0.answers()
+    }
+}
+
+struct Sum;
+
+impl CountMessages<Counted<'_>> for Sum {
+    fn message(&self, message: &Counted<'_>, _limit: u64) -> u64 {
+        message.1
+    }
+
+    fn conversation(&self, messages: &[&Counted<'_>]) -> u64 {
+        messages.iter().map(|message| message.1).sum()
+    }
+}
+
+pub(crate) fn sketches() -> impl Strategy<Value = Sketch> {
+    let letters = prop::sample::select(LETTERS);
+    let messages = prop::collection::vec((letters, 0..40_u8), 1..20);
+    let tools = prop::collection::vec(0..40_u8, 0..6);
+    let memories = prop::collection::vec((0..11_u8, 0..10_u8, 0..40_u8), 0..5);
+    let context = prop::collection::vec(0..60_u8, 0..5);
+    let sizes = (
+        prop::option::of(0..400_u16),
+        0..1500_u16,
+        prop::option::of(0..300_u16),
+    );
+    let switches = (
+        any::<[bool; 3]>(),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+    );
+    let trims = prop::sample::select(vec![Trim::Oldest, Trim::Oldest, Trim::Summary, Trim::Off]);
+    let rest = (sizes, switches, trims);
+    (messages, tools, memories, context, rest).prop_map(
+        |(messages, tools, memories, context, rest)| {
+            let ((requested, window, cap), ([schema, grow, truncate], named, separate), trim) =
+                rest;
+            Sketch {
+                messages,
+                named: (named && !tools.is_empty()).then_some(0),
+                tools,
+                schema,
+                memories,
+                context,
+                requested,
+                window,
+                cap,
+                separate,
+                grow,
+                truncate,
+                trim,
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn the_laws_hold_for_every_request(sketch in sketches()) {
+        check(&sketch, &counter(&Words));
+    }
+}
+
+/// A fast generator of numbers that are the same every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn byte(&mut self, end: u8) -> u8 {
+        u8::try_from(self.below(end.into())).unwrap_or(0)
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    fn sketch(&mut self) -> Sketch {
+        let place = |number: u64| usize::try_from(number).unwrap_or(0);
+        let messages = 1 + self.below(10);
+        let mut messages: Vec<(u8, u8)> = (0..messages)
+            .map(|_| {
+                (
+                    LETTERS[place(self.below(LETTERS.len() as u64))],
+                    self.byte(40),
+                )
+            })
+            .collect();
+        // The open turn stays, so that only what precedes a later question can be trimmed.
+        if !self.one_in(4) {
+            messages.push((b'u', self.byte(40)));
+        }
+        let tools = if self.one_in(3) { self.below(4) } else { 0 };
+        let memories = if self.one_in(4) { self.below(4) } else { 0 };
+        let context = if self.one_in(4) { self.below(4) } else { 0 };
+        let small = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
+        Sketch {
+            messages,
+            tools: (0..tools).map(|_| self.byte(30)).collect(),
+            named: (tools > 0 && self.one_in(4)).then_some(0),
+            schema: self.one_in(8),
+            memories: (0..memories)
+                .map(|_| (self.byte(11), self.byte(10), self.byte(40)))
+                .collect(),
+            context: (0..context).map(|_| self.byte(60)).collect(),
+            requested: (!self.one_in(4)).then(|| small(self.below(400))),
+            window: small(120 + self.below(500)),
+            cap: self.one_in(4).then(|| small(self.below(300))),
+            separate: self.one_in(8),
+            grow: self.one_in(8),
+            truncate: self.one_in(4),
+            trim: match self.below(8) {
+                0 => Trim::Off,
+                1 => Trim::Summary,
+                _ => Trim::Oldest,
+            },
+        }
+    }
+}
+
+/// How many requests there were, by what became of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Shares {
+    all: u64,
+    trimmed: u64,
+    refused: u64,
+    with_tools: u64,
+    encoded: u64,
+}
+
+fn check_many(seed: u64, count: u64) -> Shares {
+    let mut numbers = Numbers(seed);
+    let mut shares = Shares::default();
+    let (words, encoding) = (counter(&Words), counter(&Encoding::O200kBase));
+    for number in 0..count {
+        let sketch = numbers.sketch();
+        // A tokenizer costs more than all the rest, so that it counts some of them only.
+        let encoded = number % 20 == 0;
+        let outcome = if encoded {
+            check(&sketch, &encoding)
+        } else {
+            check(&sketch, &words)
+        };
+        shares.all += 1;
+        shares.trimmed += u64::from(outcome == Outcome::Trimmed);
+        shares.refused += u64::from(outcome == Outcome::Refused);
+        shares.with_tools += u64::from(!sketch.tools.is_empty());
+        shares.encoded += u64::from(encoded);
+    }
+    shares
+}
+
+/// Checks the laws on the same requests every time, on several threads.
+fn check_requests(count: u64) -> Shares {
+    const THREADS: u64 = 4;
+    let shares: Vec<Shares> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|seed| scope.spawn(move || check_many(seed << 32, count / THREADS)))
+            .collect();
+        let join = |thread: std::thread::ScopedJoinHandle<Shares>| thread.join();
+        threads
+            .into_iter()
+            .map(|thread| join(thread).expect("the laws hold"))
+            .collect()
+    });
+    let sum = |of: fn(&Shares) -> u64| shares.iter().map(of).sum();
+    Shares {
+        all: sum(|shares| shares.all),
+        trimmed: sum(|shares| shares.trimmed),
+        refused: sum(|shares| shares.refused),
+        with_tools: sum(|shares| shares.with_tools),
+        encoded: sum(|shares| shares.encoded),
+    }
+}
+
+#[test]
+fn the_laws_hold_for_many_requests() {
+    let expected = Shares {
+        all: 100_000,
+        trimmed: 40_130,
+        refused: 21_794,
+        with_tools: 25_070,
+        encoded: 5_000,
+    };
+    assert_eq!(check_requests(100_000), expected);
+}
+
+#[test]
+#[ignore = "takes minutes: run cargo xtask test --long"]
+fn the_laws_hold_for_a_million_requests() {
+    let expected = Shares {
+        all: 1_000_000,
+        trimmed: 398_664,
+        refused: 218_984,
+        with_tools: 250_002,
+        encoded: 50_000,
+    };
+    assert_eq!(check_requests(1_000_000), expected);
+}

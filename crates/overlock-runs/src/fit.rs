@@ -1,0 +1,315 @@
+//! Does a request fit the window, and how long may the answer be?
+
+use overlock_budget::{
+    ChatCounter, Extras, FlexError, Found, Part, Plan, PlanError, PlanOptions, PlannedPart,
+    Provenance, Trim, least_parts, plan,
+};
+use overlock_llm::wire::chat::{ChatRequest, rewrite_text};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// What is asked, of which model, and who counts it.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The name of the model.
+    pub model: &'a str,
+    /// What is known of it.
+    pub found: &'a Found,
+    /// The request.
+    pub request: &'a ChatRequest,
+    /// The request as it came.
+    pub text: &'a str,
+    /// What wants into the prompt besides.
+    pub extras: &'a Extras<'a>,
+    /// Who counts.
+    pub counter: &'a ChatCounter<'a>,
+}
+
+/// A request that fits.
+pub struct Fitted<'a> {
+    /// What was asked.
+    pub asked: Asked<'a>,
+    /// What was decided.
+    pub plan: Plan,
+    /// The request as it is to be sent, written as it came, with a line break at its end.
+    pub rewritten: String,
+}
+
+/// A request that cannot be made to fit.
+pub struct Refused<'a> {
+    /// What was asked.
+    pub asked: Asked<'a>,
+    /// How the window was to be divided.
+    pub options: PlanOptions,
+    /// Why it cannot be.
+    pub error: PlanError,
+    /// By how many tokens what must stay is too much.
+    pub overflow: u64,
+    /// What must stay.
+    pub least: Least,
+    /// Whether it would fit if the oldest turns might go.
+    pub trimming_helps: bool,
+}
+
+/// A request from which all is gone that may go.
+#[derive(Clone, Debug)]
+pub struct Least {
+    /// What is left of each part.
+    pub parts: Vec<PlannedPart>,
+    /// The tokens of all but the answer.
+    pub input: u64,
+    /// The tokens that are left free.
+    pub margin: u64,
+    /// What is left for the answer, which may be less than nothing.
+    pub available: i64,
+    /// The tokens that were asked for.
+    pub requested: u64,
+    /// The least that the answer needs.
+    pub answer: u64,
+}
+
+impl<'a> Asked<'a> {
+    /// Fits the request. An error is told as it is where the options contradict themselves.
+    pub fn fit(
+        self,
+        options: PlanOptions,
+    ) -> Result<Result<Fitted<'a>, Box<Refused<'a>>>, PlanError> {
+        let planned = |options| plan(self.request, self.extras, self.counter, options);
+        let error = match planned(&options) {
+            Ok(plan) => return Ok(Ok(self.fitted(plan))),
+            Err(error) => error,
+        };
+        let PlanError::Refused(FlexError::TooLarge { over, gap, .. }) = &error else {
+            return Err(error);
+        };
+        let trimmed = PlanOptions {
+            trim: Trim::Oldest,
+            ..options.clone()
+        };
+        Ok(Err(Box::new(Refused {
+            trimming_helps: options.trim == Trim::Off && planned(&trimmed).is_ok(),
+            overflow: *over,
+            least: Least::of(self.request, self.extras, self.counter, &options, *gap),
+            asked: self,
+            options,
+            error,
+        })))
+    }
+
+    fn fitted(self, plan: Plan) -> Fitted<'a> {
+        let text = rewrite_text(self.text, &plan);
+        let mut rewritten = text.unwrap_or_else(|| self.request.clone().rewrite(&plan).to_string());
+        if !rewritten.ends_with('\n') {
+            rewritten.push('\n');
+        }
+        Fitted {
+            asked: self,
+            plan,
+            rewritten,
+        }
+    }
+}
+
+/// A request that fits, and the calculation.
+#[derive(Debug, Serialize)]
+pub struct FittedText<'a> {
+    model: &'a str,
+    window: u64,
+    found: &'static str,
+    fits: bool,
+    overflow: u64,
+    adjustment: &'static str,
+    adjusted_max_tokens: u64,
+    requested: u64,
+    available: u64,
+    input_token_count: u64,
+    margin: u64,
+    message_count: usize,
+    memory_count: usize,
+    dropped_messages: &'a [usize],
+    counter: &'a str,
+    provenance: &'static str,
+    exact: bool,
+    blocker: Option<&'a str>,
+    parts: Vec<AskedPart<'a>>,
+    request: Box<RawValue>,
+}
+
+/// What became of one part of a request.
+#[derive(Debug, Serialize)]
+pub struct AskedPart<'a> {
+    name: &'static str,
+    asked: u64,
+    /// Whether it asked for even more, which was not counted.
+    at_least: bool,
+    given: u64,
+    kept: usize,
+    dropped: usize,
+    dropped_names: &'a [String],
+    explanation: String,
+}
+
+impl Fitted<'_> {
+    /// The answer to machines.
+    pub fn told(&self) -> FittedText<'_> {
+        let plan = &self.plan;
+        FittedText {
+            model: self.asked.model,
+            window: plan.window,
+            found: self.asked.found.how.name(),
+            fits: plan.fits(),
+            overflow: 0,
+            adjustment: plan.adjustment.name(),
+            adjusted_max_tokens: plan.adjusted_max_tokens,
+            requested: plan.requested,
+            available: plan.available,
+            input_token_count: plan.input_token_count,
+            margin: plan.margin.tokens,
+            message_count: plan.message_count,
+            memory_count: plan.memory_count,
+            dropped_messages: &plan.dropped_messages,
+            counter: &plan.counter,
+            provenance: plan.provenance.name(),
+            exact: plan.provenance == Provenance::Exact,
+            blocker: plan.blocker.as_deref(),
+            parts: plan.parts.iter().map(AskedPart::from).collect(),
+            request: on_one_line(&self.rewritten),
+        }
+    }
+}
+
+/// In JSON a line break is only ever between two values.
+fn on_one_line(json: &str) -> Box<RawValue> {
+    let line = json.replace(['\n', '\r'], "");
+    RawValue::from_string(line).expect("what was read as JSON and rewritten is JSON")
+}
+
+impl<'a> From<&'a PlannedPart> for AskedPart<'a> {
+    fn from(part: &'a PlannedPart) -> Self {
+        Self {
+            name: part.part.name(),
+            asked: part.asked,
+            at_least: part.at_least,
+            given: part.given,
+            kept: part.kept,
+            dropped: part.dropped,
+            dropped_names: &part.dropped_names,
+            explanation: part.explanation(),
+        }
+    }
+}
+
+/// What is too large, by how much, and what would help.
+#[derive(Debug, Serialize)]
+pub struct RefusedText<'a> {
+    model: &'a str,
+    window: u64,
+    found: &'static str,
+    fits: bool,
+    overflow: u64,
+    /// The least that the answer needs.
+    adjusted_max_tokens: u64,
+    requested: u64,
+    available: i64,
+    /// Of what must stay.
+    input_token_count: u64,
+    margin: u64,
+    message_count: usize,
+    memory_count: usize,
+    counter: &'a str,
+    provenance: &'static str,
+    exact: bool,
+    parts: Vec<AskedPart<'a>>,
+    error: Reason,
+}
+
+#[derive(Debug, Serialize)]
+struct Reason {
+    code: &'static str,
+    message: String,
+    help: Vec<String>,
+}
+
+impl Refused<'_> {
+    /// What would help, each on its own; `trimming` says how to let the oldest turns go.
+    pub fn help(&self, trimming: &str) -> Vec<String> {
+        let trimming = self.trimming_helps.then(|| trimming.to_owned());
+        let help = self.error.help().iter().map(ToString::to_string);
+        trimming.into_iter().chain(help).collect()
+    }
+
+    /// The answer to machines.
+    pub fn told(&self, help: Vec<String>) -> RefusedText<'_> {
+        let least = &self.least;
+        let provenance = self.asked.counter.provenance(self.asked.request);
+        RefusedText {
+            model: self.asked.model,
+            window: self.options.window,
+            found: self.asked.found.how.name(),
+            fits: false,
+            overflow: self.overflow,
+            adjusted_max_tokens: least.answer,
+            requested: least.requested,
+            available: least.available,
+            input_token_count: least.input,
+            margin: least.margin,
+            message_count: least.message_count(),
+            memory_count: least.memory_count(),
+            counter: self.asked.counter.name(),
+            provenance: provenance.name(),
+            exact: provenance == Provenance::Exact,
+            parts: least.parts.iter().map(AskedPart::from).collect(),
+            error: Reason {
+                code: "context-length-exceeded",
+                message: self.error.to_string(),
+                help,
+            },
+        }
+    }
+}
+
+impl Least {
+    /// What is left of a request, with so many tokens left free.
+    pub fn of(
+        request: &ChatRequest,
+        extras: &Extras<'_>,
+        counter: &ChatCounter<'_>,
+        options: &PlanOptions,
+        margin: u64,
+    ) -> Self {
+        let parts = least_parts(request, extras, counter, options);
+        let (mut input, mut answer, mut requested) = (0u64, 0, 0);
+        for part in &parts {
+            if part.part == Part::Completion {
+                (answer, requested) = (part.given, part.asked);
+            } else {
+                input = input.saturating_add(part.given);
+            }
+        }
+        let available = i128::from(options.window) - i128::from(input) - i128::from(margin);
+        Self {
+            parts,
+            input,
+            margin,
+            available: i64::try_from(available).unwrap_or(i64::MIN),
+            requested,
+            answer,
+        }
+    }
+
+    /// How many messages must stay.
+    pub fn message_count(&self) -> usize {
+        let parts = [Part::Question, Part::OpenTurn, Part::History];
+        parts.map(|part| self.kept(part)).iter().sum()
+    }
+
+    /// How many memories must stay.
+    pub fn memory_count(&self) -> usize {
+        self.kept(Part::Memories)
+    }
+
+    fn kept(&self, part: Part) -> usize {
+        let parts = self.parts.iter().filter(|planned| planned.part == part);
+        parts.map(|planned| planned.kept).sum()
+    }
+}

@@ -1,0 +1,205 @@
+//! Writes runs to a store.
+
+use std::sync::Arc;
+
+use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work};
+
+use crate::pipelines::{
+    Answered, EndedPipeline, Entry, KIND, PipelineEnding, PipelineOutcome, PipelineRun, Worked,
+    fields,
+};
+use crate::runs::{RunsError, to_json};
+use crate::state::State;
+use crate::trace::TraceEvent;
+
+/// What is kept of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Record {
+    /// All that was asked and answered.
+    Full,
+    /// When, which model, how many tokens, how it ended, and what an upstream said that failed. Of a
+    /// request with an `Idempotency-Key` all of it, since a retry needs that.
+    #[default]
+    Metadata,
+    /// Nothing.
+    Off,
+}
+
+impl Record {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Full, Self::Metadata, Self::Off];
+
+    /// The name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Metadata => "metadata",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl PipelineRun {
+    /// Records that the run begins.
+    pub fn begin(
+        &self,
+        store: &Arc<dyn Store>,
+        id: &RunId,
+        model: &str,
+    ) -> Result<Recording, StoreError> {
+        let claim = store.begin(&NewRun {
+            id,
+            at: self.began_at,
+            model,
+            request: &to_json(&self.begun),
+            options: &serde_json::json!({ KIND: self.begun.name }).to_string(),
+            conditions: &to_json(&self.conditions),
+        })?;
+        Ok(Recording {
+            store: Arc::clone(store),
+            claim,
+            entries: 0,
+            taken_up: None,
+            _work: store.work_on(id)?,
+        })
+    }
+
+    /// Claims the run, to go on with it.
+    pub fn take_up(&self, store: &Arc<dyn Store>, id: &RunId) -> Result<Recording, RunsError> {
+        let work = store.work_on(id)?;
+        if work.is_none() {
+            return Err(RunsError::Busy { id: id.clone() });
+        }
+        match store.take_up(id)? {
+            Some((run, claim)) if run.steps.len() == self.entries as usize => Ok(Recording {
+                store: Arc::clone(store),
+                claim,
+                entries: self.entries,
+                taken_up: Some(TakenUp {
+                    // An end that it had before it was taken up the last time is over.
+                    ended_at: (run.summary.ended_at).filter(|at| *at >= self.worked.last_at),
+                }),
+                _work: work,
+            }),
+            _ => Err(StoreError::Superseded { id: id.clone() }.into()),
+        }
+    }
+}
+
+/// The right to write to a run, and how much is written.
+#[derive(Debug)]
+pub struct Recording {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    entries: u32,
+    /// What is to be told of a run that somebody goes on with.
+    taken_up: Option<TakenUp>,
+    /// Nobody else works on the run meanwhile.
+    _work: Option<Work>,
+}
+
+/// A run that was begun before.
+#[derive(Clone, Copy, Debug)]
+struct TakenUp {
+    /// When it ended, if it had.
+    ended_at: Option<u64>,
+}
+
+impl Recording {
+    /// The run.
+    pub fn id(&self) -> &RunId {
+        self.claim.id()
+    }
+
+    fn add(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        self.store
+            .add_step(&self.claim, self.entries + 1, &to_json(entry))?;
+        self.entries += 1;
+        Ok(())
+    }
+
+    /// Keeps that somebody goes on now with a run that was begun before.
+    pub fn going_on(&mut self, at: u64, worked: &mut Worked) -> Result<(), StoreError> {
+        let Some(TakenUp { ended_at }) = self.taken_up.take() else {
+            return Ok(());
+        };
+        self.add(&Entry::TakenUp { at, ended_at })?;
+        worked.taken_up(at, ended_at);
+        Ok(())
+    }
+
+    /// Keeps what a model answered within a step.
+    pub fn answered(&mut self, step_id: &str, answered: &Answered) -> Result<(), StoreError> {
+        self.add(&Entry::Answer {
+            step_id: step_id.to_owned(),
+            answered: answered.clone(),
+        })
+    }
+
+    /// Keeps what a step did.
+    pub fn stepped(
+        &mut self,
+        next: Option<&str>,
+        was: &State,
+        is: &State,
+        event: &TraceEvent,
+    ) -> Result<(), StoreError> {
+        let (was, mut changed) = (fields(was), fields(is));
+        changed.retain(|field, value| was.get(field) != Some(value));
+        self.add(&Entry::Step {
+            next: next.map(str::to_owned),
+            changed,
+            event: event.clone(),
+        })
+    }
+
+    /// Keeps why a step could not be done.
+    pub fn failed(&mut self, event: &TraceEvent) -> Result<(), StoreError> {
+        self.add(&Entry::Failed {
+            event: event.clone(),
+        })
+    }
+
+    /// Keeps that somebody called the run off, and says how far it had come. Whoever runs it must
+    /// have been stopped before.
+    pub fn call_off(&self, at: u64, entry_step_id: &str) -> Result<EndedPipeline, RunsError> {
+        let Some(run) = self.store.run(self.id())? else {
+            return Err(RunsError::Missing {
+                id: self.id().clone(),
+            });
+        };
+        let taken = PipelineRun::read(&run)?;
+        // What was answered in the step that is not done was paid for, too.
+        let took = taken.took();
+        let PipelineRun {
+            state,
+            begun,
+            next,
+            trace,
+            worked,
+            ..
+        } = taken;
+        let step_id = next.unwrap_or_else(|| entry_step_id.to_owned());
+        let outcome = PipelineOutcome::Cancelled { step_id };
+        let ending = PipelineEnding {
+            outcome: outcome.clone(),
+            pipeline: begun.name,
+            took,
+            steps: trace.len() as u64,
+            paused_ms: worked.paused_ms,
+            paused_at_most: worked.paused_at_most,
+            why: None,
+        };
+        self.end(at, &ending)?;
+        Ok(EndedPipeline {
+            outcome,
+            state,
+            trace,
+        })
+    }
+
+    /// Keeps how the run ended.
+    pub fn end(&self, at: u64, ending: &PipelineEnding) -> Result<(), StoreError> {
+        self.store.end(&self.claim, at, &to_json(ending))
+    }
+}

@@ -1,0 +1,551 @@
+//! Recorded runs, as they are listed and shown.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Not;
+
+use overlock_json::{Cut, Place};
+use overlock_llm::{Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage};
+use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::CallBudget;
+use crate::cost::{PartialCost, Pricing, RunCost};
+use crate::fault::UpstreamFault;
+use crate::pipelines::{PipelineEnding, PipelineOutcome, PipelineRun, SoFar, Took};
+use crate::step::{Part, RecordedStep};
+use crate::tally::{Tally, is_nothing};
+
+/// A run in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedRun<'a> {
+    /// Its name.
+    pub id: &'a RunId,
+    /// When it began, in milliseconds since 1970.
+    pub began_at: u64,
+    /// When it ended, if it has.
+    pub ended_at: Option<u64>,
+    /// The model that was asked.
+    pub model: &'a str,
+    /// How it ended, if it has.
+    pub outcome: Option<&'static str>,
+    /// Why it ended before the document was whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// Where the document was cut then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+    /// How many steps it has.
+    pub iterations: u64,
+    /// The pipeline that it is a run of, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<String>,
+    /// The step of a pipeline in which it failed, was called off or was left, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<StoppedAt>,
+    /// Why the upstream did not answer, if that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_fault: Option<UpstreamFault>,
+    /// Why the request was never sent, if it did not fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<Unfit>,
+    /// Whether it has not ended and nobody works on it, as far as anybody can know.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub left: bool,
+    /// Whether it has not ended and is not at this gateway: another one may work on it, or did.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub elsewhere: bool,
+    /// When the last was recorded of a pipeline that has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<u64>,
+    /// How many milliseconds nobody worked on a pipeline, before it was taken up again.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub paused_ms: u64,
+    /// Whether somebody may have worked in some of that time, and was killed before it was
+    /// recorded.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub paused_at_most: bool,
+    /// What it took, which is known once it has ended, and of a pipeline at any time.
+    #[serde(flatten, serialize_with = "Tally::shown")]
+    pub tally: Option<Tally>,
+    /// What the calls of each model took, in a run of a pipeline.
+    #[serde(rename = "models", skip_serializing_if = "are_none")]
+    pub used: Option<BTreeMap<String, Usage>>,
+    /// What that cost, if its models have prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<RunCost>,
+    /// What some of it cost, if only some of its models have prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_cost: Option<PartialCost>,
+}
+
+#[expect(clippy::ref_option, reason = "serde asks like this")]
+fn are_none(models: &Option<BTreeMap<String, Usage>>) -> bool {
+    models.as_ref().is_none_or(BTreeMap::is_empty)
+}
+
+/// Where a run of a pipeline stopped before its end.
+#[derive(Clone, Debug, Serialize)]
+pub struct StoppedAt {
+    /// The step.
+    pub step_id: String,
+    /// Why, in a few words, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The recorded error and what would help, by which the run may be found.
+    #[serde(skip)]
+    pub error: String,
+}
+
+impl StoppedAt {
+    /// It stopped in this step, without a word.
+    fn in_step(step_id: String) -> Self {
+        Self {
+            step_id,
+            why: None,
+            error: String::new(),
+        }
+    }
+}
+
+/// A request that could not be made to fit the window of its model, and was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfit {
+    /// What whoever asked was told: by how much it is too much, and what would help.
+    pub message: String,
+    /// By how many tokens what must stay is too much.
+    pub overflow: u64,
+    /// The window with what must stay.
+    pub budget: CallBudget,
+}
+
+/// How a run ended and what it took, as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ending {
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// What it took, as far as whoever ended it knew.
+    #[serde(flatten)]
+    pub tally: Option<Tally>,
+    /// Why the upstream did not answer, if that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_fault: Option<UpstreamFault>,
+    /// Why the request was never sent, if it did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<Unfit>,
+}
+
+impl<'a> From<&'a RunSummary> for ListedRun<'a> {
+    fn from(summary: &'a RunSummary) -> Self {
+        let kept = summary.outcome.as_deref();
+        let begun = Self::begun(summary);
+        let of_pipeline = kept.filter(|_| begun.pipeline.is_some());
+        let of_pipeline = of_pipeline.and_then(|ending| serde_json::from_str(ending).ok());
+        if let Some(ending) = of_pipeline {
+            return begun.ended_as(ending);
+        }
+        // A run that was damaged has not ended in a way that anybody knows.
+        let ending: Option<Ending> = kept.and_then(|ending| serde_json::from_str(ending).ok());
+        let Some(ending) = ending else {
+            return begun;
+        };
+        Self {
+            outcome: Some(ending.outcome.name()),
+            reason: ending.outcome.reason(),
+            cut: cut_of(&ending.outcome),
+            upstream_fault: ending.upstream_fault,
+            unfit: ending.unfit,
+            tally: ending.tally,
+            ..begun
+        }
+    }
+}
+
+impl ListedRun<'_> {
+    /// The same run with what it cost, as far as what it took and what that costs is known.
+    #[must_use]
+    pub fn priced(mut self, pricing: &Pricing) -> Self {
+        self.cost = pricing.of(self.took());
+        self.partial_cost = pricing.of_some(self.took());
+        self
+    }
+
+    /// What the calls of each of its models took, as far as that is known.
+    pub(crate) fn took(&self) -> impl Iterator<Item = (&str, Usage)> {
+        let used = self.used.iter().flatten();
+        let used = used.map(|(model, usage)| (model.as_str(), *usage));
+        let tally = self
+            .tally
+            .filter(|_| self.used.is_none() && self.pipeline.is_none())
+            .filter(|tally| !tally.output_unknown);
+        used.chain(tally.map(|tally| (self.model, tally.usage())))
+    }
+}
+
+impl<'a> ListedRun<'a> {
+    /// A run of which only the beginning is known.
+    fn begun(summary: &'a RunSummary) -> Self {
+        Self {
+            id: &summary.id,
+            began_at: summary.began_at,
+            ended_at: summary.ended_at,
+            model: &summary.model,
+            outcome: None,
+            reason: None,
+            cut: None,
+            iterations: summary.steps,
+            pipeline: PipelineRun::pipeline_name(&summary.options),
+            left: false,
+            stopped_at: None,
+            elsewhere: false,
+            upstream_fault: None,
+            unfit: None,
+            last_at: None,
+            paused_ms: 0,
+            paused_at_most: false,
+            tally: None,
+            used: None,
+            cost: None,
+            partial_cost: None,
+        }
+    }
+
+    /// The same run of a pipeline with how far it has come.
+    #[must_use]
+    pub fn so_far(self, so_far: SoFar) -> Self {
+        Self {
+            iterations: so_far.steps,
+            stopped_at: so_far.step_id.map(StoppedAt::in_step),
+            last_at: Some(so_far.worked.last_at),
+            paused_ms: so_far.worked.paused_ms,
+            paused_at_most: so_far.worked.paused_at_most,
+            ..self.taking(so_far.took)
+        }
+    }
+
+    /// The same run of a pipeline with what it took.
+    fn taking(self, took: Took) -> Self {
+        Self {
+            tally: Some(Tally {
+                input_tokens: took.input_tokens,
+                output_tokens: took.output_tokens,
+                calls: 0,
+                window: took.window,
+                peak_tokens: took.peak_tokens,
+                cached_tokens: took
+                    .models
+                    .values()
+                    .filter_map(|usage| usage.cached)
+                    .reduce(u64::saturating_add),
+                overhead_tokens: None,
+                window_assumed: false,
+                counted_by: None,
+                output_unknown: false,
+                dropped_messages: 0,
+            }),
+            used: Some(took.models),
+            ..self
+        }
+    }
+
+    /// The same run of a pipeline with how it ended.
+    fn ended_as(self, ending: PipelineEnding) -> Self {
+        let name = ending.outcome.name();
+        let stopped_at = match ending.outcome {
+            PipelineOutcome::Complete => None,
+            PipelineOutcome::Cancelled { step_id } => Some(StoppedAt::in_step(step_id)),
+            PipelineOutcome::Failed {
+                step_id,
+                error,
+                hint,
+            } => Some(StoppedAt {
+                step_id,
+                error: [&error, hint.as_deref().unwrap_or_default()].join(" "),
+                // Only the error of an action has a shorter form.
+                why: Some(ending.why.unwrap_or(error)),
+            }),
+        };
+        Self {
+            outcome: Some(name),
+            stopped_at,
+            iterations: ending.steps,
+            paused_ms: ending.paused_ms,
+            paused_at_most: ending.paused_at_most,
+            ..self.taking(ending.took)
+        }
+    }
+}
+
+/// How an answer ended that is not whole: nothing of it came, or a part, up to a cut if it is a
+/// document.
+pub fn unfinished(reason: Reason, has_come: bool, cut: Option<Cut>) -> Outcome {
+    if !has_come {
+        return Outcome::Failed { reason };
+    }
+    // A text has no places.
+    let cut = cut.unwrap_or_else(|| Cut {
+        offset: 0,
+        path: String::new(),
+        place: Place::Root,
+    });
+    Outcome::Partial { reason, cut }
+}
+
+/// Where a document stopped. No document stops before it begins: then it is a text.
+pub fn cut_of(outcome: &Outcome) -> Option<Cut> {
+    match outcome {
+        Outcome::Partial { cut, .. } if cut.offset > 0 => Some(cut.clone()),
+        _ => None,
+    }
+}
+
+/// A run as it was recorded.
+#[derive(Debug)]
+pub struct RecordedRun {
+    /// When it was, and with which model.
+    pub summary: RunSummary,
+    /// What was asked.
+    pub request: Value,
+    /// How it may go on.
+    pub options: ContinuationOptions,
+    /// What else it depends on.
+    pub conditions: Conditions,
+    /// What became of each answer.
+    pub steps: Vec<RecordedStep>,
+}
+
+/// What a run depends on besides its options. A key is never among it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// Where the model is.
+    pub upstream: Option<String>,
+    /// What the document is held to.
+    pub schema: Option<Value>,
+    /// Whether whoever works on it holds it, so that everybody can see whether anybody does.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub is_held: bool,
+    /// What whoever works on it holds for as long as they are there, as they would hold a run: so
+    /// everybody can see whether they are. Nothing where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+}
+
+impl Conditions {
+    /// Those of a run that has not ended, and nothing of one that has.
+    pub fn of_open(run: &RunSummary) -> Option<Self> {
+        serde_json::from_str(run.open_conditions.as_deref()?).ok()
+    }
+
+    /// What whoever works on it holds.
+    pub fn worker(&self) -> Option<RunId> {
+        self.worker.as_deref()?.parse().ok()
+    }
+}
+
+/// Why a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RunsError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is not there.
+    #[error("there is no run `{id}`")]
+    Missing {
+        /// The run.
+        id: RunId,
+    },
+    /// It is a run of a pipeline, which has other steps.
+    #[error("run `{id}` is a run of a pipeline")]
+    OfPipeline {
+        /// The run.
+        id: RunId,
+    },
+    /// It is not a run of a pipeline.
+    #[error("run `{id}` is not a run of a pipeline")]
+    NotPipeline {
+        /// The run.
+        id: RunId,
+    },
+    /// Another process works on it.
+    #[error("run `{id}` is being worked on by another process")]
+    Busy {
+        /// The run.
+        id: RunId,
+    },
+    /// Somebody else wrote it.
+    #[error("run `{id}` was recorded in a form that cannot be read")]
+    Damaged {
+        /// The run.
+        id: RunId,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// Its steps do not make a run.
+    #[error("run `{id}` was recorded in a form that cannot be read")]
+    Inconsistent {
+        /// The run.
+        id: RunId,
+        /// What is wrong.
+        source: ResumeError,
+    },
+}
+
+impl RecordedRun {
+    /// Reads a run.
+    pub fn read(store: &dyn Store, id: &RunId) -> Result<Self, RunsError> {
+        match store.run(id)? {
+            Some(run) => Self::of(run),
+            None => Err(RunsError::Missing { id: id.clone() }),
+        }
+    }
+
+    /// Reads a run that was found.
+    pub fn of(run: Run) -> Result<Self, RunsError> {
+        let id = &run.summary.id;
+        if PipelineRun::pipeline_name(&run.summary.options).is_some() {
+            return Err(RunsError::OfPipeline { id: id.clone() });
+        }
+        let damaged = |source| RunsError::Damaged {
+            id: id.clone(),
+            source,
+        };
+        let steps = run.steps.iter().map(|step| serde_json::from_str(step));
+        Ok(Self {
+            options: serde_json::from_str(&run.summary.options).map_err(damaged)?,
+            request: serde_json::from_str(&run.request).map_err(damaged)?,
+            conditions: serde_json::from_str(&run.conditions).map_err(damaged)?,
+            steps: steps.collect::<Result<_, _>>().map_err(damaged)?,
+            summary: run.summary,
+        })
+    }
+
+    /// The run as far as it has come.
+    pub fn resumed(&self) -> Result<Continuation, RunsError> {
+        let run = Continuation::resume(self.options.clone(), self.document());
+        run.map_err(|source| RunsError::Inconsistent {
+            id: self.summary.id.clone(),
+            source,
+        })
+    }
+
+    /// The steps of what was begun first.
+    fn first_part(&self) -> impl Iterator<Item = &RecordedStep> {
+        let part = self.steps.first().map(|first| self.part_of(first));
+        let steps = self.steps.iter();
+        steps.filter(move |recorded| Some(self.part_of(recorded)) == part)
+    }
+
+    /// Those of them that are of a document.
+    fn document(&self) -> impl Iterator<Item = &Step> {
+        self.first_part()
+            .filter(|recorded| !recorded.plain_text)
+            .map(|recorded| &recorded.step)
+    }
+
+    /// How many bytes all parts of the answer have together, if any are known of.
+    pub fn bytes(&self) -> Option<usize> {
+        let mut parts: Vec<(Part, usize)> = Vec::new();
+        for recorded in &self.steps {
+            let Some(bytes) = recorded.step.end_len() else {
+                continue;
+            };
+            let part = self.part_of(recorded);
+            match parts.iter_mut().find(|(known, _)| *known == part) {
+                Some((_, known)) => *known = bytes,
+                None => parts.push((part, bytes)),
+            }
+        }
+        (!parts.is_empty()).then(|| parts.iter().map(|(_, bytes)| bytes).sum())
+    }
+
+    /// The part of the answer that a step is of.
+    fn part_of(&self, recorded: &RecordedStep) -> Part {
+        let first = self.steps.first().and_then(|first| first.part);
+        // Who goes on with one document says of no step which it is of.
+        recorded.part.or(first).unwrap_or(Part::content(0))
+    }
+
+    /// The part of the answer in which this cut is, where an answer has parts.
+    fn cut_part(&self, cut: Option<&Cut>) -> Option<Part> {
+        let cut = cut?;
+        let mut steps = self.steps.iter().rev();
+        let last = steps.find(|recorded| recorded.cut.as_ref() == Some(cut))?;
+        let has_parts = self.steps.iter().any(|recorded| recorded.part.is_some());
+        has_parts.then(|| self.part_of(last))
+    }
+
+    /// The answer to machines. Of some runs only the story is kept, and none of the text.
+    pub fn shown(&self, text: Text) -> Result<ShownRun<'_>, RunsError> {
+        let has_text = self.steps.iter().any(RecordedStep::has_text);
+        if has_text {
+            self.resumed()?;
+        }
+        let mut listed = ListedRun::from(&self.summary);
+        listed
+            .tally
+            .get_or_insert_with(|| Tally::of(self.steps.iter()));
+        Ok(ShownRun {
+            cut_part: self.cut_part(listed.cut.as_ref()),
+            listed,
+            request: &self.request,
+            keyed: self.conditions.is_held,
+            upstream: self.conditions.upstream.as_deref(),
+            schema: self.conditions.schema.as_ref(),
+            max_total_tokens: self.options.max_output_tokens,
+            bytes: self.bytes(),
+            has_text,
+            steps: match text {
+                Text::Shown => Cow::Borrowed(&self.steps),
+                Text::LeftOut => self.steps.iter().map(RecordedStep::without_text).collect(),
+            },
+        })
+    }
+}
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub struct ShownRun<'a> {
+    /// What a list shows of it.
+    #[serde(flatten)]
+    pub listed: ListedRun<'a>,
+    /// The part of the answer in which it was cut, where an answer has parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_part: Option<Part>,
+    request: &'a Value,
+    /// Whether the same request goes on with it.
+    #[serde(skip_serializing_if = "Not::not")]
+    keyed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a Value>,
+    /// The tokens that all answers might have together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_total_tokens: Option<u64>,
+    /// Those of all parts together. Of an answer of which nothing is kept nobody knows how long it
+    /// was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
+    /// Whether the text of the answers is kept, shown or not.
+    has_text: bool,
+    steps: Cow<'a, [RecordedStep]>,
+}
+
+/// Whether the answers of a run are shown with their text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Text {
+    /// As far as it is kept.
+    Shown,
+    /// Only what became of each.
+    #[default]
+    LeftOut,
+}
+
+/// A record as the store keeps it.
+#[expect(clippy::missing_panics_doc, reason = "a record is plain data")]
+pub fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("a record is plain data")
+}

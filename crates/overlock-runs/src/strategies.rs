@@ -1,0 +1,21 @@
+//! The results of strategies as a store keeps them.
+
+use overlock_llm::{StrategyHistory, StrategyResults};
+use overlock_store::StrategyResult;
+
+/// What a run with a model has shown, to be stored.
+pub fn stored_result(model: &str, at: u64, results: &StrategyResults) -> StrategyResult {
+    StrategyResult {
+        model: model.to_owned(),
+        at,
+        results: serde_json::to_string(results).unwrap_or_default(),
+    }
+}
+
+/// Adds a stored result to the history of its model. What a later version wrote may not be
+/// readable, and is left out.
+pub fn add_stored(history: &mut StrategyHistory, stored: &StrategyResult) {
+    if let Ok(results) = serde_json::from_str(&stored.results) {
+        history.add(stored.at, results);
+    }
+}

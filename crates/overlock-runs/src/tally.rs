@@ -1,0 +1,199 @@
+//! What did a run take?
+
+use std::ops::{AddAssign, Not};
+
+use overlock_llm::Usage;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::budget::CallBudget;
+use crate::step::RecordedStep;
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// The tokens of all prompts.
+    pub input_tokens: u64,
+    /// The tokens of all answers.
+    pub output_tokens: u64,
+    /// How many calls were answered or turned down, where that was kept: an answer may have several parts, each
+    /// with steps of its own.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub calls: u64,
+    /// The tokens of the model's window.
+    pub window: u64,
+    /// The tokens of prompt and answer in the call that took the most of the window.
+    pub peak_tokens: u64,
+    /// The cached input tokens, where the provider reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<u64>,
+    /// The tokens that one uncut answer would not have taken, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead_tokens: Option<u64>,
+    /// Whether nothing is known of the model, and its window was assumed.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub window_assumed: bool,
+    /// Whether nobody told nor counted the tokens of the answer, so that there are more than those
+    /// of all answers say.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub output_unknown: bool,
+    /// Whose count the tokens of prompts and answers are, where that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_by: Option<CountedBy>,
+    /// How many older messages were left out of the call that had to do without the most.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub dropped_messages: u64,
+}
+
+/// What a run took, with what follows from it.
+#[derive(Serialize)]
+struct ShownTally<'a> {
+    #[serde(flatten)]
+    tally: &'a Tally,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_hit_rate: Option<f64>,
+}
+
+/// Who counted the tokens of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedBy {
+    /// The provider, for every call.
+    Provider,
+    /// Nobody but us: the provider did not say.
+    Us,
+    /// The provider for some calls, and we for the others.
+    Both,
+}
+
+impl CountedBy {
+    /// Who counted so many calls, of which the provider told some.
+    pub fn of(calls: u32, told: u32) -> Self {
+        match told {
+            0 => Self::Us,
+            told if told >= calls => Self::Provider,
+            _ => Self::Both,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+pub(crate) fn is_nothing(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Tally {
+    /// What the steps of a run took.
+    pub fn of<'a>(steps: impl IntoIterator<Item = &'a RecordedStep>) -> Self {
+        let mut tally = Self::default();
+        for step in steps {
+            tally.add(step);
+        }
+        tally
+    }
+
+    /// One step more.
+    pub fn add(&mut self, recorded: &RecordedStep) {
+        self.calls += u64::from(!recorded.came_along());
+        let input = recorded.budget.as_ref().map_or(0, |budget| {
+            self.plan(budget);
+            budget.input_token_count
+        });
+        let input = recorded.told.map_or(input, |told| told.input);
+        self.add_cached(recorded.told.and_then(|told| told.cached));
+        self.call(input, recorded.step.tokens);
+        self.add_overhead(recorded.step.overhead_tokens(input));
+        // Nobody counts what did not come.
+        if recorded.counted.is_some() {
+            let told = u32::from(recorded.told.is_some());
+            let counted_by = CountedBy::of(1, told);
+            self.counted_by = match self.counted_by {
+                Some(before) if before != counted_by => Some(CountedBy::Both),
+                _ => Some(counted_by),
+            };
+        }
+    }
+
+    /// The next call is planned like this.
+    pub fn plan(&mut self, budget: &CallBudget) {
+        self.window = budget.window;
+        self.window_assumed = budget.is_window_assumed();
+        self.dropped_messages = self.dropped_messages.max(budget.dropped_messages());
+    }
+
+    /// Whether any call was answered.
+    pub(crate) fn is_of_calls(&self) -> bool {
+        self.input_tokens > 0 || self.output_tokens > 0 || self.output_unknown
+    }
+
+    /// What all calls took.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cached: self.cached_tokens,
+        }
+    }
+
+    /// Tokens paid relative to one uncut answer: 1 if the answer took one call.
+    pub fn cost_ratio(&self) -> Option<f64> {
+        let paid = self.input_tokens.saturating_add(self.output_tokens);
+        let uncut = paid.saturating_sub(self.overhead_tokens?);
+        (uncut > 0 && !self.output_unknown).then(|| ratio(paid, uncut))
+    }
+
+    /// The share of the input tokens that the provider read from its prompt cache.
+    pub fn cache_hit_rate(&self) -> Option<f64> {
+        let cached = self.cached_tokens?;
+        (self.input_tokens > 0).then(|| ratio(cached, self.input_tokens))
+    }
+
+    fn add_cached(&mut self, tokens: Option<u64>) {
+        if let Some(tokens) = tokens {
+            let sum = self.cached_tokens.unwrap_or_default();
+            self.cached_tokens = Some(sum.saturating_add(tokens));
+        }
+    }
+
+    fn add_overhead(&mut self, tokens: u64) {
+        let sum = self.overhead_tokens.unwrap_or_default();
+        self.overhead_tokens = Some(sum.saturating_add(tokens));
+    }
+
+    #[expect(clippy::ref_option, reason = "serde asks like this")]
+    pub(crate) fn shown<S: Serializer>(
+        tally: &Option<Self>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let shown = tally.as_ref().map(|tally| ShownTally {
+            tally,
+            cost_ratio: tally.cost_ratio(),
+            cache_hit_rate: tally.cache_hit_rate(),
+        });
+        shown.serialize(serializer)
+    }
+
+    /// A call with so many tokens in its prompt and in its answer.
+    pub fn call(&mut self, input: u64, output: u64) {
+        self.add_overhead(0);
+        self.input_tokens = self.input_tokens.saturating_add(input);
+        self.output_tokens = self.output_tokens.saturating_add(output);
+        self.peak_tokens = self.peak_tokens.max(input.saturating_add(output));
+    }
+}
+
+impl AddAssign<&Self> for Tally {
+    /// The tokens of another run.
+    fn add_assign(&mut self, other: &Self) {
+        self.call(other.input_tokens, other.output_tokens);
+        self.add_overhead(other.overhead_tokens.unwrap_or_default());
+        self.add_cached(other.cached_tokens);
+    }
+}
+
+/// To three decimals: the tokens are seldom counted more exactly.
+#[expect(clippy::cast_precision_loss, reason = "no run takes so many tokens")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    (part as f64 / whole as f64 * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,6 @@
+//! What the steps of a pipeline tell.
+
+use serde_json::{Map, Value};
+
+/// One event of a trace: what a step did, and why.
+pub type TraceEvent = Map<String, Value>;

@@ -1,0 +1,176 @@
+//! Where in a trace something happens, as the header `traceparent` of the W3C says it.
+
+use std::hash::{BuildHasher, RandomState};
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// Names a span and the trace that it is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    /// The trace; never 0.
+    pub trace: u128,
+    /// The span; never 0.
+    pub span: u64,
+    /// Whether whoever began the trace wants it to be kept.
+    pub is_sampled: bool,
+}
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+impl TraceContext {
+    /// The beginning of a trace.
+    pub fn new_trace() -> Self {
+        Self {
+            trace: u128::from(drawn()) << 64 | u128::from(drawn()),
+            span: drawn(),
+            is_sampled: true,
+        }
+    }
+
+    /// A span below this one.
+    #[must_use]
+    pub fn child(self) -> Self {
+        Self {
+            span: drawn(),
+            ..self
+        }
+    }
+
+    /// What a client says, if it says it once and as it should.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut told = headers.get_all(TRACEPARENT).iter();
+        match (told.next(), told.next()) {
+            (Some(only), None) => Self::read(only.to_str().ok()?),
+            _ => None,
+        }
+    }
+
+    /// Says it to somebody else, in place of what a client said.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "hexadecimal digits are plain text"
+    )]
+    pub fn tell(self, headers: &mut HeaderMap) {
+        let is_clients = Self::of(headers).is_some_and(|client| client.trace == self.trace);
+        if !is_clients {
+            // It belongs to a trace that was not taken up.
+            headers.remove(TRACESTATE);
+        }
+        let value = HeaderValue::from_str(&self.written());
+        let value = value.expect("hexadecimal digits are plain text");
+        headers.insert(TRACEPARENT, value);
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let version = digits(parts.next()?, 2)?;
+        let trace = digits(parts.next()?, 32)?;
+        let span = digits(parts.next()?, 16)?;
+        let flags = digits(parts.next()?, 2)?;
+        // Later versions may say more, and the last number is none.
+        let says_more = parts.next().is_some();
+        if trace == 0 || span == 0 || version == 0xff || (version == 0 && says_more) {
+            return None;
+        }
+        Some(Self {
+            trace,
+            span: u64::try_from(span).ok()?,
+            is_sampled: flags & 1 == 1,
+        })
+    }
+
+    fn written(self) -> String {
+        let Self { trace, span, .. } = self;
+        format!(
+            "00-{trace:032x}-{span:016x}-{:02x}",
+            u8::from(self.is_sampled)
+        )
+    }
+}
+
+/// A number of exactly so many digits, which are never capital letters.
+fn digits(text: &str, count: usize) -> Option<u128> {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if text.len() != count || !text.bytes().all(is_digit) {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok()
+}
+
+/// A number that nobody else has, from the randomness that every hash map begins with.
+fn drawn() -> u64 {
+    RandomState::new().hash_one(0).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<(u128, u64, bool)>) {
+        let read = TraceContext::read(text);
+        let read = read.map(|context| (context.trace, context.span, context.is_sampled));
+        assert_eq!(read, expected, "{text}");
+    }
+
+    #[test]
+    fn a_parent_is_read_as_it_is_written_down() {
+        let (trace, span) = (
+            0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c,
+            0xb7ad_6b71_6920_3331,
+        );
+        let ids = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331";
+        check(&format!("00-{ids}-01"), Some((trace, span, true)));
+        check(&format!("00-{ids}-00"), Some((trace, span, false)));
+        check(&format!("00-{ids}-03"), Some((trace, span, true)));
+        check(
+            &format!("cc-{ids}-01-what-the-future"),
+            Some((trace, span, true)),
+        );
+        check(&format!("00-{ids}-01-more"), None);
+        check(&format!("ff-{ids}-01"), None);
+        check(&format!("00-{}-01", ids.to_uppercase()), None);
+        check(&format!("00-{}-b7ad6b7169203331-01", "0".repeat(32)), None);
+        check(
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            None,
+        );
+        check(
+            "00-+af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            None,
+        );
+        check("", None);
+    }
+
+    #[test]
+    fn a_state_stays_with_its_trace() {
+        let mut headers = HeaderMap::new();
+        let client = TraceContext::new_trace();
+        client.tell(&mut headers);
+        headers.insert(TRACESTATE, HeaderValue::from_static("a=1"));
+        let child = client.child();
+        child.tell(&mut headers);
+        assert_eq!(TraceContext::of(&headers), Some(child));
+        assert!(headers.contains_key(TRACESTATE));
+        TraceContext::new_trace().tell(&mut headers);
+        assert!(!headers.contains_key(TRACESTATE));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(trace in 1_u128.., span in 1_u64.., is_sampled: bool) {
+            let context = TraceContext { trace, span, is_sampled };
+            prop_assert_eq!(TraceContext::read(&context.written()), Some(context));
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in "[0-9a-f+é-]{0,70}") {
+            if let Some(context) = TraceContext::read(&text) {
+                prop_assert_eq!(&context.written()[2..52], &text[2..52]);
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Which test programs have already passed exactly as they are now?
+//!
+//! A record under `target/` has one hash for each test program that passed. The hash covers the
+//! executable, the programs of its package, and the files that its tests may read: those of its
+//! crate, of the crates it depends on, and of `examples`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::programs::{Built, TestProgram};
+use crate::shell::{self, cargo, root, target};
+
+const RECORD: &str = "passed-tests";
+
+/// Variables that begin so change what tests do.
+const VARIABLES: &[&str] = &["OVERLOCK_", "PROPTEST_", "RUST_"];
+
+/// The test programs that passed, and their hashes when they did.
+pub(crate) struct Passed {
+    record: PathBuf,
+    hashes: BTreeMap<String, String>,
+}
+
+impl Passed {
+    /// Reads the record; without one, nothing has passed.
+    pub(crate) fn load() -> Self {
+        let record = target(RECORD);
+        let text = fs::read_to_string(&record).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let hashes = lines.map(|(name, hash)| (name.to_owned(), hash.to_owned()));
+        Self {
+            hashes: hashes.collect(),
+            record,
+        }
+    }
+
+    pub(crate) fn contains(&self, program: &TestProgram, hash: &str) -> bool {
+        self.hashes.get(&program.name).is_some_and(|it| it == hash)
+    }
+
+    /// Writes at once, so that a program that passed counts even if the next one fails.
+    pub(crate) fn insert(&mut self, program: &TestProgram, hash: &str) -> Result<()> {
+        self.hashes.insert(program.name.clone(), hash.to_owned());
+        let mut text = String::new();
+        for (name, hash) in &self.hashes {
+            writeln!(text, "{name} {hash}")?;
+        }
+        fs::write(&self.record, text)
+            .with_context(|| format!("could not write `{}`", self.record.display()))
+    }
+}
+
+/// Whether the environment leaves the tests as they are when nothing is set.
+pub(crate) fn is_plain_environment() -> bool {
+    std::env::vars_os().all(|(name, _)| {
+        let name = name.to_string_lossy();
+        name != "CI" && !VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+    })
+}
+
+/// The hash of each test program, by its name. A package outside `crates` has none: the tests of
+/// the chores may read any file.
+pub(crate) fn hashes(built: &Built) -> Result<BTreeMap<String, String>> {
+    let metadata = shell::output(&mut cargo(["metadata", "--no-deps", "--format-version=1"]))?;
+    let metadata = serde_json::from_slice(&metadata.stdout)?;
+    let dependencies = dependencies(&metadata);
+    let mut contents = BTreeMap::new();
+    let mut hashes = BTreeMap::new();
+    for program in &built.programs {
+        if program.folder.parent() != Some(&root().join("crates")) {
+            continue;
+        }
+        let mut files = BTreeSet::from([program.path.clone()]);
+        let binaries = built.binaries.iter();
+        files.extend(
+            binaries
+                .filter(|(folder, _)| *folder == program.folder)
+                .map(|(_, path)| path.clone()),
+        );
+        let mut folders = closure(&dependencies, &program.folder);
+        folders.insert(root().join("examples"));
+        for folder in &folders {
+            add_files(folder, &mut files)?;
+        }
+        hashes.insert(program.name.clone(), hash(&files, &mut contents)?);
+    }
+    Ok(hashes)
+}
+
+/// One hash of the names and contents of files, whose contents are hashed once.
+fn hash(files: &BTreeSet<PathBuf>, contents: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<String> {
+    let mut hash = Sha256::new();
+    for file in files {
+        if !contents.contains_key(file) {
+            let bytes = fs::read(file);
+            let bytes = bytes.with_context(|| format!("could not read `{}`", file.display()))?;
+            contents.insert(file.clone(), Sha256::digest(bytes).to_vec());
+        }
+        hash.update(file.as_os_str().as_encoded_bytes());
+        hash.update([0]);
+        hash.update(&contents[file]);
+    }
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        write!(text, "{byte:02x}")?;
+    }
+    Ok(text)
+}
+
+/// The folders of the crates of this workspace, and of those that each depends on.
+fn dependencies(metadata: &Value) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    packages
+        .filter_map(|package| {
+            let manifest = Path::new(package["manifest_path"].as_str()?);
+            let dependencies = package["dependencies"].as_array()?;
+            let folders = dependencies.iter().filter_map(|it| it["path"].as_str());
+            let folders = folders.map(PathBuf::from).collect();
+            Some((manifest.parent()?.to_owned(), folders))
+        })
+        .collect()
+}
+
+/// A folder, and those of all crates that its crate depends on.
+fn closure(
+    dependencies: &BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    folder: &Path,
+) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut waiting = vec![folder];
+    while let Some(folder) = waiting.pop() {
+        if found.insert(folder.to_owned()) {
+            let next = dependencies.get(folder).into_iter().flatten();
+            waiting.extend(next.map(PathBuf::as_path));
+        }
+    }
+    found
+}
+
+fn add_files(folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("could not read `{}`", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            add_files(&entry.path(), files)?;
+        } else {
+            files.insert(entry.path());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_reads_the_files_of_all_it_depends_on() {
+        let metadata = serde_json::json!({ "packages": [
+            { "manifest_path": "/w/a/Cargo.toml", "dependencies": [{ "path": "/w/b" }, {}] },
+            { "manifest_path": "/w/b/Cargo.toml", "dependencies": [{ "path": "/w/c" }] },
+            { "manifest_path": "/w/c/Cargo.toml", "dependencies": [{ "path": "/w/b" }] },
+            { "manifest_path": "/w/d/Cargo.toml", "dependencies": [{ "path": "/w/a" }] },
+        ]});
+        let dependencies = dependencies(&metadata);
+        let check = |folder: &str, expected: &[&str]| {
+            let found = closure(&dependencies, Path::new(folder));
+            assert!(found.iter().eq(expected.iter().map(Path::new)), "{folder}");
+        };
+        check("/w/a", &["/w/a", "/w/b", "/w/c"]);
+        check("/w/c", &["/w/b", "/w/c"]);
+        check("/w/d", &["/w/a", "/w/b", "/w/c", "/w/d"]);
+    }
+
+    #[test]
+    fn a_change_of_a_file_changes_the_hash() {
+        let folder = target("hashed-by-a-test");
+        let write = |name: &str, text: &str| {
+            fs::create_dir_all(&folder).expect("a folder can be made");
+            fs::write(folder.join(name), text).expect("a file can be written");
+        };
+        let hash = || {
+            let mut files = BTreeSet::new();
+            add_files(&folder, &mut files).expect("the folder can be read");
+            hash(&files, &mut BTreeMap::new()).expect("the files can be read")
+        };
+        let mut seen = BTreeSet::new();
+        for (name, text) in [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")] {
+            write(name, text);
+            assert!(seen.insert(hash()), "{name} {text}");
+        }
+        write("b", "1");
+        assert!(seen.contains(&hash()));
+        fs::remove_dir_all(&folder).expect("the folder can be removed");
+    }
+}
