@@ -1,9 +1,10 @@
 //! Brings a store up to date with a folder.
 //!
-//! Every core takes files apart, one thread writes. Files are read in the order of their paths and
-//! written in batches as they come; a batch is on the disk as a whole or not at all.
+//! Every core takes files apart, one thread writes. Files are read and written in the order of their
+//! paths, in batches; a batch is on the disk as a whole or not at all.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::iter::Enumerate;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -310,7 +311,7 @@ impl Writer<'_> {
         observer: &mut dyn Observe,
     ) -> Result<(), IndexError> {
         let workers = thread::available_parallelism().map_or(2, NonZero::get);
-        let queue = Mutex::new(files.iter());
+        let queue = Mutex::new(files.iter().enumerate());
         let is_over = AtomicBool::new(false);
         // Bounded, so that memory does not grow when writing is slower than reading.
         let (sender, receiver) = sync_channel(workers * 16);
@@ -321,10 +322,18 @@ impl Writer<'_> {
             }
             drop(sender);
             let mut result = Ok(());
+            // Taken in the order of their paths, whichever worker is first: the ids of nodes, and
+            // with them the order of equal hits, are the same each time.
+            let mut early = BTreeMap::new();
+            let mut next = 0;
             // Read to its end in any case: a worker that cannot hand over would wait for ever.
-            for (source, read) in &receiver {
-                if result.is_ok() {
-                    result = self.take(source, read);
+            for (index, read) in &receiver {
+                early.insert(index, read);
+                while result.is_ok()
+                    && let Some(read) = early.remove(&next)
+                {
+                    result = self.take(&files[next], read);
+                    next += 1;
                 }
                 observer.advanced(self.done.files, self.done.nodes);
                 if result.is_err() || observer.is_stopped() {
@@ -384,20 +393,20 @@ impl Writer<'_> {
 }
 
 /// Reads files until there is none left.
-fn work<'a>(
-    queue: &Mutex<std::slice::Iter<'a, Source>>,
+fn work(
+    queue: &Mutex<Enumerate<std::slice::Iter<'_, Source>>>,
     is_over: &AtomicBool,
     known: &HashMap<&str, &str>,
     options: IndexOptions,
-    sender: &SyncSender<(&'a Source, Read)>,
+    sender: &SyncSender<(usize, Read)>,
 ) {
     while !is_over.load(Ordering::Relaxed) {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let Some(source) = next else {
+        let Some((index, source)) = next else {
             return;
         };
         let read = read(source, known.get(&*source.path).copied(), options);
-        if sender.send((source, read)).is_err() {
+        if sender.send((index, read)).is_err() {
             return;
         }
     }

@@ -176,6 +176,34 @@ fn of_several_types_of_one_name_the_one_is_meant_that_the_file_can_name() {
 }
 
 #[test]
+fn the_order_of_nodes_does_not_depend_on_which_worker_is_first() {
+    let shop = Shop::new();
+    for file in 0..40 {
+        // Every other file takes much longer to read than the one after it.
+        let methods = if file % 2 == 0 { 200 } else { 1 };
+        let methods: String = (0..methods)
+            .map(|method| format!("    void M{method}() {{ }}\n"))
+            .collect();
+        shop.write(
+            &format!("many/{file:02}.cs"),
+            format!("class Many{file:02}\n{{\n    void Same() {{ }}\n{methods}}}\n"),
+        );
+    }
+    shop.index();
+    let query = Query {
+        search: Search::Keyword("Same"),
+        filter: Filter::default(),
+        limit: 100,
+    };
+    let mut hits = shop.store.search(&query).expect("it can be searched");
+    hits.retain(|hit| hit.node.name == "Same");
+    hits.sort_by_key(|hit| hit.node.id);
+    let paths: Vec<_> = hits.iter().map(|hit| hit.node.path.to_string()).collect();
+    let expected: Vec<_> = (0..40).map(|file| format!("many/{file:02}.cs")).collect();
+    assert_eq!(paths, expected);
+}
+
+#[test]
 fn unchanged_files_are_skipped_and_those_that_are_gone_removed() {
     let shop = Shop::new();
     shop.index();
