@@ -1,10 +1,11 @@
 //! Which test programs have already passed exactly as they are now?
 //!
 //! A record under `target/` has one hash for each test program that passed. The hash covers the
-//! executable, the programs of its package, and the files that its tests may read: those of its
-//! crate, of the crates it depends on, and of `examples`.
+//! executable, the programs of its package, the files that its tests may read (those of its crate, of
+//! the crates it depends on, and of `examples`), and the variables that change what tests do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::shell::{self, cargo, root, target};
 const RECORD: &str = "passed-tests";
 
 /// Variables that begin so change what tests do.
-const VARIABLES: &[&str] = &["OVERLOCK_", "PROPTEST_", "RUST_"];
+const VARIABLES: &[&str] = &["CI", "OVERLOCK_", "PROPTEST_", "RUST_"];
 
 /// The test programs that passed, and their hashes when they did.
 pub(crate) struct Passed {
@@ -56,12 +57,13 @@ impl Passed {
     }
 }
 
-/// Whether the environment leaves the tests as they are when nothing is set.
-pub(crate) fn is_plain_environment() -> bool {
-    std::env::vars_os().all(|(name, _)| {
+/// The variables of the environment that change what tests do, with their values.
+fn variables() -> BTreeSet<(OsString, OsString)> {
+    let changes_tests = |(name, _): &(OsString, OsString)| {
         let name = name.to_string_lossy();
-        name != "CI" && !VARIABLES.iter().any(|prefix| name.starts_with(prefix))
-    })
+        VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    std::env::vars_os().filter(changes_tests).collect()
 }
 
 /// The hash of each test program, by its name. A package outside `crates` has none: the tests of
@@ -93,9 +95,15 @@ pub(crate) fn hashes(built: &Built) -> Result<BTreeMap<String, String>> {
     Ok(hashes)
 }
 
-/// One hash of the names and contents of files, whose contents are hashed once.
+/// One hash of the variables, and of the names and contents of files, whose contents are hashed once.
 fn hash(files: &BTreeSet<PathBuf>, contents: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<String> {
     let mut hash = Sha256::new();
+    for (name, value) in variables() {
+        for part in [name, value] {
+            hash.update(part.as_encoded_bytes());
+            hash.update([0]);
+        }
+    }
     for file in files {
         if !contents.contains_key(file) {
             let bytes = fs::read(file);
