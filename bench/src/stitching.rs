@@ -5,7 +5,7 @@
 //! and another document, the one outcome nobody notices.
 
 use anyhow::Result;
-use overlock_json::{Base, ContextOptions, Outcome, Protocol, StitchOptions, stitch};
+use overlock_json::{ContextOptions, Outcome, PartialDocument, Protocol, StitchOptions, stitch};
 
 use crate::Options;
 use crate::documents::{report, small};
@@ -287,7 +287,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn cut_at<'a>(text: &'a str, tokens: &'a [Token], near: usize) -> Option<Cut<'a>> {
     let at = (1..=near).rev().find(|at| text.is_char_boundary(*at))?;
-    let base = Base::read(&text[..at]).ok()?;
+    let base = PartialDocument::read(&text[..at]).ok()?;
     let asked = base.contexts(&ContextOptions::default()).overlap_context;
     Some(Cut {
         text,
@@ -370,7 +370,7 @@ fn ours(cut: &Cut, fragment: &str, asked: Asked) -> Option<String> {
 }
 
 fn stitched(cut: &Cut, fragment: &str, asked: Asked) -> Option<(Outcome, String)> {
-    let mut base = Base::read(&cut.text[..cut.at]).ok()?;
+    let mut base = PartialDocument::read(&cut.text[..cut.at]).ok()?;
     let mut options = StitchOptions::default();
     match asked {
         Asked::Overlap => options.expected_overlap = Some(&cut.asked),

@@ -30,7 +30,7 @@ pub fn as_document(text: &[u8]) -> Option<&str> {
     let begun = text
         .trim_start_matches([' ', '\t', '\n', '\r'])
         .starts_with(['{', '[']);
-    (begun && scanned(text.as_bytes()).offence().is_none()).then_some(text)
+    (begun && scanned(text.as_bytes()).syntax_error().is_none()).then_some(text)
 }
 
 /// The first byte as a number, and what follows it.

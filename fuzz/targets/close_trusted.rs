@@ -1,4 +1,4 @@
-//! On text without an offence, the fast scan closes as the validating one does.
+//! On text without an syntax_error, the fast scan closes as the validating one does.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|text: &[u8]| {
     );
 
     let scanner = scanned(text);
-    if scanner.offence().is_none() {
+    if scanner.syntax_error().is_none() {
         assert_eq!(closing, essence(scanner.closing(false)));
     } else if let Some((kept_len, _)) = closing {
         // Nothing else is promised about text that is not JSON.

@@ -21,12 +21,12 @@ fuzz_target!(|input: &[u8]| {
     }
     assert_eq!(scanner, whole, "pieces differ from the whole");
 
-    let complete = whole.is_complete() && whole.offence().is_none();
+    let complete = whole.is_complete() && whole.syntax_error().is_none();
     // Whether bytes are UTF-8 is not the scanner's question.
     if let Ok(text) = std::str::from_utf8(text) {
         assert_eq!(complete, parses(text), "another parser disagrees");
     }
-    if whole.offence().is_some() || complete {
+    if whole.syntax_error().is_some() || complete {
         assert_eq!(whole.cut(), None, "only an open document is cut");
     }
 });

@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use overlock_fuzz::{SEPARATOR, scanned};
-use overlock_json::{Base, Protocol, StitchOptions, stitch};
+use overlock_json::{PartialDocument, Protocol, StitchOptions, stitch};
 
 fuzz_target!(|input: &[u8]| {
     let mut texts = input.splitn(3, |byte| *byte == SEPARATOR);
@@ -14,7 +14,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let expected_overlap = texts.next().and_then(|text| std::str::from_utf8(text).ok());
-    let Ok(base) = Base::read(text) else {
+    let Ok(base) = PartialDocument::read(text) else {
         return;
     };
     assert_eq!(
@@ -42,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
                     "the base was changed"
                 );
                 let scanner = scanned(stitched.text().as_bytes());
-                assert_eq!(scanner.offence(), None, "the result is not JSON");
+                assert_eq!(scanner.syntax_error(), None, "the result is not JSON");
                 assert_eq!(
                     *stitched.scanner(),
                     scanner,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use overlock_llm::{
     BackendError, Discover, Discovery, Finding, LearntWindow, OpenAi, Prefill, Server, ServerInfo,
-    StrategyResults, Way, ways_for,
+    Strategy, StrategyResults, strategies_for_prefill,
 };
 use overlock_store::Store;
 use tokio::task::spawn_blocking;
@@ -179,12 +179,12 @@ impl Gateway {
 
     /// The strategies for a model: those that are set, else those that it can do, in the order that
     /// was learnt.
-    pub(crate) fn strategies_for(&self, model: &str, prefill: Prefill) -> Vec<Way> {
+    pub(crate) fn strategies_for(&self, model: &str, prefill: Prefill) -> Vec<Strategy> {
         let set = &self.settings.continuation.ways;
         if !set.is_empty() {
             return set.clone();
         }
-        let prior = ways_for(prefill.is_possible());
+        let prior = strategies_for_prefill(prefill.is_possible());
         if model == demo::MODEL {
             return prior;
         }
@@ -224,7 +224,7 @@ impl Gateway {
             Some(style) => Prefill::of_style(style),
             None => self.server.info().prefill,
         };
-        let prior = ways_for(prefill.is_possible());
+        let prior = strategies_for_prefill(prefill.is_possible());
         self.strategies.findings(&prior, now())
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use overlock_budget::{ChatCounter, Found, How, PlanOptions, WindowSource};
-use overlock_llm::{Prefill, ServerInfo, Way};
+use overlock_llm::{Prefill, ServerInfo, Strategy};
 
 use crate::demo;
 use crate::record::About;
@@ -28,7 +28,7 @@ pub(crate) struct KnownModel {
     /// How its answer can be begun for it.
     pub(crate) prefill: Prefill,
     /// What is kept of a request to it that is continued with these strategies, where no text is.
-    pub(crate) story: OnceLock<(Vec<Way>, Arc<About>)>,
+    pub(crate) story: OnceLock<(Vec<Strategy>, Arc<About>)>,
 }
 
 /// The models that were asked for, on a server.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use overlock_budget::{ChatCounter, Found, Model, Models, PlanOptions};
-use overlock_llm::{ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way};
+use overlock_llm::{
+    ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Strategy, Timeouts,
+};
 use overlock_runs::{Record, Traces};
 
 use crate::keys::Keys;
@@ -75,7 +77,7 @@ impl Settings {
     }
 
     /// How an answer is continued with these strategies and so many tokens in all.
-    pub(crate) fn continuation_with(&self, ways: &[Way], tokens: u64) -> ContinuationOptions {
+    pub(crate) fn continuation_with(&self, ways: &[Strategy], tokens: u64) -> ContinuationOptions {
         let mut options = ContinuationOptions {
             ways: ways.to_vec(),
             ..self.continuation.clone()

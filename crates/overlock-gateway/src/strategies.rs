@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use overlock_llm::{Finding, StrategyHistory, StrategyResults, Way};
+use overlock_llm::{Finding, Strategy, StrategyHistory, StrategyResults};
 use overlock_store::StrategyResult;
 
 use overlock_runs::add_stored;
@@ -36,7 +36,7 @@ struct ServerStrategies {
 }
 
 impl KnownStrategies {
-    pub(crate) fn order(&self, model: &str, prior: Vec<Way>, now: u64) -> Vec<Way> {
+    pub(crate) fn order(&self, model: &str, prior: Vec<Strategy>, now: u64) -> Vec<Strategy> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         match state.models.get(model) {
             Some(history) => history.order(&prior, now),
@@ -67,7 +67,7 @@ impl KnownStrategies {
         }
     }
 
-    pub(crate) fn findings(&self, prior: &[Way], now: u64) -> Vec<Finding> {
+    pub(crate) fn findings(&self, prior: &[Strategy], now: u64) -> Vec<Finding> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let mut models: Vec<_> = state.models.iter().collect();
         models.sort_unstable_by_key(|(model, _)| *model);
@@ -93,25 +93,25 @@ impl ServerStrategies {
 
 #[cfg(test)]
 mod tests {
-    use overlock_llm::ways_for;
+    use overlock_llm::strategies_for_prefill;
 
     use super::*;
     use overlock_runs::stored_result;
 
     fn failed() -> StrategyResults {
-        let results = [(Way::Overlap, false), (Way::Remainder, true)];
+        let results = [(Strategy::Overlap, false), (Strategy::Remainder, true)];
         results.into_iter().collect()
     }
 
     #[test]
     fn another_version_of_a_server_begins_anew() {
         let known = KnownStrategies::default();
-        let prior = ways_for(false);
+        let prior = strategies_for_prefill(false);
         known.merge("server 1", &[]);
         for at in [1, 2] {
             assert_eq!(known.add("model", at, failed()), "server 1");
         }
-        let learnt = [Way::Remainder, Way::Overlap];
+        let learnt = [Strategy::Remainder, Strategy::Overlap];
         assert_eq!(known.order("model", prior.clone(), 3), learnt);
         assert_eq!(known.order("other", prior.clone(), 3), prior);
         known.merge("server 1", &[]);
@@ -129,7 +129,7 @@ mod tests {
         let mut stored = [1, 2].map(|at| stored_result("model", at, &failed()));
         stored[1].results = r#"{"overlap": false, "frames": true}"#.to_owned();
         known.merge("server", &stored);
-        let prior = ways_for(false);
+        let prior = strategies_for_prefill(false);
         assert_eq!(known.order("model", prior.clone(), 3), prior);
     }
 

@@ -3,7 +3,7 @@
 //! A cut text becomes the longest valid value it already contains. Nothing is invented: a
 //! half-written member is dropped, never guessed.
 
-use crate::base::Base;
+use crate::partial_document::PartialDocument;
 use crate::repair::Fix;
 
 /// How to close a cut text: keep a prefix, write closers after it.
@@ -73,5 +73,5 @@ pub enum NoJson {
 /// # Ok::<(), overlock_json::NoJson>(())
 /// ```
 pub fn close<T: AsRef<[u8]> + ?Sized>(text: &T, options: &CloseOptions) -> Result<Closed, NoJson> {
-    Base::read(text)?.close(options)
+    PartialDocument::read(text)?.close(options)
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::Base;
 use crate::close::{CloseOptions, NoJson};
 use crate::cut::Cut;
+use crate::partial_document::PartialDocument;
 use crate::render::RenderOptions;
 use crate::scan::Container;
 
@@ -63,7 +63,7 @@ pub fn contexts<T: AsRef<[u8]> + ?Sized>(
     text: &T,
     options: &ContextOptions,
 ) -> Result<Contexts, NoJson> {
-    Ok(Base::read(text)?.contexts(options))
+    Ok(PartialDocument::read(text)?.contexts(options))
 }
 
 /// The elements around a cut, verbatim; of long ones the end.
@@ -76,7 +76,7 @@ pub struct CutElements<'a> {
 }
 
 impl Contexts {
-    pub(crate) fn of(base: &Base<'_>, options: &ContextOptions) -> Self {
+    pub(crate) fn of(base: &PartialDocument<'_>, options: &ContextOptions) -> Self {
         let closed = base.close(&CloseOptions::default());
         let elements = cut_elements(base);
         Self {
@@ -93,7 +93,7 @@ impl Contexts {
 }
 
 /// The elements around the cut of a base.
-pub(crate) fn cut_elements<'a>(base: &'a Base<'_>) -> CutElements<'a> {
+pub(crate) fn cut_elements<'a>(base: &'a PartialDocument<'_>) -> CutElements<'a> {
     if base.is_complete() {
         return CutElements::default();
     }
@@ -108,7 +108,7 @@ pub(crate) fn cut_elements<'a>(base: &'a Base<'_>) -> CutElements<'a> {
 
 /// The element in which the cut is, as far as it came, and the whole one before it: items of the
 /// innermost open array, or members of the innermost object where no array is open.
-fn elements_at_cut<'a>(base: &'a Base<'_>) -> (&'a str, &'a str) {
+fn elements_at_cut<'a>(base: &'a PartialDocument<'_>) -> (&'a str, &'a str) {
     let text = base.text();
     let mut inner = None;
     for frame in base.scanner().open_frames() {
@@ -168,7 +168,10 @@ fn element_start(text: &str) -> usize {
 const JSON_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
 
 /// The end of the base that a model is asked to repeat.
-pub(crate) fn overlap_context<'a>(base: &'a Base<'_>, answer_chars: Option<usize>) -> &'a str {
+pub(crate) fn overlap_context<'a>(
+    base: &'a PartialDocument<'_>,
+    answer_chars: Option<usize>,
+) -> &'a str {
     let longest = answer_chars.map_or(LONGEST_OVERLAP, |chars| {
         (chars / 4).clamp(SHORTEST_OVERLAP, LONGEST_OVERLAP)
     });
@@ -176,7 +179,11 @@ pub(crate) fn overlap_context<'a>(base: &'a Base<'_>, answer_chars: Option<usize
 }
 
 /// The end of the base that a model is asked to repeat, in at least and at most so many characters.
-pub(crate) fn overlap_within<'a>(base: &'a Base<'_>, shortest: usize, longest: usize) -> &'a str {
+pub(crate) fn overlap_within<'a>(
+    base: &'a PartialDocument<'_>,
+    shortest: usize,
+    longest: usize,
+) -> &'a str {
     if base.is_complete() {
         return "";
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The point at which a document is still open although the text has ended.
 ///
 /// Complete JSON has no cut, and malformed is not cut: `{'a': 1}` has an
-/// [`Offence`](crate::Offence), but every bracket in it is closed.
+/// [`SyntaxError`](crate::SyntaxError), but every bracket in it is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// The byte in the text as it was given at which the document stops.
@@ -15,13 +15,13 @@ pub struct Cut {
     /// Beyond 1,000 levels the middle is elided: the pointer is there to be shown.
     pub path: String,
     /// What the text was in the middle of.
-    pub place: Place,
+    pub place: CutPlace,
 }
 
 /// What a text was in the middle of when it stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum CutPlace {
     /// Nothing of the document has come yet.
     Root,
     /// Right after `{` or `[`.
@@ -46,7 +46,7 @@ pub enum Place {
     AfterComma,
 }
 
-impl Place {
+impl CutPlace {
     /// The name of the place as every door of the product spells it.
     pub fn name(self) -> &'static str {
         match self {

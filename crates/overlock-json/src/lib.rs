@@ -8,10 +8,10 @@
 //! It is pure computation: no I/O, no clock, no tasks, no recursion, no panic on any bytes.
 //!
 //! ```
-//! use overlock_json::{Base, CloseOptions, ContextOptions, StitchOptions, stitch};
+//! use overlock_json::{PartialDocument, CloseOptions, ContextOptions, StitchOptions, stitch};
 //!
 //! // The answer stops in the middle of a name.
-//! let mut base = Base::read(r#"{"people": [{"name": "Ada", "born": 1815}, {"name": "Gra"#)?;
+//! let mut base = PartialDocument::read(r#"{"people": [{"name": "Ada", "born": 1815}, {"name": "Gra"#)?;
 //! let cut = base.cut().expect("the answer is cut");
 //! assert_eq!((cut.path.as_str(), cut.place.name()), ("/people/1/name", "string"));
 //!
@@ -37,18 +37,18 @@ mod scan;
 mod structure;
 
 // What is in a text.
-mod base;
 mod delivered;
+mod document_start;
 mod extract;
-mod opening;
+mod partial_document;
 
 // What can be made of it.
-mod arriving;
 mod close;
 mod contexts;
 mod render;
 mod repair;
 mod stitch;
+mod streaming_document;
 
 // How it is asked and answered in JSON, and what it is held to.
 #[cfg(feature = "schema")]
@@ -64,17 +64,16 @@ mod strings;
 mod tokens;
 mod vector;
 
-pub use arriving::{Arrival, Arriving};
-pub use base::Base;
 pub use close::{CloseOptions, Closed, Closing, Losses, NoJson, close};
 pub use contexts::{ContextOptions, Contexts, CutElements, contexts};
-pub use cut::{Cut, Place};
+pub use cut::{Cut, CutPlace};
 pub use delivered::{Delivered, delivered};
+pub use document_start::DocumentStart;
 pub use extract::{Cleaned, Extracted, clean_encoding, extract};
-pub use opening::Opening;
+pub use partial_document::PartialDocument;
 pub use render::{CutValue, RenderOptions, render, render_with};
 pub use repair::{Fix, FixKind, RepairOptions, Repaired, Several, repair};
-pub use scan::{Container, Offence, OffenceKind, Scalar, Scanner, Visitor};
+pub use scan::{Container, Scalar, Scanner, SyntaxError, SyntaxErrorKind, Visitor};
 #[cfg(feature = "schema")]
 pub use schema::{
     BoundedSchema, Comparison, MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, STACK_BYTES, SchemaTooLarge,
@@ -86,4 +85,5 @@ pub use shapes::{
     repair_object, repair_text, shortened, stitch_object, stitched,
 };
 pub use stitch::{Mismatch, Outcome, Protocol, Seam, StitchOptions, stitch};
+pub use streaming_document::{Arrival, StreamingDocument};
 pub use structure::{close_trusted, close_trusted_portable};

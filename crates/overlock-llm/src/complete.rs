@@ -7,16 +7,16 @@ use futures_util::future::{BoxFuture, Either};
 use futures_util::{FutureExt, StreamExt, future};
 use overlock_budget::{ChatCounter, Plan, PlanOptions};
 
-use crate::arriving::ArrivingAnswer;
 use crate::backend::{Backend, BackendError, Call, Event, Retried, Retry, Usage};
 use crate::continuation::{
-    Answer, AnswerError, Ask, Continuation, Failure, Reason, Step, StepEnd, StepResult, Wants,
-    readable,
+    AnswerError, Continuation, Failure, ModelOutput, NextCall, Reason, Step, StepEnd, StepResult,
+    Wants, readable,
 };
 use crate::prompt::{FittedCall, PromptError, next_call};
 use crate::run::{DrivenRun, Run};
 use crate::sizing::Sizing;
 use crate::strategy_history::{StrategyResults, StrategyTally};
+use crate::streaming_answer::StreamingAnswer;
 use crate::text::TextContinuation;
 use crate::wire::chat::ChatRequest;
 
@@ -82,7 +82,7 @@ pub(crate) struct Collected {
 /// Hears what happens while it happens, and keeps it.
 pub trait Observe: Send {
     /// A call is about to be made.
-    fn asking(&mut self, ask: &Ask, plan: &Plan) {
+    fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         let _ = (ask, plan);
     }
 
@@ -143,7 +143,7 @@ pub enum DriveError {
 
 /// What a run was stopped by, besides what its outcome tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum StopCause {
     /// The model, or the way to it.
     Backend {
         /// What went wrong.
@@ -163,7 +163,7 @@ pub async fn complete(
     run: &mut Continuation,
     drive: &Drive<'_>,
     observer: &mut dyn Observe,
-) -> Result<Option<Obstacle>, DriveError> {
+) -> Result<Option<StopCause>, DriveError> {
     let mut tally = StrategyTally::default();
     let driven = drive_on(DrivenRun::Document(run), drive, &mut tally, observer).await;
     let results = tally.results();
@@ -179,7 +179,7 @@ pub async fn complete_text(
     run: &mut TextContinuation,
     drive: &Drive<'_>,
     observer: &mut dyn Observe,
-) -> Result<Option<Obstacle>, DriveError> {
+) -> Result<Option<StopCause>, DriveError> {
     let mut tally = StrategyTally::default();
     drive_on(DrivenRun::Text(run), drive, &mut tally, observer).await
 }
@@ -190,7 +190,7 @@ async fn drive_on(
     drive: &Drive<'_>,
     tally: &mut StrategyTally,
     observer: &mut dyn Observe,
-) -> Result<Option<Obstacle>, DriveError> {
+) -> Result<Option<StopCause>, DriveError> {
     // What the upstream said to the last call that it refused, and what broke off the last answer.
     let mut refusal = None;
     let mut broken = None;
@@ -211,7 +211,7 @@ async fn drive_on(
             }
             Err(error @ PromptError::Window(_)) => {
                 run.stop(Reason::Window);
-                return Ok(Some(Obstacle::Window(error)));
+                return Ok(Some(StopCause::Window(error)));
             }
             Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
         };
@@ -282,7 +282,7 @@ async fn drive_on(
 /// Lets the run go on without an answer to this call, and says whether it can.
 async fn note_refusal(
     run: &mut DrivenRun<'_>,
-    ask: &Ask,
+    ask: &NextCall,
     message: String,
     collected: &Collected,
     observer: &mut dyn Observe,
@@ -329,17 +329,17 @@ impl Collected {
     }
 
     /// What broke it off, if something did.
-    pub(crate) fn obstacle(&self) -> Option<Obstacle> {
+    pub(crate) fn obstacle(&self) -> Option<StopCause> {
         self.stopped_by(self.broken.as_ref())
     }
 
     /// What nobody waited for any longer, if it had not been answered.
-    pub(crate) fn unanswered(&self) -> Option<Obstacle> {
+    pub(crate) fn unanswered(&self) -> Option<StopCause> {
         self.stopped_by(self.unanswered.as_ref())
     }
 
-    fn stopped_by(&self, error: Option<&BackendError>) -> Option<Obstacle> {
-        Some(Obstacle::Backend {
+    fn stopped_by(&self, error: Option<&BackendError>) -> Option<StopCause> {
+        Some(StopCause::Backend {
             error: error?.clone(),
             retried: self.retried.clone(),
         })
@@ -376,10 +376,10 @@ impl Drive<'_> {
     pub(crate) fn fit(
         &self,
         run: &mut Continuation,
-        ask: Ask,
-    ) -> Result<(Ask, FittedCall), PromptError> {
+        ask: NextCall,
+    ) -> Result<(NextCall, FittedCall), PromptError> {
         let options = self.options_for(run);
-        let call = |run: &Continuation, ask: &Ask| {
+        let call = |run: &Continuation, ask: &NextCall| {
             next_call(run, ask, self.request, self.counter, &options)
         };
         let fitted = call(run, &ask)?;
@@ -399,14 +399,14 @@ impl Drive<'_> {
     pub(crate) fn take_answer(
         &self,
         run: &mut Continuation,
-        ask: &Ask,
+        ask: &NextCall,
         collected: &mut Collected,
         is_at_cut: bool,
     ) -> Result<Step, AnswerError> {
         let counted = self.counter.tokens().count(collected.came());
         collected.end.counted = Some(counted);
         let is_rest = run.base().is_some();
-        let answer = Answer {
+        let answer = ModelOutput {
             text: collected.text.as_bytes(),
             tokens: collected.end.usage.map_or(counted, |usage| usage.output),
             is_at_cut,
@@ -455,7 +455,7 @@ impl Drive<'_> {
         &self,
         call: Call,
         most_bytes: usize,
-        mut arriving: Option<ArrivingAnswer>,
+        mut arriving: Option<StreamingAnswer>,
         observer: &mut dyn Observe,
     ) -> (Collected, usize) {
         let mut collected = Collected::default();

@@ -1,7 +1,7 @@
 //! Asks the model once to correct a whole document that violates its schema.
 
 use crate::backend::Usage;
-use crate::complete::{Drive, DriveError, Observe, Obstacle};
+use crate::complete::{Drive, DriveError, Observe, StopCause};
 use crate::continuation::Continuation;
 use crate::prompt::{FittedCall, PromptError, correction_call};
 use crate::run::Run;
@@ -17,7 +17,7 @@ pub async fn correct(
     drive: &Drive<'_>,
     check: impl AsyncFnOnce(&str) -> Result<(), String>,
     observer: &mut dyn Observe,
-) -> Result<Option<Obstacle>, DriveError> {
+) -> Result<Option<StopCause>, DriveError> {
     if !run.can_be_corrected() || drive.is_late() {
         return Ok(None);
     }
@@ -25,7 +25,7 @@ pub async fn correct(
     let fitted = correction_call(run, violation, drive.request, drive.counter, &options);
     let FittedCall { call, plan } = match fitted {
         Ok(fitted) => fitted,
-        Err(error @ PromptError::Window(_)) => return Ok(Some(Obstacle::Window(error))),
+        Err(error @ PromptError::Window(_)) => return Ok(Some(StopCause::Window(error))),
         Err(error @ PromptError::Request(_)) => return Err(DriveError::Prompt(error)),
     };
     observer.correcting(run.iterations() + 1, &plan);

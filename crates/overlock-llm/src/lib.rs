@@ -5,17 +5,17 @@
 //! valid part of it with an honest word why.
 //!
 //! ```
-//! use overlock_llm::{Answer, Continuation, ContinuationOptions, Outcome};
+//! use overlock_llm::{ModelOutput, Continuation, ContinuationOptions, Outcome};
 //!
 //! let mut run = Continuation::new(ContinuationOptions::default());
 //! let ask = run.next().expect("nothing has been asked yet");
-//! let answer = Answer::new(br#"{"title": "Bees", "rows": [1, 2"#, 12);
+//! let answer = ModelOutput::new(br#"{"title": "Bees", "rows": [1, 2"#, 12);
 //! run.answered(&ask, &answer)?;
 //! assert_eq!(run.outcome(), None);
 //!
 //! let ask = run.next().expect("the answer was cut");
 //! let rest = format!("{}, 3]}}", ask.overlap);
-//! run.answered(&ask, &Answer::new(rest.as_bytes(), 12))?;
+//! run.answered(&ask, &ModelOutput::new(rest.as_bytes(), 12))?;
 //! assert_eq!(run.outcome(), Some(&Outcome::Complete));
 //! assert_eq!(run.text(), r#"{"title": "Bees", "rows": [1, 2, 3]}"#);
 //! # Ok::<(), overlock_llm::AnswerError>(())
@@ -26,10 +26,10 @@
 //! providers and finds out what they are; `testing` adds a scripted model and a server for it.
 
 // From a request to a document.
-mod arriving;
 mod complete;
 mod correct;
 mod run;
+mod streaming_answer;
 
 // What arrives, in which protocol.
 pub mod assembler;
@@ -41,9 +41,9 @@ mod marker;
 mod progress;
 mod prompt;
 mod sizing;
+mod strategy;
 mod strategy_history;
 mod text;
-mod way;
 
 // What one of many is asked.
 mod room;
@@ -55,18 +55,17 @@ mod http;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use arriving::ArrivingAnswer;
 pub use backend::{
-    Backend, BackendError, Call, Event, Events, Finding, Half, Halves, Phase, Prefill,
-    PrefillStyle, ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, SseEvent, SseReader,
+    Backend, BackendError, Call, Event, Events, Finding, Half, Phase, Prefill, PrefillStyle,
+    ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, SseEvent, SseReader, SurrogateBuffer,
     TooLongEvent, Usage,
 };
 pub use complete::{
-    CallEnd, Deadline, Drive, DriveError, Observe, Obstacle, after_echo, complete, complete_text,
+    CallEnd, Deadline, Drive, DriveError, Observe, StopCause, after_echo, complete, complete_text,
 };
 pub use continuation::{
-    Answer, AnswerError, Ask, Continuation, ContinuationOptions, Failure, Outcome, Progress,
-    Reason, ResumeError, Step, StepEnd, StepResult, Wants,
+    AnswerError, Continuation, ContinuationOptions, Failure, ModelOutput, NextCall, Outcome,
+    Progress, Reason, ResumeError, Step, StepEnd, StepResult, Wants,
 };
 pub use correct::correct;
 #[cfg(feature = "http")]
@@ -80,6 +79,7 @@ pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_pro
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
 pub use room::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
 pub use run::Run;
+pub use strategy::{Strategy, strategies_for_prefill};
 pub use strategy_history::{StrategyHistory, StrategyResults};
+pub use streaming_answer::StreamingAnswer;
 pub use text::{TextContinuation, TextOptions, first_text};
-pub use way::{Way, ways_for};

@@ -3,12 +3,12 @@
 //! Both take the same loop. They differ in how they ask for the rest and in what an answer does to
 //! them, which is decided here and in their own modules.
 
-use overlock_json::Base;
+use overlock_json::PartialDocument;
 
-use crate::arriving::ArrivingAnswer;
 use crate::complete::{Collected, Drive};
-use crate::continuation::{AnswerError, Ask, Continuation, Outcome, Reason, Step};
+use crate::continuation::{AnswerError, Continuation, NextCall, Outcome, Reason, Step};
 use crate::prompt::{FittedCall, PromptError};
+use crate::streaming_answer::StreamingAnswer;
 use crate::text::TextContinuation;
 
 /// A run as observers see it.
@@ -55,7 +55,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    pub(crate) fn next(&self) -> Option<Ask> {
+    pub(crate) fn next(&self) -> Option<NextCall> {
         match self {
             Self::Document(run) => run.next(),
             Self::Text(run) => run.next(),
@@ -66,8 +66,8 @@ impl DrivenRun<'_> {
     pub(crate) fn fit(
         &mut self,
         drive: &Drive<'_>,
-        ask: Ask,
-    ) -> Result<(Ask, FittedCall), PromptError> {
+        ask: NextCall,
+    ) -> Result<(NextCall, FittedCall), PromptError> {
         match self {
             Self::Document(run) => drive.fit(run, ask),
             Self::Text(run) => Ok((ask, run.next_call(drive)?)),
@@ -75,9 +75,9 @@ impl DrivenRun<'_> {
     }
 
     /// Listens to the answer to a call with this prefill.
-    pub(crate) fn arriving(&self, ask: &Ask, prefill: Option<&str>) -> ArrivingAnswer {
+    pub(crate) fn arriving(&self, ask: &NextCall, prefill: Option<&str>) -> StreamingAnswer {
         match self {
-            Self::Document(run) => ArrivingAnswer::new(run.base(), ask),
+            Self::Document(run) => StreamingAnswer::new(run.base(), ask),
             Self::Text(run) => run.arriving(prefill),
         }
     }
@@ -86,7 +86,7 @@ impl DrivenRun<'_> {
     pub(crate) fn take(
         &mut self,
         drive: &Drive<'_>,
-        ask: &Ask,
+        ask: &NextCall,
         prefill: Option<&str>,
         collected: &mut Collected,
         is_at_cut: bool,
@@ -99,7 +99,7 @@ impl DrivenRun<'_> {
 
     /// Takes note that the upstream refuses the call. Nothing comes back if there is no other way
     /// to ask.
-    pub(crate) fn refused(&mut self, ask: &Ask, message: String) -> Option<Step> {
+    pub(crate) fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
         match self {
             Self::Document(run) => run.refused(ask, message),
             Self::Text(run) => run.refused(ask, message),
@@ -139,7 +139,7 @@ impl DrivenRun<'_> {
     /// How many bytes of the text no later answer will change.
     pub(crate) fn settled_len(&self) -> usize {
         match self {
-            Self::Document(run) => run.base().map_or(0, Base::settled_len),
+            Self::Document(run) => run.base().map_or(0, PartialDocument::settled_len),
             Self::Text(run) => run.text().len(),
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::Finding;
 use crate::continuation::{Failure, Step, StepResult};
-use crate::way::Way;
+use crate::strategy::Strategy;
 
 /// Whether each strategy that a run used worked in it.
 ///
@@ -19,7 +19,7 @@ use crate::way::Way;
 /// strategy. Broken streams, timeouts, content filters and limits are no failures of a strategy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct StrategyResults(BTreeMap<Way, bool>);
+pub struct StrategyResults(BTreeMap<Strategy, bool>);
 
 impl StrategyResults {
     /// Whether the run has shown nothing about any strategy.
@@ -28,20 +28,20 @@ impl StrategyResults {
     }
 
     /// Whether a strategy worked; nothing if the run did not use it.
-    pub fn worked(&self, way: Way) -> Option<bool> {
+    pub fn worked(&self, way: Strategy) -> Option<bool> {
         self.0.get(&way).copied()
     }
 }
 
-impl FromIterator<(Way, bool)> for StrategyResults {
-    fn from_iter<T: IntoIterator<Item = (Way, bool)>>(results: T) -> Self {
+impl FromIterator<(Strategy, bool)> for StrategyResults {
+    fn from_iter<T: IntoIterator<Item = (Strategy, bool)>>(results: T) -> Self {
         Self(results.into_iter().collect())
     }
 }
 
 /// Counts the answers to each strategy in one run.
 #[derive(Debug, Default)]
-pub(crate) struct StrategyTally(BTreeMap<Way, Counts>);
+pub(crate) struct StrategyTally(BTreeMap<Strategy, Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -66,12 +66,12 @@ impl StrategyTally {
     }
 
     /// Counts a call that the upstream refused for another reason than its size.
-    pub(crate) fn add_refusal(&mut self, way: Way) {
+    pub(crate) fn add_refusal(&mut self, way: Strategy) {
         self.0.entry(way).or_default().refused += 1;
     }
 
     pub(crate) fn results(&self) -> StrategyResults {
-        let result = |(way, counts): (&Way, &Counts)| {
+        let result = |(way, counts): (&Strategy, &Counts)| {
             // An upstream that takes no call at all does not refuse the strategy.
             let takes_others = self
                 .0
@@ -121,15 +121,15 @@ fn is_of_strategy(failure: &Failure, step: &Step) -> bool {
 ///    the last failure, and then returns to its place by rule 1.
 ///
 /// ```
-/// use overlock_llm::{StrategyHistory, Way};
+/// use overlock_llm::{StrategyHistory, Strategy};
 ///
 /// let hour = 60 * 60 * 1000;
-/// let prior = [Way::Overlap, Way::Remainder];
+/// let prior = [Strategy::Overlap, Strategy::Remainder];
 /// let mut history = StrategyHistory::default();
 /// for at in [1, 2] {
-///     history.add(at, [(Way::Overlap, false), (Way::Remainder, true)].into_iter().collect());
+///     history.add(at, [(Strategy::Overlap, false), (Strategy::Remainder, true)].into_iter().collect());
 /// }
-/// assert_eq!(history.order(&prior, 3), [Way::Remainder, Way::Overlap]);
+/// assert_eq!(history.order(&prior, 3), [Strategy::Remainder, Strategy::Overlap]);
 /// assert_eq!(history.order(&prior, 3 + hour), prior);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl StrategyHistory {
     }
 
     /// These strategies in the order in which they should be tried at a time.
-    pub fn order(&self, prior: &[Way], now: u64) -> Vec<Way> {
+    pub fn order(&self, prior: &[Strategy], now: u64) -> Vec<Strategy> {
         let mut left = prior.to_vec();
         let mut order = Vec::with_capacity(left.len());
         // To be worse is transitive and never mutual, so that there is always one to take.
@@ -183,9 +183,9 @@ impl StrategyHistory {
 
     /// The order of the strategies for a model and the figures behind it; nothing if it is the
     /// prior order and no strategy is demoted.
-    pub fn finding(&self, model: &str, prior: &[Way], now: u64) -> Option<Finding> {
+    pub fn finding(&self, model: &str, prior: &[Strategy], now: u64) -> Option<Finding> {
         let order = self.order(prior, now);
-        let demoted = |way: &Way| Some((*way, self.demoted_for(*way, now)?));
+        let demoted = |way: &Strategy| Some((*way, self.demoted_for(*way, now)?));
         let demoted: Vec<_> = order.iter().filter_map(demoted).collect();
         if order == prior && demoted.is_empty() {
             return None;
@@ -214,7 +214,7 @@ impl StrategyHistory {
     }
 
     /// In how many runs a strategy worked, and in how many it was used.
-    fn figures(&self, way: Way) -> (u32, u32) {
+    fn figures(&self, way: Strategy) -> (u32, u32) {
         self.results(way)
             .fold((0, 0), |(worked, used), (_, result)| {
                 (worked + u32::from(result), used + 1)
@@ -222,13 +222,13 @@ impl StrategyHistory {
     }
 
     /// Whether a strategy worked, with the time, the latest run first.
-    fn results(&self, way: Way) -> impl Iterator<Item = (u64, bool)> {
+    fn results(&self, way: Strategy) -> impl Iterator<Item = (u64, bool)> {
         let runs = self.runs.iter().rev();
         runs.filter_map(move |(at, results)| Some((*at, results.worked(way)?)))
     }
 
     /// Whether the success rate of a strategy is clearly below that of another.
-    fn is_worse(&self, way: Way, other: Way) -> bool {
+    fn is_worse(&self, way: Strategy, other: Strategy) -> bool {
         let (worked, used) = self.figures(way);
         let (other_worked, other_used) = self.figures(other);
         used >= FEWEST_RESULTS
@@ -237,7 +237,7 @@ impl StrategyHistory {
     }
 
     /// For how many more milliseconds a strategy is demoted, if it is.
-    fn demoted_for(&self, way: Way, now: u64) -> Option<u64> {
+    fn demoted_for(&self, way: Strategy, now: u64) -> Option<u64> {
         let mut last = self.results(way);
         let (Some((at, false)), Some((_, false))) = (last.next(), last.next()) else {
             return None;
@@ -266,10 +266,10 @@ mod tests {
     use super::*;
     use crate::continuation::{Progress, StepEnd};
 
-    const WAYS: [Way; 3] = [Way::Prefill, Way::Overlap, Way::Remainder];
+    const WAYS: [Strategy; 3] = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder];
     const MINUTE: u64 = 60 * 1000;
 
-    fn history(runs: &[&[(Way, bool)]]) -> StrategyHistory {
+    fn history(runs: &[&[(Strategy, bool)]]) -> StrategyHistory {
         let mut history = StrategyHistory::default();
         for (at, results) in (1..).zip(runs) {
             history.add(at * MINUTE, results.iter().copied().collect());
@@ -279,38 +279,38 @@ mod tests {
 
     /// The order long after the last run, when nothing is demoted any more.
     #[track_caller]
-    fn check_learnt(history: &StrategyHistory, order: &[Way]) {
+    fn check_learnt(history: &StrategyHistory, order: &[Strategy]) {
         assert_eq!(history.order(&WAYS, 1000 * MINUTE), order, "{history:?}");
     }
 
     #[test]
     fn four_clear_failures_move_a_strategy_back_and_three_do_not() {
-        let run: &[(Way, bool)] = &[(Way::Prefill, false), (Way::Overlap, true)];
+        let run: &[(Strategy, bool)] = &[(Strategy::Prefill, false), (Strategy::Overlap, true)];
         check_learnt(&history(&[run; 3]), &WAYS);
-        let order = [Way::Overlap, Way::Prefill, Way::Remainder];
+        let order = [Strategy::Overlap, Strategy::Prefill, Strategy::Remainder];
         check_learnt(&history(&[run; 4]), &order);
     }
 
     #[test]
     fn a_few_random_failures_do_not_change_a_good_order() {
-        let good: &[(Way, bool)] = &[(Way::Prefill, true)];
-        let bad: &[(Way, bool)] = &[(Way::Prefill, false), (Way::Overlap, true)];
+        let good: &[(Strategy, bool)] = &[(Strategy::Prefill, true)];
+        let bad: &[(Strategy, bool)] = &[(Strategy::Prefill, false), (Strategy::Overlap, true)];
         let runs = (0..50).map(|number| if number % 5 == 0 { bad } else { good });
         let history = history(&runs.collect::<Vec<_>>());
-        assert_eq!(history.figures(Way::Prefill), (40, 50));
-        assert_eq!(history.figures(Way::Overlap), (10, 10));
+        assert_eq!(history.figures(Strategy::Prefill), (40, 50));
+        assert_eq!(history.figures(Strategy::Overlap), (10, 10));
         check_learnt(&history, &WAYS);
     }
 
     #[test]
     fn failures_age_out_after_fifty_runs_so_that_a_strategy_is_tried_again() {
-        let failed: &[(Way, bool)] = &[(Way::Prefill, false), (Way::Overlap, true)];
-        let later: &[(Way, bool)] = &[(Way::Overlap, true)];
+        let failed: &[(Strategy, bool)] = &[(Strategy::Prefill, false), (Strategy::Overlap, true)];
+        let later: &[(Strategy, bool)] = &[(Strategy::Overlap, true)];
         let mut runs = vec![failed; 4];
         runs.resize(46, later);
         check_learnt(
             &history(&runs),
-            &[Way::Overlap, Way::Prefill, Way::Remainder],
+            &[Strategy::Overlap, Strategy::Prefill, Strategy::Remainder],
         );
         runs.resize(54, later);
         check_learnt(&history(&runs), &WAYS);
@@ -318,14 +318,14 @@ mod tests {
 
     #[test]
     fn one_failure_more_after_the_hour_demotes_again() {
-        let mut history = history(&[&[(Way::Prefill, false)], &[(Way::Prefill, false)]]);
-        let last = [Way::Overlap, Way::Remainder, Way::Prefill];
+        let mut history = history(&[&[(Strategy::Prefill, false)], &[(Strategy::Prefill, false)]]);
+        let last = [Strategy::Overlap, Strategy::Remainder, Strategy::Prefill];
         assert_eq!(history.order(&WAYS, 61 * MINUTE), last);
         assert_eq!(history.order(&WAYS, 62 * MINUTE), WAYS);
-        let failed = [(Way::Prefill, false), (Way::Overlap, true)];
+        let failed = [(Strategy::Prefill, false), (Strategy::Overlap, true)];
         history.add(63 * MINUTE, failed.into_iter().collect());
         assert_eq!(history.order(&WAYS, 122 * MINUTE), last);
-        let worked = [(Way::Prefill, true)];
+        let worked = [(Strategy::Prefill, true)];
         history.add(124 * MINUTE, worked.into_iter().collect());
         history.add(125 * MINUTE, failed.into_iter().collect());
         assert_eq!(history.order(&WAYS, 126 * MINUTE), WAYS);
@@ -333,8 +333,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_demotes_for_no_longer_than_an_hour() {
-        let history = history(&[&[(Way::Prefill, false)], &[(Way::Prefill, false)]]);
-        assert_eq!(history.order(&WAYS, 0)[0], Way::Overlap);
+        let history = history(&[&[(Strategy::Prefill, false)], &[(Strategy::Prefill, false)]]);
+        assert_eq!(history.order(&WAYS, 0)[0], Strategy::Overlap);
         let mut later = StrategyHistory::default();
         for (at, results) in history.runs {
             later.add(at + DEMOTION, results);
@@ -344,9 +344,9 @@ mod tests {
 
     #[test]
     fn the_order_is_explained_with_figures_where_it_differs() {
-        let run: &[(Way, bool)] = &[(Way::Overlap, false), (Way::Remainder, true)];
+        let run: &[(Strategy, bool)] = &[(Strategy::Overlap, false), (Strategy::Remainder, true)];
         let history = history(&[run; 2]);
-        let prior = [Way::Overlap, Way::Remainder];
+        let prior = [Strategy::Overlap, Strategy::Remainder];
         let finding = history.finding("m", &prior, 2 * MINUTE);
         assert_eq!(
             finding.expect("it differs").to_string(),
@@ -355,14 +355,14 @@ mod tests {
              minutes)"
         );
         assert_eq!(history.finding("m", &prior, 100 * MINUTE), None);
-        let demoted_at_the_end = [Way::Remainder, Way::Overlap];
+        let demoted_at_the_end = [Strategy::Remainder, Strategy::Overlap];
         let finding = history.finding("m", &demoted_at_the_end, 2 * MINUTE);
         assert!(finding.is_some());
     }
 
     #[test]
     fn results_are_kept_as_names() {
-        let results: StrategyResults = [(Way::Overlap, false), (Way::Remainder, true)]
+        let results: StrategyResults = [(Strategy::Overlap, false), (Strategy::Remainder, true)]
             .into_iter()
             .collect();
         let stored = serde_json::to_string(&results).expect("JSON");
@@ -383,7 +383,7 @@ mod tests {
         }
     }
 
-    fn step(way: Option<Way>, result: StepResult, end: StepEnd) -> Step {
+    fn step(way: Option<Strategy>, result: StepResult, end: StepEnd) -> Step {
         Step {
             iteration: 2,
             way,
@@ -412,8 +412,8 @@ mod tests {
     fn check_failure(failure: Failure, end: StepEnd, result: Option<bool>) {
         let mut tally = StrategyTally::default();
         let told = format!("{failure:?} {end:?}");
-        tally.add(&step(Some(Way::Overlap), failed(failure), end));
-        assert_eq!(tally.results().worked(Way::Overlap), result, "{told}");
+        tally.add(&step(Some(Strategy::Overlap), failed(failure), end));
+        assert_eq!(tally.results().worked(Strategy::Overlap), result, "{told}");
     }
 
     #[test]
@@ -452,25 +452,29 @@ mod tests {
     #[test]
     fn most_answers_decide_whether_a_strategy_worked_in_a_run() {
         let mut tally = StrategyTally::default();
-        let mut add = |result| tally.add(&step(Some(Way::Overlap), result, finish("stop")));
+        let mut add = |result| tally.add(&step(Some(Strategy::Overlap), result, finish("stop")));
         add(failed(Failure::Ambiguous));
         add(grown());
-        assert_eq!(tally.results().worked(Way::Overlap), Some(true));
-        let mut add = |result| tally.add(&step(Some(Way::Overlap), result, finish("stop")));
+        assert_eq!(tally.results().worked(Strategy::Overlap), Some(true));
+        let mut add = |result| tally.add(&step(Some(Strategy::Overlap), result, finish("stop")));
         add(failed(Failure::Repeat));
-        assert_eq!(tally.results().worked(Way::Overlap), Some(false));
+        assert_eq!(tally.results().worked(Strategy::Overlap), Some(false));
     }
 
     #[test]
     fn a_refusal_counts_only_if_another_strategy_is_taken() {
         let mut tally = StrategyTally::default();
-        tally.add_refusal(Way::Prefill);
-        tally.add_refusal(Way::Overlap);
+        tally.add_refusal(Strategy::Prefill);
+        tally.add_refusal(Strategy::Overlap);
         assert!(tally.results().is_empty());
-        tally.add(&step(Some(Way::Remainder), grown(), StepEnd::default()));
+        tally.add(&step(
+            Some(Strategy::Remainder),
+            grown(),
+            StepEnd::default(),
+        ));
         let results = tally.results();
-        assert_eq!(results.worked(Way::Prefill), Some(false));
-        assert_eq!(results.worked(Way::Remainder), Some(true));
+        assert_eq!(results.worked(Strategy::Prefill), Some(false));
+        assert_eq!(results.worked(Strategy::Remainder), Some(true));
     }
 
     fn any_results() -> impl Strategy<Value = StrategyResults> {
@@ -534,10 +538,10 @@ mod tests {
         fn memory_is_bounded_and_the_latest_runs_stay(history in any_history()) {
             let mut history = history;
             for at in 0..60 {
-                history.add(1000 * MINUTE + at, [(Way::Overlap, true)].into_iter().collect());
+                history.add(1000 * MINUTE + at, [(Strategy::Overlap, true)].into_iter().collect());
             }
             prop_assert_eq!(history.runs.len(), MOST_RUNS);
-            prop_assert_eq!(history.figures(Way::Overlap), (50, 50));
+            prop_assert_eq!(history.figures(Strategy::Overlap), (50, 50));
         }
 
         #[test]

@@ -8,16 +8,16 @@ use std::ops::RangeInclusive;
 
 use overlock_budget::{Extras, plan};
 
-use crate::arriving::ArrivingAnswer;
 use crate::backend::Usage;
-use crate::complete::{CallEnd, Collected, Drive, Observe, Obstacle, SHORTEST_ECHO, after_echo};
+use crate::complete::{CallEnd, Collected, Drive, Observe, SHORTEST_ECHO, StopCause, after_echo};
 use crate::continuation::blank::{after_blank, split_blank};
 use crate::continuation::{
-    Ask, FIRST_SEAM, Failure, Progress, Reason, Step, StepEnd, StepResult, Wants,
+    FIRST_SEAM, Failure, NextCall, Progress, Reason, Step, StepEnd, StepResult, Wants,
 };
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, first_call, text_call, text_prefill_call};
-use crate::way::Way;
+use crate::strategy::Strategy;
+use crate::streaming_answer::StreamingAnswer;
 use crate::wire::chat::ChatRequest;
 
 /// How many characters of the end the model is asked to repeat.
@@ -38,7 +38,7 @@ pub struct TextContinuation {
     usage: Usage,
     options: TextOptions,
     /// How it is asked for.
-    way: Way,
+    way: Strategy,
     /// Why nobody went on with it, if that is not one of its limits.
     stopped: Option<Reason>,
     marker: Marker,
@@ -107,9 +107,9 @@ impl TextContinuation {
                 cached: None,
             },
             way: if options.can_prefill {
-                Way::Prefill
+                Strategy::Prefill
             } else {
-                Way::Overlap
+                Strategy::Overlap
             },
             options,
             stopped: None,
@@ -128,7 +128,7 @@ impl TextContinuation {
         for step in steps {
             run.iterations += 1;
             if step.is_turned_down() {
-                run.way = Way::Overlap;
+                run.way = Strategy::Overlap;
                 continue;
             }
             run.usage.output = run.usage.output.saturating_add(step.tokens);
@@ -194,7 +194,7 @@ impl TextContinuation {
 
     /// The call for the rest.
     pub(crate) fn next_call(&self, drive: &Drive<'_>) -> Result<FittedCall, PromptError> {
-        if self.way == Way::Prefill {
+        if self.way == Strategy::Prefill {
             return text_prefill_call(&self.text, drive.request, drive.counter, drive.plan);
         }
         text_call(self, drive.request, |request| {
@@ -220,8 +220,8 @@ impl TextContinuation {
     }
 
     /// What to ask next; nothing once the run has ended.
-    pub(crate) fn next(&self) -> Option<Ask> {
-        (self.may_go_on() && self.stopped.is_none()).then(|| Ask {
+    pub(crate) fn next(&self) -> Option<NextCall> {
+        (self.may_go_on() && self.stopped.is_none()).then(|| NextCall {
             iteration: self.iterations + 1,
             way: Some(self.way),
             overlap: String::new(),
@@ -231,11 +231,11 @@ impl TextContinuation {
     }
 
     /// Takes note that the server refuses the call. If it had a prefill, the next one has none.
-    pub(crate) fn refused(&mut self, ask: &Ask, message: String) -> Option<Step> {
-        let way = ask.way.filter(|way| *way == Way::Prefill);
+    pub(crate) fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
+        let way = ask.way.filter(|way| *way == Strategy::Prefill);
         way?;
         self.iterations += 1;
-        self.way = Way::Overlap;
+        self.way = Strategy::Overlap;
         let result = StepResult::Failed {
             failure: Failure::Refused { message },
             raw: None,
@@ -249,10 +249,10 @@ impl TextContinuation {
     }
 
     /// Listens to the answer to a call with this prefill.
-    pub(crate) fn arriving(&self, prefill: Option<&str>) -> ArrivingAnswer {
+    pub(crate) fn arriving(&self, prefill: Option<&str>) -> StreamingAnswer {
         match prefill {
-            Some(prefill) => ArrivingAnswer::after_prefill(TextPrefill::new(prefill, &self.text)),
-            None => ArrivingAnswer::of_text(&self.text, &self.marker),
+            Some(prefill) => StreamingAnswer::after_prefill(TextPrefill::new(prefill, &self.text)),
+            None => StreamingAnswer::of_text(&self.text, &self.marker),
         }
     }
 
@@ -299,7 +299,13 @@ impl TextContinuation {
                 grown("end-to-end", 0, self.text.len(), news)
             };
             self.text.push_str(news);
-            let step = step(self.iterations, Some(Way::Prefill), tokens, result, end);
+            let step = step(
+                self.iterations,
+                Some(Strategy::Prefill),
+                tokens,
+                result,
+                end,
+            );
             self.stopped = self.stopped_by(&step);
             return step;
         }
@@ -312,7 +318,13 @@ impl TextContinuation {
                 failure: Failure::MarkerInAnswer,
                 raw: Some(answer.to_owned()),
             };
-            let step = step(self.iterations, Some(Way::Overlap), tokens, result, end);
+            let step = step(
+                self.iterations,
+                Some(Strategy::Overlap),
+                tokens,
+                result,
+                end,
+            );
             self.stopped = self.stopped_by(&step);
             return step;
         }
@@ -331,7 +343,13 @@ impl TextContinuation {
             }
         };
         self.text.push_str(news);
-        let step = step(self.iterations, Some(Way::Overlap), tokens, result, end);
+        let step = step(
+            self.iterations,
+            Some(Strategy::Overlap),
+            tokens,
+            result,
+            end,
+        );
         self.stopped = self.stopped_by(&step);
         step
     }
@@ -352,7 +370,13 @@ impl TextContinuation {
     }
 }
 
-fn step(iteration: u32, way: Option<Way>, tokens: u64, result: StepResult, end: StepEnd) -> Step {
+fn step(
+    iteration: u32,
+    way: Option<Strategy>,
+    tokens: u64,
+    result: StepResult,
+    end: StepEnd,
+) -> Step {
     Step {
         iteration,
         way,
@@ -383,9 +407,9 @@ pub async fn first_text(
     drive: &Drive<'_>,
     options: TextOptions,
     observer: &mut dyn Observe,
-) -> Result<(TextContinuation, CallEnd), Obstacle> {
+) -> Result<(TextContinuation, CallEnd), StopCause> {
     let FittedCall { call, plan } =
-        first_call(drive.request, drive.counter, drive.plan).map_err(Obstacle::Window)?;
+        first_call(drive.request, drive.counter, drive.plan).map_err(StopCause::Window)?;
     let most_bytes = drive.most_bytes(&plan);
     let (collected, _) = drive.listen(call, most_bytes, None, observer).await;
     let is_stopped = collected.broken.is_some() || drive.is_late();
@@ -632,14 +656,14 @@ mod tests {
         };
         let first = TextContinuation::first_step("It was ", 7, end);
         let mut run = TextContinuation::resume([&first], options).expect("a text");
-        assert_eq!(run.way, Way::Prefill);
+        assert_eq!(run.way, Strategy::Prefill);
         let ask = run.next().expect("there is more of it");
         let refused = run
             .refused(&ask, "no prefill".to_owned())
             .expect("there is another way");
         let resumed = TextContinuation::resume([&first, &refused], options).expect("a text");
         for run in [run, resumed] {
-            assert_eq!((run.way, run.iterations), (Way::Overlap, 2));
+            assert_eq!((run.way, run.iterations), (Strategy::Overlap, 2));
             assert!(run.next().is_some());
         }
     }
@@ -655,7 +679,7 @@ mod tests {
             let prefill = TextPrefill::new(text.trim_end(), &text);
             let echo = if is_echoed { text.trim_end() } else { "" };
             let answer = format!("{echo}{rest}");
-            let mut arriving = ArrivingAnswer::after_prefill(prefill.clone());
+            let mut arriving = StreamingAnswer::after_prefill(prefill.clone());
             let characters: Vec<char> = answer.chars().collect();
             let pieces = characters.chunks(size).map(String::from_iter);
             let told: String = pieces.map(|piece: String| arriving.feed(&piece)).collect();
@@ -702,7 +726,7 @@ mod tests {
             let news = news + ".";
             let mut run = TextContinuation::new(text.clone(), 7, OPTIONS);
             let answer = format!("{}{news}", run.overlap());
-            let mut arriving = ArrivingAnswer::of_text(&text, &Marker::default());
+            let mut arriving = StreamingAnswer::of_text(&text, &Marker::default());
             let mut told = String::new();
             for piece in answer.split_inclusive(' ') {
                 told.push_str(&arriving.feed(piece));

@@ -5,8 +5,8 @@ use std::error::Error;
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::Plan;
 use overlock_llm::{
-    Ask, CallEnd, Observe, Retried, Retry, Run as DrivenRun, Step, StepResult, StrategyResults,
-    Usage, Wants,
+    CallEnd, NextCall, Observe, Retried, Retry, Run as DrivenRun, Step, StepResult,
+    StrategyResults, Usage, Wants,
 };
 use overlock_runs::{Answered, CountedBy, Recording, StepAnswers, StoredAnswer};
 use overlock_store::StoreError;
@@ -164,7 +164,7 @@ impl<'a> Answers<'a> {
 }
 
 impl Observe for Answers<'_> {
-    fn asking(&mut self, ask: &Ask, plan: &Plan) {
+    fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         self.asking = plan.input_token_count;
         self.window = plan.window;
         if ask.wants != Wants::Text {

@@ -1,8 +1,8 @@
 //! The state machine that makes one document of many answers, driven from Python.
 
 use overlock_llm::{
-    Answer, AnswerError, ArrivingAnswer, Ask, ContinuationOptions, FittedCall, Kpi, MeasuredKpi,
-    Outcome, PromptError, Reason, Wants, Way, after_echo,
+    AnswerError, ContinuationOptions, FittedCall, Kpi, MeasuredKpi, ModelOutput, NextCall, Outcome,
+    PromptError, Reason, Strategy, StreamingAnswer, Wants, after_echo,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -36,7 +36,7 @@ use crate::whole;
 pub(crate) struct Continuation {
     run: overlock_llm::Continuation,
     /// The answer that is arriving, if one is listened to.
-    listening: Option<ArrivingAnswer>,
+    listening: Option<StreamingAnswer>,
     /// The prefill of the call that is to be answered. Some servers send it back.
     prefill: Option<String>,
 }
@@ -64,7 +64,8 @@ impl Continuation {
         kpi: Option<Progress<'_>>,
         #[pyo3(from_py_with = count)] kpi_patience: u32,
     ) -> PyResult<Self> {
-        let names = [Way::Prefill, Way::Overlap, Way::Remainder].map(|way| (way.name(), way));
+        let names = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]
+            .map(|way| (way.name(), way));
         let usual = ContinuationOptions::default();
         let ways = ways.map(|ways| {
             let ways = ways.iter().map(|way| chosen("ways", way, &names));
@@ -95,8 +96,13 @@ impl Continuation {
                 Wants::Kpis => "kpis",
                 Wants::Text => "text",
             };
-            let fields = (ask.iteration, ask.way.map(Way::name), ask.overlap, wants);
-            make(py, "Ask", fields)
+            let fields = (
+                ask.iteration,
+                ask.way.map(Strategy::name),
+                ask.overlap,
+                wants,
+            );
+            make(py, "NextCall", fields)
         });
         told.transpose()
     }
@@ -154,7 +160,7 @@ impl Continuation {
         let ask = self.asked(py, ask)?;
         // What `hear` gives out cannot be taken back.
         self.run.set_streamed(true);
-        self.listening = Some(ArrivingAnswer::new(self.run.base(), &ask));
+        self.listening = Some(StreamingAnswer::new(self.run.base(), &ask));
         Ok(())
     }
 
@@ -172,7 +178,7 @@ impl Continuation {
     fn is_spoilt(&self) -> bool {
         self.listening
             .as_ref()
-            .is_some_and(ArrivingAnswer::is_spoilt)
+            .is_some_and(StreamingAnswer::is_spoilt)
     }
 
     /// Takes what came back and decides; what became of it is told.
@@ -199,7 +205,7 @@ impl Continuation {
         };
         let prefill = self.prefill.take().unwrap_or_default();
         let after_echo = after_echo(text, &prefill);
-        let answer = Answer {
+        let answer = ModelOutput {
             text: after_echo.unwrap_or(text),
             tokens,
             is_at_cut: at_cut || after_echo.is_some(),
@@ -261,7 +267,10 @@ impl Continuation {
     /// The same without half an escape at its end, which the next answer may write anew.
     #[getter]
     fn settled_text(&self) -> &str {
-        let settled = self.run.base().map_or(0, overlock_json::Base::settled_len);
+        let settled = self
+            .run
+            .base()
+            .map_or(0, overlock_json::PartialDocument::settled_len);
         &self.run.text()[..settled]
     }
 
@@ -365,7 +374,7 @@ impl Continuation {
 
 impl Continuation {
     /// What is to be asked now, if that is what was told.
-    fn asked(&self, py: Python<'_>, told: &Bound<'_, PyAny>) -> PyResult<Ask> {
+    fn asked(&self, py: Python<'_>, told: &Bound<'_, PyAny>) -> PyResult<NextCall> {
         let iteration = told.getattr("iteration");
         let iteration = iteration.and_then(|iteration| iteration.extract::<u32>());
         let iteration =

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use overlock_json::{
-    Base, Closing, ContextOptions, Cut, CutValue, Fix, Losses, Mismatch, NoJson, Outcome, Protocol,
-    RenderOptions, RepairOptions, Scanner, Several, StitchOptions,
+    Closing, ContextOptions, Cut, CutValue, Fix, Losses, Mismatch, NoJson, Outcome,
+    PartialDocument, Protocol, RenderOptions, RepairOptions, Scanner, Several, StitchOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,14 +19,14 @@ use crate::whole;
 
 /// A text that was read, and how it is closed: it is not copied.
 struct Read<'a> {
-    base: Base<'a>,
+    base: PartialDocument<'a>,
     closing: Closing,
     losses: Losses,
 }
 
 impl<'a> Read<'a> {
     fn new(text: &'a Text, strict: bool) -> Result<Self, NoJson> {
-        let base = Base::read(text.bytes())?;
+        let base = PartialDocument::read(text.bytes())?;
         let closing = base.scanner().closing(strict).ok_or(NoJson::Absent)?;
         let losses = base.scanner().losses(strict);
         Ok(Self {
@@ -264,7 +264,7 @@ pub(crate) fn extract(py: Python<'_>, text: Text) -> PyResult<Option<Bound<'_, P
 #[pyfunction]
 pub(crate) fn cut(py: Python<'_>, text: Text) -> PyResult<Option<Bound<'_, PyAny>>> {
     let cut = py
-        .detach(|| Base::read(text.bytes()).map(|base| base.cut()))
+        .detach(|| PartialDocument::read(text.bytes()).map(|base| base.cut()))
         .map_err(|reason| no_json(py, reason))?;
     result::cut(py, cut, |byte| text.offset(byte))
 }
@@ -392,7 +392,7 @@ pub(crate) fn stitch<'py>(
         return Err(PyValueError::new_err(told));
     }
     let stitched = py.detach(|| {
-        let mut base = Base::read(first.bytes())?;
+        let mut base = PartialDocument::read(first.bytes())?;
         let seams: Vec<_> = fragments
             .iter()
             .enumerate()
@@ -438,7 +438,7 @@ pub(crate) fn stitch<'py>(
 #[pyfunction]
 pub(crate) fn delivered(py: Python<'_>, text: Text) -> PyResult<Bound<'_, PyAny>> {
     let delivered = py
-        .detach(|| Base::read(text.bytes()).map(|base| base.delivered()))
+        .detach(|| PartialDocument::read(text.bytes()).map(|base| base.delivered()))
         .map_err(|reason| no_json(py, reason))?;
     make(
         py,

@@ -1,6 +1,6 @@
 //! A document that streams in, and its value at any time.
 
-use overlock_json::{Offence, OffenceKind, Opening};
+use overlock_json::{DocumentStart, SyntaxError, SyntaxErrorKind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::value::Builder;
 /// The value is the same object every time and grows: what is finished is shared, and only the
 /// value at the cut is ever touched again, so that asking after every piece costs no more than the
 /// pieces. Copy it to keep it as it is. A text that breaks the grammar of JSON stops it: see
-/// `offence`.
+/// `syntax_error`.
 ///
 /// With `extract` the text is an answer as models write it: a fence, talk and thoughts before the
 /// document are left out, and so is what follows it. Who reads along cannot wait, as `loads` does,
@@ -46,7 +46,7 @@ use crate::value::Builder;
 pub(crate) struct Scanner {
     extracts: bool,
     /// Looks for the document in what comes before it.
-    opening: Opening,
+    opening: DocumentStart,
     /// Where the document begins, once it has.
     start: Option<usize>,
     reading: overlock_json::Scanner,
@@ -55,7 +55,7 @@ pub(crate) struct Scanner {
     unit: Option<Unit>,
     /// How much of the text stands before the document.
     before: usize,
-    /// How many characters of the document have been read, up to the first offence.
+    /// How many characters of the document have been read, up to the first syntax_error.
     characters: usize,
 }
 
@@ -72,7 +72,7 @@ impl Scanner {
     fn new(extract: bool) -> Self {
         Self {
             extracts: extract,
-            opening: Opening::within_lines(),
+            opening: DocumentStart::within_lines(),
             start: (!extract).then_some(0),
             ..Self::default()
         }
@@ -112,10 +112,10 @@ impl Scanner {
     }
 
     /// The document so far, as `loads` would read it. Raises `NoJson` before it has begun, and
-    /// `Offence` if the text is not JSON.
+    /// `SyntaxError` if the text is not JSON.
     fn value<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(offence) = self.offends() {
-            let raise = Raise::new("Offence", "offence", offence.kind.to_string());
+        if let Some(syntax_error) = self.offends() {
+            let raise = Raise::new("SyntaxError", "syntax_error", syntax_error.kind.to_string());
             return Err(raise.at(None, self.offset()).into_error(py));
         }
         let value = self.builder.value(py, &self.reading)?;
@@ -131,7 +131,7 @@ impl Scanner {
     #[getter]
     fn place(&self) -> Option<&'static str> {
         let place = self.reading.place().filter(|_| !self.is_complete());
-        place.map(overlock_json::Place::name)
+        place.map(overlock_json::CutPlace::name)
     }
 
     /// The JSON Pointer of what is being written.
@@ -179,12 +179,12 @@ impl Scanner {
 
     /// The first thing in the text that the grammar of JSON forbids.
     #[getter]
-    fn offence<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let told = self.offends().map(|offence| {
+    fn syntax_error<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let told = self.offends().map(|syntax_error| {
             let fields = (
-                result::name_of(&offence.kind),
+                result::name_of(&syntax_error.kind),
                 self.offset(),
-                offence.kind.to_string(),
+                syntax_error.kind.to_string(),
             );
             make(py, "OffenceAt", fields)
         });
@@ -201,7 +201,7 @@ impl Scanner {
     fn __repr__(&self) -> String {
         let read = self.offset();
         let stands = match (self.offends(), self.place()) {
-            (Some(offence), _) => format!("stopped: {}", offence.kind),
+            (Some(syntax_error), _) => format!("stopped: {}", syntax_error.kind),
             (None, Some(place)) => format!("in {place} at {:?}", self.path()),
             (None, None) => "complete".to_owned(),
         };
@@ -219,14 +219,18 @@ impl Scanner {
         Ok(())
     }
 
-    /// The offence of the document itself.
-    fn offends(&self) -> Option<&Offence> {
-        self.reading.offence().filter(|_| !self.has_followers())
+    /// The syntax_error of the document itself.
+    fn offends(&self) -> Option<&SyntaxError> {
+        self.reading
+            .syntax_error()
+            .filter(|_| !self.has_followers())
     }
 
     /// Whether something follows the document that is to be left out.
     fn has_followers(&self) -> bool {
-        let offence = self.reading.offence();
-        self.extracts && offence.is_some_and(|offence| offence.kind == OffenceKind::TrailingText)
+        let syntax_error = self.reading.syntax_error();
+        self.extracts
+            && syntax_error
+                .is_some_and(|syntax_error| syntax_error.kind == SyntaxErrorKind::TrailingText)
     }
 }

@@ -4,7 +4,7 @@
 //! the document so far: all that is finished is shared, and only the value at the cut is ever
 //! touched again. Nothing recurses, so a document may be as deep as it likes.
 
-use overlock_json::{Container, Place, Scalar, Scanner, Visitor};
+use overlock_json::{Container, CutPlace, Scalar, Scanner, Visitor};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -111,13 +111,13 @@ impl Builder {
         scanner: &Scanner,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match scanner.place() {
-            Some(Place::String | Place::Escape) => self.show_text(py, Until::Now)?,
-            Some(Place::Literal) => {
+            Some(CutPlace::String | CutPlace::Escape) => self.show_text(py, Until::Now)?,
+            Some(CutPlace::Literal) => {
                 let literal = literal(py, &self.bare);
                 self.place(py, literal)?;
             }
             // A root number is whole as soon as it is valid, and may yet become another.
-            Some(Place::Number) if self.open.is_empty() => {
+            Some(CutPlace::Number) if self.open.is_empty() => {
                 return scanner.is_complete().then(|| self.number(py)).transpose();
             }
             _ => {}

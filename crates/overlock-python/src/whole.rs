@@ -4,7 +4,7 @@
 //! exactly as large as they have to be. A document that shows itself while it grows is in `value`,
 //! which is what this one is held against in the tests. Nothing recurses here either.
 
-use overlock_json::{Container, Place, Scalar, Scanner, Visitor};
+use overlock_json::{Container, CutPlace, Scalar, Scanner, Visitor};
 use pyo3::exceptions::{PyRuntimeError, PyUnicodeDecodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -22,7 +22,7 @@ pub(crate) fn read<'py>(
     let mut scanner = Scanner::new();
     let mut assembly = Assembly::new(py);
     scanner.feed_with(text, &mut assembly);
-    if scanner.offence().is_some() {
+    if scanner.syntax_error().is_some() {
         return Ok(None);
     }
     match assembly.finish(&scanner) {
@@ -82,13 +82,13 @@ impl<'py> Assembly<'py> {
     /// The document as far as it came, as closing it would have it.
     fn finish(mut self, scanner: &Scanner) -> PyResult<Option<Bound<'py, PyAny>>> {
         match scanner.place() {
-            Some(Place::String | Place::Escape) => {
+            Some(CutPlace::String | CutPlace::Escape) => {
                 let (text, _) = string(self.py, &self.text, Until::Now, &mut self.decoded)?;
                 self.place(text.into_any());
             }
-            Some(Place::Literal) => self.place(literal(self.py, &self.bare)),
+            Some(CutPlace::Literal) => self.place(literal(self.py, &self.bare)),
             // A root number is whole as soon as it is valid.
-            Some(Place::Number) if scanner.is_complete() => {
+            Some(CutPlace::Number) if scanner.is_complete() => {
                 self.place(number(self.py, &self.bare)?);
             }
             _ => {}

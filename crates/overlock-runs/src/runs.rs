@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Not;
 
-use overlock_json::{Cut, Place};
+use overlock_json::{Cut, CutPlace};
 use overlock_llm::{Continuation, ContinuationOptions, Outcome, Reason, ResumeError, Step, Usage};
 use overlock_store::{Run, RunId, RunSummary, Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -288,7 +288,7 @@ pub fn unfinished(reason: Reason, has_come: bool, cut: Option<Cut>) -> Outcome {
     let cut = cut.unwrap_or_else(|| Cut {
         offset: 0,
         path: String::new(),
-        place: Place::Root,
+        place: CutPlace::Root,
     });
     Outcome::Partial { reason, cut }
 }

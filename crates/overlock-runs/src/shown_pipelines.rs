@@ -445,7 +445,7 @@ pub fn shown_event(
 
 #[cfg(test)]
 mod tests {
-    use overlock_json::Base;
+    use overlock_json::PartialDocument;
     use overlock_llm::{Continuation, ContinuationOptions, StepEnd, TextContinuation};
 
     use super::*;
@@ -487,7 +487,11 @@ mod tests {
             let so_far = steps[..=at].iter().copied();
             let run = Continuation::resume(ContinuationOptions::default(), so_far);
             let run = run.expect("they are of a run");
-            assert_eq!(*cut, run.base().and_then(Base::cut), "after step {at}");
+            assert_eq!(
+                *cut,
+                run.base().and_then(PartialDocument::cut),
+                "after step {at}"
+            );
         }
         assert_eq!(cuts.last(), Some(&None), "it is whole");
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Not;
 
-use overlock_json::{Base, Cut, Fix};
+use overlock_json::{Cut, Fix, PartialDocument};
 use overlock_llm::{Continuation, Step, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,7 @@ impl RecordedStep {
             part: None,
             step: step.clone(),
             budget,
-            cut: run.base().and_then(Base::cut),
+            cut: run.base().and_then(PartialDocument::cut),
             at: None,
             plain_text: false,
             mended: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use overlock_llm::wire::chat::ChatRequest;
-use overlock_llm::{ContinuationOptions, Obstacle, Outcome};
+use overlock_llm::{ContinuationOptions, Outcome, StopCause};
 use overlock_runs::{
     Conditions, Ending, RecordedRun, RecordedStep, RunsError, Tally, UpstreamFault,
 };
@@ -130,7 +130,7 @@ pub(crate) fn end(
     store: &dyn Store,
     claim: &Claim,
     outcome: &Outcome,
-    obstacle: Option<&Obstacle>,
+    obstacle: Option<&StopCause>,
 ) -> Result<(), StoreError> {
     // A run that cannot be read ends all the same.
     let tally = RecordedRun::read(store, claim.id()).ok();
@@ -138,10 +138,10 @@ pub(crate) fn end(
         outcome: outcome.clone(),
         tally: tally.map(|run| Tally::of(&run.steps)),
         upstream_fault: match obstacle {
-            Some(Obstacle::Backend { error, retried }) => {
+            Some(StopCause::Backend { error, retried }) => {
                 Some(UpstreamFault::of(error, retried.as_ref()))
             }
-            Some(Obstacle::Window(_)) | None => None,
+            Some(StopCause::Window(_)) | None => None,
         },
         unfit: None,
     };

@@ -3,7 +3,7 @@
 //! A run does not depend on either: what cannot be read is unknown, and what cannot be written is
 //! learnt again.
 
-use overlock_llm::{StrategyHistory, StrategyResults, Way};
+use overlock_llm::{Strategy, StrategyHistory, StrategyResults};
 use overlock_runs::{add_stored, stored_result};
 use overlock_store::{Store, Writes};
 
@@ -18,7 +18,7 @@ pub(crate) struct ServerModel<'a> {
 }
 
 /// These strategies in the order that was learnt.
-pub(crate) fn order(store: &dyn Store, of: ServerModel<'_>, prior: &[Way]) -> Vec<Way> {
+pub(crate) fn order(store: &dyn Store, of: ServerModel<'_>, prior: &[Strategy]) -> Vec<Strategy> {
     let stored = store.strategy_results(of.server).unwrap_or_default();
     let mut history = StrategyHistory::default();
     for result in stored.iter().filter(|result| result.model == of.model) {

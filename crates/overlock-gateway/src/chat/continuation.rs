@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use overlock_budget::PlanOptions;
-use overlock_json::Base;
+use overlock_json::PartialDocument;
 use overlock_llm::assembler::PartState;
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{
-    Backend, BackendError, Call, Continuation, Drive, DriveError, Events, Obstacle, OpenAi,
-    Outcome, Peer, Reason, Retrying, TextContinuation, TextOptions, Way, complete, complete_text,
+    Backend, BackendError, Call, Continuation, Drive, DriveError, Events, OpenAi, Outcome, Peer,
+    Reason, Retrying, StopCause, Strategy, TextContinuation, TextOptions, complete, complete_text,
     correct,
 };
 use serde_json::{Value, json};
@@ -126,7 +126,8 @@ impl RequestContext {
         let options = TextOptions {
             max_iterations: continuation.max_iterations,
             max_output_tokens: self.wish.max_total_tokens,
-            can_prefill: prefill.is_possible() && continuation.ways.first() == Some(&Way::Prefill),
+            can_prefill: prefill.is_possible()
+                && continuation.ways.first() == Some(&Strategy::Prefill),
         };
         let earlier = recording.as_deref().map(Recording::earlier_text);
         let earlier = earlier.filter(|steps| !steps.is_empty());
@@ -220,7 +221,7 @@ impl RequestContext {
         calls: impl AsyncFnOnce(
             &Drive<'_>,
             &mut Observer<'_, '_>,
-        ) -> Result<Option<Obstacle>, DriveError>,
+        ) -> Result<Option<StopCause>, DriveError>,
     ) -> Result<LastAnswer, ApiError> {
         let request = self.request(cut)?;
         let backend = Retrying::new(Placed(self), self.gateway.settings.upstream.retries);
@@ -241,7 +242,7 @@ impl RequestContext {
         // Boxed, or every request would carry the space for calls that few need.
         let driven = Box::pin(calls(&drive, &mut observer)).await;
         let obstacle = driven.map_err(undriven)?;
-        let Some(Obstacle::Backend { error, retried }) = &obstacle else {
+        let Some(StopCause::Backend { error, retried }) = &obstacle else {
             self.account.called(|| Called {
                 error: Some("timeout".into()),
                 ..Called::default()
@@ -272,7 +273,7 @@ impl RequestContext {
         let listener = match live {
             None => None,
             Some(LiveDocument { listener, sent }) => {
-                let stable = run.base().map_or(0, Base::settled_len);
+                let stable = run.base().map_or(0, PartialDocument::settled_len);
                 if let Some(unsent) = run.text().get(sent..stable).filter(|it| !it.is_empty()) {
                     listener.hear(unsent).await;
                 }

@@ -4,7 +4,7 @@
 //! that is neither what was asked for nor what the provider lets through is kept with the reason.
 
 use overlock_llm::{
-    Answer, Continuation, Failure, Outcome, Progress, Reason, Step, StepEnd, StepResult,
+    Continuation, Failure, ModelOutput, Outcome, Progress, Reason, Step, StepEnd, StepResult,
     TextContinuation,
 };
 
@@ -102,7 +102,7 @@ impl RequestContext {
         };
         let (text, tokens) = (first.document.as_bytes(), self.tokens_of(first));
         // What is to be asked can be answered.
-        let step = run.answered(&ask, &Answer::new(text, tokens)).ok();
+        let step = run.answered(&ask, &ModelOutput::new(text, tokens)).ok();
         (run, step)
     }
 

@@ -7,8 +7,8 @@ use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
 use overlock_budget::Plan;
 use overlock_llm::{
-    Ask, CallEnd, Failure, Observe, Progress, Retry, Run, Step, StepEnd, StepResult,
-    StrategyResults, Usage, Wants, Way,
+    CallEnd, Failure, NextCall, Observe, Progress, Retry, Run, Step, StepEnd, StepResult, Strategy,
+    StrategyResults, Usage, Wants,
 };
 
 use super::context::RequestContext;
@@ -50,7 +50,7 @@ pub(super) struct LastAnswer {
 /// A call that is being made.
 struct Calling {
     iteration: u32,
-    way: Option<Way>,
+    way: Option<Strategy>,
     budget: CallBudget,
     /// Whether it is for a text that is no document.
     plain_text: bool,
@@ -83,7 +83,7 @@ impl<'a, 'l> Observer<'a, 'l> {
     fn call(&mut self, calling: Calling, name: Option<&'static str>) {
         self.context.account.calling(name);
         if let Some(recording) = &mut self.recording {
-            recording.asking(calling.way.map(Way::name), &calling.budget);
+            recording.asking(calling.way.map(Strategy::name), &calling.budget);
         }
         self.calling = Some(calling);
         if let Some(listener) = &mut self.listener {
@@ -158,7 +158,7 @@ impl Drop for Observer<'_, '_> {
 }
 
 impl Observe for Observer<'_, '_> {
-    fn asking(&mut self, ask: &Ask, plan: &Plan) {
+    fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         let calling = Calling {
             iteration: ask.iteration,
             way: ask.way,
@@ -168,7 +168,7 @@ impl Observe for Observer<'_, '_> {
         };
         let name = match ask.wants {
             Wants::Text => Some("text"),
-            _ => ask.way.map(Way::name),
+            _ => ask.way.map(Strategy::name),
         };
         self.call(calling, name);
     }

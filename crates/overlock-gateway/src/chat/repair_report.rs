@@ -1,6 +1,6 @@
 //! What of an answer was left out or put right to make a document of it?
 
-use overlock_json::{Base, Fix, FixKind, extract};
+use overlock_json::{Fix, FixKind, PartialDocument, extract};
 
 use overlock_runs::Mended;
 
@@ -8,7 +8,11 @@ use overlock_runs::Mended;
 const MOST_FIXES: usize = 100;
 
 /// What was changed of an answer from which a document was read; nothing if it was that document.
-pub(super) fn repair_report(came: &str, document: &str, base: &Base<'_>) -> Option<Mended> {
+pub(super) fn repair_report(
+    came: &str,
+    document: &str,
+    base: &PartialDocument<'_>,
+) -> Option<Mended> {
     // Most answers are JSON and nothing else, which their length tells.
     if base.fixes().is_empty() && base.text().trim().len() == came.trim().len() {
         return None;
@@ -65,7 +69,7 @@ mod tests {
     use super::*;
 
     fn mended_of(came: &str) -> Option<Mended> {
-        let base = Base::read(came).ok()?;
+        let base = PartialDocument::read(came).ok()?;
         repair_report(came, came, &base)
     }
 

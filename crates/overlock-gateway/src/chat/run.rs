@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use overlock_llm::{
-    BackendError, CallFailure, Halves, Outcome, Reason, Response, Retried, Retry, Usage, retried,
+    BackendError, CallFailure, Outcome, Reason, Response, Retried, Retry, SurrogateBuffer, Usage,
+    retried,
 };
 use serde_json::{Map, Value, json};
 
@@ -169,7 +170,9 @@ impl ChatRun {
 /// What the upstream says, if it is a completion.
 pub(super) fn completion(answer: &Response, bytes: &[u8]) -> Result<Value, BackendError> {
     // Half of a surrogate pair, where an answer was cut, must not make it unreadable.
-    let read = Halves::default().read(bytes).map(|read| read.value);
+    let read = SurrogateBuffer::default()
+        .read(bytes)
+        .map(|read| read.value);
     let value = read.map_err(|_| answer.malformed("it is not JSON"))?;
     if let Some(error) = answer.error_in(&value) {
         return Err(error);

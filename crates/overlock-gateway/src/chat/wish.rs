@@ -9,7 +9,7 @@ use overlock_budget::{
     ChatCounter, Extras, FlexError, Plan, PlanError, PlanOptions, Scale, Trim, plan, plan_least,
 };
 use overlock_llm::wire::chat::{ChatRequest, RequestError};
-use overlock_llm::{ContinuationOptions, Way};
+use overlock_llm::{ContinuationOptions, Strategy};
 use serde_json::{Map, Value, json};
 
 use super::tool_rules::ToolRules;
@@ -44,7 +44,7 @@ pub(crate) struct Wish {
     pub(crate) max_total_tokens: u64,
     /// The strategies to continue its answer with, once they are needed: what is recorded of the
     /// run is what it does, whatever is learnt meanwhile.
-    strategies: OnceLock<Vec<Way>>,
+    strategies: OnceLock<Vec<Strategy>>,
     /// Counts this request, where the server counts it otherwise than the counter of the model.
     scaled: Option<Box<ChatCounter<'static>>>,
 }
@@ -148,7 +148,7 @@ impl Wish {
     }
 
     /// The strategies that the answer is continued with.
-    pub(crate) fn strategies(&self, gateway: &Gateway) -> &[Way] {
+    pub(crate) fn strategies(&self, gateway: &Gateway) -> &[Strategy] {
         let strategies = || gateway.strategies_for(&self.model, self.known.prefill);
         self.strategies.get_or_init(strategies)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::StatusCode;
 use overlock_budget::Extras;
-use overlock_json::{Base, CloseOptions, Protocol, RenderOptions, RepairOptions};
+use overlock_json::{CloseOptions, PartialDocument, Protocol, RenderOptions, RepairOptions};
 use overlock_llm::wire::chat::ChatRequest;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -110,7 +110,7 @@ impl Shared {
         let answer = match name {
             "cut" => object().and_then(|mut it| {
                 let text = it.text("text")?;
-                self.told(&cut_contexts(&Base::read(&text)?))
+                self.told(&cut_contexts(&PartialDocument::read(&text)?))
             }),
             "close" => {
                 object().and_then(|it| self.told(&close_object(it, CloseOptions::default())?))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use overlock_gateway::Settings;
-use overlock_llm::Way;
+use overlock_llm::Strategy;
 use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -170,7 +170,8 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
     let without_retries = |settings: &mut Settings| settings.upstream.retries.retries = 0;
     let busy = Door::open_with(cutting(&document), &busy, without_retries).await;
     let stubborn = script(&document, 1200, &[Behaviour::Apologises]);
-    let only_overlap = |settings: &mut Settings| settings.continuation.ways = vec![Way::Overlap];
+    let only_overlap =
+        |settings: &mut Settings| settings.continuation.ways = vec![Strategy::Overlap];
     let stubborn = Door::open_with(stubborn, &[], only_overlap).await;
     let asked = json!({
         "trials": trials,

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use overlock_gateway::Settings;
 use overlock_llm::testing::{Behaviour, Fault, Manner, ScriptedServer};
-use overlock_llm::{Discovery, PrefillStyle, Way};
+use overlock_llm::{Discovery, PrefillStyle, Strategy};
 use serde_json::{Value, json};
 
 use crate::door::{Door, Got, report, script, serve};
@@ -187,8 +187,8 @@ async fn a_text_whose_prefill_is_refused_goes_on_by_its_overlap() {
 async fn a_text_is_prefilled_only_where_that_is_the_first_strategy() {
     let text = prose(30);
     for (ways, role) in [
-        ([Way::Prefill, Way::Overlap], "assistant"),
-        ([Way::Overlap, Way::Prefill], "user"),
+        ([Strategy::Prefill, Strategy::Overlap], "assistant"),
+        ([Strategy::Overlap, Strategy::Prefill], "user"),
     ] {
         let script = script(&text, 300, &[Behaviour::AsAsked]);
         let upstream = ScriptedServer::start(script, &[]).await;
@@ -503,7 +503,7 @@ async fn check_outgrown(manner: Manner, document: &str, is_text: bool, streams: 
     let upstream = upstream.expect("a server");
     let set = |settings: &mut Settings| {
         settings.upstream.discovery = Discovery::Ask;
-        settings.continuation.ways = vec![Way::Prefill];
+        settings.continuation.ways = vec![Strategy::Prefill];
     };
     let address = serve(&upstream.base(), set).await;
     let door = Door { address, upstream };

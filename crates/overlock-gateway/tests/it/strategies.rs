@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use overlock_gateway::Settings;
 use overlock_llm::testing::{Behaviour, Fault, ScriptedServer, eventually};
-use overlock_llm::{ServerInfo, Way};
+use overlock_llm::{ServerInfo, Strategy};
 use overlock_runs::Record;
 use overlock_store::{RunSummary, Store, in_memory};
 use serde_json::{Value, json};
@@ -31,15 +31,15 @@ async fn door(
 
 /// The strategy that a call for the rest was made with: only a remainder is a document of its own,
 /// so that the response format stays.
-fn strategy(call: &Value) -> Way {
+fn strategy(call: &Value) -> Strategy {
     match call.get("response_format") {
-        Some(_) => Way::Remainder,
-        None => Way::Overlap,
+        Some(_) => Strategy::Remainder,
+        None => Strategy::Overlap,
     }
 }
 
 /// Asks for the report, and gives back the strategies of the calls for its rest.
-async fn ask(door: &Door, streams: bool) -> Vec<Way> {
+async fn ask(door: &Door, streams: bool) -> Vec<Strategy> {
     let before = door.upstream.calls();
     let request = json!({
         "model": "scripted", "stream": streams,
@@ -54,7 +54,7 @@ async fn ask(door: &Door, streams: bool) -> Vec<Way> {
     assert_eq!(finish, "stop");
     let asked = door.upstream.asked();
     let rest = asked[before..].iter().skip(1);
-    let strategies: Vec<Way> = rest.map(strategy).collect();
+    let strategies: Vec<Strategy> = rest.map(strategy).collect();
     assert!(!strategies.is_empty(), "the answer is cut");
     strategies
 }
@@ -78,10 +78,17 @@ async fn a_strategy_that_failed_twice_is_not_tried_first_in_the_third_run() {
         for run in 1..=2 {
             assert_eq!(findings(&door).await, [], "before run {run}");
             let strategies = ask(&door, streams).await;
-            assert_eq!(strategies[..2], [Way::Overlap, Way::Remainder], "run {run}");
+            assert_eq!(
+                strategies[..2],
+                [Strategy::Overlap, Strategy::Remainder],
+                "run {run}"
+            );
         }
         let third = ask(&door, streams).await;
-        assert!(third.iter().all(|way| *way == Way::Remainder), "{third:?}");
+        assert!(
+            third.iter().all(|way| *way == Strategy::Remainder),
+            "{third:?}"
+        );
         let told = findings(&door).await;
         let [(value, source)] = &told[..] else {
             panic!("{told:?}");
@@ -99,7 +106,7 @@ async fn a_strategy_that_failed_twice_is_not_tried_first_in_the_third_run() {
 
 #[tokio::test]
 async fn strategies_that_are_set_are_taken_as_they_are() {
-    let set = vec![Way::Overlap, Way::Remainder];
+    let set = vec![Strategy::Overlap, Strategy::Remainder];
     let own = set.clone();
     let upstream = never_repeats().await;
     let door = door(upstream, None, |settings| settings.continuation.ways = own).await;
@@ -131,7 +138,10 @@ async fn what_was_learnt_is_there_after_a_restart_and_for_other_gateways() {
         upstream: door_1.upstream,
     };
     let third = ask(&door_2, false).await;
-    assert!(third.iter().all(|way| *way == Way::Remainder), "{third:?}");
+    assert!(
+        third.iter().all(|way| *way == Strategy::Remainder),
+        "{third:?}"
+    );
     stored(&store, &server, 3).await;
     assert_eq!(findings(&door_2).await.len(), 1);
 }

@@ -1,4 +1,4 @@
-use overlock_json::Base;
+use overlock_json::PartialDocument;
 use overlock_llm::testing::{Behaviour, Fault, ScriptedServer, eventually, within_patience};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -108,7 +108,7 @@ async fn whatever_the_model_does_nothing_is_taken_back() {
             } else {
                 assert_eq!(told.finish, ["length"], "{behaviour:?}");
                 partial.push((behaviour, breath, told.reason));
-                let base = Base::read(&told.content).expect("a document has begun");
+                let base = PartialDocument::read(&told.content).expect("a document has begun");
                 assert!(base.cut().is_some() && base.fixes().is_empty());
             }
         }

@@ -1,6 +1,6 @@
 use hyper::StatusCode;
 use overlock_gateway::Settings;
-use overlock_llm::Way;
+use overlock_llm::Strategy;
 use overlock_llm::testing::Behaviour;
 use serde_json::json;
 
@@ -28,7 +28,8 @@ async fn a_cut_document_comes_back_whole() {
 async fn a_stubborn_model_gives_a_closed_part_that_is_called_cut() {
     let document = report(12_000);
     let stubborn = script(&document, 1500, &[Behaviour::Apologises]);
-    let only_overlap = |settings: &mut Settings| settings.continuation.ways = vec![Way::Overlap];
+    let only_overlap =
+        |settings: &mut Settings| settings.continuation.ways = vec![Strategy::Overlap];
     let door = Door::open_with(stubborn, &[], only_overlap).await;
     let got = door.chat(&ask(false), &[]).await;
     let answer = got.json();

@@ -30,7 +30,7 @@ use std::fmt::{self, Display, Formatter};
 use serde::{Deserialize, Serialize};
 
 use crate::scan::{Container, Scalar, Visitor};
-use crate::{Base, NoJson};
+use crate::{NoJson, PartialDocument};
 use ledger::Ledger;
 use section::{Counted, Reading, Section, shown, with_count};
 
@@ -103,7 +103,7 @@ enum Role {
 /// # Ok::<(), overlock_json::NoJson>(())
 /// ```
 pub fn delivered<T: AsRef<[u8]> + ?Sized>(text: &T) -> Result<Delivered, NoJson> {
-    Ok(Base::read(text)?.delivered())
+    Ok(PartialDocument::read(text)?.delivered())
 }
 
 impl Delivered {

@@ -39,7 +39,7 @@ mod write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Base, NoJson};
+use crate::{NoJson, PartialDocument};
 use outline::Outline;
 use spend::spend;
 use write::Writer;
@@ -118,7 +118,7 @@ pub fn render_with<T: AsRef<[u8]> + ?Sized>(
     options: &RenderOptions,
     measure: &dyn Fn(&str) -> usize,
 ) -> Result<String, NoJson> {
-    Ok(render_base(&Base::read(text)?, options, measure))
+    Ok(render_base(&PartialDocument::read(text)?, options, measure))
 }
 
 /// The measure of [`render`]: one for each character as written.
@@ -128,7 +128,7 @@ pub(crate) fn characters(value: &str) -> usize {
 
 /// Renders what has been read already.
 pub(crate) fn render_base(
-    base: &Base<'_>,
+    base: &PartialDocument<'_>,
     options: &RenderOptions,
     measure: &dyn Fn(&str) -> usize,
 ) -> String {

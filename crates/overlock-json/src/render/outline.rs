@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::token::{self, StringEnd};
-use crate::cut::Place;
+use crate::cut::CutPlace;
 use crate::scan::Scanner;
 
 /// The path from the root to the cut.
@@ -98,8 +98,8 @@ impl<'a> Outline<'a> {
         let place = scanner.place();
         let last_item = match place {
             None => Some(token::skip_space(bytes, 0)),
-            Some(Place::Root | Place::ContainerStart | Place::AfterComma) => None,
-            Some(Place::AfterValue) => scanner.elements().1.map(|(start, _)| start),
+            Some(CutPlace::Root | CutPlace::ContainerStart | CutPlace::AfterComma) => None,
+            Some(CutPlace::AfterValue) => scanner.elements().1.map(|(start, _)| start),
             Some(_) => scanner.elements().0,
         };
         let mut outline = Self {
@@ -118,7 +118,7 @@ impl<'a> Outline<'a> {
         let Some(item) = last_item.filter(|item| *item < text.len()) else {
             return outline;
         };
-        if let Some(Place::Key | Place::AfterKey | Place::AfterColon) = place {
+        if let Some(CutPlace::Key | CutPlace::AfterKey | CutPlace::AfterColon) = place {
             outline.tail = item;
             return outline;
         }

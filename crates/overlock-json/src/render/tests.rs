@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::outline::Outline;
 use super::spend::spend;
 use super::{CutValue, RenderOptions, characters, render_outline};
-use crate::base::whole_characters;
+use crate::partial_document::whole_characters;
 use crate::scan::Scanner;
 
 const DOCUMENT: &str = r#"{

@@ -29,7 +29,7 @@ use crate::close::NoJson;
 use crate::extract::{Shifts, drop_bytes};
 use crate::scan::Scanner;
 use parser::{Beginning, Ending, Parser};
-use place::{Place, locate, obvious_place};
+use place::{FixPlace, locate, obvious_place};
 use serde::{Deserialize, Serialize};
 use sound::checkpoint;
 
@@ -95,7 +95,7 @@ pub fn repair<T: AsRef<[u8]> + ?Sized>(
 /// the result is a prefix of valid JSON.
 pub(crate) fn repair_open(region: &[u8]) -> (String, Vec<Fix>) {
     let (text, shifts) = drop_bytes(region);
-    let place = Place {
+    let place = FixPlace {
         start: 0,
         limit: text.len(),
         beginning: Beginning::Value,
@@ -165,7 +165,7 @@ fn repair_text(
 
 fn repair_place(
     text: &str,
-    place: &Place,
+    place: &FixPlace,
     ending: Ending,
     several: Several,
 ) -> Option<(String, Vec<Fix>)> {

@@ -6,14 +6,14 @@ use super::parser::Beginning;
 use crate::extract::{Found, begins_value, find, skip_wrapping};
 
 /// Where the document is and how it begins.
-pub(super) struct Place {
+pub(super) struct FixPlace {
     pub(super) start: usize,
     pub(super) limit: usize,
     pub(super) beginning: Beginning,
     pub(super) fence: Option<usize>,
 }
 
-impl Place {
+impl FixPlace {
     /// Adds the fixes for what was left out around the document.
     pub(super) fn with_wrapping(&self, text: &[u8], mut fixes: Vec<Fix>) -> Vec<Fix> {
         if let Some(offset) = self.fence {
@@ -30,7 +30,7 @@ impl Place {
 }
 
 /// The place of a document that a text begins with, if it is plain to see.
-pub(super) fn obvious_place(text: &[u8]) -> Option<Place> {
+pub(super) fn obvious_place(text: &[u8]) -> Option<FixPlace> {
     let start = text.len() - text.trim_ascii_start().len();
     let brackets = text[start..]
         .iter()
@@ -42,7 +42,7 @@ pub(super) fn obvious_place(text: &[u8]) -> Option<Place> {
         .ends_with(b"{");
     let obvious = opens_object && look::key_ahead(text, start + brackets);
     let fenced = text.trim_ascii_end().ends_with(b"```");
-    (obvious && !fenced).then_some(Place {
+    (obvious && !fenced).then_some(FixPlace {
         start,
         limit: text.len(),
         beginning: Beginning::Value,
@@ -51,10 +51,10 @@ pub(super) fn obvious_place(text: &[u8]) -> Option<Place> {
 }
 
 /// Where the document of a text is, if there is one.
-pub(super) fn locate(text: &[u8]) -> Option<Place> {
+pub(super) fn locate(text: &[u8]) -> Option<FixPlace> {
     let (content, limit) = skip_wrapping(text);
     let fence = (limit < text.len() || text[..content].contains(&b'`')).then_some(0);
-    let whole = |beginning| Place {
+    let whole = |beginning| FixPlace {
         start: content,
         limit,
         beginning,
@@ -68,7 +68,7 @@ pub(super) fn locate(text: &[u8]) -> Option<Place> {
     }
     let found = find(text);
     if let Some(found) = found.filter(|found| found.convincing || !quoted) {
-        return Some(Place {
+        return Some(FixPlace {
             start: found.row,
             limit: limit_of(text, &found),
             beginning: Beginning::Value,

@@ -1,7 +1,7 @@
 //! Finds out how much of a text is sound, so that only the rest is read leniently.
 //!
 //! Most malformed texts are well-formed nearly all the way. The scanner, which is several times
-//! as fast as the parser, has read them up to the first offence; the parser begins a little
+//! as fast as the parser, has read them up to the first syntax_error; the parser begins a little
 //! before it, since what is wrong there may have begun earlier.
 
 use super::brackets::Kind;
@@ -19,14 +19,14 @@ pub(super) struct Checkpoint {
     pub(super) expect: Expect,
 }
 
-/// How much of the text before the offence is read again at most.
+/// How much of the text before the syntax_error is read again at most.
 const MOST_AGAIN: usize = 1 << 16;
 
 /// The place to begin at in a text that `scanner` has read; nothing if it is the beginning.
 pub(super) fn checkpoint(scanner: &Scanner, text: &[u8]) -> Option<Checkpoint> {
     let sound = scanner
-        .offence()
-        .map_or(text.len(), |offence| offence.offset);
+        .syntax_error()
+        .map_or(text.len(), |syntax_error| syntax_error.offset);
     let nearest = sound.saturating_sub(MOST_AGAIN).max(1);
     if scanner.depth() == 0 {
         return after_root(text, sound);
@@ -71,9 +71,9 @@ fn outermost_first<'a>(innermost_first: impl Iterator<Item = Frame<'a>>) -> Vec<
 }
 
 /// The end of a whole document with prose, a fence or another document after it.
-fn after_root(text: &[u8], offence: usize) -> Option<Checkpoint> {
-    let document = text[..offence].trim_ascii_end();
-    let follower = text.get(offence)?;
+fn after_root(text: &[u8], syntax_error: usize) -> Option<Checkpoint> {
+    let document = text[..syntax_error].trim_ascii_end();
+    let follower = text.get(syntax_error)?;
     let apart = follower.is_ascii_alphabetic() || matches!(follower, b'`' | b'{' | b'[');
     let is_container = matches!(document.last(), Some(b'}' | b']'));
     (apart && is_container).then_some(Checkpoint {

@@ -547,7 +547,7 @@ proptest! {
         let (prefix, _) = repair_open(text.as_bytes());
         let mut scanner = Scanner::new();
         scanner.feed(prefix.as_bytes());
-        prop_assert_eq!(scanner.offence(), None, "{:?} became {:?}", text, prefix);
+        prop_assert_eq!(scanner.syntax_error(), None, "{:?} became {:?}", text, prefix);
     }
 
     #[test]

@@ -403,7 +403,11 @@ mod tests {
                     let (mut all, mut some) = (whole.clone(), whole.of_innermost(known));
                     all.feed(rest.as_bytes());
                     some.feed(rest.as_bytes());
-                    assert_eq!(some.offence(), all.offence(), "{rest} with {known}");
+                    assert_eq!(
+                        some.syntax_error(),
+                        all.syntax_error(),
+                        "{rest} with {known}"
+                    );
                     assert_eq!(some.offset(), all.offset(), "{rest} with {known}");
                     assert_eq!(some.elements(), all.elements(), "{rest} with {known}");
                     let lost = all.depth() - some.depth();

@@ -5,32 +5,32 @@
 //! that the text is UTF-8, which is asked once, at the door that turns bytes into text.
 
 mod frames;
-mod offence;
 mod reader;
 mod state;
 mod stored;
 mod string;
+mod syntax_error;
 mod whole;
 
 use serde::{Deserialize, Serialize};
 
 use crate::close::{Closing, Losses};
-use crate::cut::{Cut, Place};
+use crate::cut::{Cut, CutPlace};
 pub use frames::Container;
 use frames::Frames;
 pub(crate) use frames::{Coordinate, Frame};
-pub use offence::{Offence, OffenceKind};
 use reader::Reader;
 use state::State;
 use string::Escape;
+pub use syntax_error::{SyntaxError, SyntaxErrorKind};
 
 /// A resumable, validating JSON scanner.
 ///
 /// Feed it bytes in pieces of any size; its state after each piece is the one it would have after
-/// a single big piece. It stands still at the first [`Offence`] against the grammar.
+/// a single big piece. It stands still at the first [`SyntaxError`] against the grammar.
 ///
 /// ```
-/// use overlock_json::{Place, Scanner};
+/// use overlock_json::{CutPlace, Scanner};
 ///
 /// let mut scanner = Scanner::new();
 /// scanner.feed(br#"{"rows": [1, 2, {"na"#);
@@ -38,7 +38,7 @@ use string::Escape;
 ///
 /// let cut = scanner.cut().expect("the text is still open");
 /// assert_eq!(cut.path, "/rows/2/name");
-/// assert_eq!(cut.place, Place::String);
+/// assert_eq!(cut.place, CutPlace::String);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
@@ -59,7 +59,7 @@ pub struct Scanner {
     held_from: Option<usize>,
     /// The last three bytes, which tell whether the text stops inside a character.
     tail: [u8; 3],
-    offence: Option<Offence>,
+    syntax_error: Option<SyntaxError>,
 }
 
 /// What is told of a document while it is scanned. The default methods do nothing.
@@ -151,7 +151,7 @@ impl Scanner {
             previous: None,
             held_from: None,
             tail: [0; 3],
-            offence: None,
+            syntax_error: None,
         }
     }
 
@@ -165,14 +165,14 @@ impl Scanner {
         Reader::new(self, piece, visitor).run();
     }
 
-    /// How many bytes have been read; at an offence, how many came before it.
+    /// How many bytes have been read; at an syntax_error, how many came before it.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The first offence against the grammar.
-    pub fn offence(&self) -> Option<&Offence> {
-        self.offence.as_ref()
+    /// The first syntax_error against the grammar.
+    pub fn syntax_error(&self) -> Option<&SyntaxError> {
+        self.syntax_error.as_ref()
     }
 
     /// Whether the root value is whole. A root number is whole as soon as it is valid, since
@@ -235,19 +235,19 @@ impl Scanner {
 
     /// What the text is in the middle of; nothing if it is complete or malformed. Unlike
     /// [`cut`](Self::cut) this costs nothing, however deep the document is.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<CutPlace> {
         Some(match self.state {
-            State::Root => Place::Root,
-            State::ArrayStart | State::ObjectStart => Place::ContainerStart,
-            State::NextItem | State::NextKey => Place::AfterComma,
-            State::AfterKey => Place::AfterKey,
-            State::AfterColon => Place::AfterColon,
-            State::AfterValue => Place::AfterValue,
-            State::Key(_) => Place::Key,
-            State::String(_) if self.held_from.is_some() => Place::Escape,
-            State::String(_) => Place::String,
-            State::Number(_) => Place::Number,
-            State::Literal(..) => Place::Literal,
+            State::Root => CutPlace::Root,
+            State::ArrayStart | State::ObjectStart => CutPlace::ContainerStart,
+            State::NextItem | State::NextKey => CutPlace::AfterComma,
+            State::AfterKey => CutPlace::AfterKey,
+            State::AfterColon => CutPlace::AfterColon,
+            State::AfterValue => CutPlace::AfterValue,
+            State::Key(_) => CutPlace::Key,
+            State::String(_) if self.held_from.is_some() => CutPlace::Escape,
+            State::String(_) => CutPlace::String,
+            State::Number(_) => CutPlace::Number,
+            State::Literal(..) => CutPlace::Literal,
             State::End | State::Offended => return None,
         })
     }

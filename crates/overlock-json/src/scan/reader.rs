@@ -2,7 +2,7 @@
 
 use super::state::{Digits, Literal, State};
 use super::string::{Escape, StringEnd};
-use super::{Container, Offence, OffenceKind, Scalar, Scanner, Visitor};
+use super::{Container, Scalar, Scanner, SyntaxError, SyntaxErrorKind, Visitor};
 use crate::plain;
 
 /// One call of [`Scanner::feed_with`].
@@ -63,7 +63,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
             State::ObjectStart if byte == b'}' => self.close(Container::Object),
             State::ObjectStart | State::NextKey => {
                 if byte != b'"' {
-                    return self.offend(OffenceKind::KeyExpected);
+                    return self.offend(SyntaxErrorKind::KeyExpected);
                 }
                 self.scanner.element = self.position();
                 self.at += 1;
@@ -75,9 +75,9 @@ impl<'a, V: Visitor> Reader<'a, V> {
                 self.at += 1;
                 State::AfterColon
             }
-            State::AfterKey => self.offend(OffenceKind::ColonExpected),
+            State::AfterKey => self.offend(SyntaxErrorKind::ColonExpected),
             State::AfterValue => self.after_value(byte),
-            _ => self.offend(OffenceKind::TrailingText),
+            _ => self.offend(SyntaxErrorKind::TrailingText),
         }
     }
 
@@ -96,7 +96,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
             b't' => self.literal(Literal::True, 0),
             b'f' => self.literal(Literal::False, 0),
             b'n' => self.literal(Literal::Null, 0),
-            _ => self.offend(OffenceKind::ValueExpected),
+            _ => self.offend(SyntaxErrorKind::ValueExpected),
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
             }
             b'}' => self.close(Container::Object),
             b']' => self.close(Container::Array),
-            _ => self.offend(OffenceKind::CommaExpected),
+            _ => self.offend(SyntaxErrorKind::CommaExpected),
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
 
     fn close(&mut self, container: Container) -> State {
         if self.scanner.frames.innermost() != container {
-            return self.offend(OffenceKind::WrongCloser);
+            return self.offend(SyntaxErrorKind::WrongCloser);
         }
         self.at += 1;
         self.visitor.close(container);
@@ -185,7 +185,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
                 State::AfterKey
             }
             StringEnd::Piece(escape) => State::Key(escape),
-            StringEnd::Offence(kind) => self.offend(kind),
+            StringEnd::SyntaxError(kind) => self.offend(kind),
         }
     }
 
@@ -202,7 +202,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
                 self.scalar_ended(Scalar::String)
             }
             StringEnd::Piece(escape) => State::String(escape),
-            StringEnd::Offence(kind) => self.offend(kind),
+            StringEnd::SyntaxError(kind) => self.offend(kind),
         }
     }
 
@@ -247,7 +247,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
                 return if digits.is_whole() {
                     State::AfterValue
                 } else {
-                    self.offend(OffenceKind::InvalidNumber)
+                    self.offend(SyntaxErrorKind::InvalidNumber)
                 };
             };
             digits = after;
@@ -276,12 +276,12 @@ impl<'a, V: Visitor> Reader<'a, V> {
             )]
             State::Literal(literal, matched + same as u8)
         } else {
-            self.offend(OffenceKind::InvalidLiteral)
+            self.offend(SyntaxErrorKind::InvalidLiteral)
         }
     }
 
-    fn offend(&mut self, kind: OffenceKind) -> State {
-        self.scanner.offence = Some(Offence {
+    fn offend(&mut self, kind: SyntaxErrorKind) -> State {
+        self.scanner.syntax_error = Some(SyntaxError {
             offset: self.position(),
             kind,
         });

@@ -54,7 +54,7 @@ impl Scanner {
             State::AfterValue => innermost.is_some(),
             State::Root | State::End => innermost.is_none(),
             State::Literal(literal, matched) => usize::from(matched) < literal.spelling().len(),
-            State::Offended => self.offence.is_some(),
+            State::Offended => self.syntax_error.is_some(),
             State::String(_) | State::Number(_) => true,
         }
     }

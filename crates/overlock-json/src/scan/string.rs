@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::reader::Reader;
-use super::{OffenceKind, Visitor};
+use super::{SyntaxErrorKind, Visitor};
 use crate::vector;
 
 /// How far an escape sequence has come.
@@ -23,18 +23,18 @@ pub(super) enum StringEnd {
     Quote,
     /// At the end of the piece.
     Piece(Escape),
-    Offence(OffenceKind),
+    SyntaxError(SyntaxErrorKind),
 }
 
 impl<V: Visitor> Reader<'_, V> {
-    /// Reads up to the closing quote, the end of the piece or an offence.
+    /// Reads up to the closing quote, the end of the piece or an syntax_error.
     #[inline]
     pub(super) fn string_bytes(&mut self, escape: Escape) -> StringEnd {
         if escape != Escape::No {
             match self.escape(escape) {
                 Ok(Escape::No) => {}
                 Ok(unfinished) => return StringEnd::Piece(unfinished),
-                Err(kind) => return StringEnd::Offence(kind),
+                Err(kind) => return StringEnd::SyntaxError(kind),
             }
         }
         loop {
@@ -56,16 +56,16 @@ impl<V: Visitor> Reader<'_, V> {
                     match self.escape(Escape::Backslash) {
                         Ok(Escape::No) => {}
                         Ok(unfinished) => return StringEnd::Piece(unfinished),
-                        Err(kind) => return StringEnd::Offence(kind),
+                        Err(kind) => return StringEnd::SyntaxError(kind),
                     }
                 }
-                Some(_) => return StringEnd::Offence(OffenceKind::ControlCharacter),
+                Some(_) => return StringEnd::SyntaxError(SyntaxErrorKind::ControlCharacter),
             }
         }
     }
 
     /// Reads the rest of an escape sequence, or as much of it as the piece has.
-    fn escape(&mut self, mut escape: Escape) -> Result<Escape, OffenceKind> {
+    fn escape(&mut self, mut escape: Escape) -> Result<Escape, SyntaxErrorKind> {
         while let Some(&byte) = self.piece.get(self.at) {
             escape = match escape {
                 Escape::No => break,
@@ -78,11 +78,11 @@ impl<V: Visitor> Reader<'_, V> {
                         digits: 0,
                         value: 0,
                     },
-                    _ => return Err(OffenceKind::InvalidEscape),
+                    _ => return Err(SyntaxErrorKind::InvalidEscape),
                 },
                 Escape::Unicode { digits, value } => {
                     let Some(digit) = hex_value(byte) else {
-                        return Err(OffenceKind::InvalidEscape);
+                        return Err(SyntaxErrorKind::InvalidEscape);
                     };
                     let value = value << 4 | digit;
                     if digits == 3 {

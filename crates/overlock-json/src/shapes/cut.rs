@@ -1,6 +1,6 @@
 //! Where and how a text stops.
 
-use crate::{Base, ContextOptions, Cut};
+use crate::{ContextOptions, Cut, PartialDocument};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -37,7 +37,7 @@ impl Serialize for Closed<'_> {
 }
 
 /// The contexts of a text that was read.
-pub fn cut_contexts<'a>(base: &'a Base<'_>) -> CutContexts<'a> {
+pub fn cut_contexts<'a>(base: &'a PartialDocument<'_>) -> CutContexts<'a> {
     let options = ContextOptions::default();
     let delivered = base.delivered();
     let closing = base.scanner().closing(false);
@@ -62,7 +62,7 @@ pub fn cut_contexts<'a>(base: &'a Base<'_>) -> CutContexts<'a> {
 /// The contexts of the `text` of an object.
 pub fn cut_object(mut object: Object) -> Result<Box<RawValue>, Refusal> {
     let text = object.text("text")?;
-    let base = Base::read(&text)?;
+    let base = PartialDocument::read(&text)?;
     // Every key of the answer is a string, so that this never fails.
     to_raw_value(&cut_contexts(&base)).map_err(|error| Refusal::unusable(error.to_string()))
 }

@@ -1,6 +1,6 @@
 //! The pieces of a long answer become one document.
 
-use crate::{Base, Outcome, Protocol, Seam, StitchOptions, stitch};
+use crate::{Outcome, PartialDocument, Protocol, Seam, StitchOptions, stitch};
 use serde::Serialize;
 
 use super::{Object, Refusal};
@@ -52,7 +52,7 @@ pub fn stitch_object(mut object: Object, protocol: Protocol) -> Result<StitchedT
             rest.len()
         )));
     }
-    let mut base = Base::read(first)?;
+    let mut base = PartialDocument::read(first)?;
     let mut seams = Vec::new();
     for (index, part) in rest.iter().enumerate() {
         let options = StitchOptions {
@@ -65,7 +65,7 @@ pub fn stitch_object(mut object: Object, protocol: Protocol) -> Result<StitchedT
 }
 
 /// What came of joining.
-pub fn stitched(base: &Base<'_>, seams: &[Seam]) -> StitchedText {
+pub fn stitched(base: &PartialDocument<'_>, seams: &[Seam]) -> StitchedText {
     StitchedText {
         json: base.text().to_owned(),
         complete: base.is_complete(),

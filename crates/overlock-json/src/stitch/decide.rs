@@ -3,10 +3,10 @@
 use std::cell::Cell;
 
 use super::{Attempt, Candidate, Join, Mismatch, Outcome, Protocol, StitchOptions, unwrap};
-use crate::base::Base;
-use crate::cut::Place;
+use crate::cut::CutPlace;
+use crate::partial_document::PartialDocument;
 use crate::plain;
-use crate::scan::{Container, OffenceKind, Scanner};
+use crate::scan::{Container, Scanner, SyntaxErrorKind};
 use crate::tokens::Tokens;
 
 /// An overlap of fewer characters proves nothing by itself.
@@ -22,7 +22,7 @@ const REPEAT_WINDOW: usize = 64 * 1024;
 
 /// The join to make, or the outcome without one.
 pub(super) fn decide<'f>(
-    base: &Base<'_>,
+    base: &PartialDocument<'_>,
     fragment: &'f str,
     options: &StitchOptions<'_>,
     scanned: &Cell<usize>,
@@ -158,8 +158,8 @@ impl<'f> Attempt<'_, 'f> {
         }
         match exact {
             Ok(exact) => self.by_position(exact, &candidates, options.protocol),
-            Err(offence) if candidates.is_empty() || self.stands_alone() => {
-                Err(Outcome::NoMatch(Mismatch::NotJson(offence)))
+            Err(syntax_error) if candidates.is_empty() || self.stands_alone() => {
+                Err(Outcome::NoMatch(Mismatch::NotJson(syntax_error)))
             }
             Err(_) => self.choose_short(candidates),
         }
@@ -311,17 +311,23 @@ impl<'f> Attempt<'_, 'f> {
             longer: repeated,
         });
         match place {
-            Some(Place::String | Place::Escape | Place::Key) if protocol == Protocol::Overlap => {
+            Some(CutPlace::String | CutPlace::Escape | CutPlace::Key)
+                if protocol == Protocol::Overlap =>
+            {
                 if repeated > 0 {
                     return ambiguous;
                 }
                 Err(Outcome::NoMatch(Mismatch::NothingRepeated))
             }
-            Some(Place::String | Place::Escape | Place::Key) if !self.leaves_the_string(&exact) => {
+            Some(CutPlace::String | CutPlace::Escape | CutPlace::Key)
+                if !self.leaves_the_string(&exact) =>
+            {
                 Err(Outcome::NoMatch(Mismatch::NothingRepeated))
             }
-            Some(Place::String | Place::Escape | Place::Key) if repeated > COINCIDENCE => ambiguous,
-            Some(Place::String | Place::Escape | Place::Key) => self.progress(exact),
+            Some(CutPlace::String | CutPlace::Escape | CutPlace::Key) if repeated > COINCIDENCE => {
+                ambiguous
+            }
+            Some(CutPlace::String | CutPlace::Escape | CutPlace::Key) => self.progress(exact),
             _ if repeated > 0 => ambiguous,
             _ if self.stands_alone() && !self.is_next_record() => {
                 Err(Outcome::NoMatch(Mismatch::Foreign))
@@ -353,11 +359,11 @@ impl<'f> Attempt<'_, 'f> {
         scanner.feed(self.fragment.as_bytes());
         self.count(self.fragment.len());
         let is_container = self.fragment.trim_start().starts_with(['{', '[']);
-        match scanner.offence() {
+        match scanner.syntax_error() {
             None => is_container || scanner.is_complete(),
-            Some(offence) => {
-                offence.kind == OffenceKind::TrailingText
-                    && unwrap::is_prose(&self.fragment[offence.offset..])
+            Some(syntax_error) => {
+                syntax_error.kind == SyntaxErrorKind::TrailingText
+                    && unwrap::is_prose(&self.fragment[syntax_error.offset..])
             }
         }
     }

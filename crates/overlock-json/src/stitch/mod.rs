@@ -16,9 +16,9 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Base, whole_characters};
 use crate::extract::clean_encoding;
-use crate::scan::{Offence, OffenceKind};
+use crate::partial_document::{PartialDocument, whole_characters};
+use crate::scan::{SyntaxError, SyntaxErrorKind};
 
 /// What the model was asked to begin its answer with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub enum Mismatch {
     Foreign,
     /// Joined at the cut, the text is not JSON.
     #[error("joined at the cut, the text would not be JSON: {0} of the joined text")]
-    NotJson(Offence),
+    NotJson(SyntaxError),
 }
 
 impl Outcome {
@@ -137,20 +137,20 @@ pub struct Seam {
 /// The base grows only if the outcome is accepted; otherwise it stays as it was.
 ///
 /// ```
-/// use overlock_json::{Base, Outcome, StitchOptions, stitch};
+/// use overlock_json::{PartialDocument, Outcome, StitchOptions, stitch};
 ///
-/// let mut base = Base::read(r#"{"rows": ["alpha", "beta", "gam"#)?;
+/// let mut base = PartialDocument::read(r#"{"rows": ["alpha", "beta", "gam"#)?;
 /// let seam = stitch(&mut base, r#""beta", "gamma"]}"#, &StitchOptions::default());
 /// assert_eq!(seam.outcome, Outcome::Overlap);
 /// assert_eq!(base.text(), r#"{"rows": ["alpha", "beta", "gamma"]}"#);
 ///
-/// let mut base = Base::read(r#"{"title": "The wea"#)?;
+/// let mut base = PartialDocument::read(r#"{"title": "The wea"#)?;
 /// let seam = stitch(&mut base, "I'm sorry, I cannot go on.", &StitchOptions::default());
 /// assert_eq!(seam.outcome.name(), "no-match");
 /// # Ok::<(), overlock_json::NoJson>(())
 /// ```
 pub fn stitch<T: AsRef<[u8]> + ?Sized>(
-    base: &mut Base<'_>,
+    base: &mut PartialDocument<'_>,
     fragment: &T,
     options: &StitchOptions<'_>,
 ) -> Seam {
@@ -222,7 +222,7 @@ struct Candidate<'f> {
 
 /// A base and a fragment in one of its wrappings, and the attempts to join them.
 struct Attempt<'b, 'f> {
-    base: &'b Base<'b>,
+    base: &'b PartialDocument<'b>,
     fragment: &'f str,
     /// How many bytes all attempts have looked at.
     scanned: &'b Cell<usize>,
@@ -241,7 +241,7 @@ impl<'f> Attempt<'_, 'f> {
         separator: &'static str,
         from: usize,
         repeated: usize,
-    ) -> Result<Join<'f>, Offence> {
+    ) -> Result<Join<'f>, SyntaxError> {
         let mut addition = &self.fragment[from..];
         // Each of these bytes may close a container that the base has opened, and no other.
         let closers = addition
@@ -256,10 +256,12 @@ impl<'f> Attempt<'_, 'f> {
         scanner.feed(separator.as_bytes());
         scanner.feed(addition.as_bytes());
         self.count(addition.len());
-        if let Some(offence) = scanner.offence().copied() {
+        if let Some(syntax_error) = scanner.syntax_error().copied() {
             let read = scanner.offset() - base_len - separator.len();
-            if offence.kind != OffenceKind::TrailingText || !unwrap::is_prose(&addition[read..]) {
-                return Err(offence);
+            if syntax_error.kind != SyntaxErrorKind::TrailingText
+                || !unwrap::is_prose(&addition[read..])
+            {
+                return Err(syntax_error);
             }
             addition = addition[..read].trim_end();
             scanner = start;

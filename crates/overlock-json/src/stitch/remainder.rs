@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::decide::{CLEAR_LEAD, LONG_ENOUGH};
 use super::{Attempt, Candidate, Outcome};
-use crate::cut::Place;
+use crate::cut::CutPlace;
 use crate::scan::{Container, Coordinate, Frame};
 use crate::strings::decode;
 use crate::tokens::{Token, TokenKind, Tokens};
@@ -171,7 +171,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let innermost = level + 1 == frames.len();
         let between = matches!(
             place,
-            Place::ContainerStart | Place::AfterComma | Place::AfterValue
+            CutPlace::ContainerStart | CutPlace::AfterComma | CutPlace::AfterValue
         );
         let mut first = Tokens::new(self.fragment, items, false);
         if first.next().is_some_and(|token| token.is_mark("{["))
@@ -242,7 +242,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             return None;
         }
         let separator = match place {
-            Place::AfterValue if !first.is_mark("]") => ",",
+            CutPlace::AfterValue if !first.is_mark("]") => ",",
             _ => "",
         };
         let join = self

@@ -6,7 +6,7 @@
 use super::decide::LONG_ENOUGH;
 use super::{Attempt, Candidate, Outcome};
 use crate::borders::common_prefixes;
-use crate::cut::Place;
+use crate::cut::CutPlace;
 use crate::plain;
 use crate::strings::code_points;
 use crate::tokens::{Token, TokenKind, Tokens, is_inside_string};
@@ -75,8 +75,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let text = self.base.text();
         self.count(text.len() - start);
         let place = self.base.scanner().place();
-        let ends_in_string = matches!(place, Some(Place::String | Place::Escape | Place::Key));
-        let ends_in_word = matches!(place, Some(Place::Number | Place::Literal));
+        let ends_in_string = matches!(
+            place,
+            Some(CutPlace::String | CutPlace::Escape | CutPlace::Key)
+        );
+        let ends_in_word = matches!(place, Some(CutPlace::Number | CutPlace::Literal));
         let inside = is_inside_string(text, start, ends_in_string);
         let mut tokens: Vec<_> = Tokens::new(text, start, inside).collect();
         let half = if ends_in_string || ends_in_word {
@@ -358,7 +361,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let place = self.base.scanner().place();
         matches!(
             place,
-            Some(Place::String | Place::Escape | Place::Key | Place::Number | Place::Literal)
+            Some(
+                CutPlace::String
+                    | CutPlace::Escape
+                    | CutPlace::Key
+                    | CutPlace::Number
+                    | CutPlace::Literal
+            )
         )
     }
 }

@@ -1,4 +1,6 @@
-use overlock_json::{Arrival, Arriving, Base, ContextOptions, Protocol, StitchOptions, stitch};
+use overlock_json::{
+    Arrival, ContextOptions, PartialDocument, Protocol, StitchOptions, StreamingDocument, stitch,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
@@ -19,7 +21,7 @@ const AFTER: [&str; 9] = [
 ];
 
 /// Everything that is given out while an answer arrives in pieces of that many bytes.
-fn given(arriving: &mut Arriving, answer: &str, size: usize) -> String {
+fn given(arriving: &mut StreamingDocument, answer: &str, size: usize) -> String {
     let mut rest = answer;
     let mut given = String::new();
     while !rest.is_empty() {
@@ -30,7 +32,7 @@ fn given(arriving: &mut Arriving, answer: &str, size: usize) -> String {
     given
 }
 
-fn settled<'a>(base: &'a Base<'_>) -> &'a str {
+fn settled<'a>(base: &'a PartialDocument<'_>) -> &'a str {
     &base.text()[..base.settled_len()]
 }
 
@@ -72,21 +74,21 @@ fn is_doubtful(held: &str, settled: &str) -> bool {
 }
 
 fn check_first(answer: &str, size: usize) -> Result<(), TestCaseError> {
-    let mut arriving = Arriving::wrapped_document();
+    let mut arriving = StreamingDocument::wrapped_document();
     let given = given(&mut arriving, answer, size);
     if matches!(arriving.arrival(), Arrival::Awaited | Arrival::Unclear) {
         prop_assert_eq!(given, "");
         return Ok(());
     }
-    let base = Base::read(arriving.of_document(answer)).expect("a document has begun");
+    let base = PartialDocument::read(arriving.of_document(answer)).expect("a document has begun");
     check_given(&given, settled(&base), arriving.arrival())?;
     prop_assert_eq!(arriving.arrival() == Arrival::Whole, base.is_complete());
     Ok(())
 }
 
-fn check_later(base: &Base<'_>, answer: &str, size: usize) -> Result<(), TestCaseError> {
+fn check_later(base: &PartialDocument<'_>, answer: &str, size: usize) -> Result<(), TestCaseError> {
     let asked = base.contexts(&ContextOptions::default()).overlap_context;
-    let mut arriving = Arriving::after(base, &asked);
+    let mut arriving = StreamingDocument::after(base, &asked);
     let given = given(&mut arriving, answer, size);
     if matches!(arriving.arrival(), Arrival::Awaited | Arrival::Unclear) {
         prop_assert_eq!(given, "");
@@ -128,7 +130,7 @@ fn what_is_given_out_is_never_taken_back() {
             let cut = text.floor_char_boundary(1 + draw(text.len()));
             let (before, after) = (BEFORE[draw(BEFORE.len())], AFTER[draw(AFTER.len())]);
             check_first(&format!("{before}{}{after}", &text[..cut]), size)?;
-            let base = Base::read(&text[..cut]).expect("a container has begun");
+            let base = PartialDocument::read(&text[..cut]).expect("a container has begun");
             if base.is_complete() {
                 continue;
             }
@@ -164,9 +166,9 @@ fn a_repaired_document_goes_on_from_what_was_given_out() {
     for (slip, from, to) in SLIPS {
         for (at, _) in document.match_indices(from) {
             let text = [&document[..at], to, &document[at + from.len()..]].concat();
-            let base = Base::read(&text).expect("a document");
+            let base = PartialDocument::read(&text).expect("a document");
             for size in 1..text.len() {
-                let mut arriving = Arriving::document();
+                let mut arriving = StreamingDocument::document();
                 let given = given(&mut arriving, &text, size);
                 assert!(
                     base.text().starts_with(&given),

@@ -39,7 +39,7 @@ fn scanned(text: &str) -> Scanner {
 fn every_case_is_judged_as_the_suite_does() {
     let accepted = |text: &str| {
         let scanner = scanned(text);
-        scanner.is_complete() && scanner.offence().is_none()
+        scanner.is_complete() && scanner.syntax_error().is_none()
     };
     let (valid, invalid) = (cases("y_"), cases("n_"));
     assert_eq!(valid.len(), 95);

@@ -1,6 +1,6 @@
 //! What is remembered does not depend on how the text was split.
 
-use overlock_json::{Container, Place, Scalar, Scanner, Visitor};
+use overlock_json::{Container, CutPlace, Scalar, Scanner, Visitor};
 use proptest::prelude::*;
 
 use crate::documents::documents;
@@ -12,7 +12,7 @@ fn scanned(text: &[u8]) -> Scanner {
 }
 
 #[track_caller]
-fn check_cut(text: &str, place: Place, path: &str) {
+fn check_cut(text: &str, place: CutPlace, path: &str) {
     let cut = scanned(text.as_bytes()).cut().expect("the text is cut");
     assert_eq!(
         (cut.place, cut.path.as_str()),
@@ -24,26 +24,26 @@ fn check_cut(text: &str, place: Place, path: &str) {
 
 #[test]
 fn names_the_place_and_the_path_of_every_cut() {
-    check_cut(" ", Place::Root, "");
-    check_cut(r#"{"a":["#, Place::ContainerStart, "/a");
-    check_cut(r#"{"a":1,"b"#, Place::Key, "");
-    check_cut(r#"{"a":1,"b""#, Place::AfterKey, "/b");
-    check_cut(r#"{"a":1,"b":"#, Place::AfterColon, "/b");
-    check_cut(r#"{"a":"xy"#, Place::String, "/a");
-    check_cut(r#"{"a":"x\u00"#, Place::Escape, "/a");
-    check_cut(r#"{"a":"x\ud83d"#, Place::Escape, "/a");
-    check_cut(r#"{"a":"x\ud83d\ud"#, Place::Escape, "/a");
-    check_cut("[7, 12", Place::Number, "/1");
-    check_cut("[7, tr", Place::Literal, "/1");
-    check_cut(r#"{"a":1 "#, Place::AfterValue, "");
-    check_cut("[7,", Place::AfterComma, "");
+    check_cut(" ", CutPlace::Root, "");
+    check_cut(r#"{"a":["#, CutPlace::ContainerStart, "/a");
+    check_cut(r#"{"a":1,"b"#, CutPlace::Key, "");
+    check_cut(r#"{"a":1,"b""#, CutPlace::AfterKey, "/b");
+    check_cut(r#"{"a":1,"b":"#, CutPlace::AfterColon, "/b");
+    check_cut(r#"{"a":"xy"#, CutPlace::String, "/a");
+    check_cut(r#"{"a":"x\u00"#, CutPlace::Escape, "/a");
+    check_cut(r#"{"a":"x\ud83d"#, CutPlace::Escape, "/a");
+    check_cut(r#"{"a":"x\ud83d\ud"#, CutPlace::Escape, "/a");
+    check_cut("[7, 12", CutPlace::Number, "/1");
+    check_cut("[7, tr", CutPlace::Literal, "/1");
+    check_cut(r#"{"a":1 "#, CutPlace::AfterValue, "");
+    check_cut("[7,", CutPlace::AfterComma, "");
     check_cut(
         r#"{"a/b":{"~\u00e9":[[],{"c":"#,
-        Place::AfterColon,
+        CutPlace::AfterColon,
         "/a~1b/~0é/1/c",
     );
-    check_cut(r#""root"#, Place::String, "");
-    check_cut("-", Place::Number, "");
+    check_cut(r#""root"#, CutPlace::String, "");
+    check_cut("-", CutPlace::Number, "");
 }
 
 #[test]
@@ -76,7 +76,9 @@ fn complete_and_malformed_texts_have_no_cut() {
     ] {
         let scanner = scanned(malformed.as_bytes());
         assert_eq!(
-            scanner.offence().map(|offence| offence.offset),
+            scanner
+                .syntax_error()
+                .map(|syntax_error| syntax_error.offset),
             Some(offset),
             "{malformed:?}"
         );
@@ -90,9 +92,12 @@ fn complete_and_malformed_texts_have_no_cut() {
 #[test]
 fn an_offence_says_what_was_wanted_and_where() {
     let scanner = scanned(b"[1 2]");
-    let offence = scanner.offence().expect("a comma is missing").to_string();
+    let syntax_error = scanner
+        .syntax_error()
+        .expect("a comma is missing")
+        .to_string();
     assert_eq!(
-        offence,
+        syntax_error,
         "expected `,` or the end of the container at byte 3"
     );
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use overlock_json::{Base, ContextOptions, Outcome, Protocol, StitchOptions, stitch};
+use overlock_json::{ContextOptions, Outcome, PartialDocument, Protocol, StitchOptions, stitch};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -13,7 +13,7 @@ use crate::simulator::{Behaviour, Question};
 
 #[track_caller]
 fn check_stitch(base: &str, fragment: &str, outcome: &str, joined: &str) {
-    let mut base = Base::read(base).expect("the base is JSON");
+    let mut base = PartialDocument::read(base).expect("the base is JSON");
     let before = base.text().to_owned();
     let seam = stitch(&mut base, fragment, &StitchOptions::default());
     assert_eq!(
@@ -53,7 +53,7 @@ fn what_could_be_two_documents_is_left_alone() {
 
 #[test]
 fn the_asked_for_overlap_decides_what_is_otherwise_open() {
-    let mut base = Base::read("[0,0,0,").expect("the base is JSON");
+    let mut base = PartialDocument::read("[0,0,0,").expect("the base is JSON");
     let options = StitchOptions {
         expected_overlap: Some("0,"),
         ..StitchOptions::default()
@@ -194,7 +194,7 @@ fn a_number_at_the_cut_may_come_back_in_another_spelling() {
 #[test]
 fn a_prefilled_answer_that_begins_the_document_again_is_no_news() {
     let base = r#"{"title": "The harbour", "chapters": [{"heading": "Morning"},"#;
-    let mut joined = Base::read(base).expect("the base is JSON");
+    let mut joined = PartialDocument::read(base).expect("the base is JSON");
     let options = StitchOptions {
         protocol: Protocol::Prefill,
         ..StitchOptions::default()
@@ -218,7 +218,7 @@ fn an_answer_that_is_known_to_start_at_the_cut_may_repeat_earlier_items() {
             if document[cut..end].trim().is_empty() {
                 continue;
             }
-            let mut joined = Base::read(&document[..cut]).expect("an array has begun");
+            let mut joined = PartialDocument::read(&document[..cut]).expect("an array has begun");
             let seam = stitch(&mut joined, &document[cut..end], &options);
             assert_eq!(
                 (seam.outcome, joined.text()),
@@ -228,7 +228,7 @@ fn an_answer_that_is_known_to_start_at_the_cut_may_repeat_earlier_items() {
         }
     }
     let cut = r#"{"title": "The harbour", "chapters": [{"heading": "Morn"#;
-    let mut joined = Base::read(cut).expect("the base is JSON");
+    let mut joined = PartialDocument::read(cut).expect("the base is JSON");
     let again = r#"{"title": "The harbour", "chapters": [{"head"#;
     let seam = stitch(&mut joined, again, &options);
     assert_eq!((seam.outcome, joined.text()), (Outcome::Repeat, cut));
@@ -241,7 +241,7 @@ fn an_apology_is_not_written_into_a_string() {
         ..StitchOptions::default()
     };
     let check = |base: &str, fragment: &str, expected: &str| {
-        let mut joined = Base::read(base).expect("the base is JSON");
+        let mut joined = PartialDocument::read(base).expect("the base is JSON");
         let seam = stitch(&mut joined, fragment, &options);
         assert_eq!(seam.outcome.name(), expected, "{base:?} {fragment:?}");
         let grown = if expected == "exact" { fragment } else { "" };
@@ -261,7 +261,7 @@ fn an_apology_is_not_written_into_a_string() {
 
 #[track_caller]
 fn check_asked(base: &str, fragment: &str, asked: &str, joined: &str) {
-    let mut base = Base::read(base).expect("the base is JSON");
+    let mut base = PartialDocument::read(base).expect("the base is JSON");
     let options = StitchOptions {
         expected_overlap: Some(asked),
         ..StitchOptions::default()
@@ -293,7 +293,7 @@ fn less_than_the_asked_for_overlap_of_equal_items_is_no_more_than_it() {
     let cut = item.len() * 15 + 30;
     let asked = &document[cut - 500..cut];
     for repeated in 1..500 {
-        let mut base = Base::read(&document[..cut]).expect("an array has begun");
+        let mut base = PartialDocument::read(&document[..cut]).expect("an array has begun");
         let options = StitchOptions {
             protocol: Protocol::Overlap,
             expected_overlap: Some(asked),
@@ -343,7 +343,7 @@ fn no_text_makes_stitching_slow() {
         (format!("[\"{letters}"), "[\"the quick\"]".to_owned()),
     ];
     for (base, fragment) in cases {
-        let mut base = Base::read(&base).expect("the base is JSON");
+        let mut base = PartialDocument::read(&base).expect("the base is JSON");
         let seam = stitch(&mut base, &fragment, &StitchOptions::default());
         assert!(
             seam.scanned <= 40 * fragment.len() + 200_000,
@@ -358,7 +358,7 @@ fn no_text_makes_stitching_slow() {
 fn a_character_cut_in_half_is_finished_by_the_next_fragment() {
     let document = r#"["日本語"]"#.as_bytes();
     for cut in 2..document.len() {
-        let mut base = Base::read(&document[..cut]).expect("an array has begun");
+        let mut base = PartialDocument::read(&document[..cut]).expect("an array has begun");
         let options = StitchOptions {
             protocol: Protocol::Prefill,
             ..StitchOptions::default()
@@ -452,7 +452,7 @@ enum Verdict {
 /// Sends one answer and says what came of it.
 fn verdict(
     question: &Question<'_>,
-    base: &Base<'_>,
+    base: &PartialDocument<'_>,
     behaviour: Behaviour,
 ) -> Option<(Verdict, String)> {
     let answer = question.answer(behaviour)?;
@@ -478,7 +478,7 @@ fn verdict(
         _ => normalised(joined.text()) == normalised(document),
     };
     let grew = joined.text().starts_with(&base.text()[..seam.offset])
-        && joined.scanner().offence().is_none();
+        && joined.scanner().syntax_error().is_none();
     let stayed = joined.text() == base.text();
     let verdict = match seam.outcome {
         _ if !(if accepted { grew } else { stayed }) => Verdict::Wrong,
@@ -517,7 +517,7 @@ fn stitching_is_a_law() {
             .skip(usize::from(salt) % step)
             .step_by(step)
         {
-            let base = Base::read(&text[..cut]).expect("a container has begun");
+            let base = PartialDocument::read(&text[..cut]).expect("a container has begun");
             let asked = base.contexts(&ContextOptions::default()).overlap_context;
             let number = number + usize::from(salt);
             let question = Question {
@@ -601,7 +601,7 @@ fn a_document_in_many_pieces_comes_together() {
     let result = runner.run(&strategy, |(document, size)| {
         let text = document.text();
         let first = text.ceil_char_boundary(size);
-        let mut base = Base::read(&text[..first]).expect("a container has begun");
+        let mut base = PartialDocument::read(&text[..first]).expect("a container has begun");
         while !base.is_complete() {
             let asked = base.contexts(&ContextOptions::default()).overlap_context;
             let (cut, end) = (
@@ -643,7 +643,7 @@ fn joining_costs_the_fragment_and_not_the_base() {
             .chain((0..records).map(|number| record(100_000 + number)))
             .collect();
         let base_text = &text[..text.len() - 12];
-        let mut base = Base::read(base_text).expect("an array has begun");
+        let mut base = PartialDocument::read(base_text).expect("an array has begun");
         let start = if protocol == Protocol::Prefill {
             base_text.len()
         } else {

@@ -1,6 +1,6 @@
 //! What is one part of an answer while it arrives, which of its bytes are stable, and is it cut?
 
-use overlock_json::{Arrival, Arriving, Base, Scanner};
+use overlock_json::{Arrival, PartialDocument, Scanner, StreamingDocument};
 
 use super::fence::FenceFinder;
 
@@ -8,7 +8,7 @@ use super::fence::FenceFinder;
 pub struct PartText {
     kind: PartKind,
     delivery: Delivery,
-    arriving: Arriving,
+    arriving: StreamingDocument,
     text: String,
     /// Where the text begins that `arriving` reads: behind the opening line of a fence, or at 0.
     start: usize,
@@ -58,8 +58,8 @@ impl PartText {
     /// A part of which nothing has arrived.
     pub fn new(kind: PartKind, delivery: Delivery) -> Self {
         let arriving = match kind {
-            PartKind::Detect | PartKind::Arguments => Arriving::document(),
-            PartKind::Document => Arriving::wrapped_document(),
+            PartKind::Detect | PartKind::Arguments => StreamingDocument::document(),
+            PartKind::Document => StreamingDocument::wrapped_document(),
         };
         Self {
             kind,
@@ -85,7 +85,7 @@ impl PartText {
             && let Some(start) = self.fences.find(&self.text)
         {
             self.start = start;
-            self.arriving = Arriving::document();
+            self.arriving = StreamingDocument::document();
             stable = self.arriving.feed(&self.text[start..]);
         }
         if self.delivery == Delivery::AtEnd {
@@ -185,7 +185,7 @@ impl PartText {
             _ if self.is_fenced() => PartState::Unclear,
             (Arrival::Whole, _) if self.is_bare() => PartState::Complete,
             (Arrival::Spoilt, PartKind::Document | PartKind::Arguments) => {
-                match Base::read(&self.text) {
+                match PartialDocument::read(&self.text) {
                     Ok(base) if !base.is_complete() => PartState::Cut,
                     _ => PartState::Unclear,
                 }
@@ -220,8 +220,8 @@ impl PartText {
 
     /// Whether the whole text, read as one document, is not the first document in it. Then there
     /// are several, and nothing says which one was meant.
-    pub fn is_one_of_several(&self, read: Option<&Base<'_>>) -> bool {
-        let is_first = |base: &Base<'_>| base.text().trim() == self.document().trim();
+    pub fn is_one_of_several(&self, read: Option<&PartialDocument<'_>>) -> bool {
+        let is_first = |base: &PartialDocument<'_>| base.text().trim() == self.document().trim();
         self.has_complete_document() && !read.is_some_and(is_first)
     }
 
@@ -260,7 +260,7 @@ fn scalar_state(text: &str) -> PartState {
     let mut scanner = Scanner::new();
     scanner.feed(text.as_bytes());
     match scanner.cut() {
-        _ if scanner.offence().is_some() || text.is_empty() => PartState::Unclear,
+        _ if scanner.syntax_error().is_some() || text.is_empty() => PartState::Unclear,
         None => PartState::Complete,
         Some(_) => PartState::Cut,
     }

@@ -6,19 +6,19 @@
 
 mod error;
 mod finding;
-mod halves;
 mod prefill;
 mod refused_size;
 mod retry;
 mod sse;
+mod surrogate_buffer;
 
 pub use error::{BackendError, Phase};
 pub use finding::Finding;
-pub use halves::{Half, Halves, ReadEvent};
 pub use prefill::{Prefill, PrefillStyle};
 pub use refused_size::RefusedSize;
 pub use retry::{Retried, Retry, RetryPolicy};
 pub use sse::{SseEvent, SseReader, TooLongEvent};
+pub use surrogate_buffer::{Half, ReadEvent, SurrogateBuffer};
 
 use std::ops::AddAssign;
 use std::pin::Pin;

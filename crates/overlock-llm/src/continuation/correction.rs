@@ -2,7 +2,7 @@
 //!
 //! A run does not know schemas: whoever drives it says that a document is invalid and what is valid.
 
-use overlock_json::{Base, Seam};
+use overlock_json::{PartialDocument, Seam};
 
 use super::document::Document;
 use super::{
@@ -30,7 +30,7 @@ impl Continuation {
         let mut read = Self::new(ContinuationOptions::default());
         match read.begin(answer.as_bytes()) {
             StepResult::Failed { failure, .. } => Err(failure.to_string()),
-            StepResult::Grown { .. } if read.base().is_some_and(Base::is_complete) => {
+            StepResult::Grown { .. } if read.base().is_some_and(PartialDocument::is_complete) => {
                 Ok(read.text().to_owned())
             }
             StepResult::Grown { .. } => Err("the answer was cut off".to_owned()),

@@ -1,7 +1,8 @@
 //! The document so far, and what is counted of it as it grows.
 
 use overlock_json::{
-    Base, Container, Delivered, NoJson, Scalar, Scanner, Seam, StitchOptions, Visitor, stitch,
+    Container, Delivered, NoJson, PartialDocument, Scalar, Scanner, Seam, StitchOptions, Visitor,
+    stitch,
 };
 
 use crate::progress::{Measure, MeasuredKpi};
@@ -9,7 +10,7 @@ use crate::progress::{Measure, MeasuredKpi};
 /// A document that grows by answers. Each costs what it brings.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
-    base: Base<'static>,
+    base: PartialDocument<'static>,
     /// Reads what no later answer writes anew, for those who count.
     settled: Scanner,
     counts: Counts,
@@ -19,7 +20,7 @@ impl Document {
     /// The document in a first answer.
     pub(super) fn read(answer: &[u8], kpis: &[MeasuredKpi]) -> Result<Self, NoJson> {
         let mut document = Self {
-            base: Base::read(answer)?.into_owned(),
+            base: PartialDocument::read(answer)?.into_owned(),
             settled: Scanner::new(),
             counts: Counts {
                 delivered: Delivered::default(),
@@ -64,7 +65,7 @@ impl Document {
         self.kpis().cloned().collect()
     }
 
-    pub(super) fn base(&self) -> &Base<'static> {
+    pub(super) fn base(&self) -> &PartialDocument<'static> {
         &self.base
     }
 

@@ -33,7 +33,7 @@ pub(super) fn is_clearly_the_document(answer: &[u8]) -> bool {
 fn is_whole(text: &[u8]) -> bool {
     let mut scanner = Scanner::new();
     scanner.feed(text);
-    scanner.is_complete() && scanner.offence().is_none()
+    scanner.is_complete() && scanner.syntax_error().is_none()
 }
 
 /// Whether the last line of a text opens a fence.

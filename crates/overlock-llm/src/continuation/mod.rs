@@ -24,13 +24,13 @@ pub use outcome::{Failure, Outcome, Reason};
 pub use resume::ResumeError;
 
 use crate::wire::chat::ChatRequest;
-use overlock_json::{Base, CloseOptions, Delivered, Protocol, Seam, StitchOptions};
+use overlock_json::{CloseOptions, Delivered, PartialDocument, Protocol, Seam, StitchOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Retried;
 use crate::marker::Marker;
 use crate::progress::{Kpi, MeasuredKpi, proposed_kpis, split_progress, validate_kpi_progression};
-use crate::way::Way;
+use crate::strategy::Strategy;
 use blank::{after_blank, split_blank};
 use document::Document;
 use first::is_clearly_the_document;
@@ -42,9 +42,9 @@ use tally::Tally;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContinuationOptions {
-    /// The ways to ask on, the first of them first: see [`ways_for`](crate::ways_for). Without
-    /// any, [`Way::Overlap`] is taken.
-    pub ways: Vec<Way>,
+    /// The ways to ask on, the first of them first: see [`strategies_for_prefill`](crate::strategies_for_prefill). Without
+    /// any, [`Strategy::Overlap`] is taken.
+    pub ways: Vec<Strategy>,
     /// How many answers in a row may fail.
     pub max_failures: u32,
     /// How often the model is asked.
@@ -63,7 +63,7 @@ pub struct ContinuationOptions {
 impl Default for ContinuationOptions {
     fn default() -> Self {
         Self {
-            ways: vec![Way::Overlap, Way::Remainder],
+            ways: vec![Strategy::Overlap, Strategy::Remainder],
             max_failures: 3,
             max_iterations: 50,
             max_output_tokens: None,
@@ -76,12 +76,12 @@ impl Default for ContinuationOptions {
 
 /// What to ask next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct NextCall {
     /// Which call this is, counted from 1.
     pub iteration: u32,
     /// How to ask for the rest; nothing if it is not the rest that is asked for, but the caller's
     /// own prompt or what can be counted.
-    pub way: Option<Way>,
+    pub way: Option<Strategy>,
     /// The end of what is there: what the answer is to repeat, what is put in the model's mouth,
     /// or what it is shown. Empty if the rest is not asked for.
     ///
@@ -109,7 +109,7 @@ pub enum Wants {
 
 /// What came back.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct ModelOutput<'a> {
     /// What the model wrote, as far as it came.
     pub text: &'a [u8],
     /// How many tokens that was.
@@ -118,7 +118,7 @@ pub struct Answer<'a> {
     pub is_at_cut: bool,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ModelOutput<'a> {
     /// An answer of which nothing is known but its text and its tokens.
     pub fn new(text: &'a [u8], tokens: u64) -> Self {
         Self {
@@ -151,7 +151,7 @@ pub struct Step {
     /// Which call it was, counted from 1.
     pub iteration: u32,
     /// How it was asked for; nothing for the caller's own prompt.
-    pub way: Option<Way>,
+    pub way: Option<Strategy>,
     /// How many tokens the answer had.
     pub tokens: u64,
     /// What share the model said it had delivered.
@@ -392,14 +392,14 @@ pub enum Progress {
 /// A long answer in the making.
 ///
 /// ```
-/// use overlock_llm::{Answer, Continuation, ContinuationOptions, Outcome};
+/// use overlock_llm::{ModelOutput, Continuation, ContinuationOptions, Outcome};
 ///
 /// let mut run = Continuation::new(ContinuationOptions::default());
 /// let answers = [r#"{"rows": ["alpha", "beta", "gam"#, r#"{"rows": ["alpha", "beta", "gamma"]}"#];
 /// for text in answers {
 ///     let ask = run.next().expect("it has not ended");
 ///     // Here the model is asked.
-///     run.answered(&ask, &Answer::new(text.as_bytes(), 20))?;
+///     run.answered(&ask, &ModelOutput::new(text.as_bytes(), 20))?;
 /// }
 /// assert_eq!(run.outcome(), Some(&Outcome::Complete));
 /// assert_eq!(run.text(), r#"{"rows": ["alpha", "beta", "gamma"]}"#);
@@ -453,7 +453,7 @@ impl Continuation {
 
     /// What to ask next; nothing once the run has ended. Asking twice gives the same: only an
     /// answer moves the run on.
-    pub fn next(&self) -> Option<Ask> {
+    pub fn next(&self) -> Option<NextCall> {
         if self.outcome.is_some() {
             return None;
         }
@@ -462,13 +462,15 @@ impl Continuation {
         let asked = document.map(|document| self.way_and_overlap(document.base()));
         let way = asked.map(|(way, _)| way);
         let overlap = asked.map_or("", |(_, overlap)| overlap).to_owned();
-        Some(Ask {
+        Some(NextCall {
             iteration: self.tally.iterations + 1,
             way,
             overlap,
             wants: match way {
                 None if wants_kpis => Wants::Kpis,
-                Some(Way::Overlap) if self.options.kpi == Kpi::Ask => Wants::ProgressAndDocument,
+                Some(Strategy::Overlap) if self.options.kpi == Kpi::Ask => {
+                    Wants::ProgressAndDocument
+                }
                 _ => Wants::Document,
             },
             marker: self.marker.clone(),
@@ -477,7 +479,11 @@ impl Continuation {
 
     /// Takes what came back and decides. An answer to anything but what is to be asked now is
     /// refused and changes nothing: taken twice, it would double what it brought.
-    pub fn answered(&mut self, ask: &Ask, answer: &Answer<'_>) -> Result<Step, AnswerError> {
+    pub fn answered(
+        &mut self,
+        ask: &NextCall,
+        answer: &ModelOutput<'_>,
+    ) -> Result<Step, AnswerError> {
         self.check_awaited(ask)?;
         if ask.wants == Wants::Kpis {
             return Ok(self.count_proposed(answer));
@@ -518,7 +524,7 @@ impl Continuation {
         }))
     }
 
-    fn check_awaited(&self, ask: &Ask) -> Result<(), AnswerError> {
+    fn check_awaited(&self, ask: &NextCall) -> Result<(), AnswerError> {
         let awaited = self.tally.iterations + 1;
         if self.outcome.is_some() {
             Err(AnswerError::Ended)
@@ -533,7 +539,7 @@ impl Continuation {
     /// Takes note that the upstream refuses to be asked like this, and that there is no answer.
     /// Of the caller's own prompt there is no other kind: that gives nothing, and is for whoever
     /// drives the run to [`stop`](Self::stop). What is not to be asked now cannot be refused.
-    pub fn refused(&mut self, ask: &Ask, message: String) -> Option<Step> {
+    pub fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
         self.check_awaited(ask).ok()?;
         let (failure, kpis) = match (ask.wants, ask.way) {
             (Wants::Kpis, _) => (Failure::NoKpis { message }, Some(Vec::new())),
@@ -554,7 +560,7 @@ impl Continuation {
     }
 
     /// Takes what the model says can be counted.
-    fn count_proposed(&mut self, answer: &Answer<'_>) -> Step {
+    fn count_proposed(&mut self, answer: &ModelOutput<'_>) -> Step {
         let proposed = proposed_kpis(answer.text);
         let counted = match (&mut self.document, proposed) {
             (Some(document), Ok(proposed)) => match document.measure(&proposed) {
@@ -616,11 +622,11 @@ impl Continuation {
 
     /// The document so far, up to its cut.
     pub fn text(&self) -> &str {
-        self.base().map_or("", Base::text)
+        self.base().map_or("", PartialDocument::text)
     }
 
     /// The document so far, if one has begun.
-    pub fn base(&self) -> Option<&Base<'static>> {
+    pub fn base(&self) -> Option<&PartialDocument<'static>> {
         self.document.as_ref().map(Document::base)
     }
 
@@ -680,11 +686,11 @@ impl Continuation {
 
     /// How to ask for the rest. After a failure that is never the call that failed: the way or the
     /// length of the overlap changes, because a model at temperature 0 would fail again.
-    fn way_and_overlap<'a>(&self, base: &'a Base<'_>) -> (Way, &'a str) {
+    fn way_and_overlap<'a>(&self, base: &'a PartialDocument<'_>) -> (Strategy, &'a str) {
         let tally = &self.tally;
         let ways = self.options.ways.as_slice();
         let ways = if ways.is_empty() {
-            &[Way::Overlap]
+            &[Strategy::Overlap]
         } else {
             ways
         };
@@ -692,11 +698,11 @@ impl Continuation {
         let in_turn = in_turn.take(ways.len()).copied();
         // Where only one way is allowed and has only one overlap, another way is better than the
         // same call.
-        let fallbacks = [Way::Overlap, Way::Remainder];
+        let fallbacks = [Strategy::Overlap, Strategy::Remainder];
         let fallbacks = fallbacks.into_iter().filter(|way| !ways.contains(way));
         let order = in_turn.chain(fallbacks);
-        let order: Vec<Way> = order.filter(|way| !tally.refused.contains(way)).collect();
-        let failed = |way: Way| tally.failed_ways.iter().filter(|it| **it == way).count();
+        let order: Vec<Strategy> = order.filter(|way| !tally.refused.contains(way)).collect();
+        let failed = |way: Strategy| tally.failed_ways.iter().filter(|it| **it == way).count();
         let untried = order.iter().find_map(|way| {
             let overlaps = self.overlaps(base, *way, failed(*way));
             Some((*way, *overlaps.get(failed(*way))?))
@@ -718,8 +724,13 @@ impl Continuation {
 
     /// The different overlaps to try, up to so many after the first: the usual one, longer ones,
     /// then shorter ones. A prefill is all of the document.
-    fn overlaps<'a>(&self, base: &'a Base<'_>, way: Way, retries: usize) -> Vec<&'a str> {
-        if way == Way::Prefill {
+    fn overlaps<'a>(
+        &self,
+        base: &'a PartialDocument<'_>,
+        way: Strategy,
+        retries: usize,
+    ) -> Vec<&'a str> {
+        if way == Strategy::Prefill {
             return vec![split_blank(base.text()).0];
         }
         let answer_chars = self.options.answer_chars.or(self.tally.answer_chars);
@@ -863,7 +874,7 @@ impl Continuation {
 
     fn decide(&self) -> Option<Outcome> {
         let (tally, options) = (&self.tally, &self.options);
-        if self.base().is_some_and(Base::is_complete) {
+        if self.base().is_some_and(PartialDocument::is_complete) {
             return Some(Outcome::Complete);
         }
         let reason = if self.document.is_some() && tally.is_refused_in_every(options) {
@@ -894,7 +905,7 @@ impl Continuation {
     }
 
     fn ended(&self, reason: Reason) -> Outcome {
-        match self.base().and_then(Base::cut) {
+        match self.base().and_then(PartialDocument::cut) {
             Some(cut) => Outcome::Partial { reason, cut },
             None => Outcome::Failed { reason },
         }
@@ -917,7 +928,7 @@ fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [Meas
 }
 
 /// Joins a later answer.
-fn join(document: &mut Document, ask: &Ask, text: &[u8], is_at_cut: bool) -> StepResult {
+fn join(document: &mut Document, ask: &NextCall, text: &[u8], is_at_cut: bool) -> StepResult {
     let written = text;
     let fail = |failure| StepResult::Failed {
         failure,
@@ -927,17 +938,17 @@ fn join(document: &mut Document, ask: &Ask, text: &[u8], is_at_cut: bool) -> Ste
         return fail(Failure::Empty);
     }
     let blank = match ask.way {
-        Some(Way::Prefill) => split_blank(document.base().text()).1.to_owned(),
+        Some(Strategy::Prefill) => split_blank(document.base().text()).1.to_owned(),
         _ => String::new(),
     };
     let text = after_blank(text, &blank);
     let overlap = ask.overlap.clone() + &blank;
     let options = StitchOptions {
-        protocol: match ask.way.unwrap_or(Way::Remainder) {
-            Way::Prefill if is_at_cut => Protocol::AtCut,
+        protocol: match ask.way.unwrap_or(Strategy::Remainder) {
+            Strategy::Prefill if is_at_cut => Protocol::AtCut,
             way => way.protocol(),
         },
-        expected_overlap: (ask.way != Some(Way::Remainder)).then_some(&overlap),
+        expected_overlap: (ask.way != Some(Strategy::Remainder)).then_some(&overlap),
     };
     let seam = document.stitch(text, &options);
     match Failure::of(&seam.outcome) {

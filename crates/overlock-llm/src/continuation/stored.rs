@@ -3,7 +3,7 @@
 //! Of the document only its text is kept: reading it again takes no longer than loading it, and
 //! nothing has to be believed of what somebody else may have written.
 
-use overlock_json::Base;
+use overlock_json::PartialDocument;
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
@@ -64,7 +64,9 @@ impl TryFrom<Stored> for Continuation {
         // Why a run was stopped only it can know; whether its document is whole, the document.
         let reason = stored.outcome.as_ref().and_then(Outcome::reason);
         run.outcome = match reason {
-            Some(reason) if !run.base().is_some_and(Base::is_complete) => Some(run.ended(reason)),
+            Some(reason) if !run.base().is_some_and(PartialDocument::is_complete) => {
+                Some(run.ended(reason))
+            }
             _ => run.decide(),
         };
         Ok(run)

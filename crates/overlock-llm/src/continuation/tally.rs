@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::repetition::Repetition;
 use super::{ContinuationOptions, Failure, Progress, Step, StepResult};
 use crate::progress::MeasuredKpi;
-use crate::way::Way;
+use crate::strategy::Strategy;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -22,9 +22,9 @@ pub(super) struct Tally {
     /// Which of the ways is taken.
     pub(super) way: usize,
     /// The ways of which the upstream will have none.
-    pub(super) refused: Vec<Way>,
+    pub(super) refused: Vec<Strategy>,
     /// The ways of the answers that failed since the document last changed.
-    pub(super) failed_ways: Vec<Way>,
+    pub(super) failed_ways: Vec<Strategy>,
     /// The answers in a row that only repeat one cycle of items.
     pub(super) repetition: Option<Repetition>,
     /// Whether the model is in a loop.
@@ -71,7 +71,12 @@ impl Tally {
         }
     }
 
-    fn add_failure(&mut self, failure: &Failure, way: Option<Way>, options: &ContinuationOptions) {
+    fn add_failure(
+        &mut self,
+        failure: &Failure,
+        way: Option<Strategy>,
+        options: &ContinuationOptions,
+    ) {
         self.failures += 1;
         self.brought_nothing += u32::from(failure.brought_nothing());
         let is_refused = matches!(failure, Failure::Refused { .. });
@@ -102,9 +107,9 @@ impl Tally {
 
     /// Whether there is no way left that the upstream takes.
     pub(super) fn is_refused_in_every(&self, options: &ContinuationOptions) -> bool {
-        let is_refused = |way: &Way| self.refused.contains(way);
+        let is_refused = |way: &Strategy| self.refused.contains(way);
         match options.ways.as_slice() {
-            [] => is_refused(&Way::Overlap),
+            [] => is_refused(&Strategy::Overlap),
             ways => ways.iter().all(is_refused),
         }
     }

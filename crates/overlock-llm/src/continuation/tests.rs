@@ -9,9 +9,9 @@ fn run() -> Continuation {
 }
 
 /// Asks, answers, and says what was asked and what became of it.
-fn answer(run: &mut Continuation, text: &str) -> (Ask, Step) {
+fn answer(run: &mut Continuation, text: &str) -> (NextCall, Step) {
     let ask = run.next().expect("it has not ended");
-    let answer = Answer::new(text.as_bytes(), 10);
+    let answer = ModelOutput::new(text.as_bytes(), 10);
     let step = run.answered(&ask, &answer).expect("it was asked");
     (ask, step)
 }
@@ -59,7 +59,7 @@ fn a_result_with_a_cut_is_committed_and_asked_for_more() {
     let part = run.last_valid_complete_part().expect("there is a part");
     serde_json::from_str::<serde_json::Value>(&part).expect("the fallback is valid");
     let ask = run.next().expect("there is more");
-    assert_eq!((ask.iteration, ask.way), (2, Some(Way::Overlap)));
+    assert_eq!((ask.iteration, ask.way), (2, Some(Strategy::Overlap)));
     assert!(DOCUMENT[..120].ends_with(&ask.overlap) && !ask.overlap.is_empty());
 
     // The base stays in its cut form, so that the next answer is joined to it and not to the fallback.
@@ -260,12 +260,12 @@ fn brackets_in_talk_are_no_document() {
 #[test]
 fn an_answer_is_taken_once_and_only_while_it_is_awaited() {
     let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![Way::Prefill],
+        ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     answer(&mut run, "[1");
     let (ask, _) = answer(&mut run, ", 2");
-    let again = Answer::new(b", 2", 1);
+    let again = ModelOutput::new(b", 2", 1);
     let not_awaited = AnswerError::NotAwaited {
         answered: 2,
         awaited: 3,
@@ -285,7 +285,7 @@ fn an_answer_is_taken_once_and_only_while_it_is_awaited() {
 /// A run in three answers, and its steps.
 fn recorded() -> (Continuation, Vec<Step>) {
     let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![Way::Prefill],
+        ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     let texts = [&DOCUMENT[..100], &DOCUMENT[100..140], &DOCUMENT[140..]];
@@ -368,13 +368,13 @@ fn half_a_character_is_kept_from_step_to_step() {
     let document = "{\"river\": \"Düna\", \"rows\": [1]}".as_bytes();
     let at = document.iter().position(|byte| *byte > 127).expect("an ü") + 1;
     let options = ContinuationOptions {
-        ways: vec![Way::Prefill],
+        ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     };
     let mut run = Continuation::new(options.clone());
     let take = |run: &mut Continuation, text: &[u8]| {
         let ask = run.next().expect("it has not ended");
-        run.answered(&ask, &Answer::new(text, 1))
+        run.answered(&ask, &ModelOutput::new(text, 1))
             .expect("it was asked")
     };
     let first = take(&mut run, &document[..at]);
@@ -437,7 +437,7 @@ fn incomplete_json_on_the_first_iteration_accumulates() {
 #[test]
 fn an_exact_continuation_is_joined_without_doubling() {
     let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![Way::Prefill],
+        ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     answer(&mut run, &DOCUMENT[..100]);
@@ -486,18 +486,21 @@ fn several_iterations_accumulate() {
 #[test]
 fn another_way_is_tried_after_a_failure_and_kept_when_it_works() {
     let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![Way::Prefill, Way::Overlap, Way::Remainder],
+        ways: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
         ..ContinuationOptions::default()
     });
     answer(&mut run, r#"{"rows": [{"id": 1}, {"id": 2}, "#);
     let (ask, _) = answer(&mut run, "I cannot do that.");
-    assert_eq!(ask.way, Some(Way::Prefill));
+    assert_eq!(ask.way, Some(Strategy::Prefill));
     let (ask, _) = answer(&mut run, "I cannot do that either.");
-    assert_eq!(ask.way, Some(Way::Overlap));
+    assert_eq!(ask.way, Some(Strategy::Overlap));
     let (ask, step) = answer(&mut run, r#"{"rows": [{"id": 3}, {"id": 4"#);
-    assert_eq!(ask.way, Some(Way::Remainder));
+    assert_eq!(ask.way, Some(Strategy::Remainder));
     assert_eq!(failure(&step), None, "{step:?}");
-    assert_eq!(run.next().and_then(|ask| ask.way), Some(Way::Remainder));
+    assert_eq!(
+        run.next().and_then(|ask| ask.way),
+        Some(Strategy::Remainder)
+    );
 }
 
 #[test]
@@ -508,7 +511,7 @@ fn a_doubtful_join_is_asked_again_with_a_longer_overlap() {
     let (first, step) = answer(&mut run, "[0, 0], [0, 0], [1]]");
     assert_eq!(failure(&step), Some(&Failure::Ambiguous), "{step:?}");
     let second = run.next().expect("it is asked again");
-    assert_eq!(second.way, Some(Way::Overlap));
+    assert_eq!(second.way, Some(Strategy::Overlap));
     assert!(second.overlap.len() > first.overlap.len());
 
     let added = format!("{}[1], [2, 3], [4", second.overlap);
@@ -519,7 +522,7 @@ fn a_doubtful_join_is_asked_again_with_a_longer_overlap() {
     assert_eq!(Some(third), usual, "the doubt is over");
 }
 
-fn refuse(run: &mut Continuation) -> Ask {
+fn refuse(run: &mut Continuation) -> NextCall {
     let ask = run.next().expect("it has not ended");
     let step = run.refused(&ask, "no such thing".to_owned());
     let step = step.expect("there may be another way");
@@ -533,21 +536,21 @@ fn refuse(run: &mut Continuation) -> Ask {
 #[test]
 fn a_way_that_is_refused_is_not_tried_again() {
     let options = ContinuationOptions {
-        ways: vec![Way::Prefill, Way::Overlap, Way::Remainder],
+        ways: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
         ..ContinuationOptions::default()
     };
     let mut run = Continuation::new(options.clone());
     let (_, first) = answer(&mut run, &DOCUMENT[..120]);
     let ask = run.next().expect("it is cut");
     let refused = run.refused(&ask, "no prefill".to_owned()).expect("a step");
-    assert_eq!((refused.way, refused.tokens), (Some(Way::Prefill), 0));
+    assert_eq!((refused.way, refused.tokens), (Some(Strategy::Prefill), 0));
     assert_eq!((run.iterations(), run.merge_fail_count()), (2, 1));
 
     let resumed = Continuation::resume(options, [&first, &refused]);
     let mut resumed = resumed.expect("all steps are there");
     assert_eq!(resumed.next(), run.next());
     resumed.try_again();
-    for way in [Way::Overlap, Way::Remainder, Way::Overlap] {
+    for way in [Strategy::Overlap, Strategy::Remainder, Strategy::Overlap] {
         let ask = resumed.next().expect("it goes on");
         assert_eq!(ask.way, Some(way), "what was refused is remembered");
         resumed.try_again();
@@ -562,13 +565,13 @@ fn a_run_that_is_refused_in_every_way_is_the_models_error() {
         ..ContinuationOptions::default()
     });
     answer(&mut run, &DOCUMENT[..120]);
-    assert_eq!(refuse(&mut run).way, Some(Way::Overlap));
-    assert_eq!(refuse(&mut run).way, Some(Way::Remainder));
+    assert_eq!(refuse(&mut run).way, Some(Strategy::Overlap));
+    assert_eq!(refuse(&mut run).way, Some(Strategy::Remainder));
     let reason = run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::ModelError));
     assert!(run.last_valid_complete_part().is_some());
     run.try_again();
-    assert_eq!(run.next().and_then(|ask| ask.way), Some(Way::Overlap));
+    assert_eq!(run.next().and_then(|ask| ask.way), Some(Strategy::Overlap));
 }
 
 #[test]
@@ -726,7 +729,7 @@ fn measured(path: &str) -> Continuation {
     Continuation::new(ContinuationOptions {
         kpi: Kpi::Measured(vec![kpi]),
         kpi_patience: 2,
-        ways: vec![Way::Prefill],
+        ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     })
 }
@@ -756,7 +759,7 @@ fn asked_to_measure() -> (Continuation, Step) {
     let mut run = Continuation::new(ContinuationOptions {
         kpi: Kpi::Measured(Vec::new()),
         kpi_patience: 2,
-        ways: vec![Way::Prefill],
+        ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     let (_, first) = answer(&mut run, r#"{"title": "T", "rows": [1, 2, "#);
@@ -782,7 +785,10 @@ fn the_model_is_asked_once_what_can_be_counted() {
     assert_eq!((run.output_tokens(), run.iterations()), (20, 2));
 
     let (ask, step) = answer(&mut run, "3, ");
-    assert_eq!((ask.wants, ask.way), (Wants::Document, Some(Way::Prefill)));
+    assert_eq!(
+        (ask.wants, ask.way),
+        (Wants::Document, Some(Strategy::Prefill))
+    );
     assert_eq!(step.progress, Progress::Rose);
     answer(&mut run, "4");
     answer(&mut run, "5");
@@ -823,7 +829,7 @@ fn nothing_to_count_is_told_and_is_no_failure_of_the_run() {
         assert_eq!((run.merge_fail_count(), run.outcome()), (0, None));
         for text in ["3", "3", "3", "3"] {
             let (ask, step) = answer(&mut run, text);
-            assert_eq!(ask.way, Some(Way::Prefill));
+            assert_eq!(ask.way, Some(Strategy::Prefill));
             assert_eq!(step.progress, Progress::Unknown);
         }
         assert_eq!(run.outcome(), None);
@@ -875,7 +881,7 @@ fn who_allows_nothing_is_told_so() {
 fn ends_after_as_many_iterations_as_are_allowed() {
     let mut run = Continuation::new(ContinuationOptions {
         max_iterations: 3,
-        ways: vec![Way::Prefill],
+        ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     for text in ["[1", ", 2", ", 3"] {
@@ -890,7 +896,7 @@ fn ends_after_as_many_iterations_as_are_allowed() {
 fn ends_when_the_tokens_are_spent() {
     let mut run = Continuation::new(ContinuationOptions {
         max_output_tokens: Some(20),
-        ways: vec![Way::Prefill],
+        ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     answer(&mut run, "[1");
@@ -955,7 +961,7 @@ fn a_step_costs_what_it_brings_however_long_the_document_is() {
         } else {
             ask.overlap.clone() + &new
         };
-        let step = run.answered(&ask, &Answer::new(text.as_bytes(), 1));
+        let step = run.answered(&ask, &ModelOutput::new(text.as_bytes(), 1));
         let step = step.expect("it was asked");
         let StepResult::Grown { scanned, .. } = step.result else {
             panic!("{:?}", step.result);
@@ -1000,18 +1006,20 @@ fn replies() -> impl Strategy<Value = Reply> {
 }
 
 impl Reply {
-    fn text(&self, ask: &Ask, at: usize) -> Vec<u8> {
+    fn text(&self, ask: &NextCall, at: usize) -> Vec<u8> {
         let document = DOCUMENT.as_bytes();
         let upto = |more: usize| (at + more).min(document.len());
         match self {
             Self::Good(more) => match ask.way {
                 None => document[..upto(*more + 2)].to_vec(),
                 // It goes on from what it is shown, which has no white space at its end.
-                Some(Way::Prefill) => {
+                Some(Strategy::Prefill) => {
                     document[DOCUMENT[..at].trim_end().len()..upto(*more)].to_vec()
                 }
-                Some(Way::Overlap) => [ask.overlap.as_bytes(), &document[at..upto(*more)]].concat(),
-                Some(Way::Remainder) => document[..upto(*more + 40)].to_vec(),
+                Some(Strategy::Overlap) => {
+                    [ask.overlap.as_bytes(), &document[at..upto(*more)]].concat()
+                }
+                Some(Strategy::Remainder) => document[..upto(*more + 40)].to_vec(),
             },
             Self::Restart(more) => document[..upto(*more + 40)].to_vec(),
             Self::Repeat => document[..at].to_vec(),
@@ -1037,9 +1045,9 @@ proptest! {
         max_iterations in 1..40_u32,
         max_failures in 1..5_u32,
     ) {
-        let mut ways = vec![Way::Overlap, Way::Remainder];
+        let mut ways = vec![Strategy::Overlap, Strategy::Remainder];
         if prefill {
-            ways.insert(0, Way::Prefill);
+            ways.insert(0, Strategy::Prefill);
         }
         let kpi = if is_measured { Kpi::Measured(Vec::new()) } else { Kpi::Ask };
         let options = ContinuationOptions { ways, max_failures, max_iterations, kpi, ..ContinuationOptions::default() };
@@ -1052,7 +1060,7 @@ proptest! {
             // unless that begins again what is long enough to be known.
             let is_believed = match ask.way {
                 None => matches!(reply, Reply::Foreign | Reply::Garbage(_)),
-                Some(Way::Prefill) => match reply {
+                Some(Strategy::Prefill) => match reply {
                     Reply::Good(_) => false,
                     Reply::Restart(_) => before.len() < 40,
                     _ => true,
@@ -1068,7 +1076,7 @@ proptest! {
                 Reply::Refused => run.refused(&ask, "no".to_owned()),
                 _ => None,
             };
-            let answer = Answer::new(&text, 5);
+            let answer = ModelOutput::new(&text, 5);
             let step = refused.unwrap_or_else(|| run.answered(&ask, &answer).expect("it was asked"));
             prop_assert!(run.answered(&ask, &answer).is_err(), "an answer counts once");
             if ask.wants == Wants::Kpis {
@@ -1106,7 +1114,7 @@ proptest! {
 
 // Markers of the prompt.
 
-fn marked(ways: Vec<Way>) -> Continuation {
+fn marked(ways: Vec<Strategy>) -> Continuation {
     let mut run = Continuation::new(ContinuationOptions {
         ways,
         kpi: Kpi::Off,
@@ -1118,7 +1126,7 @@ fn marked(ways: Vec<Way>) -> Continuation {
 
 #[test]
 fn a_marker_at_the_head_of_an_answer_is_removed() {
-    let mut run = marked(vec![Way::Overlap]);
+    let mut run = marked(vec![Strategy::Overlap]);
     answer(&mut run, &DOCUMENT[..120]);
     let ask = run.next().expect("it is cut");
     let (open, rest) = (ask.marker.open("overlap"), &DOCUMENT[120..]);
@@ -1133,7 +1141,7 @@ fn a_marker_at_the_head_of_an_answer_is_removed() {
 
 #[test]
 fn a_prefill_that_failed_is_not_sent_again_unchanged() {
-    let mut run = marked(vec![Way::Prefill]);
+    let mut run = marked(vec![Strategy::Prefill]);
     answer(&mut run, &DOCUMENT[..120]);
     let asked: Vec<_> = (0..3)
         .map(|_| answer(&mut run, "").0)
@@ -1152,7 +1160,7 @@ const RIVER: &str =
 
 /// A run by prefill whose answers are the pieces of a text, until it ends.
 fn run_in_pieces(text: &str, piece: usize, is_streamed: bool) -> (Continuation, Vec<Step>) {
-    let mut run = marked(vec![Way::Prefill]);
+    let mut run = marked(vec![Strategy::Prefill]);
     run.set_streamed(is_streamed);
     let mut steps = Vec::new();
     for piece in text.as_bytes().chunks(piece) {
@@ -1190,7 +1198,7 @@ fn equal_items_that_a_schema_requires_are_no_loop() {
     let request = serde_json::json!({ "messages": [message], "response_format": format });
     let request = ChatRequest::from_value(request).expect("a request");
     let text = format!("[{}", RIVER.repeat(59));
-    let mut run = marked(vec![Way::Prefill]);
+    let mut run = marked(vec![Strategy::Prefill]);
     run.set_request(&request);
     for piece in text.as_bytes().chunks(200) {
         answer(&mut run, str::from_utf8(piece).expect("ASCII"));
@@ -1228,14 +1236,14 @@ proptest! {
         at in 0_usize..300,
         name in prop::sample::select(crate::marker::BLOCK_NAMES.to_vec()),
         closes in any::<bool>(),
-        way in prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]),
+        way in prop::sample::select(vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]),
     ) {
         let mut run = marked(vec![way]);
         answer(&mut run, &DOCUMENT[..cut]);
         let before = run.text().to_owned();
         let ask = run.next().expect("it is cut");
         let leak = if closes { ask.marker.close(name) } else { ask.marker.open(name) };
-        let repeated = if way == Way::Overlap { ask.overlap.as_str() } else { "" };
+        let repeated = if way == Strategy::Overlap { ask.overlap.as_str() } else { "" };
         let mut text = format!("{repeated}{}", &DOCUMENT[cut..]);
         let at = at.min(text.len());
         // White space before a marker belongs to the head, where markers are stripped.
@@ -1253,7 +1261,7 @@ proptest! {
     fn a_call_after_a_failure_is_never_the_call_that_failed(
         cut in 1..DOCUMENT.len() - 1,
         ways in prop::collection::vec(
-            prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]), 0..4),
+            prop::sample::select(vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]), 0..4),
         answer_chars in prop::option::of(40_usize..4000),
         answers in prop::collection::vec(prop::sample::select(vec!["", "Sorry.", "{\"a\": 1}"]), 1..12),
     ) {
@@ -1265,7 +1273,7 @@ proptest! {
             ..ContinuationOptions::default()
         });
         answer(&mut run, &DOCUMENT[..cut]);
-        let mut failed: Option<(Option<Way>, String)> = None;
+        let mut failed: Option<(Option<Strategy>, String)> = None;
         for text in answers {
             if run.outcome().is_some() {
                 break;

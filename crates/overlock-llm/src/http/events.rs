@@ -4,7 +4,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::Value;
 
 use super::Response;
-use crate::backend::{BackendError, Event, Events, Halves, SseEvent, SseReader};
+use crate::backend::{BackendError, Event, Events, SseEvent, SseReader, SurrogateBuffer};
 
 /// What one server-sent event says.
 pub(super) enum Heard {
@@ -35,7 +35,7 @@ pub(super) fn streamed(
     let reading = Reading {
         answer,
         understand: Box::new(understand),
-        halves: Halves::default(),
+        halves: SurrogateBuffer::default(),
         reader: SseReader::default(),
         ready: Vec::new(),
         is_over: false,
@@ -51,7 +51,7 @@ pub(super) fn streamed(
 struct Reading {
     answer: Response,
     understand: Understand,
-    halves: Halves,
+    halves: SurrogateBuffer,
     reader: SseReader,
     /// Events that are read and not yet given out, the next one last.
     ready: Vec<Event>,

@@ -12,7 +12,7 @@ use super::events::{Heard, Said, streamed};
 use super::response::{LONGEST_ANSWER, Shape, error_in};
 use super::{Http, Peer, Response};
 use crate::backend::{
-    Backend, BackendError, Call, Event, Events, Halves, Prefill, PrefillStyle, Usage,
+    Backend, BackendError, Call, Event, Events, Prefill, PrefillStyle, SurrogateBuffer, Usage,
 };
 use crate::wire::chat::has_word;
 
@@ -166,7 +166,7 @@ fn raw_prompt(messages: Option<&Value>, prefill: &str) -> String {
 /// An answer that came in one piece.
 async fn whole(mut answer: Response) -> Result<Events<'static>, BackendError> {
     let body = answer.read_whole(LONGEST_ANSWER).await?;
-    let read = Halves::default().read(&body);
+    let read = SurrogateBuffer::default().read(&body);
     let value = read
         .map_err(|error| answer.malformed(&error.to_string()))?
         .value;

@@ -19,12 +19,12 @@ pub(crate) use size::{begun_tokens, correction_call, text_call, text_prefill_cal
 
 use std::fmt::Write;
 
-use overlock_json::Base;
+use overlock_json::PartialDocument;
 
-use crate::continuation::{Ask, Continuation, Wants};
+use crate::continuation::{Continuation, NextCall, Wants};
 use crate::marker::Marker;
 use crate::progress::MOST_KPIS;
-use crate::way::Way;
+use crate::strategy::Strategy;
 use block::{COMPLETE, CUT_OFF, DOCUMENT};
 
 /// What is said of the document as it is shown.
@@ -34,7 +34,12 @@ const SO_FAR: &str = "The document so far, shortened: `<str>`, `<object>` and th
 /// What stands at the end of the caller's last message in a call for the rest.
 ///
 /// `outline` is the document from its root to the cut under a budget; it may be empty.
-pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &str) -> String {
+pub(crate) fn words(
+    run: &Continuation,
+    base: &PartialDocument<'_>,
+    ask: &NextCall,
+    outline: &str,
+) -> String {
     let mut text = String::from(
         "Your answer to this was cut off before its JSON document was complete. \
          Go on where it stopped.\n",
@@ -69,9 +74,9 @@ pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &st
         );
     }
     match ask.way {
-        Some(Way::Remainder) => remainder(&mut text, ask),
+        Some(Strategy::Remainder) => remainder(&mut text, ask),
         // A call with a prefill has no words of ours.
-        Some(Way::Overlap | Way::Prefill) | None => overlap(&mut text, ask),
+        Some(Strategy::Overlap | Strategy::Prefill) | None => overlap(&mut text, ask),
     }
     text
 }
@@ -80,7 +85,7 @@ pub(crate) fn words(run: &Continuation, base: &Base<'_>, ask: &Ask, outline: &st
 pub(crate) const KPI_FORM: &str = r#"{"kpis": [{"id": "pages", "description": "pages written", "json_path": "$.chapters[*].pages[*]", "target_value": 120}]}"#;
 
 /// What stands there in a call for what can be counted.
-pub(crate) fn kpi_words(run: &Continuation, ask: &Ask, outline: &str) -> String {
+pub(crate) fn kpi_words(run: &Continuation, ask: &NextCall, outline: &str) -> String {
     let mut text = String::from(
         "Your answer to this was cut off before its JSON document was complete. It will be \
          continued; before that, say how its progress can be measured. Do not go on with the \
@@ -134,7 +139,7 @@ pub(crate) fn correction_words(violation: &str) -> String {
 
 const ONLY_JSON: &str = "Write JSON and nothing else: no fence, no greeting, no explanation.";
 
-fn overlap(text: &mut String, ask: &Ask) {
+fn overlap(text: &mut String, ask: &NextCall) {
     let begin = if ask.wants == Wants::ProgressAndDocument {
         paragraph(
             text,
@@ -162,7 +167,7 @@ fn repeat_rule(marker: &Marker) -> String {
     )
 }
 
-fn remainder(text: &mut String, ask: &Ask) {
+fn remainder(text: &mut String, ask: &NextCall) {
     let own = [
         "Answer with a JSON document of its own that has only what is still missing, within the \
          same keys and brackets as the document so far.",

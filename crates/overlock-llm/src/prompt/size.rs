@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::{correction_words, kpi_words, text_words, words};
 use crate::backend::Call;
-use crate::continuation::{Ask, Continuation, Wants};
+use crate::continuation::{Continuation, NextCall, Wants};
+use crate::strategy::Strategy;
 use crate::text::TextContinuation;
-use crate::way::Way;
 
 /// The tokens that the way to the cut may take, tried from the first to the last.
 const OUTLINE_TOKENS: [usize; 4] = [2000, 1000, 500, 200];
@@ -109,7 +109,7 @@ fn with_least_limit(request: &ChatRequest, least: u64) -> Result<ChatRequest, Re
 /// begun.
 pub fn next_call(
     run: &Continuation,
-    ask: &Ask,
+    ask: &NextCall,
     request: &ChatRequest,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
@@ -131,7 +131,7 @@ pub fn next_call(
         };
         base.render_with(&options, &measure)
     };
-    if ask.way == Some(Way::Prefill) {
+    if ask.way == Some(Strategy::Prefill) {
         let window = usize::try_from(options.window).unwrap_or(usize::MAX);
         let budgets = [2, 4, 8, 16].map(|part| window / part);
         let budgets = budgets.into_iter().filter(|it| *it > LEAST_RENDERED);
@@ -304,13 +304,13 @@ fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCa
 /// plan could drop what the words are about.
 pub(super) fn with_words(
     request: &ChatRequest,
-    ask: &Ask,
+    ask: &NextCall,
     words: &str,
 ) -> Result<ChatRequest, RequestError> {
     let open_turn = request.open_turn();
     let mut request = request.clone().into_value();
     // Only the rest as a document of its own is what the caller's format describes.
-    if !ask.way.is_some_and(Way::keeps_response_format)
+    if !ask.way.is_some_and(Strategy::keeps_response_format)
         && let Some(members) = request.as_object_mut()
     {
         members.remove("response_format");

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::continuation::{Answer, ContinuationOptions};
+use crate::continuation::{ContinuationOptions, ModelOutput};
 use crate::progress::Kpi;
 use crate::text::{TextContinuation, TextOptions};
 
@@ -31,14 +31,14 @@ fn found() -> Found {
     Models::default().find("gpt-4o")
 }
 
-fn run_after(text: &str, way: Way, kpi: Kpi) -> Continuation {
+fn run_after(text: &str, way: Strategy, kpi: Kpi) -> Continuation {
     let mut run = Continuation::new(ContinuationOptions {
         ways: vec![way],
         kpi,
         ..ContinuationOptions::default()
     });
     let ask = run.next().expect("nothing was asked");
-    run.answered(&ask, &Answer::new(text.as_bytes(), 1))
+    run.answered(&ask, &ModelOutput::new(text.as_bytes(), 1))
         .expect("it was asked");
     run
 }
@@ -93,11 +93,14 @@ fn check_snapshot(name: &str, text: &str) {
 
 #[test]
 fn reads_as_reviewed_for_every_way_and_every_place() {
-    for way in [Way::Prefill, Way::Overlap, Way::Remainder] {
+    for way in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
         for (place, end) in CUTS {
             let at = DOCUMENT.find(end).expect(place) + end.len();
             let run = run_after(&DOCUMENT[..at], way, Kpi::Ask);
-            let cut = run.base().and_then(Base::cut).expect("it is cut");
+            let cut = run
+                .base()
+                .and_then(PartialDocument::cut)
+                .expect("it is cut");
             assert_eq!(cut.place.name(), place);
             check_snapshot(&format!("{}-{place}", way.name()), &shown(&run));
         }
@@ -106,7 +109,11 @@ fn reads_as_reviewed_for_every_way_and_every_place() {
 
 #[test]
 fn reads_as_reviewed_when_it_asks_what_can_be_counted() {
-    let run = run_after(&DOCUMENT[..150], Way::Overlap, Kpi::Measured(Vec::new()));
+    let run = run_after(
+        &DOCUMENT[..150],
+        Strategy::Overlap,
+        Kpi::Measured(Vec::new()),
+    );
     let text = shown(&run);
     check_snapshot("kpis", &text);
     assert!(text.trim_end().ends_with(KPI_FORM));
@@ -114,14 +121,14 @@ fn reads_as_reviewed_when_it_asks_what_can_be_counted() {
 
 #[test]
 fn without_a_progress_question_nothing_is_said_about_it() {
-    let run = run_after(&DOCUMENT[..120], Way::Overlap, Kpi::Off);
+    let run = run_after(&DOCUMENT[..120], Strategy::Overlap, Kpi::Off);
     let text = shown(&run);
     assert!(!text.to_lowercase().contains("progress"), "{text}");
 }
 
 #[test]
 fn the_overlap_stands_last_between_its_lines() {
-    let run = run_after(&DOCUMENT[..120], Way::Overlap, Kpi::Ask);
+    let run = run_after(&DOCUMENT[..120], Strategy::Overlap, Kpi::Ask);
     let ask = run.next().expect("it is cut");
     let text = shown(&run);
     let (open, close) = (ask.marker.open("overlap"), ask.marker.close("overlap"));
@@ -131,7 +138,7 @@ fn the_overlap_stands_last_between_its_lines() {
 
 #[test]
 fn the_callers_messages_stand_before_it_as_they_were() {
-    let run = run_after(&DOCUMENT[..120], Way::Overlap, Kpi::Ask);
+    let run = run_after(&DOCUMENT[..120], Strategy::Overlap, Kpi::Ask);
     assert!(
         shown(&run).starts_with("Write the report on rivers.\n\nYour answer to this was cut off")
     );
@@ -139,7 +146,7 @@ fn the_callers_messages_stand_before_it_as_they_were() {
 
 #[test]
 fn parts_get_a_part_and_another_role_a_message_of_its_own() {
-    let ask = run_after("[1", Way::Overlap, Kpi::Off)
+    let ask = run_after("[1", Strategy::Overlap, Kpi::Off)
         .next()
         .expect("it is cut");
     let of = |messages: serde_json::Value| {
@@ -171,7 +178,7 @@ fn the_open_turn_of_the_caller_is_sent_or_refused() {
         { "role": "tool", "tool_call_id": "x", "content": "word ".repeat(1000) },
     ]}));
     let request = request.expect("a request");
-    let run = run_after(&DOCUMENT[..150], Way::Overlap, Kpi::Off);
+    let run = run_after(&DOCUMENT[..150], Strategy::Overlap, Kpi::Off);
     let ask = run.next().expect("it is cut");
     let found = found();
     let counter = ChatCounter::for_model(&found);
@@ -209,7 +216,7 @@ fn the_open_turn_of_the_caller_is_sent_or_refused() {
 
 #[test]
 fn what_is_trimmed_anyway_does_not_cost_the_outline() {
-    let run = run_after(&DOCUMENT[..150], Way::Overlap, Kpi::Off);
+    let run = run_after(&DOCUMENT[..150], Strategy::Overlap, Kpi::Off);
     let ask = run.next().expect("it is cut");
     let found = found();
     let counter = ChatCounter::for_model(&found);
@@ -255,14 +262,14 @@ fn its_size_does_not_grow_with_the_document() {
     let row = r#"{"id": 12345, "name": "a name of some length", "values": [1, 2, 3]}, "#;
     let size = |rows: usize| {
         let text = format!("{{\"rows\": [{}", row.repeat(rows));
-        shown(&run_after(&text, Way::Overlap, Kpi::Ask)).len()
+        shown(&run_after(&text, Strategy::Overlap, Kpi::Ask)).len()
     };
     let (small, large) = (size(500), size(20_000));
     assert!(large <= small + 100, "{small} became {large}");
     // One string that goes on and on is no different.
     let string = |len: usize| {
         let text = format!("[\"{}", "lorem ipsum ".repeat(len));
-        shown(&run_after(&text, Way::Overlap, Kpi::Ask)).len()
+        shown(&run_after(&text, Strategy::Overlap, Kpi::Ask)).len()
     };
     let (small, large) = (string(5_000), string(100_000));
     assert!(large <= small + 100, "{small} became {large}");
@@ -279,7 +286,7 @@ proptest! {
         history in prop::collection::vec(0..400_usize, 0..30),
         window in 200..6_000_u64,
         requested in 1..3_000_u64,
-        way in prop::sample::select(vec![Way::Prefill, Way::Overlap, Way::Remainder]),
+        way in prop::sample::select(vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]),
         rows in 0..300_usize,
         is_measured: bool,
     ) {

@@ -7,7 +7,7 @@ use crate::wire::chat::ChatRequest;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, future, stream};
 use overlock_budget::{ChatCounter, Models};
-use overlock_json::{Place, Scanner};
+use overlock_json::{CutPlace, Scanner};
 use serde_json::{Value, json};
 
 use super::behaviour::Behaviour;
@@ -311,7 +311,7 @@ impl Piece<'_> {
             &self.document[self.from..self.end],
         );
         // An item that is whole is not missing.
-        if open.len() == depth && place(before) == Some(Place::AfterValue) {
+        if open.len() == depth && place(before) == Some(CutPlace::AfterValue) {
             let rest = rest.trim_start();
             return text + rest.strip_prefix(',').unwrap_or(rest).trim_start();
         }
@@ -341,7 +341,10 @@ impl Piece<'_> {
     fn respaced(&self) -> String {
         let start = self.from.saturating_sub(self.repeated.len());
         let place = place(&self.document[..self.document.floor_char_boundary(start)]);
-        let mut in_string = matches!(place, Some(Place::String | Place::Escape | Place::Key));
+        let mut in_string = matches!(
+            place,
+            Some(CutPlace::String | CutPlace::Escape | CutPlace::Key)
+        );
         let mut is_escaped = false;
         let mut text = String::with_capacity(self.repeated.len());
         for character in self.repeated.chars() {
@@ -368,7 +371,7 @@ impl Piece<'_> {
 const LONGEST_RESTART: usize = 4000;
 
 /// What a text is in the middle of, if it is cut.
-fn place(text: &str) -> Option<Place> {
+fn place(text: &str) -> Option<CutPlace> {
     let mut scanner = Scanner::new();
     scanner.feed(text.as_bytes());
     scanner.cut().map(|cut| cut.place)

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use overlock_json::{Place, Scanner};
+use overlock_json::{CutPlace, Scanner};
 
 use super::behaviour::Behaviour;
 use super::random::Random;
@@ -20,7 +20,7 @@ pub(super) struct Turns {
     /// What it is still to do before it does anything twice, the next one last.
     deck: Vec<Behaviour>,
     /// Where it has been cut off so far.
-    places: Vec<Place>,
+    places: Vec<CutPlace>,
 }
 
 /// What it said at its last turn.

@@ -3,14 +3,14 @@
 use futures_util::StreamExt;
 use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer};
 use overlock_llm::{
-    Anthropic, Backend, BackendError, Call, ContinuationOptions, Event, Http, Kpi, Obstacle,
-    Outcome, Reason, Timeouts, Usage, Way,
+    Anthropic, Backend, BackendError, Call, ContinuationOptions, Event, Http, Kpi, Outcome, Reason,
+    StopCause, Strategy, Timeouts, Usage,
 };
 use serde_json::{Value, json};
 
 use crate::http::{Speech, Trial, check_whole, refused_ways};
 
-fn trial(ways: &[Way], faults: Vec<Option<Fault>>) -> Trial {
+fn trial(ways: &[Strategy], faults: Vec<Option<Fault>>) -> Trial {
     Trial {
         speech: Speech::Anthropic,
         options: ContinuationOptions {
@@ -67,9 +67,9 @@ fn rivers() -> Value {
 #[test]
 fn every_way_brings_the_document_home() {
     for ways in [
-        &[Way::Prefill][..],
-        &[Way::Overlap],
-        &[Way::Prefill, Way::Overlap, Way::Remainder],
+        &[Strategy::Prefill][..],
+        &[Strategy::Overlap],
+        &[Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
     ] {
         check_whole(&trial(ways, Vec::new()).run());
     }
@@ -128,16 +128,16 @@ fn what_cannot_be_said_is_never_sent() {
 
 #[test]
 fn a_model_that_takes_no_prefill_is_asked_in_another_way() {
-    let ways = [Way::Prefill, Way::Overlap, Way::Remainder];
+    let ways = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder];
     let ended = trial(&ways, vec![Some(Fault::RefusesPrefill); 50]).run();
     check_whole(&ended);
-    assert_eq!(refused_ways(&ended), [Way::Prefill]);
+    assert_eq!(refused_ways(&ended), [Strategy::Prefill]);
 }
 
 #[test]
 fn a_model_that_is_overloaded_is_asked_again() {
     let ended = trial(
-        &[Way::Overlap],
+        &[Strategy::Overlap],
         vec![None, Some(Fault::Status(529, Some(0)))],
     )
     .run();
@@ -148,7 +148,7 @@ fn a_model_that_is_overloaded_is_asked_again() {
 #[test]
 fn a_stream_that_turns_into_an_error_is_an_answer_that_was_cut() {
     for fault in [Fault::ErrorEvent, Fault::Reset(900), Fault::MalformedEvent] {
-        let ended = trial(&[Way::Overlap], vec![None, Some(fault)]).run();
+        let ended = trial(&[Strategy::Overlap], vec![None, Some(fault)]).run();
         check_whole(&ended);
     }
     let (events, _) = call("key", rivers(), Some(Fault::ErrorEvent));
@@ -162,10 +162,10 @@ fn a_stream_that_turns_into_an_error_is_an_answer_that_was_cut() {
 
 #[test]
 fn an_error_that_calls_itself_a_success_is_an_error() {
-    let ended = trial(&[Way::Overlap], vec![Some(Fault::ErrorBody); 9]).run();
+    let ended = trial(&[Strategy::Overlap], vec![Some(Fault::ErrorBody); 9]).run();
     let reason = ended.run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::ModelError));
-    let Some(Obstacle::Backend {
+    let Some(StopCause::Backend {
         error: BackendError::Status { status, .. },
         ..
     }) = ended.obstacle
@@ -177,6 +177,6 @@ fn an_error_that_calls_itself_a_success_is_an_error() {
 
 #[test]
 fn characters_that_are_torn_between_events_are_whole_again() {
-    let ended = trial(&[Way::Overlap], vec![Some(Fault::TornCharacters); 50]).run();
+    let ended = trial(&[Strategy::Overlap], vec![Some(Fault::TornCharacters); 50]).run();
     check_whole(&ended);
 }

@@ -1,7 +1,7 @@
 //! A document with blanks, cut everywhere, goes on in the model's own mouth and loses none.
 
 use overlock_llm::testing::{Behaviour, Script};
-use overlock_llm::{ContinuationOptions, Kpi, Outcome, PrefillStyle, Way};
+use overlock_llm::{ContinuationOptions, Kpi, Outcome, PrefillStyle, Strategy};
 use serde_json::Value;
 
 use crate::http::{Ended, Speech, Trial};
@@ -27,7 +27,7 @@ fn ended(document: &str, at: usize, speech: Speech, behaviour: Behaviour) -> End
         speech,
         prefill: PrefillStyle::LastMessage,
         options: ContinuationOptions {
-            ways: vec![Way::Prefill],
+            ways: vec![Strategy::Prefill],
             kpi: Kpi::Off,
             ..ContinuationOptions::default()
         },

@@ -7,8 +7,8 @@ use overlock_llm::testing::{Behaviour, Fault, PATIENCE, Script, ScriptedServer, 
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{
     Anthropic, Backend, BackendError, Continuation, ContinuationOptions, Deadline, Drive, Failure,
-    Http, Kpi, Obstacle, OpenAi, Outcome, Phase, Prefill, PrefillStyle, Reason, Retried,
-    RetryPolicy, Retrying, Step, StepResult, StrategyResults, Timeouts, Way, complete,
+    Http, Kpi, OpenAi, Outcome, Phase, Prefill, PrefillStyle, Reason, Retried, RetryPolicy,
+    Retrying, Step, StepResult, StopCause, Strategy, StrategyResults, Timeouts, complete,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -61,7 +61,7 @@ impl Default for Trial {
 
 pub(crate) struct Ended {
     pub(crate) run: Continuation,
-    pub(crate) obstacle: Option<Obstacle>,
+    pub(crate) obstacle: Option<StopCause>,
     pub(crate) document: String,
     pub(crate) calls: usize,
     pub(crate) asked: Vec<Value>,
@@ -191,7 +191,11 @@ fn check_survived(fault: Fault) -> Ended {
     }
     .run();
     check_whole(&ended);
-    assert_ne!(ended.learnt.worked(Way::Overlap), Some(false), "{fault:?}");
+    assert_ne!(
+        ended.learnt.worked(Strategy::Overlap),
+        Some(false),
+        "{fault:?}"
+    );
     ended
 }
 
@@ -286,7 +290,7 @@ fn every_style_of_prefill_is_understood() {
         let ended = Trial {
             prefill,
             options: ContinuationOptions {
-                ways: vec![Way::Prefill],
+                ways: vec![Strategy::Prefill],
                 kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },
@@ -303,7 +307,7 @@ fn a_server_that_takes_no_beginning_is_not_given_one() {
     let ended = Trial {
         prefill: PrefillStyle::None,
         options: ContinuationOptions {
-            ways: vec![Way::Prefill, Way::Overlap],
+            ways: vec![Strategy::Prefill, Strategy::Overlap],
             kpi: Kpi::Off,
             ..ContinuationOptions::default()
         },
@@ -343,7 +347,10 @@ fn a_model_of_anthropics_that_takes_no_beginning_is_not_given_one() {
 
 #[test]
 fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() {
-    for (way, kept, calls) in [(Way::Overlap, false, 6), (Way::Remainder, true, 7)] {
+    for (way, kept, calls) in [
+        (Strategy::Overlap, false, 6),
+        (Strategy::Remainder, true, 7),
+    ] {
         let ended = Trial {
             options: ContinuationOptions {
                 ways: vec![way],
@@ -394,7 +401,7 @@ fn check_model_error(ended: &Ended, expected: u16) {
         ended.run.outcome().and_then(Outcome::reason),
         Some(Reason::ModelError)
     );
-    let Some(Obstacle::Backend {
+    let Some(StopCause::Backend {
         error: BackendError::Status { status, .. },
         ..
     }) = &ended.obstacle
@@ -406,7 +413,7 @@ fn check_model_error(ended: &Ended, expected: u16) {
 }
 
 /// The ways that were refused, in their order.
-pub(crate) fn refused_ways(ended: &Ended) -> Vec<Way> {
+pub(crate) fn refused_ways(ended: &Ended) -> Vec<Strategy> {
     let is_refused = |step: &&Step| {
         let StepResult::Failed { failure, .. } = &step.result else {
             return false;
@@ -429,7 +436,7 @@ fn a_way_that_is_refused_gives_way_to_the_next() {
             faults: vec![Some(Fault::RefusesPrefill); 50],
             prefill,
             options: ContinuationOptions {
-                ways: vec![Way::Prefill, Way::Overlap, Way::Remainder],
+                ways: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
                 kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },
@@ -437,9 +444,9 @@ fn a_way_that_is_refused_gives_way_to_the_next() {
         }
         .run();
         check_whole(&ended);
-        assert_eq!(refused_ways(&ended), [Way::Prefill], "{prefill:?}");
-        assert_eq!(ended.learnt.worked(Way::Prefill), Some(false));
-        assert_eq!(ended.learnt.worked(Way::Overlap), Some(true));
+        assert_eq!(refused_ways(&ended), [Strategy::Prefill], "{prefill:?}");
+        assert_eq!(ended.learnt.worked(Strategy::Prefill), Some(false));
+        assert_eq!(ended.learnt.worked(Strategy::Overlap), Some(true));
         assert_eq!(ended.obstacle, None);
     }
 }
@@ -452,7 +459,7 @@ fn a_refused_overlap_gives_way_to_the_remainder() {
             ..Trial::default()
         }
         .run();
-        assert_eq!(refused_ways(&ended), [Way::Overlap]);
+        assert_eq!(refused_ways(&ended), [Strategy::Overlap]);
         assert_eq!(ended.run.outcome(), Some(&Outcome::Complete));
         let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
         assert_eq!(read(ended.run.text()), read(&ended.document));
@@ -470,7 +477,10 @@ fn a_run_that_is_refused_in_every_way_keeps_what_there_is() {
     }
     .run();
     check_model_error(&ended, 400);
-    assert_eq!(refused_ways(&ended), [Way::Overlap, Way::Remainder]);
+    assert_eq!(
+        refused_ways(&ended),
+        [Strategy::Overlap, Strategy::Remainder]
+    );
     assert!(ended.learnt.is_empty(), "the strategies are not to blame");
     assert_eq!(ended.calls, 3);
 }
@@ -591,7 +601,7 @@ fn check_given_up(fault: Fault, calls: usize) -> String {
     );
     assert!(!ended.run.text().is_empty());
     match ended.obstacle {
-        Some(Obstacle::Backend { error, .. }) => error.to_string(),
+        Some(StopCause::Backend { error, .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -738,7 +748,7 @@ fn an_error_that_calls_itself_a_success_is_an_error() {
         ended.run.outcome().and_then(Outcome::reason),
         Some(Reason::ModelError)
     );
-    let Some(Obstacle::Backend { error, .. }) = ended.obstacle else {
+    let Some(StopCause::Backend { error, .. }) = ended.obstacle else {
         panic!("{:?}", ended.obstacle);
     };
     assert!(error.to_string().contains("overloaded"), "{error}");
@@ -753,7 +763,7 @@ fn silence_from_the_start_is_given_up() {
     .run();
     let timed_out = matches!(
         ended.obstacle,
-        Some(Obstacle::Backend {
+        Some(StopCause::Backend {
             error: BackendError::TimedOut {
                 phase: Phase::FirstByte,
                 ..
@@ -808,7 +818,7 @@ fn a_run_that_is_late_while_it_waits_says_what_it_waited_for() {
     .run();
     let reason = ended.run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::Deadline));
-    let Some(Obstacle::Backend { error, retried }) = ended.obstacle else {
+    let Some(StopCause::Backend { error, retried }) = ended.obstacle else {
         panic!("nobody knows why: {:?}", ended.obstacle);
     };
     assert!(

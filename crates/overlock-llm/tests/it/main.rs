@@ -15,7 +15,7 @@ mod scripted;
 
 use futures_util::future::BoxFuture;
 use overlock_budget::Plan;
-use overlock_llm::{Ask, CallEnd, Continuation, Observe, Retry, Run, Step, StrategyResults};
+use overlock_llm::{CallEnd, Continuation, NextCall, Observe, Retry, Run, Step, StrategyResults};
 
 /// Puts together what is told of a document while it arrives, and keeps all steps.
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct Listener {
 }
 
 impl Observe for Listener {
-    fn asking(&mut self, ask: &Ask, _plan: &Plan) {
+    fn asking(&mut self, ask: &NextCall, _plan: &Plan) {
         self.overlaps.push(ask.overlap.chars().count());
     }
 
@@ -65,7 +65,9 @@ impl Listener {
     /// What was told was never taken back, and is all there is.
     #[track_caller]
     fn check(&self, run: &Continuation, live: bool) {
-        let settled = run.base().map_or(0, overlock_json::Base::settled_len);
+        let settled = run
+            .base()
+            .map_or(0, overlock_json::PartialDocument::settled_len);
         let expected = if live { &run.text()[..settled] } else { "" };
         assert!(self.told == expected, "{:?} {expected:?}", self.told);
     }

@@ -9,7 +9,7 @@ use overlock_llm::testing::{Behaviour, Script, ScriptedModel};
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{
     Backend, BackendError, Call, Continuation, ContinuationOptions, Deadline, Drive, Events, Kpi,
-    Outcome, Reason, RefusedSize, Way, complete,
+    Outcome, Reason, RefusedSize, Strategy, complete,
 };
 use tokio::time::Instant;
 
@@ -156,8 +156,12 @@ fn a_refusal_for_the_size_of_a_call_says_nothing_about_its_strategy() {
         let server = RefusesOverlap(model, message, size);
         let (run, listener) = drive_until(&server, many_iterations(), false, None);
         assert_eq!(run.outcome(), Some(&Outcome::Complete));
-        assert_eq!(listener.learnt.worked(Way::Overlap), worked, "{message}");
-        assert_eq!(listener.learnt.worked(Way::Remainder), Some(true));
+        assert_eq!(
+            listener.learnt.worked(Strategy::Overlap),
+            worked,
+            "{message}"
+        );
+        assert_eq!(listener.learnt.worked(Strategy::Remainder), Some(true));
     }
 }
 
@@ -176,14 +180,14 @@ fn check_whole(ran: &Ran) {
         ran.run.outcome(),
         Some(&Outcome::Complete),
         "{:?}",
-        ran.run.base().and_then(overlock_json::Base::cut)
+        ran.run.base().and_then(overlock_json::PartialDocument::cut)
     );
     assert_eq!(ran.run.text().trim_end(), ran.document.trim_end());
 }
 
 #[test]
 fn every_way_of_asking_brings_the_document_home() {
-    for way in [Way::Prefill, Way::Overlap, Way::Remainder] {
+    for way in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
         for breath in [(200, 400), (1000, 3000)] {
             let script = Script {
                 document: report(20_000),
@@ -266,7 +270,7 @@ fn a_script_is_played_through_before_anything_comes_twice() {
     drive(
         &model,
         ContinuationOptions {
-            ways: vec![Way::Overlap],
+            ways: vec![Strategy::Overlap],
             ..many_iterations()
         },
         false,

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use overlock_budget::{Extras, Memory, Plan, PlanError, plan};
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{
-    Continuation, ContinuationOptions, Drive, DriveError, Obstacle, Outcome, TextContinuation,
+    Continuation, ContinuationOptions, Drive, DriveError, Outcome, StopCause, TextContinuation,
     TextOptions, age_in_days, complete, complete_text, first_text, persona_options,
 };
 use schemars::JsonSchema;
@@ -403,13 +403,13 @@ fn window(source: PlanError, request: &ChatRequest) -> ActionError {
     }
 }
 
-fn stopped(obstacle: Obstacle, drive: &Drive<'_>) -> ActionError {
+fn stopped(obstacle: StopCause, drive: &Drive<'_>) -> ActionError {
     match obstacle {
-        Obstacle::Backend { error, .. } => ActionError::Model(error),
-        Obstacle::Window(overlock_llm::PromptError::Window(source)) => {
+        StopCause::Backend { error, .. } => ActionError::Model(error),
+        StopCause::Window(overlock_llm::PromptError::Window(source)) => {
             window(source, drive.request)
         }
-        Obstacle::Window(error) => ActionError::Request(error.to_string()),
+        StopCause::Window(error) => ActionError::Request(error.to_string()),
     }
 }
 

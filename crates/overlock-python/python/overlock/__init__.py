@@ -19,7 +19,7 @@ from overlock._errors import (
     BadRequest,
     Incomplete,
     NoJson,
-    Offence,
+    JsonSyntaxError,
     OverlockError,
     PlanError,
     StillCut,
@@ -52,7 +52,7 @@ from overlock._overlock import (
 )
 from overlock._replies import Reply
 from overlock._results import (
-    Ask,
+    NextCall,
     Call,
     Classification,
     Closed,
@@ -68,7 +68,7 @@ from overlock._results import (
     Losses,
     ModelInfo,
     Negotiation,
-    OffenceAt,
+    SyntaxErrorAt,
     Outcome,
     PipelineRun,
     Plan,
@@ -83,7 +83,7 @@ from overlock._results import (
 )
 
 __all__ = [
-    "Ask",
+    "NextCall",
     "AsyncCompletionStream",
     "BadPipeline",
     "BadRequest",
@@ -107,8 +107,8 @@ __all__ = [
     "ModelInfo",
     "Negotiation",
     "NoJson",
-    "Offence",
-    "OffenceAt",
+    "JsonSyntaxError",
+    "SyntaxErrorAt",
     "Outcome",
     "OverlockError",
     "Pipeline",

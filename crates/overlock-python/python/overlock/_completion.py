@@ -23,7 +23,7 @@ from overlock._errors import Incomplete, OverlockError, PlanError
 from overlock._messages import as_openai
 from overlock._overlock import Continuation, Scanner, count_tokens
 from overlock._replies import Reply, apieces_of, pieces_of, reply_of
-from overlock._results import Ask, Cut
+from overlock._results import NextCall, Cut
 
 Request = dict[str, Any]
 Prompt = Union[str, Sequence[Any], Mapping[str, Any]]
@@ -424,7 +424,7 @@ class _Drive:
         self.model: str | None = self.request.get("model")
         self.fitting: dict[str, Any] = {"window": window, "trim": trim}
         self.run = run if run is not None else Continuation(**options)
-        self.ask: Ask | None = None
+        self.ask: NextCall | None = None
         self.steps: list[dict[str, Any]] = []
         self.error: Exception | None = None
         #: The part of the document that is shown while it grows, once somebody listens.

@@ -45,7 +45,7 @@ class StillCut(OverlockError):
     """A text stops before its JSON is whole, and only whole JSON was wanted."""
 
 
-class Offence(OverlockError):
+class JsonSyntaxError(OverlockError):
     """A text breaks the grammar of JSON, where it is not repaired."""
 
 

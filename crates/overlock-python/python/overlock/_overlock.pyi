@@ -5,7 +5,7 @@ from os import PathLike
 from typing import Any, Literal, Union, final, overload
 
 from overlock._results import (
-    Ask,
+    NextCall,
     Call,
     Classification,
     Closed,
@@ -19,7 +19,7 @@ from overlock._results import (
     Losses,
     ModelInfo,
     Negotiation,
-    OffenceAt,
+    SyntaxErrorAt,
     Outcome,
     PipelineRun,
     Plan,
@@ -222,7 +222,7 @@ class Scanner:
     @property
     def is_complete(self) -> bool: ...
     @property
-    def offence(self) -> OffenceAt | None: ...
+    def syntax_error(self) -> SyntaxErrorAt | None: ...
 
 @final
 class Continuation:
@@ -237,10 +237,10 @@ class Continuation:
         kpi: str | Sequence[Mapping[str, Any]] | None = None,
         kpi_patience: int = 3,
     ) -> Continuation: ...
-    def next(self) -> Ask | None: ...
+    def next(self) -> NextCall | None: ...
     def next_call(
         self,
-        ask: Ask,
+        ask: NextCall,
         request: Mapping[str, Any],
         *,
         model: str | None = None,
@@ -254,9 +254,9 @@ class Continuation:
     @property
     def is_spoilt(self) -> bool: ...
     def answered(
-        self, ask: Ask, text: _Text, *, tokens: int = 0, at_cut: bool = False
+        self, ask: NextCall, text: _Text, *, tokens: int = 0, at_cut: bool = False
     ) -> dict[str, Any]: ...
-    def refused(self, ask: Ask, message: str) -> dict[str, Any] | None: ...
+    def refused(self, ask: NextCall, message: str) -> dict[str, Any] | None: ...
     def stop(self, reason: str) -> None: ...
     @property
     def outcome(self) -> Outcome | None: ...

@@ -142,7 +142,7 @@ class Losses(NamedTuple):
     dropped: str | None
 
 
-class OffenceAt(NamedTuple):
+class SyntaxErrorAt(NamedTuple):
     """The first thing in a text that the grammar of JSON forbids."""
 
     kind: str
@@ -294,7 +294,7 @@ class ServerInfo(NamedTuple):
     findings: list[str]
 
 
-class Ask(NamedTuple):
+class NextCall(NamedTuple):
     """What to ask a model next."""
 
     #: Which call this is, counted from 1.

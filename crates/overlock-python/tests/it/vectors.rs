@@ -12,11 +12,11 @@ use overlock_budget::{
 };
 use overlock_code::{CompactOptions, Docs, Language, Level};
 use overlock_json::{
-    Base, CloseOptions, ContextOptions, Cut, CutValue, Fix, Outcome, Protocol, RenderOptions,
-    RepairOptions, Several, StitchOptions,
+    CloseOptions, ContextOptions, Cut, CutValue, Fix, Outcome, PartialDocument, Protocol,
+    RenderOptions, RepairOptions, Several, StitchOptions,
 };
 use overlock_llm::wire::chat::ChatRequest;
-use overlock_llm::{Answer, Continuation, ContinuationOptions};
+use overlock_llm::{Continuation, ContinuationOptions, ModelOutput};
 use serde_json::{Map, Value, json};
 
 #[test]
@@ -83,7 +83,7 @@ fn answer(function: &str, given: &Arguments<'_>) -> Value {
         "close" => close(given),
         "repair" => repair(given),
         "extract" => extract(given),
-        "cut" => match Base::read(given.text("text")) {
+        "cut" => match PartialDocument::read(given.text("text")) {
             Ok(base) => told_cut(given.text("text"), base.cut()),
             Err(_) => no_json(),
         },
@@ -93,7 +93,7 @@ fn answer(function: &str, given: &Arguments<'_>) -> Value {
             Err(_) => no_json(),
         },
         "stitch" => stitch(given),
-        "delivered" => match Base::read(given.text("text")) {
+        "delivered" => match PartialDocument::read(given.text("text")) {
             Ok(base) => {
                 let delivered = base.delivered();
                 json!({"lines": delivered.lines(), "section_count": delivered.section_count()})
@@ -163,7 +163,7 @@ fn told_fixes(text: &str, fixes: &[Fix]) -> Value {
 
 fn loads(given: &Arguments<'_>) -> Value {
     let text = given.text("text");
-    let Ok(base) = Base::read(text) else {
+    let Ok(base) = PartialDocument::read(text) else {
         return no_json();
     };
     if given.0.get("partial") == Some(&Value::Bool(false)) && base.cut().is_some() {
@@ -256,7 +256,7 @@ fn contexts(given: &Arguments<'_>) -> Value {
 
 fn stitch(given: &Arguments<'_>) -> Value {
     let parts = given.texts("parts");
-    let Ok(mut base) = Base::read(parts[0]) else {
+    let Ok(mut base) = PartialDocument::read(parts[0]) else {
         return no_json();
     };
     let options = StitchOptions {
@@ -404,7 +404,7 @@ fn continuation(given: &Arguments<'_>) -> Value {
     let mut steps = Vec::new();
     for text in given.texts("answers") {
         let ask = run.next().expect("the run has not ended");
-        let answer = Answer::new(text.as_bytes(), 10);
+        let answer = ModelOutput::new(text.as_bytes(), 10);
         steps.push(run.answered(&ask, &answer).expect("it is awaited"));
         asked.push(json!([ask.iteration, ask.way, ask.overlap]));
     }

@@ -176,7 +176,7 @@ def test_a_scanner_has_the_value_of_every_beginning(text: str) -> None:
             with pytest.raises(overlock.NoJson):
                 scanner.value()
             continue
-        assert scanner.offence is None
+        assert scanner.syntax_error is None
         closed = overlock.close(plain)
         assert same(scanner.value(), json.loads(closed.json)), plain
         assert scanner.is_complete == closed.complete
@@ -226,7 +226,7 @@ def test_a_document_among_talk_is_read_however_the_answer_was_split(
         for piece in pieces:
             scanner.feed(piece)
         assert same(scanner.value(), value) and scanner.is_complete
-        assert scanner.offence is None and scanner.cut() is None and scanner.place is None
+        assert scanner.syntax_error is None and scanner.cut() is None and scanner.place is None
         assert scanner.start == start
     bare, among = overlock.Scanner(), overlock.Scanner(extract=True)
     for at, character in enumerate(text):
@@ -272,7 +272,7 @@ def test_a_document_within_a_line_is_read_however_the_answer_was_split(
             assert scanner.offset <= at
             scanner.feed(whole[at:])
             assert same(scanner.value(), json.loads(document)) and scanner.is_complete
-            assert scanner.start == start and scanner.offence is None
+            assert scanner.start == start and scanner.syntax_error is None
     scanner = overlock.Scanner(extract=True)
     for character in text:
         scanner.feed(character)
@@ -292,14 +292,14 @@ def test_brackets_of_talk_are_no_document_that_streams_in(talk: str) -> None:
 def test_what_is_no_json_inside_of_a_document_stops_it_wherever_it_is() -> None:
     scanner = overlock.Scanner(extract=True)
     scanner.feed("Sure:\n{'a': 1}")
-    assert scanner.offence is not None and scanner.offence.offset == 7
+    assert scanner.syntax_error is not None and scanner.syntax_error.offset == 7
     assert not scanner.has_value and not scanner.is_complete
-    with pytest.raises(overlock.Offence) as caught:
+    with pytest.raises(overlock.JsonSyntaxError) as caught:
         scanner.value()
     assert caught.value.offset == 7
     scanner = overlock.Scanner()
     scanner.feed("Sure:\n[1]")
-    assert scanner.offence is not None and scanner.offence.offset == 0
+    assert scanner.syntax_error is not None and scanner.syntax_error.offset == 0
 
 
 def test_megabytes_of_talk_are_read_once() -> None:
@@ -373,7 +373,7 @@ def test_random_bytes_are_a_value_or_an_exception() -> None:
         scanner.feed(data)
         try:
             scanner.value()
-        except (overlock.NoJson, overlock.Offence):
+        except (overlock.NoJson, overlock.JsonSyntaxError):
             pass
 
 

@@ -96,7 +96,7 @@ COUNTED: list[tuple[Callable[..., Any], list[str]]] = [
 ]
 
 
-def first_ask() -> overlock.Ask:
+def first_ask() -> overlock.NextCall:
     ask = overlock.Continuation().next()
     assert ask is not None
     return ask

@@ -1,7 +1,7 @@
 //! `overlock close`: cut JSON becomes valid JSON, with nothing invented.
 
 use clap::Args;
-use overlock_json::{Base, CloseOptions, NoJson};
+use overlock_json::{CloseOptions, NoJson, PartialDocument};
 use overlock_json::{close_object, close_text};
 
 use super::{Form, no_json};
@@ -50,7 +50,7 @@ impl Close {
             Results::new().object(&answer)?;
             return Ok(Ending::Whole);
         }
-        let base = Base::read(&text.bytes).map_err(refuse)?;
+        let base = PartialDocument::read(&text.bytes).map_err(refuse)?;
         let closing = base
             .scanner()
             .closing(self.strict)

@@ -1,7 +1,7 @@
 //! `overlock cut`: where and how a text stops.
 
 use clap::Args;
-use overlock_json::Base;
+use overlock_json::PartialDocument;
 use overlock_json::{cut_contexts, cut_object};
 
 use super::{Form, no_json};
@@ -39,7 +39,7 @@ impl Cut {
         }
         let text = self.source.read(&mut notes)?;
         let refuse = |reason| no_json(reason, &text.name, &self.form);
-        let base = Base::read(&text.bytes).map_err(refuse)?;
+        let base = PartialDocument::read(&text.bytes).map_err(refuse)?;
         let mut results = Results::new();
         if self.form.json {
             results.object(&cut_contexts(&base))?;

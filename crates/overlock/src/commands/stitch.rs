@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use overlock_json::{Base, Outcome, Seam, StitchOptions, stitch};
+use overlock_json::{Outcome, PartialDocument, Seam, StitchOptions, stitch};
 use overlock_json::{stitch_object, stitched};
 
 use super::{Form, no_json};
@@ -77,8 +77,8 @@ impl Stitch {
     }
 
     fn join(&self, first: &Text, rest: &[Text], notes: &mut Notes) -> Result<Ending, Failure> {
-        let mut base =
-            Base::read(&first.bytes).map_err(|reason| no_json(reason, &first.name, &self.form))?;
+        let mut base = PartialDocument::read(&first.bytes)
+            .map_err(|reason| no_json(reason, &first.name, &self.form))?;
         let mut seams = Vec::new();
         for (index, part) in rest.iter().enumerate() {
             let options = StitchOptions {

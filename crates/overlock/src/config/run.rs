@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use overlock_llm::{
-    ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Timeouts, Way, ways_for,
+    ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Strategy, Timeouts,
+    strategies_for_prefill,
 };
 
 /// A duration of whole seconds, from `LEAST` to a year.
@@ -168,7 +169,7 @@ impl Default for Complete {
             max_failures,
             max_output_tokens,
             deadline: None,
-            progress: Progress::Ask,
+            progress: Progress::NextCall,
             kpi_patience,
         }
     }
@@ -200,7 +201,7 @@ impl Complete {
     pub(crate) fn options(&self, can_prefill: bool) -> ContinuationOptions {
         let mut options = self.options_for_any();
         if options.ways.is_empty() {
-            options.ways = ways_for(can_prefill);
+            options.ways = strategies_for_prefill(can_prefill);
         }
         options
     }
@@ -210,9 +211,9 @@ impl Complete {
         ContinuationOptions {
             ways: match self.strategy {
                 StrategySetting::Auto => Vec::new(),
-                StrategySetting::Prefill => vec![Way::Prefill],
-                StrategySetting::Overlap => vec![Way::Overlap],
-                StrategySetting::Remainder => vec![Way::Remainder],
+                StrategySetting::Prefill => vec![Strategy::Prefill],
+                StrategySetting::Overlap => vec![Strategy::Overlap],
+                StrategySetting::Remainder => vec![Strategy::Remainder],
             },
             max_failures: self.max_failures,
             max_iterations: self.max_iterations,

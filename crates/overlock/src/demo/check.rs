@@ -48,8 +48,8 @@ pub(crate) fn whole_document(bytes: &[u8]) -> Result<&str, Unusable> {
     }
     let mut scanner = Scanner::new();
     scanner.feed(document.as_bytes());
-    if let Some(offence) = scanner.offence() {
-        return Err(Unusable::Malformed(offence.to_string()));
+    if let Some(syntax_error) = scanner.syntax_error() {
+        return Err(Unusable::Malformed(syntax_error.to_string()));
     }
     match scanner.cut() {
         Some(cut) => Err(Unusable::Cut(crate::draw::cut_sentence(&cut))),

@@ -4,10 +4,12 @@ use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::{Found, Plan};
-use overlock_json::Base;
+use overlock_json::PartialDocument;
 use overlock_llm::testing::Behaviour;
 use overlock_llm::wire::chat::ChatRequest;
-use overlock_llm::{Ask, CallEnd, Continuation, ContinuationOptions, Observe, Outcome, Run, Step};
+use overlock_llm::{
+    CallEnd, Continuation, ContinuationOptions, NextCall, Observe, Outcome, Run, Step,
+};
 use overlock_runs::{CallBudget, Conditions, RecordedStep};
 use overlock_store::{Claim, Store};
 
@@ -23,7 +25,7 @@ pub(super) struct Listener<'a> {
     claim: Option<Claim>,
     calls: Vec<Call>,
     /// The call that is being made, and what has been heard of its answer.
-    asked: Option<(Ask, Plan)>,
+    asked: Option<(NextCall, Plan)>,
     heard: String,
 }
 
@@ -70,7 +72,7 @@ impl<'a> Listener<'a> {
 }
 
 impl Observe for Listener<'_> {
-    fn asking(&mut self, ask: &Ask, plan: &Plan) {
+    fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         self.asked = Some((ask.clone(), plan.clone()));
         self.heard.clear();
     }
@@ -111,7 +113,7 @@ impl Observe for Listener<'_> {
     }
 }
 
-fn stop(run: &Continuation, base: &Base<'_>) -> Option<Stop> {
+fn stop(run: &Continuation, base: &PartialDocument<'_>) -> Option<Stop> {
     let cut = base.cut()?;
     let closing = base.scanner().closing(false);
     let open = closing.map(|closing| draw::open_trail(base, &cut, &closing));

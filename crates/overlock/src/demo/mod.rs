@@ -14,8 +14,8 @@ use overlock_json::Cut;
 use overlock_llm::testing::{Behaviour, Script, ScriptedServer};
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{
-    Ask, Continuation, ContinuationOptions, Drive, Http, Kpi, OpenAi, Outcome, Prefill, Retrying,
-    Way, complete,
+    Continuation, ContinuationOptions, Drive, Http, Kpi, NextCall, OpenAi, Outcome, Prefill,
+    Retrying, Strategy, complete,
 };
 use overlock_store::Store;
 use serde_json::json;
@@ -47,7 +47,7 @@ pub(crate) struct Story<'a> {
 
 /// One call of the model, and what became of its answer.
 pub(crate) struct Call {
-    pub(crate) ask: Ask,
+    pub(crate) ask: NextCall,
     /// How the window was divided for it.
     pub(crate) plan: Plan,
     /// What the model did, which nobody but the script knows.
@@ -162,7 +162,7 @@ fn options(script: &Script) -> ContinuationOptions {
     let pieces = script.document.len() / script.breath.0.max(1);
     ContinuationOptions {
         // Only what is repeated to the character comes out the same to the byte.
-        ways: vec![Way::Overlap],
+        ways: vec![Strategy::Overlap],
         // Half of the answers may bring nothing.
         max_iterations: u32::try_from(2 * pieces + 50).unwrap_or(u32::MAX),
         // A share of a hundred does not rise with every one of very many answers.

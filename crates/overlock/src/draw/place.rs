@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use overlock_json::{Base, Closing, Cut, Place};
+use overlock_json::{Closing, Cut, CutPlace, PartialDocument};
 
 use super::cells::{head, tail};
 use super::trail::open_trail;
@@ -13,12 +13,12 @@ use super::{CUT, FAINT, NEW, STRONG};
 /// A text and where it stops, ready to be drawn.
 pub(crate) struct CutDrawing<'a> {
     text: &'a [u8],
-    base: &'a Base<'a>,
+    base: &'a PartialDocument<'a>,
     cut: Option<Cut>,
 }
 
 impl<'a> CutDrawing<'a> {
-    pub(crate) fn new(text: &'a [u8], base: &'a Base<'a>) -> Self {
+    pub(crate) fn new(text: &'a [u8], base: &'a PartialDocument<'a>) -> Self {
         Self {
             text,
             base,
@@ -152,7 +152,7 @@ pub(crate) fn cut_lines(text: &[u8], offset: usize, line: usize, width: usize) -
 }
 
 /// What closing the text would do.
-fn closing_sentence(base: &Base<'_>, cut: &Cut, closing: &Closing) -> String {
+fn closing_sentence(base: &PartialDocument<'_>, cut: &Cut, closing: &Closing) -> String {
     let mut parts = Vec::new();
     let removed = base.text().len() - closing.kept_len;
     if removed > 0 {
@@ -167,7 +167,7 @@ fn closing_sentence(base: &Base<'_>, cut: &Cut, closing: &Closing) -> String {
     }
     if let Some(dropped) = &losses.dropped {
         parts.push(match cut.place {
-            Place::Number => "the number is left out, it may go on".into(),
+            CutPlace::Number => "the number is left out, it may go on".into(),
             _ => format!("{} is left out", path(dropped, SENTENCE_COLUMNS)),
         });
     }

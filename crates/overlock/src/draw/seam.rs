@@ -263,12 +263,12 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use overlock_json::{Base, StitchOptions, stitch};
+    use overlock_json::{PartialDocument, StitchOptions, stitch};
 
     use super::{Join, SeamDrawing};
 
     fn drawn(base: &str, fragment: &str, expected: &str, width: usize) -> Vec<String> {
-        let mut base = Base::read(base).expect("a document has begun");
+        let mut base = PartialDocument::read(base).expect("a document has begun");
         let options = StitchOptions {
             expected_overlap: Some(expected),
             ..StitchOptions::default()

@@ -1,6 +1,6 @@
 //! What was open at a cut: the way in from the root, as a readable trail.
 
-use overlock_json::{Base, Closing, Cut, Place};
+use overlock_json::{Closing, Cut, CutPlace, PartialDocument};
 
 use super::cells::head;
 use super::words::grouped;
@@ -13,7 +13,7 @@ const KEY_COLUMNS: usize = 24;
 
 /// The open containers from the root inwards, each with the step taken into it:
 /// `{ sections: [ 1: { content: "`.
-pub(crate) fn open_trail(base: &Base<'_>, cut: &Cut, closing: &Closing) -> String {
+pub(crate) fn open_trail(base: &PartialDocument<'_>, cut: &Cut, closing: &Closing) -> String {
     let depth = base.scanner().depth();
     let trail = Trail {
         // The brackets that close the containers end the closers, outermost last.
@@ -34,7 +34,10 @@ pub(crate) fn open_trail(base: &Base<'_>, cut: &Cut, closing: &Closing) -> Strin
         words.push(format!("… {} levels …", grouped(depth - OUTER - INNER)));
         words.extend((depth - INNER..depth).flat_map(|level| trail.level(level)));
     }
-    if matches!(cut.place, Place::String | Place::Escape | Place::Key) {
+    if matches!(
+        cut.place,
+        CutPlace::String | CutPlace::Escape | CutPlace::Key
+    ) {
         words.push("\"".into());
     }
     words.join(" ")
@@ -85,19 +88,19 @@ impl Trail<'_> {
 
 /// Whether the path at this place points at what is inside the innermost container,
 /// rather than at the container.
-fn leads_inside(place: Place) -> bool {
+fn leads_inside(place: CutPlace) -> bool {
     match place {
-        Place::AfterKey
-        | Place::AfterColon
-        | Place::String
-        | Place::Escape
-        | Place::Number
-        | Place::Literal => true,
-        Place::Root
-        | Place::ContainerStart
-        | Place::Key
-        | Place::AfterValue
-        | Place::AfterComma => false,
+        CutPlace::AfterKey
+        | CutPlace::AfterColon
+        | CutPlace::String
+        | CutPlace::Escape
+        | CutPlace::Number
+        | CutPlace::Literal => true,
+        CutPlace::Root
+        | CutPlace::ContainerStart
+        | CutPlace::Key
+        | CutPlace::AfterValue
+        | CutPlace::AfterComma => false,
     }
 }
 

@@ -291,7 +291,7 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
             let mut scanner = overlock_json::Scanner::new();
             scanner.feed(question.base().as_bytes());
             scanner.feed(draft.body.as_bytes());
-            scanner.offence().map(|_| ())
+            scanner.syntax_error().map(|_| ())
         },
     ),
     behaviour(

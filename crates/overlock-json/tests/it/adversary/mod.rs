@@ -10,7 +10,7 @@ pub(crate) mod value;
 
 use std::collections::BTreeMap;
 
-use overlock_json::{Arriving, Base, Protocol, Seam, StitchOptions, stitch};
+use overlock_json::{PartialDocument, Protocol, Seam, StitchOptions, StreamingDocument, stitch};
 
 use behaviours::Draft;
 pub(crate) use behaviours::{BEHAVIOURS, Behaviour, Duty};
@@ -252,7 +252,7 @@ impl Single<'_> {
         random: &mut Random,
         findings: &mut Findings,
     ) -> Option<()> {
-        let base = Base::read(&self.document[..self.cut]).ok()?;
+        let base = PartialDocument::read(&self.document[..self.cut]).ok()?;
         (base.text().len() == self.cut && !base.is_complete()).then_some(())?;
         let asked = base.overlap_context(None).to_owned();
         let question = Question {
@@ -342,7 +342,7 @@ fn answer(
 
 fn join(
     question: &Question<'_>,
-    base: &Base<'_>,
+    base: &PartialDocument<'_>,
     answer: &str,
     duty: Duty,
 ) -> (Verdict, Seam, String) {
@@ -352,7 +352,12 @@ fn join(
     (verdict, seam, joined.text().to_owned())
 }
 
-fn judge(question: &Question<'_>, joined: &Base<'_>, accepted: bool, duty: Duty) -> Verdict {
+fn judge(
+    question: &Question<'_>,
+    joined: &PartialDocument<'_>,
+    accepted: bool,
+    duty: Duty,
+) -> Verdict {
     if !accepted {
         return match duty {
             Duty::Refuse => Verdict::Right,
@@ -379,12 +384,12 @@ fn judge(question: &Question<'_>, joined: &Base<'_>, accepted: bool, duty: Duty)
 /// The text that a stream comes to, if that is another one than of the whole answer.
 fn streams_otherwise(
     question: &Question<'_>,
-    base: &Base<'_>,
+    base: &PartialDocument<'_>,
     answer: &str,
     joined: &str,
     random: &mut Random,
 ) -> Option<String> {
-    let mut arriving = Arriving::after(base, question.asked);
+    let mut arriving = StreamingDocument::after(base, question.asked);
     let size = random.pick(&[1, 1, 7, 50]);
     let mut given = base.text()[..base.settled_len()].to_owned();
     let mut rest = answer;
@@ -419,7 +424,7 @@ fn chain(
     ends.push(document.len());
     ends.sort_unstable();
     ends.dedup();
-    let Ok(base) = Base::read(&document[..ends[0]]) else {
+    let Ok(base) = PartialDocument::read(&document[..ends[0]]) else {
         return 0;
     };
     let mut base = base.into_owned();

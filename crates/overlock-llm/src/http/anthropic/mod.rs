@@ -10,7 +10,7 @@ use super::Http;
 use super::address::Endpoint;
 use super::events::{Heard, Said, streamed};
 use super::response::{LONGEST_ANSWER, Shape, error_message};
-use crate::backend::{Backend, BackendError, Call, Event, Events, Halves, Usage};
+use crate::backend::{Backend, BackendError, Call, Event, Events, SurrogateBuffer, Usage};
 
 /// The version of the protocol that is spoken.
 const VERSION: &str = "2023-06-01";
@@ -115,7 +115,7 @@ fn whole(body: &[u8], host: &str) -> Result<Vec<Event>, BackendError> {
         host: host.to_owned(),
         reason,
     };
-    let read = Halves::default().read(body);
+    let read = SurrogateBuffer::default().read(body);
     let value = read.map_err(|error| malformed(error.to_string()))?.value;
     if value["type"] == "error" {
         return Err(error(&value, body, host));

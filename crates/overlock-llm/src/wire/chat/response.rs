@@ -12,7 +12,7 @@ use super::members::ChoiceMembers;
 use super::object::{FinalChoice, edit, indexed, replace};
 use super::usage::place_cached;
 use crate::assembler::{Assembler, Delta, PartText};
-use crate::backend::Halves;
+use crate::backend::SurrogateBuffer;
 
 /// An answer as it is read.
 pub struct ChatResponse {
@@ -20,7 +20,7 @@ pub struct ChatResponse {
     head: Map<String, Value>,
     /// The same for an answer that the upstream does not name.
     unnamed: Map<String, Value>,
-    surrogates: Halves,
+    surrogates: SurrogateBuffer,
     choices: BTreeMap<u64, ChoiceMembers>,
     /// Members of events that were not forwarded. They go with the last event.
     late: Map<String, Value>,
@@ -52,7 +52,7 @@ impl ChatResponse {
         Self {
             head: Map::new(),
             unnamed,
-            surrogates: Halves::default(),
+            surrogates: SurrogateBuffer::default(),
             choices: BTreeMap::new(),
             late: Map::new(),
             usage: None,

@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use futures_util::future::{BoxFuture, Either, Shared, select};
 use futures_util::{FutureExt, StreamExt, stream};
-use overlock_llm::{Ask, Backend, BackendError, Call, Event, Events, Wants};
+use overlock_llm::{Backend, BackendError, Call, Event, Events, NextCall, Wants};
 
 use crate::signals::called_off;
 
@@ -45,7 +45,7 @@ impl Interrupt {
     }
 
     /// A call is about to be made.
-    pub(super) fn asking(&self, ask: &Ask) {
+    pub(super) fn asking(&self, ask: &NextCall) {
         /// A fence, small talk and a word on the progress take no more.
         const AROUND: usize = 200;
         let repeated = match (ask.wants, ask.overlap.len()) {

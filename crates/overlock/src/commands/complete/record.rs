@@ -4,7 +4,7 @@ use std::error::Error;
 
 use futures_util::future::{self, BoxFuture, FutureExt};
 use overlock_budget::{Found, Plan};
-use overlock_llm::{Ask, CallEnd, Observe, Retry, Run, Step, StrategyResults};
+use overlock_llm::{CallEnd, NextCall, Observe, Retry, Run, Step, StrategyResults};
 use overlock_runs::{CallBudget, RecordedStep};
 use overlock_store::{Claim, Store};
 
@@ -52,7 +52,7 @@ impl<'a> Recorder<'a> {
 }
 
 impl Observe for Recorder<'_> {
-    fn asking(&mut self, ask: &Ask, plan: &Plan) {
+    fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         self.budget = Some(CallBudget::of(plan, self.model));
         self.interrupt.asking(ask);
         self.show.asking(ask, plan);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use overlock_llm::{
-    BackendError, Continuation, Kpi, MeasuredKpi, Obstacle, Outcome, PromptError, Reason, Retried,
+    BackendError, Continuation, Kpi, MeasuredKpi, Outcome, PromptError, Reason, Retried, StopCause,
 };
 use overlock_runs::RecordedStep;
 use overlock_store::RunId;
@@ -28,7 +28,7 @@ pub(super) struct Finished {
     pub(super) steps: Vec<RecordedStep>,
     /// Who was asked.
     pub(super) address: Option<Address>,
-    pub(super) obstacle: Option<Obstacle>,
+    pub(super) obstacle: Option<StopCause>,
     /// Why not all of it is in the store.
     pub(super) unrecorded: Option<String>,
     pub(super) took: Option<Duration>,
@@ -258,14 +258,14 @@ impl Finished {
     fn note_obstacle(&self, notes: &mut Notes) {
         if let Some(obstacle) = &self.obstacle {
             notes.note(told(obstacle));
-            if let (Obstacle::Backend { error, .. }, Some(address)) = (obstacle, &self.address)
+            if let (StopCause::Backend { error, .. }, Some(address)) = (obstacle, &self.address)
                 && let Some(hint) = address.hint(error)
             {
                 notes.hint(hint);
             }
             if matches!(
                 obstacle,
-                Obstacle::Backend {
+                StopCause::Backend {
                     error: BackendError::Certificate { .. },
                     ..
                 }
@@ -279,15 +279,15 @@ impl Finished {
     }
 }
 
-fn told(obstacle: &Obstacle) -> String {
+fn told(obstacle: &StopCause) -> String {
     match obstacle {
-        Obstacle::Backend { error, retried } => match retried {
+        StopCause::Backend { error, retried } => match retried {
             Some(Retried { times, .. }) => {
                 format!("{error}; it was asked {} times", u64::from(*times) + 1)
             }
             None => error.to_string(),
         },
-        Obstacle::Window(PromptError::Window(error)) => error.to_string(),
-        Obstacle::Window(PromptError::Request(error)) => error.to_string(),
+        StopCause::Window(PromptError::Window(error)) => error.to_string(),
+        StopCause::Window(PromptError::Request(error)) => error.to_string(),
     }
 }

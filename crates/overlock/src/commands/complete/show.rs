@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use overlock_budget::Plan;
 use overlock_json::Delivered;
-use overlock_llm::{Ask, Continuation, Retry, Step};
+use overlock_llm::{Continuation, NextCall, Retry, Step};
 use overlock_store::RunId;
 
 use crate::draw::{self, CUT, Join, NEW, grouped, grouped_tokens};
@@ -56,10 +56,10 @@ impl Show {
         }
     }
 
-    pub(super) fn asking(&mut self, ask: &Ask, plan: &Plan) {
+    pub(super) fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         self.received = 0;
         self.updated = None;
-        let way = ask.way.map_or("asked", overlock_llm::Way::name);
+        let way = ask.way.map_or("asked", overlock_llm::Strategy::name);
         self.asked = format!(
             "{:>3}  {way}, {} tokens in",
             ask.iteration,
@@ -146,7 +146,7 @@ impl Show {
 /// How far the document has come.
 fn so_far(run: &Continuation) -> Vec<String> {
     let length = grouped(run.text().len());
-    let Some(cut) = run.base().and_then(overlock_json::Base::cut) else {
+    let Some(cut) = run.base().and_then(overlock_json::PartialDocument::cut) else {
         return vec![format!("whole with {length} bytes")];
     };
     let place = cut.place.phrase();

@@ -9,14 +9,14 @@
 /// a line of its own after talk: a bracket there may be a footnote. Thoughts are no documents.
 ///
 /// ```
-/// use overlock_json::Opening;
+/// use overlock_json::DocumentStart;
 ///
-/// let mut opening = Opening::default();
+/// let mut opening = DocumentStart::default();
 /// assert_eq!(opening.feed(b"Here you are:\n``"), None);
 /// assert_eq!(opening.feed(b"`json\n{\"rows\": ["), Some(6));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Opening {
+pub struct DocumentStart {
     state: State,
     /// Whether thoughts are over, so that there are no more of them.
     has_thought: bool,
@@ -57,7 +57,7 @@ impl Default for State {
     }
 }
 
-impl Opening {
+impl DocumentStart {
     /// Takes the next piece; where in it the document begins, if it does. What follows is for a
     /// [`Scanner`](crate::Scanner).
     pub fn feed(&mut self, piece: &[u8]) -> Option<usize> {
@@ -83,9 +83,9 @@ impl Opening {
     /// the answer to [weigh](crate::extract) one against the other.
     ///
     /// ```
-    /// use overlock_json::Opening;
+    /// use overlock_json::DocumentStart;
     ///
-    /// let mut opening = Opening::within_lines();
+    /// let mut opening = DocumentStart::within_lines();
     /// assert_eq!(opening.feed(b"Use {name}: [ {"), None);
     /// assert_eq!(opening.feed(b"\"rows\": ["), Some(0));
     /// assert_eq!(opening.held(), b"[ {");
@@ -214,21 +214,21 @@ impl State {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Opening;
+    use super::DocumentStart;
 
     #[track_caller]
     fn check(text: &str, document: Option<&str>) {
-        check_with(Opening::default, text, document);
+        check_with(DocumentStart::default, text, document);
     }
 
     #[track_caller]
     fn check_within_lines(text: &str, document: Option<&str>) {
-        check_with(Opening::within_lines, text, document);
+        check_with(DocumentStart::within_lines, text, document);
     }
 
     /// However the text is split, the document begins at the same byte.
     #[track_caller]
-    fn check_with(new: fn() -> Opening, text: &str, document: Option<&str>) {
+    fn check_with(new: fn() -> DocumentStart, text: &str, document: Option<&str>) {
         let start = document.map(|document| text.len() - document.len());
         for split in 0..=text.len() {
             let (first, second) = text.as_bytes().split_at(split);
@@ -314,7 +314,7 @@ mod tests {
         fn a_document_begins_with_a_bracket_wherever_the_text_is_split(
             text in "([{\\[\"` :\n}a1]|<think>|</think>|：){0,40}",
         ) {
-            for new in [Opening::default, Opening::within_lines] {
+            for new in [DocumentStart::default, DocumentStart::within_lines] {
                 let found = new().feed(text.as_bytes());
                 let document = found.map(|found| &text[found..]);
                 let begins = document.is_none_or(|document| document.starts_with(['{', '[']));

@@ -20,15 +20,15 @@ use crate::scan::Scanner;
 /// repaired, and what stood around the document left out.
 ///
 /// ```
-/// use overlock_json::{Base, Place};
+/// use overlock_json::{PartialDocument, CutPlace};
 ///
-/// let base = Base::read("Here you are:\n```json\n{\"rows\": [1, 2")?;
+/// let base = PartialDocument::read("Here you are:\n```json\n{\"rows\": [1, 2")?;
 /// assert_eq!(base.text(), r#"{"rows": [1, 2"#);
-/// assert_eq!(base.cut().map(|cut| cut.place), Some(Place::Number));
+/// assert_eq!(base.cut().map(|cut| cut.place), Some(CutPlace::Number));
 /// # Ok::<(), overlock_json::NoJson>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Base<'a> {
+pub struct PartialDocument<'a> {
     text: Cow<'a, str>,
     /// The bytes of a last character that is not whole. They are no text yet, but the next
     /// fragment may bring the rest of them.
@@ -39,7 +39,7 @@ pub struct Base<'a> {
     fixes: Vec<Fix>,
 }
 
-impl<'a> Base<'a> {
+impl<'a> PartialDocument<'a> {
     /// Finds the document in a text and reads it up to its end or its cut.
     pub fn read<T: AsRef<[u8]> + ?Sized>(text: &'a T) -> Result<Self, NoJson> {
         let given = text.as_ref();
@@ -86,8 +86,8 @@ impl<'a> Base<'a> {
     }
 
     /// The same base with a text of its own, to be kept.
-    pub fn into_owned(self) -> Base<'static> {
-        Base {
+    pub fn into_owned(self) -> PartialDocument<'static> {
+        PartialDocument {
             text: Cow::Owned(self.text.into_owned()),
             half_character: self.half_character,
             scanner: self.scanner,

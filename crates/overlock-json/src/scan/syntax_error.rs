@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 /// The first thing in a text that the JSON grammar forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
-pub struct Offence {
+pub struct SyntaxError {
     /// The byte that does not belong there.
     pub offset: usize,
     /// What the grammar wanted instead.
-    pub kind: OffenceKind,
+    pub kind: SyntaxErrorKind,
 }
 
 /// What the grammar wanted where something else stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
-pub enum OffenceKind {
+pub enum SyntaxErrorKind {
     /// A value had to come.
     #[error("expected a value")]
     ValueExpected,

@@ -11,16 +11,16 @@ use serde_json::Value;
 /// Puts halves together from event to event.
 ///
 /// ```
-/// use overlock_llm::Halves;
+/// use overlock_llm::SurrogateBuffer;
 ///
-/// let mut halves = Halves::default();
+/// let mut halves = SurrogateBuffer::default();
 /// halves.read(br#"{"text": "\ud83d"}"#)?;
 /// let read = halves.read(br#"{"text": "\ude00"}"#)?;
 /// assert_eq!(read.value["text"], "😀");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Halves {
+pub struct SurrogateBuffer {
     /// The first half that the last text ended with.
     held: Option<Half>,
 }
@@ -40,7 +40,7 @@ pub struct ReadEvent {
     pub is_mended: bool,
 }
 
-impl Halves {
+impl SurrogateBuffer {
     /// Reads the next event. A first half at the end of a text waits for the other one; a half
     /// that can have none becomes U+FFFD.
     pub fn read(&mut self, data: &[u8]) -> Result<ReadEvent, serde_json::Error> {
@@ -162,7 +162,7 @@ mod tests {
 
     /// What events of one text each say together.
     fn said(texts: &[&str]) -> String {
-        let mut halves = Halves::default();
+        let mut halves = SurrogateBuffer::default();
         let mut said = String::new();
         for text in texts {
             let event = format!(r#"{{"text": "{text}"}}"#);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_half_at_the_very_end_is_as_if_it_had_not_come() {
-        let mut halves = Halves::default();
+        let mut halves = SurrogateBuffer::default();
         let read = halves.read(br#"{"text": "a\ud83d"}"#).expect("an event");
         assert_eq!(read.value, json!({ "text": "a" }));
         assert!(halves.is_holding());
@@ -212,7 +212,7 @@ mod tests {
             b"\xff\xfe",
             b"\\",
         ] {
-            assert!(Halves::default().read(data).is_err(), "{data:?}");
+            assert!(SurrogateBuffer::default().read(data).is_err(), "{data:?}");
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
 
         #[test]
         fn nothing_makes_it_panic(data in prop::collection::vec(any::<u8>(), 0..40), held: bool) {
-            let mut halves = Halves::default();
+            let mut halves = SurrogateBuffer::default();
             if held {
                 halves.hold(Half(0xD83D));
             }

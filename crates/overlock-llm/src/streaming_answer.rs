@@ -1,19 +1,19 @@
 //! What of an answer can be passed on while the model still writes it?
 
-use overlock_json::{Arrival, Arriving, Base};
+use overlock_json::{Arrival, PartialDocument, StreamingDocument};
 
-use crate::continuation::{Ask, Wants};
+use crate::continuation::{NextCall, Wants};
 use crate::marker::{Marker, MarkerFilter};
 use crate::progress::split_label;
+use crate::strategy::Strategy;
 use crate::text::{LONGEST_REPETITION, TextPrefill, asked_overlap, repeated_len};
-use crate::way::Way;
 
 /// A line on progress is no longer than this.
 const LONGEST_LABEL: usize = 200;
 
 /// An answer to a call, as it arrives: for whoever shows a document while it is written.
 #[derive(Debug)]
-pub struct ArrivingAnswer {
+pub struct StreamingAnswer {
     kind: Kind,
     /// Keeps the markers of the prompt out; a prompt for a first answer has none.
     filter: Option<MarkerFilter>,
@@ -28,7 +28,7 @@ pub struct ArrivingAnswer {
 /// What arrives.
 #[derive(Debug)]
 enum Kind {
-    Document(Box<Arriving>),
+    Document(Box<StreamingDocument>),
     /// A text that may begin with a repetition of the end of another.
     Text {
         before: String,
@@ -53,16 +53,16 @@ struct Label {
     text: String,
 }
 
-impl ArrivingAnswer {
+impl StreamingAnswer {
     /// The answer to what is asked, given the document so far.
-    pub fn new(base: Option<&Base<'_>>, ask: &Ask) -> Self {
+    pub fn new(base: Option<&PartialDocument<'_>>, ask: &NextCall) -> Self {
         let kind = match (base, ask.way) {
             _ if ask.wants == Wants::Kpis => Kind::Unclear,
             // After an answer without a document, the run accepts this one only as a whole.
             (None, _) if ask.iteration > 1 => Kind::Unclear,
-            (None, _) => Kind::Document(Box::new(Arriving::wrapped_document())),
-            (Some(base), Some(Way::Overlap)) => {
-                Kind::Document(Box::new(Arriving::after(base, &ask.overlap)))
+            (None, _) => Kind::Document(Box::new(StreamingDocument::wrapped_document())),
+            (Some(base), Some(Strategy::Overlap)) => {
+                Kind::Document(Box::new(StreamingDocument::after(base, &ask.overlap)))
             }
             // What a model that was put its words in the mouth repeats is seen only at the end,
             // and so is what a document of its own adds.
@@ -235,7 +235,7 @@ impl Label {
 
 #[cfg(test)]
 mod tests {
-    use crate::continuation::{Answer, Continuation, ContinuationOptions};
+    use crate::continuation::{Continuation, ContinuationOptions, ModelOutput};
     use crate::progress::Kpi;
 
     use super::*;
@@ -247,7 +247,7 @@ mod tests {
             ..ContinuationOptions::default()
         });
         let first = run.next().expect("a first call");
-        let begun = Answer::new(br#"{"rows": ["alpha", "beta"#, 9);
+        let begun = ModelOutput::new(br#"{"rows": ["alpha", "beta"#, 9);
         run.answered(&first, &begun).expect("it was asked");
         let ask = run.next().expect("it is cut");
         let open = ask.marker.open("overlap");
@@ -258,7 +258,7 @@ mod tests {
             &format!("{}\", \"é\"]}}", ask.overlap),
         ] {
             let pieces = [&open, "\n", "PROGRESS: 40\n", rest];
-            let mut arriving = ArrivingAnswer::new(run.base(), &ask);
+            let mut arriving = StreamingAnswer::new(run.base(), &ask);
             for piece in pieces {
                 arriving.feed(piece);
             }
@@ -271,7 +271,7 @@ mod tests {
     fn an_overlap_is_recognised_after_a_marker_on_its_own_line() {
         let marker = Marker::default();
         let text = "It was a dark and stormy night; the rain fell in torrents";
-        let mut arriving = ArrivingAnswer::of_text(text, &marker);
+        let mut arriving = StreamingAnswer::of_text(text, &marker);
         let pieces = [&marker.open("overlap"), "\n", text, ", except."];
         let told: String = pieces.map(|piece| arriving.feed(piece)).concat();
         assert_eq!(told, ", except.");

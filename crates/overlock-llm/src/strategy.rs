@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A way to ask for the rest of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Strategy {
     /// What there is goes in as the beginning of the model's own message, without another word, and
     /// the answer starts exactly at the cut.
     Prefill,
@@ -17,7 +17,7 @@ pub enum Way {
     Remainder,
 }
 
-impl Way {
+impl Strategy {
     /// The name in messages and in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -46,13 +46,15 @@ impl Way {
 /// The ways to ask a model, given whether its answer can be begun for it, the best first; each next one is tried after the one before failed.
 ///
 /// ```
-/// use overlock_llm::{Way, ways_for};
+/// use overlock_llm::{Strategy, strategies_for_prefill};
 ///
 /// let can_prefill = false;
-/// assert_eq!(ways_for(can_prefill), [Way::Overlap, Way::Remainder]);
+/// assert_eq!(strategies_for_prefill(can_prefill), [Strategy::Overlap, Strategy::Remainder]);
 /// ```
-pub fn ways_for(can_prefill: bool) -> Vec<Way> {
-    let prefill = can_prefill.then_some(Way::Prefill);
-    let ways = prefill.into_iter().chain([Way::Overlap, Way::Remainder]);
+pub fn strategies_for_prefill(can_prefill: bool) -> Vec<Strategy> {
+    let prefill = can_prefill.then_some(Strategy::Prefill);
+    let ways = prefill
+        .into_iter()
+        .chain([Strategy::Overlap, Strategy::Remainder]);
     ways.collect()
 }

@@ -9,18 +9,18 @@
 //! follows bears them out, so that a repair of the whole text can still begin with what was given
 //! out.
 
-use crate::base::Base;
-use crate::cut::Place;
-use crate::opening::Opening;
-use crate::scan::{OffenceKind, Scanner};
+use crate::cut::CutPlace;
+use crate::document_start::DocumentStart;
+use crate::partial_document::PartialDocument;
+use crate::scan::{Scanner, SyntaxErrorKind};
 
 /// An answer as it arrives.
 ///
 /// ```
-/// use overlock_json::{Arrival, Arriving, Base};
+/// use overlock_json::{Arrival, StreamingDocument, PartialDocument};
 ///
-/// let base = Base::read(r#"{"rows": ["alpha", "be"#)?;
-/// let mut answer = Arriving::after(&base, r#""alpha", "be"#);
+/// let base = PartialDocument::read(r#"{"rows": ["alpha", "be"#)?;
+/// let mut answer = StreamingDocument::after(&base, r#""alpha", "be"#);
 /// assert_eq!(answer.feed(r#""alpha", "#), "");
 /// assert_eq!(answer.feed(r#""beta""#), "ta");
 /// assert_eq!(answer.feed("]"), r#""]"#);
@@ -29,7 +29,7 @@ use crate::scan::{OffenceKind, Scanner};
 /// # Ok::<(), overlock_json::NoJson>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Arriving {
+pub struct StreamingDocument {
     scanner: Scanner,
     arrival: Arrival,
     begins: Begins,
@@ -69,12 +69,12 @@ enum Begins {
     /// A document, and nothing before it.
     Bare,
     /// A document, perhaps with a fence and prose before it.
-    Wrapped(Opening),
+    Wrapped(DocumentStart),
     /// The end of the base.
     Overlap(String),
 }
 
-impl Arriving {
+impl StreamingDocument {
     /// An answer that is a document from its beginning.
     pub fn document() -> Self {
         Self::new(Scanner::new(), Begins::Bare)
@@ -82,13 +82,13 @@ impl Arriving {
 
     /// An answer with a document in it, perhaps after a fence and prose.
     pub fn wrapped_document() -> Self {
-        Self::new(Scanner::new(), Begins::Wrapped(Opening::default()))
+        Self::new(Scanner::new(), Begins::Wrapped(DocumentStart::default()))
     }
 
     /// An answer that is to begin with `overlap`, the end of a document that was cut.
     ///
-    /// What is given out follows on the [settled](Base::settled_len) text of that document.
-    pub fn after(base: &Base<'_>, overlap: &str) -> Self {
+    /// What is given out follows on the [settled](PartialDocument::settled_len) text of that document.
+    pub fn after(base: &PartialDocument<'_>, overlap: &str) -> Self {
         let mut arriving = Self::new(base.scanner().clone(), Begins::Overlap(overlap.to_owned()));
         arriving.is_blank = !base.scanner().is_in_string();
         arriving.given_len = base.settled_len();
@@ -178,16 +178,16 @@ impl Arriving {
     fn grow(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         self.scanner.feed(piece.as_bytes());
-        if let Some(offence) = self.scanner.offence() {
-            self.arrival = match offence.kind {
-                OffenceKind::TrailingText => Arrival::Whole,
+        if let Some(syntax_error) = self.scanner.syntax_error() {
+            self.arrival = match syntax_error.kind {
+                SyntaxErrorKind::TrailingText => Arrival::Whole,
                 _ => Arrival::Spoilt,
             };
         } else if self.scanner.is_complete() {
             self.arrival = Arrival::Whole;
         }
         if self.arrival == Arrival::Spoilt {
-            // What stood before the offence is cut now, perhaps in the middle of an escape.
+            // What stood before the syntax_error is cut now, perhaps in the middle of an escape.
             return String::new();
         }
         let settled = self.scanner.whole_text_end() - self.doubtful_len();
@@ -215,16 +215,16 @@ impl Arriving {
             .held
             .ceil_char_boundary(self.held.len().saturating_sub(DOUBTED))..];
         let sure = match place {
-            Place::AfterComma => {
+            CutPlace::AfterComma => {
                 let value = near.trim_end();
                 value.strip_suffix(',').unwrap_or(value)
             }
-            Place::AfterKey | Place::AfterValue => {
+            CutPlace::AfterKey | CutPlace::AfterValue => {
                 let value = near.trim_end();
                 let text = value.strip_suffix('"');
                 text.unwrap_or_else(|| value.trim_end_matches(is_of_scalar))
             }
-            Place::Number | Place::Literal => near.trim_end_matches(is_of_scalar),
+            CutPlace::Number | CutPlace::Literal => near.trim_end_matches(is_of_scalar),
             _ => near,
         };
         match near.len() - sure.len() {
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(mut arriving: Arriving, pieces: &[&str], certain: &str, arrival: Arrival) {
+    fn check(mut arriving: StreamingDocument, pieces: &[&str], certain: &str, arrival: Arrival) {
         let given: String = pieces.iter().map(|piece| arriving.feed(piece)).collect();
         assert_eq!(given, certain, "{pieces:?}");
         assert_eq!(arriving.arrival(), arrival, "{pieces:?}");
@@ -310,7 +310,7 @@ mod tests {
     fn a_document_is_given_out_as_it_comes() {
         let pieces = [" {\"a\"", ": [1", "2, \"x"];
         check(
-            Arriving::document(),
+            StreamingDocument::document(),
             &pieces,
             "{\"a\": [12, \"x",
             Arrival::Growing,
@@ -320,20 +320,20 @@ mod tests {
     #[test]
     fn half_an_escape_is_held_back() {
         check(
-            Arriving::document(),
+            StreamingDocument::document(),
             &[r#"["a\"#],
             r#"["a"#,
             Arrival::Growing,
         );
         check(
-            Arriving::document(),
+            StreamingDocument::document(),
             &[r#"["a\ud83d"#],
             r#"["a"#,
             Arrival::Growing,
         );
         let pieces = [r#"["a\ud83d"#, r"\ude00b"];
         check(
-            Arriving::document(),
+            StreamingDocument::document(),
             &pieces,
             r#"["a\ud83d\ude00b"#,
             Arrival::Growing,
@@ -343,7 +343,12 @@ mod tests {
     #[test]
     fn what_may_turn_out_to_be_a_slip_is_held_back() {
         let held = |piece, certain| {
-            check(Arriving::document(), &[piece], certain, Arrival::Growing);
+            check(
+                StreamingDocument::document(),
+                &[piece],
+                certain,
+                Arrival::Growing,
+            );
         };
         held("[1, 2, ", "[1, 2");
         held("[1, 2", "[1, ");
@@ -359,30 +364,50 @@ mod tests {
     fn doubts_are_not_kept_for_ever() {
         let blank = " ".repeat(DOUBTED);
         let (piece, certain) = (format!("[1,{blank}"), format!("[1,{blank}"));
-        check(Arriving::document(), &[&piece], &certain, Arrival::Growing);
+        check(
+            StreamingDocument::document(),
+            &[&piece],
+            &certain,
+            Arrival::Growing,
+        );
     }
 
     #[test]
     fn what_follows_the_document_is_left_out() {
         let pieces = ["[1]", "\n```\nAnything else?"];
-        check(Arriving::document(), &pieces, "[1]", Arrival::Whole);
-        check(Arriving::document(), &["[1] [2]"], "[1]", Arrival::Whole);
+        check(
+            StreamingDocument::document(),
+            &pieces,
+            "[1]",
+            Arrival::Whole,
+        );
+        check(
+            StreamingDocument::document(),
+            &["[1] [2]"],
+            "[1]",
+            Arrival::Whole,
+        );
     }
 
     #[test]
     fn what_is_no_json_is_left_out() {
         check(
-            Arriving::document(),
+            StreamingDocument::document(),
             &["[1, ", "'two']"],
             "[1",
             Arrival::Spoilt,
         );
-        check(Arriving::document(), &["Sure: [1]"], "", Arrival::Unclear);
+        check(
+            StreamingDocument::document(),
+            &["Sure: [1]"],
+            "",
+            Arrival::Unclear,
+        );
     }
 
     #[test]
     fn a_fence_and_talk_are_left_out() {
-        let wrapped = Arriving::wrapped_document;
+        let wrapped = StreamingDocument::wrapped_document;
         let pieces = ["Here you", " are:\n``", "`json\n", "[1, 2]\n```"];
         check(wrapped(), &pieces, "[1, 2]", Arrival::Whole);
         check(
@@ -403,12 +428,12 @@ mod tests {
 
     #[test]
     fn an_answer_that_begins_otherwise_is_unclear() {
-        let base = Base::read(r#"{"rows": ["alpha", "be"#).expect("a document");
-        let after = || Arriving::after(&base, r#""alpha", "be"#);
+        let base = PartialDocument::read(r#"{"rows": ["alpha", "be"#).expect("a document");
+        let after = || StreamingDocument::after(&base, r#""alpha", "be"#);
         check(after(), &[r#""al"#], "", Arrival::Awaited);
         check(after(), &[r#""also"#], "", Arrival::Unclear);
         check(
-            Arriving::after(&base, "other"),
+            StreamingDocument::after(&base, "other"),
             &["other"],
             "",
             Arrival::Unclear,
