@@ -115,7 +115,11 @@ impl Scanner {
     /// `SyntaxError` if the text is not JSON.
     fn value<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(syntax_error) = self.offends() {
-            let raise = Raise::new("SyntaxError", "syntax_error", syntax_error.kind.to_string());
+            let raise = Raise::new(
+                "JsonSyntaxError",
+                "syntax_error",
+                syntax_error.kind.to_string(),
+            );
             return Err(raise.at(None, self.offset()).into_error(py));
         }
         let value = self.builder.value(py, &self.reading)?;

@@ -169,7 +169,7 @@ impl Default for Complete {
             max_failures,
             max_output_tokens,
             deadline: None,
-            progress: Progress::NextCall,
+            progress: Progress::Ask,
             kpi_patience,
         }
     }
